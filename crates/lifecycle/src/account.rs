@@ -1,4 +1,4 @@
-//! What is done with the records of an account, and what was learnt of it.
+//! Grouping records by account, and what is known of an account.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use store::AccountState;
 
 use crate::Context;
 
-/// Records by account.
+/// Groups records by account.
 pub(crate) fn by_account(
     records: impl IntoIterator<Item = Record>,
 ) -> BTreeMap<AccountName, Vec<Record>> {
@@ -28,7 +28,7 @@ pub(crate) fn by_account(
     by_account
 }
 
-/// What was learnt of an account. It is a hint: where it cannot be read, nothing is known.
+/// Returns the stored state of an account. A hint only: an unreadable state counts as unknown.
 pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> AccountState {
     let state = match context.store.account_states().await {
         Ok(mut states) => states.read.remove(account),
@@ -41,8 +41,8 @@ pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> Accoun
     state.unwrap_or_else(|| AccountState::unknown(account.clone()))
 }
 
-/// What a client's provider said last of the account's allowance; none if it said nothing yet.
-/// What others take of it is as it was measured last.
+/// Returns the account's rate as its provider last reported it; `None` if it has reported none yet.
+/// `others` is the latest measurement of what other users of the account take.
 pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Option<Rate> {
     let rate = client.rate()?;
     Some(Rate {
@@ -53,7 +53,7 @@ pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Op
     })
 }
 
-/// Keeps a rate for dispatch to pace by. It is a hint: a failure never fails the caller.
+/// Stores a rate for dispatch to pace by. Best effort: a failure never fails the caller.
 pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, rate: Option<Rate>) {
     let Some(rate) = rate else {
         return;

@@ -1,19 +1,19 @@
-//! How long to wait after failures in a row.
+//! How long to wait after consecutive failures.
 
 use jiff::{SignedDuration, Timestamp, TimestampRound, Unit};
 
-/// The longest wait, and the wait between two tries of a start that the provider refuses.
+/// The longest wait, and the wait between two attempts at a start that the provider refuses.
 pub(crate) const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 /// The shortest wait after rounding.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 
-/// The longest wait that a provider may ask for. Both count requests over one hour (DODESC, HZSPEC):
-/// what asks for more is out of order, and must not keep a machine off for days.
+/// The longest wait that a provider may ask for. Both count requests over one hour (DODESC,
+/// HZSPEC): a longer wait is a mistake, and must not keep a machine off for days.
 const LONGEST_ASKED_FOR: std::time::Duration = std::time::Duration::from_hours(2);
 
-/// When to try again: a minute after the first failure, doubling up to a quarter of an hour; at
-/// least as long as the provider asked for, within reason.
+/// Returns when to try again: a minute after the first failure, doubling up to a quarter of an
+/// hour; at least as long as the provider asked for, up to `LONGEST_ASKED_FOR`.
 pub(crate) fn retry_at(
     now: Timestamp,
     attempts: u32,
@@ -26,8 +26,8 @@ pub(crate) fn retry_at(
     asked_for.map_or(retry_at, |asked_for| retry_at.max(now + asked_for))
 }
 
-/// The whole minute before `now + wait`: timers fire on the minute, and would otherwise always come
-/// just too early.
+/// Returns the whole minute before `now + wait`: timers fire on the minute, and would otherwise
+/// always be just too early.
 pub(crate) fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
     let exact = now + wait;
     let minutes = TimestampRound::new()

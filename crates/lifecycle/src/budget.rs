@@ -1,16 +1,16 @@
-//! How long one invocation may ask, whatever the answers take.
+//! How long one invocation may send requests, however long the answers take.
 
 use environment::Clock;
 use jiff::{SignedDuration, Timestamp};
 
-/// From the beginning of an invocation until it asks a provider for nothing new. AWS ends
-/// poll-status after 75 s, and a request may take 20 s.
+/// From the start of an invocation until it sends providers no new requests. AWS ends poll-status
+/// after 75 s, and a request may take 20 s.
 const ASKING: SignedDuration = SignedDuration::from_secs(50);
 
-/// From the beginning of an invocation until it leaves what is not written yet to the next one.
+/// From the start of an invocation until it leaves pending writes to the next one.
 const WRITING: SignedDuration = SignedDuration::from_secs(60);
 
-/// An invocation's time.
+/// The time budget of one invocation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget<'a> {
     clock: &'a Clock,
@@ -19,7 +19,7 @@ pub(crate) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// The time of an invocation that begins now.
+    /// Starts the budget of an invocation that begins now.
     pub(crate) fn begin(clock: &'a Clock) -> Self {
         let began = clock.now();
         Self {
@@ -29,7 +29,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// A part of the time, for what must leave some to others.
+    /// Returns a part of the budget, so that some is left for other work.
     pub(crate) fn for_at_most(self, part: SignedDuration) -> Self {
         let until = self.until.min(self.clock.now() + part);
         Self { until, ..self }
@@ -39,27 +39,27 @@ impl<'a> Budget<'a> {
         self.clock.now()
     }
 
-    /// How long the invocation has gone on.
+    /// Returns how long the invocation has been running.
     pub(crate) fn elapsed(self) -> SignedDuration {
         self.now().duration_since(self.began)
     }
 
-    /// From when on nothing is asked for any more.
+    /// Returns when the invocation stops sending requests.
     pub(crate) fn until(self) -> Timestamp {
         self.until
     }
 
-    /// How long something may still be asked for.
+    /// Returns how much longer requests may be sent.
     pub(crate) fn left(self) -> SignedDuration {
         self.until.duration_since(self.now())
     }
 
-    /// Whether nothing may be asked for any more.
+    /// Reports whether no more requests may be sent.
     pub(crate) fn is_over(self) -> bool {
         self.now() >= self.until
     }
 
-    /// Whether even what needs no provider has to wait for the next invocation.
+    /// Reports whether even work that needs no provider has to wait for the next invocation.
     pub(crate) fn is_over_for_writing(self) -> bool {
         self.elapsed() >= WRITING
     }

@@ -13,38 +13,38 @@ use environment::Metric;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened to a resource, or to an account.
+/// An event of a resource or of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Of what.
+    /// The resource or account that it is about.
     #[serde(flatten)]
     pub subject: Subject,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What an outcome is about.
+/// The resource or account that an outcome is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Subject {
     /// A resource.
     Resource {
-        /// Which.
+        /// The resource's reference, `ACCOUNT/KIND/ID`.
         resource: ResourceRef,
-        /// Its name at the provider.
+        /// The resource's name at the provider.
         name: String,
-        /// The schedule that it follows, or followed last.
+        /// The schedule that the resource follows, or followed last; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         follows: Option<ScheduleName>,
     },
     /// An account as a whole.
     Account {
-        /// Which.
+        /// The account's name.
         account: AccountName,
     },
 }
@@ -54,152 +54,155 @@ pub enum Subject {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
-    /// A request left.
+    /// A request was sent.
     Asked {
         /// Stop or start.
         direction: Direction,
-        /// What wanted it.
+        /// What asked for the transition.
         cause: Cause,
-        /// The request.
+        /// The request that was sent.
         request: String,
-        /// What the provider said at once.
+        /// The provider's immediate response.
         answer: Answer,
-        /// What is stored to be put back.
+        /// The state that is stored to be restored; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// The hard cut after an unanswered shutdown left.
+    /// The power cut that follows an unanswered shutdown was sent.
     Forced {
-        /// The request.
+        /// The request that was sent.
         request: String,
-        /// What the provider said at once.
+        /// The provider's immediate response.
         answer: Answer,
     },
     /// An edge was acknowledged: nothing had to be sent.
     AlreadyThere {
         /// Stop or start.
         direction: Direction,
-        /// How so.
+        /// Why nothing had to be sent.
         reason: String,
     },
-    /// Observe mode, or a rehearsal: this would have been sent.
+    /// A request would have been sent if not for observe mode or a dry run.
     WouldAsk {
         /// Stop or start.
         direction: Direction,
-        /// The request.
+        /// The request that would have been sent.
         request: String,
-        /// What would be stored before, to be put back, or is stored and would be put back.
+        /// The state that would be stored first, or that is stored and would be restored; absent if
+        /// there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// The end state was seen.
+    /// The target state was seen.
     Seen {
         /// Stop or start.
         direction: Direction,
-        /// What had wanted it, where that is known.
+        /// What asked for the transition; absent if that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
-        /// From the claim on.
+        /// Time from the claim until it was seen, in seconds.
         seconds: i64,
         /// Whether the power had to be cut.
         forced: bool,
-        /// How it was stopped, or what a start has undone.
+        /// How the resource was stopped, or which stop a start has undone; absent if that is
+        /// unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         method: Option<StopMethod>,
-        /// What is stored to be put back, or was put back.
+        /// The state that is stored to be restored, or that was restored; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
-        /// Storage that could not be put back.
+        /// Storage that could not be restored; absent if none was lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost_storage: Option<LostStorage>,
     },
-    /// The provider refused. A stop has ended by it; a start goes on being asked for, and needs a
-    /// person.
+    /// The stop or start was refused. A refused stop has ended; a refused start keeps being
+    /// retried, and needs a person.
     Refused {
         /// Stop or start.
         direction: Direction,
-        /// What had wanted it, where that is known.
+        /// What asked for the transition; absent if that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
-        /// In the provider's words.
+        /// Why it was refused, in the provider's words if the provider refused it.
         reason: Reason,
     },
-    /// Not seen by the deadline, or not to be forced; or a start whose action ends in an error each
-    /// time, which goes on being asked for.
+    /// The target state was not seen by the deadline, or the power may not be cut; or the action of
+    /// a start ends in an error every time, and the start keeps being retried.
     Stuck {
         /// Stop or start.
         direction: Direction,
-        /// What had wanted it, where that is known.
+        /// What asked for the transition; absent if that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
-        /// Why.
+        /// Why it is stuck.
         reason: String,
     },
-    /// A person did the opposite meanwhile.
+    /// A person did the opposite in the meantime.
     Overtaken {
-        /// What had been under way.
+        /// Stop or start: the transition that was in flight.
         direction: Direction,
-        /// What had wanted it, where that is known.
+        /// What asked for the transition; absent if that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// Opted out while under way, or no longer asked for: its schedule wants nothing now, or only
-    /// observes.
+    /// The transition was released: the resource opted out in the meantime, or nothing asks for it
+    /// any more, because its schedule has no desired state now or only observes.
     LetGo {
-        /// What had been under way.
+        /// Stop or start: the transition that was in flight.
         direction: Direction,
-        /// What had wanted it, where that is known.
+        /// What asked for the transition; absent if that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// Seen for the first time, or again, under a schedule.
+    /// The resource was seen under a schedule, for the first time or again.
     Joined {
-        /// Which.
+        /// The schedule that the resource joined.
         schedule: ScheduleName,
-        /// By which rule.
+        /// The rule by which the resource follows it.
         via: String,
-        /// Whether it is held until approved.
+        /// Whether the resource is held until it is approved.
         held: bool,
     },
-    /// Held stopped, or owed a size, while nothing covers it any more.
+    /// Offhours holds the resource stopped, or owes it a size, but nothing covers it any more.
     Orphaned,
-    /// Found under two schedules or through two accounts.
+    /// The resource was found under two schedules or through two accounts.
     Conflict {
-        /// Which.
+        /// The conflict, in words.
         reason: String,
     },
-    /// Joined with too many others at once: untouched until a person approves.
+    /// Too many resources joined at once: they stay untouched until a person approves them.
     Held {
         /// How many of the account's resources are held now.
         count: usize,
-        /// Which, the first of them where they are very many.
+        /// The resources that are held; only the first of them if there are very many.
         resources: Vec<HeldResource>,
     },
-    /// A tag names no schedule.
+    /// A tag names a schedule that does not exist.
     UnknownSchedule {
-        /// What the tag says.
+        /// The name in the tag.
         word: String,
     },
-    /// The provider answers 404.
+    /// The resource is gone: the provider returns 404.
     Gone {
-        /// What could not be put back.
+        /// The state that could not be restored; absent if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// The larger of two sizes that do not compare is unknown; the other is here.
+    /// A person resized the resource, and it is unknown whether the new size or the saved one is
+    /// larger: the new size is saved instead.
     Replaced {
-        /// The size that is no longer kept.
+        /// The saved state that is no longer kept.
         saved: SavedState,
     },
     /// Nothing was done this time; it is tried again.
     Postponed {
-        /// Why.
+        /// Why nothing was done.
         reason: Reason,
-        /// Whether the provider refused the account's token, or a host shows another key than the
-        /// pinned one.
+        /// Whether the provider refused the account's token, or a host presented a key other than
+        /// the pinned one.
         #[serde(default, skip_serializing_if = "is_false")]
         token_refused: bool,
-        /// Whether the last try ended for the same reason.
+        /// Whether the previous attempt ended for the same reason.
         #[serde(default, skip_serializing_if = "is_false")]
         repeated: bool,
     },
@@ -207,38 +210,39 @@ pub enum Event {
     Awaiting {
         /// Stop or start.
         direction: Direction,
-        /// What is waited for.
+        /// What the command waits for.
         reason: String,
     },
-    /// Seen where it should be, and watched: a request in the other direction may still act.
+    /// The resource is in its target state, but still watched: a request in the opposite direction
+    /// may still act.
     Watching {
-        /// Towards which end it is.
+        /// Stop or start: the direction whose target state it is in.
         direction: Direction,
-        /// Until when.
+        /// Until when the resource is watched.
         until: Timestamp,
     },
-    /// A command was not followed.
+    /// A command was declined.
     Declined {
-        /// Why, and what to do instead.
+        /// Why it was declined, and what to do instead.
         reason: String,
     },
-    /// The state that its Status operation shows, or how an account was listed, for the person who
-    /// asked.
+    /// The state according to the resource's Status operation, or the result of listing an account,
+    /// for the person who asked.
     Status {
-        /// In words.
+        /// The state or result, in words.
         state: String,
     },
 }
 
-/// One of the resources that are held.
+/// A resource that is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldResource {
-    /// Which.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// Its name at the provider.
+    /// The resource's name at the provider.
     pub name: String,
-    /// The schedule that it is to follow.
+    /// The schedule that the resource is to follow; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
 }
@@ -259,7 +263,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Event {
-    /// Nothing was done this time, for a new reason other than the token.
+    /// Builds a [`Self::Postponed`] for a new reason other than the token.
     #[must_use]
     pub fn postponed(reason: impl Into<Reason>) -> Self {
         Self::Postponed {
@@ -270,25 +274,25 @@ impl Event {
     }
 }
 
-/// What a provider said at once.
+/// A provider's immediate response to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Taken; that proves nothing yet.
+    /// Accepted, which proves nothing yet.
     Accepted,
-    /// Not now.
+    /// Not accepted now, because the resource is busy; retried later.
     Busy(String),
-    /// Certainly not taken; asked again later.
+    /// Certainly not accepted; retried later.
     NotAccepted(String),
-    /// Not taken, for the account's token was refused; asked again within a minute of a new one.
+    /// Not accepted, because the account's token was refused; retried within a minute of a new one.
     TokenRefused(String),
-    /// No usable answer: it may have been taken.
+    /// No usable response: the request may have been accepted.
     Unknown(String),
 }
 
 impl Outcome {
-    /// Something that happened to a resource.
+    /// Creates an outcome about a resource.
     #[must_use]
     pub fn of(record: &Record, at: Timestamp, event: Event) -> Self {
         Self {
@@ -302,7 +306,7 @@ impl Outcome {
         }
     }
 
-    /// The resource that it is about; none for an account.
+    /// Returns the resource that it is about; `None` for an account.
     #[must_use]
     pub fn resource(&self) -> Option<ResourceRef> {
         match &self.subject {
@@ -311,7 +315,7 @@ impl Outcome {
         }
     }
 
-    /// Something that happened to an account.
+    /// Creates an outcome about an account.
     #[must_use]
     pub fn of_account(account: &AccountName, at: Timestamp, event: Event) -> Self {
         Self {
@@ -324,8 +328,8 @@ impl Outcome {
     }
 }
 
-/// The schedule of the latest inventory, or that of the edge that was handled last: what is
-/// orphaned follows none any more.
+/// Returns the schedule of the latest inventory, or else that of the last handled edge: an orphaned
+/// resource follows none any more.
 fn follows(record: &Record) -> Option<ScheduleName> {
     let handled = record.handled.as_ref();
     let last = || handled.and_then(|handled| handled.schedule.clone());
@@ -352,18 +356,18 @@ pub enum Severity {
     Repeated,
     /// As expected.
     Usual,
-    /// Something to look at.
+    /// Needs attention.
     Warning,
 }
 
-/// What an event means for a transition that is waited for.
+/// What an event means for a transition that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// It is under way, or will be.
     UnderWay,
-    /// It has come to its end.
+    /// It has ended.
     Ended,
-    /// It goes no further without a person.
+    /// It cannot go on without a person.
     NeedsPerson,
     /// Nothing was done.
     NotDone,
@@ -371,17 +375,17 @@ pub enum Course {
     Beside,
 }
 
-/// All that is decided by an event's kind alone.
+/// Everything that an event's kind alone decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
     /// How much it matters in the log.
     pub severity: Severity,
-    /// What it means for a transition that is waited for.
+    /// What it means for a transition that a caller waits for.
     pub course: Course,
-    /// What it counts as.
+    /// The metrics that it counts toward.
     pub metrics: &'static [Metric],
-    /// The detail type under which it is published to the bus; none for most, which are for the
-    /// log.
+    /// The detail type under which it is published to the bus; `None` for most, which are only
+    /// logged.
     pub detail_type: Option<&'static str>,
 }
 
@@ -404,7 +408,7 @@ impl Class {
 }
 
 impl Event {
-    /// The one table of events.
+    /// Returns the event's class: the one table of events.
     #[must_use]
     pub fn class(&self) -> Class {
         use Course::{Beside, Ended, NeedsPerson, UnderWay};
@@ -579,7 +583,7 @@ fn asked(event: &Event) -> String {
     format!("{direction} asked ({cause}): {request}{saved}{answer}")
 }
 
-/// That a resource is where it should be, and why it is watched all the same.
+/// Says that a resource is in its target state, and why it is watched all the same.
 #[must_use]
 pub fn watching(direction: Direction, until: Timestamp) -> String {
     let (state, opposite) = match direction {

@@ -1,4 +1,4 @@
-//! Why nothing is known of a resource, or nothing was done about it.
+//! Why a resource could not be observed, or nothing was done about it.
 
 use domain::{reason::Reason, record::LOOK_AGE, resource::Look};
 use environment::causes_in_words;
@@ -7,23 +7,23 @@ use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
 
 use crate::ProvidersError;
 
-/// Why there is no look.
+/// Why there is no observation.
 #[derive(Debug, Clone)]
 pub(crate) struct NoLook {
-    /// Why, for a record or a report.
+    /// The reason, for a record or a report.
     pub reason: Reason,
-    /// How long the provider asks to wait.
+    /// How long the provider asks to wait; `None` if it does not say.
     pub retry_after: Option<std::time::Duration>,
     /// Whether the token was refused: it may have been rotated.
     pub token_refused: bool,
-    /// Whether a host shows a key that is not pinned.
+    /// Whether a host presents a key that is not pinned.
     pub host_key_changed: bool,
-    /// Whether there is no token to look with.
+    /// Whether there is no token to observe with.
     pub no_token: bool,
 }
 
 impl NoLook {
-    /// A reason that does not come from an answer of the provider.
+    /// Builds one from a reason that does not come from a provider's answer.
     pub(crate) fn of(reason: impl Into<Reason>) -> Self {
         Self {
             reason: reason.into(),
@@ -34,12 +34,12 @@ impl NoLook {
         }
     }
 
-    /// Whether no login was possible, so that nothing is seen or done until a person has acted.
+    /// Reports whether the login was refused: nothing is observed or done until a person has acted.
     pub(crate) fn login_refused(&self) -> bool {
         self.token_refused || self.host_key_changed
     }
 
-    /// Why nothing may rest on a look any more, if it is too old.
+    /// Returns why a look can no longer be relied on, if it is too old.
     pub(crate) fn too_old(look: &Look, now: Timestamp) -> Option<Self> {
         let age = now.duration_since(look.requested_at);
         (age > LOOK_AGE).then(|| {

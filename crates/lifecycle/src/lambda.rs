@@ -1,4 +1,4 @@
-//! What stop, start and poll-status share as functions at AWS.
+//! What the stop, start and poll-status functions share on AWS.
 
 use std::process::ExitCode;
 
@@ -19,11 +19,11 @@ use crate::{
     report::{Listener, publishing},
 };
 
-/// A handler. Its future is boxed: the types of nested ones are deeper than a compiler looks.
+/// A handler. Its future is boxed: nested ones have types too deep for the compiler.
 pub type Handle<With, Event> =
     for<'a> fn(Context<'a>, &'a With, Event) -> LocalBoxFuture<'a, Result<Report, Error>>;
 
-/// Serves a function until AWS ends it. `access` says which tokens it uses; `with` makes what its
+/// Serves a function until AWS ends it. `access` says which tokens it uses; `with` creates what its
 /// handler needs besides the context.
 pub async fn serve<With, Event: DeserializeOwned>(
     access: Access,
@@ -33,7 +33,7 @@ pub async fn serve<With, Event: DeserializeOwned>(
     lambda::serve(Function::start(access, with, handle)).await
 }
 
-/// What is made once, at the start, and lent to every invocation.
+/// What is created once, at the start, and lent to every invocation.
 struct Function<With, Event> {
     store: Store,
     providers: Providers,
@@ -50,7 +50,7 @@ impl<With, Event> Function<With, Event> {
         with: impl FnOnce(&SdkConfig) -> Result<With, SettingError>,
         handle: Handle<With, Event>,
     ) -> anyhow::Result<Self> {
-        // All settings are read before anything is asked of AWS.
+        // All settings are read before the first request to AWS.
         let prefix = settings::table_prefix()?;
         let bus = BusName::from_settings()?;
         let endpoints = Providers::endpoints_from_settings()?;

@@ -1,9 +1,8 @@
 //! Claim, ask, confirm: the only code that moves a record's phase.
 //!
-//! Every step keeps one order: the record is read first, the configuration second, the provider
-//! is looked at third, and the write comes last, under the revision of the first step. No request
-//! leaves without a permit written just before it, and only the resource's own status ends a
-//! transition.
+//! Every step follows the same order: read the record, read the configuration, look at the
+//! provider, and write last, under the revision of the first step. No request leaves without a
+//! permit written just before it, and only the resource's own status ends a transition.
 
 mod account;
 pub mod act;
@@ -26,23 +25,23 @@ pub use event::{Event, Outcome};
 pub use providers::{Access, Providers, ProvidersError};
 pub use report::{Listener, Report};
 
-/// What a handler works with; lent to every step.
+/// The dependencies of a handler, passed to every step.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Records, configuration, history.
     pub store: &'a Store,
-    /// The clients of the accounts.
+    /// The accounts' clients.
     pub providers: &'a Providers,
-    /// The time.
+    /// The source of the current time.
     pub clock: &'a Clock,
     /// This invocation.
     pub writer: &'a Writer,
-    /// Receives each event as it happens; the report comes only at the end.
+    /// Receives each event as it happens; the report is ready only at the end.
     pub listener: &'a dyn Listener,
 }
 
 impl Context<'_> {
-    /// Passes on what has just happened, and returns it for the report.
+    /// Passes outcomes to the listener as they happen, and returns them for the report.
     fn reported(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
         for outcome in &outcomes {
             self.listener.happened(outcome);
@@ -50,15 +49,15 @@ impl Context<'_> {
         outcomes
     }
 
-    /// What could not be read or written of one record is left for the next tick, and does not hold
-    /// up the others.
+    /// Reports that one record could not be read or written. It is left for the next tick and does
+    /// not hold up the others.
     fn failed(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
         let event = Event::postponed(in_words(error));
         self.reported(vec![Outcome::of(record, self.clock.now(), event)])
     }
 }
 
-/// What ends a whole invocation; what concerns one resource or account is in the report instead.
+/// An error that ends the whole invocation; what concerns one resource or account is in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed: repeat the invocation.
@@ -75,7 +74,7 @@ pub enum Error {
     Unknown {
         /// Schedule or account.
         what: &'static str,
-        /// What the command calls it.
+        /// The name that the command gives.
         name: String,
         /// The configured names.
         known: Vec<String>,
@@ -83,7 +82,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A name that is not configured, and those that are.
+    /// Builds the error for a name that is not configured, listing those that are.
     pub(crate) fn unknown<N: ToString>(
         what: &'static str,
         name: &N,
@@ -96,7 +95,7 @@ impl Error {
         }
     }
 
-    /// The kind of error, as AWS shows it of a failed invocation.
+    /// Returns the kind of error, as AWS shows it for a failed invocation.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

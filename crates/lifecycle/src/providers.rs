@@ -1,4 +1,4 @@
-//! The clients of the configured accounts, made once and kept while their account is unchanged.
+//! The clients of the configured accounts, created once and kept while their account is unchanged.
 
 use std::{
     collections::HashMap,
@@ -22,43 +22,43 @@ pub enum ProvidersError {
     /// Its token could not be read.
     #[error("no token for the account `{account}`")]
     Token {
-        /// Which account.
+        /// The account.
         account: AccountName,
-        /// Why not.
+        /// Why it could not be read.
         #[source]
         source: TokenError,
     },
-    /// Its address is not one to which a token may be sent.
+    /// Its address is not one that a token may be sent to.
     #[error("the account `{account}` has an address that is not allowed")]
     Endpoint {
-        /// Which account.
+        /// The account.
         account: AccountName,
-        /// Why not.
+        /// Why the address is not allowed.
         #[source]
         source: EndpointError,
     },
-    /// Its key, or one of its pins, cannot be used.
+    /// Its key or one of its pins is unusable.
     #[error("no connection can be made for the account `{account}`")]
     Ssh {
-        /// Which account.
+        /// The account.
         account: AccountName,
-        /// Why not.
+        /// Why no connection can be made.
         #[source]
         source: SetupError,
     },
 }
 
-/// What clients are for, which decides whether they use an account's `token` or `read_token`.
+/// What a client is used for, which decides between an account's `token` and `read_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Looking alone: with the account's `read_token`, where it has one.
+    /// Observing only: with the account's `read_token`, if it has one.
     Read,
-    /// Changing, and the looks before a change: with its `token`.
+    /// Making changes, and the observations before a change: with the account's `token`.
     Change,
 }
 
 impl Access {
-    /// The account's token for this.
+    /// Returns the account's token for this access.
     fn token_of(self, account: &CloudAccount) -> &TokenReference {
         match (self, &account.read_token) {
             (Self::Read, Some(read_token)) => read_token,
@@ -67,7 +67,7 @@ impl Access {
     }
 }
 
-/// Clients by account, made for one kind of access.
+/// Clients by account, for one kind of access.
 #[derive(Debug)]
 pub struct Providers {
     access: Access,
@@ -77,11 +77,11 @@ pub struct Providers {
     clients: Mutex<Clients>,
 }
 
-/// The clients made so far, each with the account as it was then.
+/// The clients created so far, each with the account as it was at the time.
 type Clients = HashMap<(AccountName, Access), (Account, Client)>;
 
 impl Providers {
-    /// No clients yet; each is made when it is first asked for.
+    /// Creates an empty set; each client is created when it is first asked for.
     #[must_use]
     pub fn new(
         access: Access,
@@ -98,7 +98,7 @@ impl Providers {
         }
     }
 
-    /// The client of an account.
+    /// Returns the client of an account.
     pub async fn client(
         &self,
         name: &AccountName,
@@ -107,7 +107,7 @@ impl Providers {
         self.client_to(self.access, name, configuration).await
     }
 
-    /// The client of an account, for another kind of access than these are made for.
+    /// Returns the client of an account for the given kind of access.
     pub(crate) async fn client_to(
         &self,
         access: Access,
@@ -166,12 +166,12 @@ impl Providers {
         })
     }
 
-    /// Forgets a client whose token was refused, and the token: it may have been rotated.
+    /// Forgets a client whose token was refused, and the token itself, which may have been rotated.
     pub fn forget(&self, name: &AccountName) {
         self.forget_to(self.access, name);
     }
 
-    /// [`Self::forget`], for another kind of access than these are made for.
+    /// Does the same as [`Self::forget`], for the given kind of access.
     pub(crate) fn forget_to(&self, access: Access, name: &AccountName) {
         if let Some((account, _)) = self.lock().remove(&(name.clone(), access)) {
             match &account {
@@ -194,7 +194,7 @@ fn no_token(account: &AccountName, source: TokenError) -> ProvidersError {
 }
 
 impl Providers {
-    /// The addresses that the environment names, or the public ones.
+    /// Returns the addresses set in the environment, or else the public ones.
     pub fn endpoints_from_settings() -> Result<Endpoints, SettingError> {
         use environment::settings::{PLAIN_HTTP_HOST, optional};
         let plain_host = optional(PLAIN_HTTP_HOST);
@@ -204,7 +204,7 @@ impl Providers {
                 Some(host) => Base::trusting(&text, host),
                 None => text.parse(),
             });
-            // The address itself is not repeated: it may hold a password.
+            // The address itself is not repeated: it may contain a password.
             let wrong = |error: EndpointError| {
                 SettingError::new(setting, format!("is wrong: {}", in_words(&error)))
             };

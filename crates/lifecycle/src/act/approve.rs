@@ -6,7 +6,7 @@ use store::{Store, StoreError};
 
 use crate::{Error, report::reread};
 
-/// Releases the held records that `which` selects, and makes them due where they are. Returns them
+/// Releases the held records that `which` selects, and recomputes when they are due. Returns them
 /// as written.
 pub async fn approve(
     store: &Store,
@@ -16,9 +16,9 @@ pub async fn approve(
     let mut approved = Vec::new();
     let before = store.in_force().await?;
     for account in before.configuration.accounts.keys() {
-        // What a newer program wrote is left to it.
+        // What a newer program wrote is left alone.
         let records = store.records_of(account).await?.read;
-        // After the records: what they have handled is then known here.
+        // Read after the records, so that the generation that handled them is known here.
         let in_force = store.in_force().await?;
         for record in records.into_iter().filter(|r| r.held && which(r)) {
             let reference = record.reference.clone();

@@ -1,4 +1,4 @@
-//! The records of one account on which stop or start work together.
+//! The records of one account that stop or start works on together.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// The records of one account, worked on together.
+/// What the records of one account are worked on with, together.
 pub(super) struct Batch<'a> {
     pub(super) context: Context<'a>,
     pub(super) budget: Budget<'a>,
@@ -41,9 +41,9 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Looks at these records' resources, by a list if that is the cheaper way.
+    /// Looks at these records' resources, by a list if that is cheaper.
     pub(super) async fn looks<'c>(&'c self, client: &'c Client, records: &[Record]) -> Looks<'c> {
-        // One alone is never worth a list.
+        // A single record is never worth a list.
         let lists = if records.len() > 1 {
             let state = account::state(self.context, self.account).await;
             state.lists().cloned().unwrap_or_default()
@@ -53,7 +53,7 @@ impl Batch<'_> {
         self.looks_by(&lists, client, records).await
     }
 
-    /// [`Self::looks`], where it is known what the lists take.
+    /// Does the same as [`Self::looks`], given what the lists take.
     pub(super) async fn looks_by<'c>(
         &'c self,
         lists: &ListRequests,
@@ -65,7 +65,7 @@ impl Batch<'_> {
         Looks::to_act(client, (self.budget, &self.shared), &ids, lists).await
     }
 
-    /// Reads what the plan needs besides the look, and plans.
+    /// Reads what the plan needs besides the look, and plans the next step.
     pub(super) async fn step(
         &self,
         client: &Client,
@@ -97,7 +97,7 @@ impl Batch<'_> {
             }
             Direction::Start => StopTarget::default(),
         };
-        // What is to be deleted is looked at last.
+        // A machine that is to be deleted is looked at again, last of all.
         let looked_again = if target.ssh_key.is_some() {
             let sight = self
                 .shared
@@ -128,7 +128,7 @@ impl Batch<'_> {
             writer: self.context.writer,
             now: self.context.clock.now(),
         };
-        // The log and the plans took longer than a look lasts.
+        // Reading the log and the plans took longer than a look is good for.
         match NoLook::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
             None => Ok(plan(self.direction, record, seen, plan_context)),
@@ -136,7 +136,7 @@ impl Batch<'_> {
     }
 }
 
-/// Whether there is a machine of which a log can be read.
+/// Reports whether there is a machine whose log can be read.
 fn is_there(look: &Look) -> bool {
     let sight = look.sight.as_ref();
     sight.is_none_or(|sight| sight.machine.is_some())

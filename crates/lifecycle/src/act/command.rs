@@ -25,7 +25,7 @@ use crate::{
     report::{Report, reread},
 };
 
-/// A command older than this is not followed: by now the person has acted in another way.
+/// A command older than this is ignored: by now the person has acted in another way.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a command about an unknown resource is not followed.
@@ -35,10 +35,10 @@ const NOT_SEEN: &str = "no inventory has seen it: check the reference, or wait f
 /// The author of a command that names none.
 const UNNAMED: &str = "a manual invocation";
 
-/// How often the command is written to a record that others change meanwhile.
+/// How many times writing the command is tried while others change the record.
 const TRIES: usize = 5;
 
-/// One invocation of stop or start.
+/// Handles one invocation of stop or start.
 pub async fn handle(
     context: Context<'_>,
     direction: Direction,
@@ -50,8 +50,8 @@ pub async fn handle(
     }
 }
 
-/// Records the command as an edge of each resource, then does it. A process lost in between is
-/// finished by dispatch.
+/// Records the command as an edge of each resource, then carries it out. If the process is lost in
+/// between, dispatch finishes the work.
 async fn command(
     context: Context<'_>,
     direction: Direction,
@@ -111,7 +111,7 @@ async fn command(
     Ok(report)
 }
 
-/// Only a command that names a resource reaches one that is held.
+/// Leaves out held resources: only a command that names a resource reaches one.
 fn leave_held(
     context: Context<'_>,
     target: &CommandTarget,
@@ -130,7 +130,7 @@ fn leave_held(
     }
 }
 
-/// Reports what each recorded command waits for, where nothing else was reported of it.
+/// Reports what each recorded command waits for, if nothing else was reported about it.
 async fn say_awaiting(
     context: Context<'_>,
     direction: Direction,
@@ -148,7 +148,7 @@ async fn say_awaiting(
     Ok(())
 }
 
-/// What a command waits for that was recorded and led to no request yet.
+/// Returns what a command waits for that was recorded but has led to no request yet.
 fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
     let done = match direction {
         Direction::Stop => "stopped",
@@ -194,7 +194,7 @@ fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
     }
 }
 
-/// The records that a command names.
+/// Returns the records that a command names.
 async fn targets(
     context: Context<'_>,
     target: &CommandTarget,
@@ -224,7 +224,7 @@ async fn targets(
     Ok(found)
 }
 
-/// The resources that a command names and that have no record, or none that can be read, and why
+/// Returns the resources named by a command that have no record, or none that can be read, and why
 /// nothing is done about them.
 fn missing(
     target: &CommandTarget,
@@ -244,7 +244,7 @@ fn missing(
     missing.map(|one| (one.clone(), why(one))).collect()
 }
 
-/// Why a command is not followed, and what to do instead.
+/// Returns why a command is not followed, and what to do instead; `None` if it is followed.
 fn declined(
     direction: Direction,
     record: &Record,
@@ -265,7 +265,7 @@ fn declined(
             one.by, one.desired, one.ends_at
         ));
     }
-    // An override that wants the same keeps the schedule from undoing it.
+    // An override for the same state keeps the schedule from undoing the command.
     let undone = overridden.is_none()
         && verdict
             .membership
@@ -275,17 +275,17 @@ fn declined(
         .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }
 
-/// A command that was given up: its record changed at each try, or is not there any more.
+/// Reports a command that was given up: its record changed at every try, or no longer exists.
 fn not_written(record: &Record, now: Timestamp) -> Outcome {
     let reason = "its record changed at every try: give the command again".to_owned();
     Outcome::of(record, now, Event::Declined { reason })
 }
 
-/// What became of writing a command.
+/// The result of writing a command.
 enum Written {
     /// It is in the record.
     Yes,
-    /// The event of this invocation was delivered before.
+    /// The event of this invocation had been delivered before.
     Before,
     /// Others wrote each time, or the record was deleted.
     No,
@@ -306,7 +306,7 @@ async fn write(
         };
         let known = record.manual_command.as_ref();
         if known.is_some_and(|manual| manual.knows(context.writer.invocation())) {
-            // Where we have tried already, only the answer to our own write was lost.
+            // If this is not the first try, only the answer to our own write was lost.
             return Ok(if tried > 0 {
                 Written::Yes
             } else {
@@ -329,7 +329,7 @@ async fn write(
     Ok(Written::No)
 }
 
-/// The record with the command in it. The invocation names the command: the same one twice is one.
+/// Returns the record with the command in it. The same invocation twice is one command.
 fn asked(
     mut record: Record,
     direction: Direction,

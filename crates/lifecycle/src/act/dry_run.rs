@@ -18,7 +18,7 @@ use crate::{
     transition::step::Step,
 };
 
-/// Says what acting on these records would send, from a fresh look at each, and sends nothing.
+/// Reports what acting on these records would send, from a fresh look at each, and sends nothing.
 pub(crate) async fn rehearse(
     budget: Budget<'_>,
     context: Context<'_>,
@@ -81,7 +81,7 @@ impl Batch<'_> {
     }
 }
 
-/// What a step would lead to, in events that promise nothing.
+/// Returns what a step would lead to, as events that promise nothing.
 fn would(direction: Direction, step: Step) -> Vec<Event> {
     match step {
         Step::Leave => vec![Event::postponed("something is under way already")],

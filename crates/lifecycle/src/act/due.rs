@@ -1,4 +1,4 @@
-//! Stop and start: re-read, look, claim, send, note.
+//! Stop and start: re-read, look, claim, send, record.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ use crate::{
     transition::step::Step,
 };
 
-/// Does in one direction what is due for these resources. The list is a hint: what is due is
-/// decided anew for each, so that an event that comes twice, late or stale does no harm.
+/// Carries out in one direction what is due for these resources. The list is a hint: what is due is
+/// decided again for each, so an event that comes twice, late or stale does no harm.
 pub async fn act(
     context: Context<'_>,
     direction: Direction,
@@ -40,7 +40,7 @@ pub async fn act(
     act_within(Budget::begin(context.clock), context, direction, references).await
 }
 
-/// [`act`], in what is left of an invocation's time.
+/// Does the same as [`act`], in what is left of an invocation's time.
 pub(crate) async fn act_within(
     budget: Budget<'_>,
     context: Context<'_>,
@@ -77,11 +77,11 @@ pub(crate) async fn act_within(
     Ok(report)
 }
 
-/// How many are acted on before the looks at the rest are taken anew, should they be too old by then.
+/// How many are acted on before the looks at the rest are repeated, if too old by then.
 const AT_A_TIME: usize = 100;
 
-/// What is under way comes first, beginning with what needs no room; what has failed before does not
-/// hold up others.
+/// Puts what is in flight first, beginning with what needs no room. What has failed before does not
+/// hold up the rest.
 fn sort(records: &mut [Record]) {
     records.sort_by_key(|record| {
         let waits = record.in_flight().is_none();
@@ -89,15 +89,15 @@ fn sort(records: &mut [Record]) {
     });
 }
 
-/// What became of some records.
+/// The result of acting on some records.
 #[derive(Default)]
 struct Done {
     outcomes: Vec<Outcome>,
-    /// There was no time left to begin with these.
+    /// The records that there was no time left to start on.
     left: Vec<Record>,
 }
 
-/// Whether a look is worth it, by the record alone.
+/// Reports whether a look is worth it, judging by the record alone.
 fn may_need(
     record: &Record,
     direction: Direction,
@@ -110,7 +110,7 @@ fn may_need(
     match judge(record, Subject::recorded(record), rules, now).decision {
         Decision::Act(due) => due.direction == direction,
         Decision::AskAgain(towards) => towards == direction,
-        // The hard cut: everything about it is judged on the look.
+        // The hard cut: everything about it is judged by the look.
         Decision::Leave(_) => {
             record.under_way_towards(direction).is_some()
                 && record.request.as_ref().is_some_and(|request| {
@@ -142,7 +142,7 @@ impl Batch<'_> {
         outcomes
     }
 
-    /// Acts on as many as time and the account's allowance permit; returns how many are left.
+    /// Acts on as many as time and the account's rate limit permit; returns how many are left.
     async fn act_in_turn(
         &self,
         client: &Client,
@@ -179,7 +179,7 @@ impl Batch<'_> {
                 records = taken.in_order(records);
                 sort(&mut records);
                 looks = Some(taken);
-                // They have shown what others take.
+                // The looks have shown what others take.
                 continue;
             }
             let Some(looks) = &looks else { break };
@@ -199,7 +199,7 @@ impl Batch<'_> {
         (outcomes, records.len())
     }
 
-    /// Acts on these, several at a time.
+    /// Acts on these records, several at a time.
     async fn act_at_once(&self, client: &Client, records: Vec<Record>, looks: &Looks<'_>) -> Done {
         let mut done = Done::default();
         let steps = stream::iter(records)
@@ -220,7 +220,7 @@ impl Batch<'_> {
         done
     }
 
-    /// Acts on one record; none if there is no time left to begin with it.
+    /// Acts on one record. Returns `None` if there is no time left to start.
     async fn act_on(
         &self,
         client: &Client,
@@ -231,7 +231,7 @@ impl Batch<'_> {
             return Ok(None);
         }
         if self.direction == Direction::Stop {
-            // Before the look, which does not get younger.
+            // Before the look, which only gets older.
             let configuration = &self.in_force.configuration;
             self.plans.ask(client, record.kind(), configuration).await;
         }

@@ -1,9 +1,9 @@
 //! The pace at which stop or start sends what it was handed.
 //!
-//! Where a provider counts the requests of a minute, so many may leave at once, and after that only
-//! as many as are forgotten of an earlier invocation's: each notes what it has spent. What was handed
-//! to an invocation is its share. Start and stop beside each other keep to theirs; that the other is
-//! at work as well shows by what it has spent lately.
+//! If a provider counts requests per minute, that many may leave at once, and more only as requests
+//! of earlier invocations drop out of the count: each invocation records what it has spent. What
+//! was handed to an invocation is its share. Start and stop running concurrently each keep to
+//! theirs; what the other has spent lately shows that it is running too.
 
 use domain::{
     AccountName,
@@ -19,30 +19,30 @@ use store::AccountState;
 
 use crate::{Context, account, transition::log::log_from};
 
-/// For how long what start has spent says that it is at work beside stop, and the other way round.
+/// How long after its last request start counts as running beside stop, and vice versa.
 const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 
-/// How many of the records that are left may be acted on.
+/// How many of the remaining records may be acted on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// So many of them, now.
+    /// This many of them, now.
     For(usize),
-    /// None before an instant.
+    /// None before this instant.
     From(Timestamp),
     /// None in this invocation.
     None,
 }
 
-/// One invocation's spending of an account's allowance.
+/// How one invocation spends an account's rate limit.
 pub(super) struct Pace {
     state: AccountState,
-    /// None over SSH, where nothing is counted.
+    /// `None` over SSH, where nothing is counted.
     facts: Option<&'static Facts>,
     direction: Direction,
     began: Timestamp,
-    /// How many requests what was handed over takes at most.
+    /// The most requests that the records handed over take.
     share: u64,
-    /// What was measured of others in this invocation.
+    /// What others take, as measured in this invocation.
     others: Option<Others>,
 }
 
@@ -56,7 +56,7 @@ impl Pace {
     ) -> Self {
         let configured = configuration.accounts.get(account);
         let cloud = configured.and_then(|account| account.cloud());
-        // One alone neither needs a list nor exceeds a limit, unless much has to be read about it.
+        // One alone needs no list and exceeds no limit, unless much has to be read about it.
         let state = if records.len() > 1 || records.iter().any(is_sighted) {
             account::state(context, account).await
         } else {
@@ -72,12 +72,12 @@ impl Pace {
         }
     }
 
-    /// What was known of the account before this invocation.
+    /// Returns what was known of the account before this invocation.
     pub(super) fn state(&self) -> &AccountState {
         &self.state
     }
 
-    /// Measures what others take of the allowance, once there is an answer.
+    /// Measures what others take of the rate limit, once there is an answer.
     pub(super) fn measure(&mut self, client: &Client, requests: u64, now: Timestamp) {
         if self.others.is_some() || requests == 0 {
             return;
@@ -87,7 +87,8 @@ impl Pace {
         }
     }
 
-    /// How many of these there is room for, after so many requests of this invocation.
+    /// Returns how many of these there is room for, once this invocation has sent `requests`
+    /// requests.
     pub(super) fn room(
         &self,
         left: &[Record],
@@ -98,7 +99,7 @@ impl Pace {
         let Some(facts) = self.facts else {
             return Room::For(left.len());
         };
-        // Until there is an answer, what was planned for is all that is known.
+        // Until there is an answer, the plan is all that is known.
         let latest = client.rate().filter(|_| requests > 0);
         let rate = self.state.rate.map(|rate| Rate {
             others: self.others.or(rate.others),
@@ -106,7 +107,7 @@ impl Pace {
         });
         let mut allowance = Allowance::of(facts, rate, self.state.lists(), now);
         if left.iter().any(is_sighted) {
-            // poll-status sees them as well, and takes its part of the hour for that.
+            // poll-status looks at them as well, and takes its part of the hour for that.
             allowance.observing += allowance.per_hour / 60;
         }
         if let Some(latest) = latest {
@@ -120,7 +121,7 @@ impl Pace {
             let most = allowance.in_a_minute();
             let whole = most.saturating_sub(before).saturating_sub(requests);
             let minute = self.in_the_minute(most, before, now);
-            // A part of what one of them takes is of no use.
+            // Room for only a part of one record is of no use.
             let room = minute.saturating_sub(requests).max(first.min(whole));
             fitting(left, room.min(allowance.in_the_hour()), sight)
         };
@@ -134,7 +135,7 @@ impl Pace {
         }
     }
 
-    /// How many requests a minute has room for, in which so many of an earlier one still count.
+    /// Returns how many requests fit in a minute in which `before` earlier ones still count.
     fn in_the_minute(&self, most: u64, before: u64, now: Timestamp) -> u64 {
         let other = self.state.spent(match self.direction {
             Direction::Start => Direction::Stop,
@@ -147,7 +148,7 @@ impl Pace {
         }
     }
 
-    /// Notes what this invocation has spent, and what the provider says is left. Both are hints.
+    /// Records what this invocation has spent, and what the provider says is left. Both are hints.
     pub(super) async fn note(&self, context: Context<'_>, client: &Client, requests: u64) {
         let (account, now) = (&self.state.account, context.clock.now());
         let others = self.others.or_else(|| self.state.rate?.others);
@@ -170,8 +171,8 @@ impl Pace {
     }
 }
 
-/// What a share has of a minute in which so many requests of an earlier one still count, where it is
-/// not the only one: of each the same part.
+/// Returns a share's part of a minute in which `before` earlier requests still count, if it is not
+/// the only share: each gets the same fraction.
 fn part(most: u64, share: u64, before: u64) -> u64 {
     if most == u64::MAX {
         return u64::MAX;
@@ -180,7 +181,7 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
     u64::try_from(room / u128::from(most.max(1))).unwrap_or(u64::MAX)
 }
 
-/// How many requests acting on these takes at most.
+/// Returns how many requests acting on these takes at most.
 fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
     let sighted: u64 = records
         .iter()
@@ -190,30 +191,30 @@ fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
     acting(records.iter().map(Record::kind), state.lists()) + logs + sight.for_machines(sighted)
 }
 
-/// How many requests acting on one takes, apart from a list and from what is around it.
+/// Returns how many requests acting on one takes, apart from a list and from what is around it.
 fn cost_of(record: &Record, sight: SightRequests) -> u64 {
     let each = if is_sighted(record) { sight.each } else { 0 };
     requests_each(record.kind()) + log_of(record) + each
 }
 
-/// How many requests acting on the first of some takes.
+/// Returns how many requests acting on the first of several takes.
 fn first_cost(record: &Record, sight: SightRequests) -> u64 {
     let around = if is_sighted(record) { sight.around } else { 0 };
     cost_of(record, sight) + around
 }
 
-/// Whether it is hibernated, or was, so that more than its own state is read.
+/// Reports whether it is or was hibernated, so that more than its own state is read.
 pub(super) fn is_sighted(record: &Record) -> bool {
     record.hibernation.is_some()
 }
 
-/// How many requests it takes to read what has happened to a record since its request.
+/// Returns how many requests it takes to read what has happened to a record since its request.
 fn log_of(record: &Record) -> u64 {
     u64::from(log_from(record).is_some())
 }
 
-/// How many of the first of these there is room for. What is under way already goes on in any
-/// case, for half a transition is worse than a refusal; but the next part of a hibernation can wait.
+/// Returns how many of the first there is room for. What is in flight continues in any case, since
+/// half a transition is worse than a refusal; but the next part of a hibernation can wait.
 fn fitting(records: &[Record], room: u64, sight: SightRequests) -> usize {
     let mut left = room;
     let mut is_first = true;
@@ -249,7 +250,7 @@ mod tests {
             [0, 120, 240].map(|before| part(240, 60, before)),
             [60, 30, 0]
         );
-        // What was handed over takes more than there is room for.
+        // The records handed over take more than there is room for.
         assert_eq!(part(100, 240, 0), 100);
         assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
     }

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// How often a note is re-applied to a record that others change meanwhile.
+/// How many times an answer is applied to a record that others change meanwhile.
 const TRIES: usize = 5;
 
 impl Batch<'_> {
@@ -32,13 +32,13 @@ impl Batch<'_> {
         let store = self.context.store;
         match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => Ok(self.context.reported(outcomes(&record, now, write.events))),
-            // Another writer has it: what is still due is decided again at the next tick.
+            // Another writer was first: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The claim, the request, the note: in this order, each only after the one before.
+    /// Claims, sends, and records the answer: in this order, each only after the one before.
     pub(super) async fn send(&self, client: &Client, send: Send) -> Result<Vec<Outcome>, Error> {
         let Some(record) = self.claim(send.record, send.history.as_ref()).await? else {
             return Ok(Vec::new());
@@ -102,7 +102,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Writes the permit; none if another writer was there first.
+    /// Writes the permit; `None` if another writer was first.
     async fn claim(
         &self,
         record: Record,
@@ -125,7 +125,7 @@ impl Batch<'_> {
         outcomes
     }
 
-    /// A failure before any claim: due again later. A transition under way is looked at anyway.
+    /// Handles a failure before any claim: due again later. What is in flight is looked at anyway.
     pub(super) async fn postpone(
         &self,
         mut record: Record,
@@ -170,8 +170,8 @@ impl Batch<'_> {
     }
 }
 
-/// Writes an answer into the record that `claimed` it, as long as the permit is still its
-/// writer's.
+/// Writes an answer into the record that was `claimed` for it, as long as the permit still belongs
+/// to its writer.
 pub(crate) async fn write(
     store: &Store,
     claimed: Record,
@@ -203,7 +203,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// How long after the write that permits it a change may leave.
+/// Returns how long after the write that permits it a change may leave.
 fn window(change: &Change) -> SignedDuration {
     let deletes = matches!(change, Change::Hibernate { what, .. } if *what == Hibernate::Delete);
     if deletes { DELETION_AGE } else { SEND_WINDOW }

@@ -1,9 +1,9 @@
-//! The digest of an edge: counted when the last of those that follow it has ended, or at the
+//! The digest of an edge: counted when the last of the edge's followers has ended, or at the
 //! deadline, and reported once.
 //!
-//! Cost follows the work: nothing is asked of the store unless an edge is young and was not
-//! reported by this process, and the records are not read while the index shows that some are at
-//! work.
+//! Cost follows the work: nothing is read from the store unless an edge is recent and this process
+//! has not reported it, and the records are not read while the index shows that some are in
+//! progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ use store::{Digested, Store};
 
 use crate::{Context, Error, report::Report};
 
-/// Reports every edge for which it is time. `waiting` are the schedules of which something is due
-/// or in flight: a hint.
+/// Reports every edge that is ready. `waiting` holds the schedules with something due or in flight:
+/// a hint.
 pub(crate) async fn tell_due(
     context: Context<'_>,
     configuration: &Configuration,
@@ -68,7 +68,7 @@ pub(crate) async fn tell_due(
     Ok(())
 }
 
-/// The latest edge of each schedule, where it is young and this process has not reported it.
+/// Returns the latest edge of each schedule, if it is recent and this process has not reported it.
 fn young_edges(
     store: &Store,
     configuration: &Configuration,
@@ -83,8 +83,8 @@ fn young_edges(
     edges.collect()
 }
 
-/// Leaves out the edges that another process has reported, and those of which a newer program
-/// knows more.
+/// Leaves out the edges that another process has reported, and those whose entry a newer program
+/// wrote.
 async fn leave_told(
     store: &Store,
     young: &mut BTreeMap<ScheduleName, Edge>,
@@ -110,11 +110,11 @@ async fn leave_told(
     Ok(())
 }
 
-/// Which records follow each schedule: all of them are gone through once for all schedules.
+/// The records that follow each schedule, collected in one pass for all schedules.
 #[derive(Debug, Default)]
 struct Followers<'r> {
     records: BTreeMap<ScheduleName, Vec<&'r Record>>,
-    /// When the first that was recorded as a follower is due next.
+    /// When the first of the recorded followers is due next.
     due: BTreeMap<&'r ScheduleName, Timestamp>,
 }
 
@@ -135,7 +135,7 @@ impl<'r> Followers<'r> {
     }
 }
 
-/// The digest of an edge if it is time for it. If not, this process leaves the edge until then.
+/// Returns the digest of an edge if it is ready; if not, this process skips the edge until then.
 fn ready(
     store: &Store,
     followers: &Followers<'_>,
@@ -148,7 +148,7 @@ fn ready(
     match Digest::of(records.copied(), rules, name, edge, now) {
         Some(digest) if late || digest.is_complete() => Some(digest),
         Some(_) => {
-            // At the next tick, unless all that is unfinished waits for something later.
+            // At the next tick, unless everything unfinished waits for something later.
             let next = followers.due.get(name).copied();
             let latest = latest(rules.configuration, name, edge);
             let until = next.zip(latest).map(|(next, latest)| next.min(latest));
@@ -173,7 +173,7 @@ fn is_at_deadline(
     latest(configuration, name, edge).is_none_or(|latest| latest <= now)
 }
 
-/// The instant at which an edge is reported, whatever is unfinished.
+/// Returns the instant at which an edge is reported, whatever is unfinished.
 fn latest(configuration: &Configuration, name: &ScheduleName, edge: Edge) -> Option<Timestamp> {
     let rule = configuration.schedules.get(name)?;
     Some(deadline(&rule.schedule, edge))

@@ -32,21 +32,21 @@ use crate::{
     },
 };
 
-/// As soon as so many are handed over, stop or start is asked to go on: looking at the rest may take
-/// too long.
+/// As soon as this many resources are handed over, stop or start is invoked: looking at the rest
+/// may take too long.
 const HAND_OVER_AT_ONCE: usize = 25;
 
-/// Why accounts could not be asked, as far as it was reported: one reason is reported once.
+/// The reasons reported so far for accounts that could not be asked: each is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, Reason>>);
 
 impl Complaints {
-    /// Notes a reason that was reported before, or now.
+    /// Records a reason that was reported before, or is now.
     pub(crate) fn note(&self, account: &AccountName, reason: &Reason) {
         self.0.borrow_mut().insert(account.clone(), reason.clone());
     }
 
-    /// Whether a reason differs from the last one; notes it.
+    /// Records a reason, and reports whether it differs from the last one.
     pub(crate) fn is_new(&self, account: &AccountName, reason: &Reason) -> bool {
         let new = {
             let known = self.0.borrow();
@@ -57,7 +57,7 @@ impl Complaints {
         new
     }
 
-    /// Logs why nothing is known of a resource, once per account and reason: the next look is
+    /// Logs why a resource could not be observed, once per account and reason: the next look is
     /// seconds away.
     fn complain(&self, record: &Record, no_look: &NoLook) {
         let (reference, reason) = (&record.reference, &no_look.reason);
@@ -67,16 +67,16 @@ impl Complaints {
     }
 }
 
-/// A machine's log, and from when on it was read.
+/// A machine's log, and the instant from which it was read; `None` if it was not.
 type ReadLog = (Vec<LoggedAction>, Option<Timestamp>);
 
-/// What one look at an account's transitions came to.
+/// The result of one round of looks at an account's transitions.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     pub outcomes: Vec<Outcome>,
-    /// How many go on.
+    /// How many are still in flight.
     pub in_flight: usize,
-    /// Their schedules.
+    /// The schedules of those in flight.
     pub waiting: BTreeSet<ScheduleName>,
 }
 
@@ -90,8 +90,9 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Looks at each; at machines that are hibernated or woken only as far as there is room for the
-    /// requests that they take, and at another one first in the next minute.
+    /// Looks at each record, starting with a different one each minute. Machines that are
+    /// hibernated or woken are included only as far as there is room for the requests that they
+    /// take.
     pub(crate) async fn follow(
         &self,
         mut records: Vec<Record>,
@@ -150,7 +151,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Judges one look.
+    /// Decides what follows from one look.
     pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
         let look = match looked {
             Ok(Some(look)) => look,
@@ -179,8 +180,8 @@ impl Follower<'_> {
         }
     }
 
-    /// The machine's log, if it can show something that the observation does not. A look that has
-    /// become too old meanwhile supports nothing.
+    /// Reads the machine's log if it can show something that the observation does not. A look that
+    /// has meanwhile become too old supports nothing.
     async fn log(&self, record: &Record, look: &Look) -> Result<ReadLog, NoLook> {
         let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
         let now = self.context.clock.now();
@@ -198,7 +199,7 @@ impl Follower<'_> {
         Ok((log, Some(since)))
     }
 
-    /// Writes what following led to.
+    /// Carries out what following a record led to.
     pub(crate) async fn carry_out(
         &self,
         record: Record,
@@ -234,7 +235,7 @@ impl Follower<'_> {
                     record: Some(record),
                 }
             }
-            // Another writer moved it: looked at again.
+            // Another writer changed it: it is looked at again.
             Err(StoreError::Stale { .. }) => Followed::default(),
             Err(error) => Followed {
                 outcomes: self.context.failed(&left, &error),
@@ -243,8 +244,8 @@ impl Follower<'_> {
         }
     }
 
-    /// Stop and start look again before they cut, or ask for the next part; a lost invocation costs
-    /// one tick.
+    /// Invokes stop and start, which look again before they cut the power or send the next part. A
+    /// lost invocation costs one tick.
     pub(crate) async fn hand_over(&self, handed_over: HandedOver, invoke: &impl Invoke) {
         for direction in [Direction::Start, Direction::Stop] {
             let of_this = handed_over.iter().filter(|one| one.direction == direction);
@@ -268,8 +269,8 @@ impl Follower<'_> {
     }
 }
 
-/// Those of the records that a look has room for, and those that it leaves out. One machine that is
-/// hibernated or woken is looked at in any case.
+/// Splits the records into those that a look has room for and those that it leaves out. One machine
+/// that is hibernated or woken is always included.
 fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
     let mut sights = SightRequests::FOLLOWING.machines_in(room).max(1);
     records.into_iter().partition(|record| {
@@ -279,21 +280,21 @@ fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
     })
 }
 
-/// With which of so many a look begins: another each minute, so that where time is short it is not
-/// always the same ones that are left out.
+/// Returns the index that a look begins with: a different one each minute, so that when time is
+/// short it is not always the same records that are left out.
 fn turn(now: Timestamp, of: usize) -> usize {
     let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
-    // A prime: the turns reach each of them.
+    // A prime, so that the turns reach every index.
     minute
         .wrapping_mul(7919)
         .checked_rem(of)
         .unwrap_or_default()
 }
 
-/// What stop or start is to go on with at once.
+/// The resources that stop or start is to continue with at once.
 pub(crate) type HandedOver = Vec<Handed>;
 
-/// A resource whose transition has something to ask for that poll-status does not send.
+/// A resource whose transition needs a request that poll-status does not send.
 pub(crate) struct Handed {
     direction: Direction,
     reference: ResourceRef,
@@ -315,10 +316,10 @@ struct One {
     handed_over: HandedOver,
 }
 
-/// What became of one record that was followed.
+/// The result of following one record.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    /// Whether nothing is under way any more.
+    /// Whether nothing is in flight any more.
     pub ended: bool,
     /// What was reported.
     pub outcomes: Vec<Outcome>,

@@ -1,4 +1,4 @@
-//! The inventory: what each account has, compared with what is recorded, and mended.
+//! The inventory: compares what each account has with what is recorded, and updates the records.
 
 mod accounts;
 mod covered;
@@ -44,10 +44,10 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
 /// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
 
-/// Why an inventory goes on later.
+/// Why an inventory continues later.
 const UNFINISHED: &str = "the inventory was not finished in time, and goes on at the next tick";
 
-/// Takes the inventory of these accounts now, however young the last one is; of all if none is
+/// Takes the inventory of these accounts now, however recent the last one, or of all if none is
 /// named. A name that is not configured is declined, and keeps no other from being listed.
 pub(crate) async fn take_now(
     context: Context<'_>,
@@ -91,8 +91,8 @@ pub(crate) async fn take_now(
     Ok(())
 }
 
-/// The accounts whose states a newer program wrote. Without its state it is unknown whether an
-/// account was ever listed, or when: such an account is not listed by this program.
+/// Returns the accounts whose states a newer program wrote. Without its state it is unknown whether
+/// or when an account was ever listed, so this program does not list it.
 fn names(unreadable: &[Unreadable]) -> BTreeSet<String> {
     unreadable.iter().map(|one| one.reference.clone()).collect()
 }
@@ -100,9 +100,9 @@ fn names(unreadable: &[Unreadable]) -> BTreeSet<String> {
 /// What is known of an account before its inventory.
 struct Known<'a> {
     account: &'a AccountName,
-    /// What it was called before.
+    /// Its previous name.
     was: Option<&'a AccountName>,
-    /// Whether it was ever listed whole, under whichever name.
+    /// Whether it was ever listed completely, under either name.
     listed_before: bool,
     state: Option<AccountState>,
 }
@@ -127,8 +127,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether its inventory is likely to be finished in the time that is left, going by the last
-    /// one.
+    /// Reports whether its inventory is likely to finish in the time left, judging by the last one.
     fn fits(&self, budget: Budget<'_>) -> bool {
         let cost = self.state.as_ref().and_then(|state| state.cost.as_ref());
         let took = cost.map_or(USUALLY_TAKES, |cost| cost.took);
@@ -136,14 +135,14 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What asked for an inventory: a person is shown how it went, for the timer only news is reported.
+/// What asked for an inventory. A person is shown how it went; for the timer only news is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     ByTimer,
     ByPerson,
 }
 
-/// Takes one account's inventory. Returns why it could not be listed, if so.
+/// Takes one account's inventory. Returns why it could not be listed, or `None` if it could.
 async fn take(
     context: Context<'_>,
     budget: Budget<'_>,
@@ -158,7 +157,7 @@ async fn take(
     let state = tried(context, account, known.state, requested_at).await?;
     let mut newer = Vec::new();
     if let Some(was) = known.was {
-        // What is not carried over yet must not pass for new.
+        // Records that are not carried over yet must not pass for new.
         newer = context.store.carry_over(was, account, requested_at).await?;
     }
     let found = context.store.records_of(account).await?;
@@ -214,7 +213,7 @@ async fn take(
     Ok(taking.state.error)
 }
 
-/// Notes that an inventory begins, before anything that may outlast this invocation: should it end
+/// Records that an inventory begins, before anything that may outlast this invocation: if it ends
 /// there, another account is next.
 async fn tried(
     context: Context<'_>,
@@ -228,7 +227,7 @@ async fn tried(
     Ok(state)
 }
 
-/// An inventory under way, and what is learnt of the account by it.
+/// An inventory in progress, and what it has learned of the account.
 struct Taking<'a> {
     context: Context<'a>,
     asked: Asked,
@@ -237,7 +236,7 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Takes in what was listed; `None` if there was no time to write all of it.
+    /// Processes what was listed; `None` if there was no time to write all of it.
     async fn listed(
         &mut self,
         inventory: &Inventory<'_>,
@@ -258,7 +257,7 @@ impl Taking<'_> {
         });
         self.state.token_fails = false;
         if reconciled.is_none() {
-            // Due again with the next tick, after those that wait longer.
+            // Due again at the next tick, after those that have waited longer.
             self.state.tried_at = Some(self.requested_at - INVENTORY_INTERVAL);
             self.failed(NoLook::of(UNFINISHED), report);
             return None;
@@ -273,7 +272,7 @@ impl Taking<'_> {
         reconciled
     }
 
-    /// What others take of the account's allowance.
+    /// Measures what others take of the account's rate limit.
     fn others(&self, client: &Client, listed: &Listed) -> Option<Others> {
         let lists = listed.requests.values();
         let lists = lists.map(|&requests| u64::from(requests)).sum();
@@ -281,7 +280,7 @@ impl Taking<'_> {
         self.state.others(remaining, self.requested_at, lists)
     }
 
-    /// Keeps why it could not be listed, and counts that.
+    /// Keeps why the account could not be listed, and returns the failure as counted.
     fn not_listed(&mut self, no_look: NoLook, report: &mut Report) -> Health {
         self.state.token_fails = no_look.token_refused || no_look.no_token;
         self.state.cost = Some(ListCost {
@@ -335,7 +334,7 @@ async fn count_recorded(
     health
 }
 
-/// Lists an account, unless what is listed is not believed.
+/// Lists an account, and rejects a listing that is not believed.
 async fn list(
     context: Context<'_>,
     budget: Budget<'_>,
@@ -367,7 +366,7 @@ pub(crate) fn kinds(
     account.map_or(&[], |account| account.kind().kinds())
 }
 
-/// Whether resources that are still listed had tags, and now nothing listed has any.
+/// Reports whether resources that are still listed had tags, while nothing listed has any now.
 fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     let tagless = looks.iter().all(|Look { resource, .. }| {
         resource.tags.is_empty() && resource.cluster.as_ref().is_none_or(|c| c.tags.is_empty())
@@ -380,14 +379,14 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     tagless && records.iter().filter(still_listed).any(had_tags)
 }
 
-/// The resources of records that cannot be read, by their keys.
+/// Returns the resources whose records cannot be read, by their keys.
 fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
     let parsed = unreadable.iter().map(|one| one.reference.parse());
     parsed.filter_map(Result::ok).collect()
 }
 
-/// Recomputes when records are due whose accounts are no longer configured, which no inventory
-/// reaches: an `apply` that ended early left them in the index.
+/// Recomputes when records are due whose accounts are no longer configured. No inventory reaches
+/// them, and an `apply` that ended early left them in the index.
 pub(crate) async fn mend_all(
     context: Context<'_>,
     hints: &[Record],
@@ -405,7 +404,7 @@ pub(crate) async fn mend_all(
     Ok(())
 }
 
-/// Recomputes when a record is due, and writes it if that changed.
+/// Recomputes when a record is due, and saves it if that changed.
 async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Result<Record, Error> {
     let due_at = due_at(&record, in_force.rules(), context.clock.now());
     if due_at == record.due_at {

@@ -1,5 +1,5 @@
-//! Looking at resources: by a list where that takes fewer requests, by the Status operation of each
-//! where not.
+//! Observing resources: by a list if that takes fewer requests, otherwise each by its Status
+//! operation.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,24 +20,24 @@ use crate::{budget::Budget, failure::NoLook, transition::method::hibernate};
 /// Up to this many resources in flight are read by their Status operation.
 const STATUS_UP_TO: usize = 10;
 
-/// How old a list's look may be when its resource's turn comes: the log, and the write, need time
-/// as well.
+/// How old a list's look may be when its resource's turn comes: the log and the write need time as
+/// well.
 const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 
-/// For how long what is around several machines is read once for all of them. A deletion leaves
-/// within ten seconds of its look, which is as old as that.
+/// How long one read of what is around machines is shared by several of them. A deletion leaves
+/// within ten seconds of its look, which is as old as that read.
 const SHARED_FOR: SignedDuration = SignedDuration::from_secs(4);
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type Looked = Result<Option<Look>, NoLook>;
 
-/// The lists of what may be around machines of an account, read once for those that are looked at
+/// The lists of what may be around machines of an account, read once for all that are looked at
 /// together.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLists(Mutex<Option<(Timestamp, Client)>>);
 
 impl SharedLists {
-    /// A client that shares what others have read lately, and since when.
+    /// Returns a client that shares what others have read recently, and when that was begun.
     pub(crate) fn by(&self, client: &Client, now: Timestamp) -> (Timestamp, Client) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let young = latest
@@ -48,7 +48,7 @@ impl SharedLists {
             .clone()
     }
 
-    /// One of several machines that are hibernated, or are about to be.
+    /// Looks at one of several machines that are hibernated, or are about to be.
     pub(crate) async fn sight(
         &self,
         client: &Client,
@@ -61,8 +61,8 @@ impl SharedLists {
     }
 }
 
-/// Looks at resources of one account: one pass over the lists that are worth it first, and each of
-/// the others when its turn comes.
+/// The looks at resources of one account: one pass over the lists that are worth it first, and then
+/// each of the others when its turn comes.
 pub(crate) struct Looks<'a> {
     client: &'a Client,
     budget: Budget<'a>,
@@ -77,7 +77,7 @@ pub(crate) struct Looks<'a> {
 }
 
 impl<'a> Looks<'a> {
-    /// Before acting: sized kinds each by their own, for a list's rows do not carry enough to save.
+    /// Looks before acting: at sized kinds one by one, since a list's rows lack what must be saved.
     pub(crate) async fn to_act(
         client: &'a Client,
         (budget, shared): (Budget<'a>, &'a SharedLists),
@@ -89,8 +89,8 @@ impl<'a> Looks<'a> {
         Self::take(client, (budget, shared), kinds, ids).await
     }
 
-    /// While following. Where much is due besides, even a few are read by a list that takes fewer
-    /// requests.
+    /// Looks while following. If much else is due, even a few resources are read by a list that
+    /// takes fewer requests.
     pub(crate) async fn to_follow(
         client: &'a Client,
         (budget, shared): (Budget<'a>, &'a SharedLists),
@@ -139,8 +139,8 @@ impl<'a> Looks<'a> {
         looks
     }
 
-    /// The records in the order in which to ask for their looks: what the list saw first comes
-    /// first, before it is too old.
+    /// Returns the records in the order in which to ask for their looks: what the list saw first
+    /// comes first, before it is too old.
     pub(crate) fn in_order(&self, mut records: Vec<Record>) -> Vec<Record> {
         records.sort_by_key(|record| {
             let look = record.present().and_then(|id| self.listed.get(id));
@@ -150,13 +150,13 @@ impl<'a> Looks<'a> {
         records
     }
 
-    /// Whether what a list showed is too old by now to be acted on.
+    /// Reports whether what a list showed has become too old to act on.
     pub(crate) fn are_old(&self, now: Timestamp) -> bool {
         !self.listed.is_empty() && now.duration_since(self.taken_at) > YOUNG
     }
 
-    /// What one resource shows: as the list saw it just now, or by its Status operation. What a
-    /// list does not show may still be there, for pages shift.
+    /// Returns what one resource shows: as the list just saw it, or by its Status operation. A
+    /// resource that a list does not show may still be there, because pages shift.
     pub(crate) async fn of(&self, record: &Record) -> Looked {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
             let sight = self
@@ -189,13 +189,13 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// Whether a list's look is too old when its resource's turn comes.
+/// Reports whether a list's look is too old when its resource's turn comes.
 pub(crate) fn is_old(look: &Look, now: Timestamp) -> bool {
     now.duration_since(look.requested_at) > YOUNG
 }
 
-/// The kinds of which there are more than their list takes requests. A list that was never read
-/// whole counts as one page.
+/// Returns the kinds with more resources than their list takes requests. A list that was never read
+/// completely counts as one page.
 fn worth_a_list<'a>(
     ids: impl IntoIterator<Item = &'a ResourceId>,
     requests: &ListRequests,
@@ -208,7 +208,7 @@ fn worth_a_list<'a>(
     of_kind.into_keys().collect()
 }
 
-/// All that these kinds have.
+/// Lists all resources of these kinds.
 pub(crate) async fn list(
     client: &Client,
     budget: Budget<'_>,
@@ -222,7 +222,7 @@ pub(crate) async fn list(
     client.list(kinds, reading).await
 }
 
-/// One resource by its Status operation.
+/// Looks at one resource by its Status operation.
 pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &ResourceId) -> Looked {
     if budget.is_over() {
         return Err(NoLook::of("there was no time left to look at it"));
@@ -238,7 +238,7 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
     }
 }
 
-/// A record's resource by whatever shows it.
+/// Looks at a record's resource by whatever shows it.
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
     if let Some(id) = record.present().filter(|_| !record.needs_sight()) {
         return by_status(client, budget, id).await;
@@ -250,9 +250,9 @@ pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Reco
 /// Whether a look reads what is attached to a machine that may be hibernated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attached {
-    /// It may be deleted, or was made again.
+    /// The machine may be deleted, or was recreated.
     Read,
-    /// A stop is followed: how far it has come is not seen by that.
+    /// A stop is being followed: what is attached does not show its progress.
     Left,
 }
 
@@ -265,7 +265,8 @@ impl Attached {
     }
 }
 
-/// A machine that is hibernated, or is about to be, with its snapshots and with what might be it.
+/// Looks at a machine that is hibernated or about to be, with its snapshots and whatever might be
+/// it.
 async fn seen_in_time(
     client: &Client,
     budget: Budget<'_>,
@@ -279,8 +280,8 @@ async fn seen_in_time(
     looked.map_err(|error| NoLook::from(&error))
 }
 
-/// A machine that may be hibernated, as its record knows it, with all that is attached to it, however
-/// long it takes to read that.
+/// Looks at a machine that may be hibernated, as its record knows it, with everything attached to
+/// it, however long that takes to read.
 pub async fn sighted(
     client: &Client,
     record: &Record,

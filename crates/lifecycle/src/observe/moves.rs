@@ -1,6 +1,6 @@
-//! What stops would lead to that leave a plan, a standby, or the machine itself, before the configuration
-//! that asks for them is applied: a machine that could not come back is known by day, and not at its
-//! first stop.
+//! Where stops that change a plan, drop standbys or remove the machine would lead, before the
+//! configuration that asks for them is applied: a machine that could not come back is found by day,
+//! and not at its first stop.
 
 use std::{
     cmp::Ordering,
@@ -34,7 +34,7 @@ use crate::{
     report::{AccountMoves, MissingScope, MoveTarget, Obstacle, PlanMove},
 };
 
-/// Asks about each account of which some schedule leaves a plan, a standby, or machines.
+/// Checks the accounts for which a schedule changes plans, drops standbys or hibernates machines.
 pub async fn moves(
     context: Context<'_>,
     configuration: &Configuration,
@@ -64,7 +64,7 @@ pub async fn moves(
     Ok(answers)
 }
 
-/// The kinds of an account that some schedule has leave something.
+/// Returns the kinds of an account for which some schedule chooses a stop method.
 fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<ResourceKind> {
     let is_moved = |kind: &ResourceKind| {
         let mut rules = configuration.schedules.values();
@@ -74,7 +74,7 @@ fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<Resource
     kinds.filter(is_moved).collect()
 }
 
-/// Whether some schedule has machines of an account hibernated, or one is.
+/// Reports whether some schedule hibernates machines of an account, or one is hibernated.
 async fn hibernates(
     store: &Store,
     (name, account): (&AccountName, &Account),
@@ -91,8 +91,8 @@ async fn hibernates(
     Ok(records.iter().any(Record::is_asleep))
 }
 
-/// Whether an account may be asked with its token: one that is in force leads nowhere else, and any
-/// other one only where it may be tried.
+/// Reports whether an account may be queried with its token: if its login is in force, the token
+/// goes nowhere new; any other account only if it may be tried.
 fn may_be_asked(account: &Account, in_force: Option<&Account>) -> bool {
     let login = |account: &CloudAccount| {
         let tokens = (account.token.clone(), account.read_token.clone());
@@ -103,7 +103,7 @@ fn may_be_asked(account: &Account, in_force: Option<&Account>) -> bool {
     is_in_force || account.may_be_tried()
 }
 
-/// A resource that would follow a schedule which leaves its plan, its standbys, or itself.
+/// A resource whose schedule would change its plan, drop its standbys or hibernate it.
 struct Follower<'c> {
     reference: ResourceRef,
     /// Whether one of its snapshots has been seen to boot.
@@ -127,7 +127,7 @@ async fn of_account(
     let client = client.await.map_err(|error| in_words(&error))?;
     let failed = |error: ProviderError| {
         if NoLook::from(&error).token_refused {
-            // It may have been rotated: it is read anew the next time.
+            // It may have been rotated: it is read again the next time.
             providers.forget_to(Access::Read, account);
         }
         in_words(&error)
@@ -149,7 +149,7 @@ async fn of_account(
         answer.error = (!missing.is_empty()).then(lacks);
         answer.missing_scopes = Some(missing);
     }
-    // What cannot be read is not looked at.
+    // What the token cannot read is not looked at.
     if answer.error.is_none() {
         let moves = moves_of(
             (context, budget),
@@ -204,8 +204,8 @@ async fn moves_of(
     Ok(found)
 }
 
-/// What is recorded of the account's resources, also under the name that it had before, each by the id
-/// that it has at its cloud now; and how many machines are hibernated.
+/// Returns the records of the account's resources, including those under its previous name, each by
+/// its present id at the cloud; and how many machines are hibernated.
 async fn recorded(
     store: &Store,
     account: &AccountName,
@@ -222,7 +222,7 @@ async fn recorded(
     Ok((known, u64::try_from(hibernated).unwrap_or(u64::MAX)))
 }
 
-/// A machine that is stopped on a small plan has to come back to the one that it is owed.
+/// Gives a machine that is stopped on a small plan the size that it has to come back to.
 fn as_it_runs(mut resource: Resource, record: Option<&Record>) -> Resource {
     let seen = match &resource.size {
         Size::Machine(seen) => SavedState::Machine(seen.clone()),
@@ -239,7 +239,7 @@ fn as_it_runs(mut resource: Resource, record: Option<&Record>) -> Resource {
     resource
 }
 
-/// What follows a schedule by the configuration, where that has it leave something.
+/// Returns the resource as a follower of its schedule, if that chooses a stop method for it.
 fn follower<'c>(
     account: &AccountName,
     resource: Resource,
@@ -269,7 +269,8 @@ fn follower<'c>(
 }
 
 impl Follower<'_> {
-    /// The longest stop of its schedule: one that is too short for a snapshot is refused by itself.
+    /// Returns the longest stop of its schedule: one that is too short for a snapshot is refused
+    /// individually.
     fn stretch(&self, configuration: &Configuration, now: Timestamp) -> Option<Stretch> {
         let rule = configuration.schedules.get(&self.schedule)?;
         let off = rule.schedule.longest_stop(now)?;
@@ -290,17 +291,17 @@ impl Follower<'_> {
     }
 }
 
-/// What a provider sells, and which machines make and replace themselves.
+/// What a provider offers, and which machines an autoscale pool created.
 #[derive(Debug, Default)]
 struct Offered {
     catalog: Catalog,
     autoscaled: BTreeSet<ResourceId>,
-    /// What a GB of a snapshot costs in a month, where something is to be hibernated.
+    /// What a GB of a snapshot costs per month, if something is to be hibernated.
     per_gb_month: Option<Money>,
 }
 
 impl Offered {
-    /// Asks only where a machine follows.
+    /// Fetches the offers, but only if a machine is among the followers.
     async fn to(client: &Client, followers: &[Follower<'_>]) -> Result<Self, ProviderError> {
         let mut resources = followers.iter().map(|follower| &follower.resource);
         if !resources.any(|resource| matches!(resource.size, Size::Machine(_))) {
@@ -323,7 +324,7 @@ impl Offered {
         })
     }
 
-    /// Whether it could be hibernated, by what is around it.
+    /// Judges by its surroundings whether a machine could be hibernated.
     fn snapshot(
         &self,
         follower: &Follower<'_>,
@@ -368,7 +369,8 @@ impl Offered {
         }
     }
 
-    /// Where a stop of it would lead; none for a database that may drop its standbys.
+    /// Returns where a stop would lead; `None` for a pool, or a database that may drop its
+    /// standbys.
     fn judge(&self, follower: &Follower<'_>, configuration: &Configuration) -> Option<PlanMove> {
         let (from, to) = match &follower.resource.size {
             Size::Machine(size) => {

@@ -1,4 +1,4 @@
-//! Poll-status: follow what is in flight until it is seen, and take the inventory. Sends no change.
+//! Poll-status: follows what is in flight until it is seen, and takes inventories. Sends no change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,8 +33,8 @@ use crate::{
     transition::{method::hibernate, step::Observation},
 };
 
-/// When an invocation looks again at what is in flight, counted from its beginning: the last time
-/// so that it ends before the next one begins.
+/// When an invocation looks again at what is in flight, counted from its start: the last look ends
+/// before the next invocation begins.
 const LOOKS: [SignedDuration; 4] = [
     SignedDuration::from_secs(5),
     SignedDuration::from_secs(10),
@@ -42,18 +42,18 @@ const LOOKS: [SignedDuration; 4] = [
     SignedDuration::from_secs(40),
 ];
 
-/// The most that the first look of an invocation takes where inventories are due after it.
+/// The most time that the first look of an invocation takes if inventories are due after it.
 const BEFORE_INVENTORIES: SignedDuration = SignedDuration::from_secs(20);
 
-/// Where stops and starts wait for an account's limit, what is in flight in it is looked at once in so
-/// many minutes.
+/// While stops and starts wait for an account's rate limit, what is in flight in it is looked at
+/// once every this many minutes.
 const TURNS: i64 = 4;
 
-/// How many accounts are looked at at once: a slow one does not hold up the others.
+/// How many accounts are looked at concurrently: a slow one does not hold up the others.
 const ACCOUNTS_AT_ONCE: usize = 8;
 
-/// One tick: a look at what is in flight, inventories that are due, then more looks until nothing
-/// is in flight or nearly a minute has passed. With nothing due it ends at once.
+/// Runs one tick: looks at what is in flight, takes the inventories that are due, then looks again
+/// until nothing is in flight or nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let budget = Budget::begin(context.clock);
     let mut report = Report::default();
@@ -82,7 +82,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
         if !watch.goes_on {
             break;
         }
-        // A look whose time has passed already is left out.
+        // A look whose time has already passed is skipped.
         if let Ok(wait) = Duration::try_from(at - budget.elapsed()) {
             context.clock.sleep(wait).await;
             watch.look(budget, invoke, &mut report).await?;
@@ -102,7 +102,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     Ok(report)
 }
 
-/// One look at what is in flight, for a caller that waits for it.
+/// Looks once at what is in flight, for a caller that waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let budget = Budget::begin(context.clock);
     let mut report = Report::default();
@@ -112,7 +112,7 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     Ok(report)
 }
 
-/// Takes the inventory of these accounts now, of all if none is named, and says how it went.
+/// Takes the inventory of these accounts now, or of all if none is named, and reports how it went.
 pub async fn take_inventory(
     context: Context<'_>,
     invoke: &impl Invoke,
@@ -123,7 +123,7 @@ pub async fn take_inventory(
     Ok(report)
 }
 
-/// Reads each resource by its Status operation and says what that shows.
+/// Reads each resource by its Status operation and reports what that shows.
 pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<Report, Error> {
     let budget = Budget::begin(context.clock);
     let in_force = context.store.in_force().await?;
@@ -180,7 +180,7 @@ async fn status_of(
     })
 }
 
-/// What stands for a machine that is not there.
+/// Returns what is in place of a hibernated machine; `None` if it is there, being made, or gone.
 fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<Scene<'a>> {
     let sight = look.sight.as_ref()?;
     let kept = known?.hibernation.as_deref()?;
@@ -190,8 +190,8 @@ fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<Scene<'a>> {
     }
 }
 
-/// For people: the snapshot that a machine is made again from, and what that costs by its provider's
-/// price.
+/// Describes, for people, the snapshot that a machine is recreated from, and what it costs by its
+/// provider's price.
 async fn asleep_in_a_line(client: &Client, scene: Scene<'_>) -> String {
     let Scene::Asleep(snapshot) = scene else {
         return format!("hibernated, and {}", hibernate::problem(scene));
@@ -211,14 +211,14 @@ async fn asleep_in_a_line(client: &Client, scene: Scene<'_>) -> String {
     )
 }
 
-/// What a look shows, in the words of the resource's record: a database at the size of its stop
-/// counts as stopped.
+/// Returns what a look shows, in the terms of the resource's record: a database at the size of its
+/// stop counts as stopped.
 #[must_use]
 pub fn observed(record: &Record, look: &Look) -> Observed {
     Observation::of(look).recorded(record)
 }
 
-/// What a look shows, for people.
+/// Describes what a look shows, for people.
 #[must_use]
 pub fn in_a_line(resource: &Resource) -> String {
     use domain::resource::Size;
@@ -229,7 +229,7 @@ pub fn in_a_line(resource: &Resource) -> String {
         Size::NodePool(pool) => Some(format!("{} of {} nodes", pool.ready, pool.count)),
     };
     let kind = resource.id.kind();
-    // Of a machine over SSH, it says why the state is unknown.
+    // For a machine over SSH, `busy` says why the state is unknown.
     let label = if kind == ResourceKind::Machine {
         ""
     } else {
@@ -249,7 +249,7 @@ struct Watch<'a> {
     before: BTreeMap<AccountName, u64>,
     /// The schedules of what is due or in flight.
     waiting: BTreeSet<ScheduleName>,
-    /// Whether something is in flight that may be looked at again.
+    /// Whether something in flight may be looked at again.
     goes_on: bool,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// One look at all that the index says is in flight; notes how much still is.
+    /// Looks once at everything that the index says is in flight, and counts how much still is.
     async fn look(
         &mut self,
         budget: Budget<'_>,
@@ -330,7 +330,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// The accounts that may be asked now.
+    /// Returns the accounts that may be asked now.
     async fn clients(
         &mut self,
         in_flight: impl Iterator<Item = Record>,
@@ -365,10 +365,10 @@ impl<'a> Watch<'a> {
         clients
     }
 
-    /// How many requests this invocation may still send to an account: as many as its limit allows in
-    /// a minute, less what stops and starts that are due may need of it. The first look of each
-    /// invocation is taken all the same, and where these wait for the hour's limit, that of every
-    /// fourth minute.
+    /// Returns how many requests this invocation may still send to an account: as many as its limit
+    /// allows per minute, less what due stops and starts may need. The first look of each
+    /// invocation is always allowed, but while stops and starts wait for the hourly limit, only
+    /// that of every fourth minute.
     fn room(
         &mut self,
         account: &AccountName,
@@ -396,5 +396,5 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// An account, its client, what is in flight in it, and how many requests that may take.
+/// An account, its client, what is in flight in it, and how many requests a look may send.
 type Looking = (AccountName, Client, Vec<Record>, u64);

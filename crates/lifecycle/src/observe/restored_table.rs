@@ -1,5 +1,5 @@
 //! Records handled under a later generation than the one in force: the table `schedules` was
-//! restored from a backup. A reader of what is in force is behind these records, and does nothing
+//! restored from a backup. The configuration in force is behind these records, so nothing is done
 //! about them.
 
 use domain::record::Record;
@@ -7,7 +7,7 @@ use store::InForce;
 
 use crate::event::Event;
 
-/// The event for an account with such records. They must be read before what is in force.
+/// Returns the event for an account with such records, which must be read before what is in force.
 pub(crate) fn event(records: &[Record], in_force: &InForce) -> Option<Event> {
     let generation = in_force.configuration.generation;
     let ahead = records.iter().filter(|r| r.is_ahead_of(generation));

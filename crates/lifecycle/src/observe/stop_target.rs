@@ -1,4 +1,4 @@
-//! To what a stop leads: what the provider offers, and which of it fits.
+//! What a stop leads to: what the provider offers, and which of it fits.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ use tokio::sync::OnceCell;
 
 use crate::{failure::NoLook, report::Obstacle, transition::method::hibernate::WORTH_IT};
 
-/// The size to which a stop leads.
+/// What a stop leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StopTarget {
-    /// None if nothing gets smaller, or if the provider lists nothing smaller.
+    /// The size; `None` if nothing gets smaller, or if the provider lists nothing smaller.
     pub size: Option<SavedState>,
-    /// Why the stop must not be made that its schedule asks for.
+    /// Why the stop that its schedule asks for must not be made.
     pub unfit: Option<String>,
-    /// The SSH key with which the machine is made again, where it is to be hibernated.
+    /// The SSH key that the machine is recreated with, if it is to be hibernated.
     pub ssh_key: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl StopTarget {
     }
 }
 
-/// The plans that a provider offers: asked for once, however many resources are about to stop, and
+/// The plans that a provider offers: fetched once, however many resources are about to stop, and
 /// only if one is.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
@@ -51,7 +51,7 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// The size to which a stop of this resource leads.
+    /// Returns what a stop of this resource leads to.
     pub(crate) async fn stop_target(
         &self,
         client: &Client,
@@ -61,7 +61,7 @@ impl Plans {
     ) -> Result<StopTarget, NoLook> {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
-            // Where it stands on its small plan already, no plan has to be for sale.
+            // A machine already on its small plan needs no plan to be for sale.
             Size::Machine(seen) if record.small_plans.contains(&seen.plan) => {
                 Ok(StopTarget::default())
             }
@@ -104,7 +104,7 @@ impl Plans {
             }
             wanted.nodes = 1;
         } else if let Some(nodes) = policy.stop_nodes {
-            // Never more than there are: a stop only shrinks.
+            // Never more than it has: a stop only shrinks.
             wanted.nodes = nodes.min(database.nodes);
         }
         let plan = match &policy.stop_size {
@@ -129,8 +129,8 @@ impl Plans {
         })
     }
 
-    /// Whether a machine may be hibernated. What is begun goes on only while nothing stands in the
-    /// way.
+    /// Checks whether a machine may be hibernated. A hibernation under way continues only while
+    /// nothing stands in its way.
     pub(crate) async fn to_hibernate(
         &self,
         (client, store): (&Client, &Store),
@@ -206,7 +206,7 @@ impl Plans {
         }
     }
 
-    /// How many machines of an account are hibernated.
+    /// Returns how many machines of an account are hibernated.
     async fn hibernated(&self, store: &Store, account: &AccountName) -> Result<u64, NoLook> {
         let count = || async {
             let found = store.records_of(account).await;
@@ -224,7 +224,7 @@ impl Plans {
         Ok(autoscaled.contains(&resource.id))
     }
 
-    /// Asks for the plans of a kind, unless they were asked for already.
+    /// Fetches the plans for a kind, unless that has been done already.
     pub(crate) async fn ask(
         &self,
         client: &Client,
@@ -277,7 +277,7 @@ impl Plans {
     }
 }
 
-/// What the owner of a machine has decided about hibernating it, beside whatever else is hibernated.
+/// Returns what a machine's owner has decided about hibernating it; the caller adds the rest.
 pub(crate) fn terms(
     account: &AccountName,
     policy: &Policy,
@@ -294,7 +294,7 @@ pub(crate) fn terms(
     }
 }
 
-/// Whether a stop is to hibernate the machine, as its claim found it to be configured.
+/// Reports whether a stop is to hibernate the machine. One under way keeps its claim's method.
 pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
     let under_way = record.under_way_towards(Direction::Stop);
     let method = under_way.and_then(|now| now.method);
@@ -302,7 +302,7 @@ pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
     method == StopMethod::Hibernate
 }
 
-/// Whether what is due is the command that begins a rehearsal.
+/// Reports whether the due edge is the command that begins a rehearsal.
 fn is_rehearsal(record: &Record, verdict: &Verdict) -> bool {
     let manual = record
         .manual_command
@@ -314,8 +314,8 @@ fn is_rehearsal(record: &Record, verdict: &Verdict) -> bool {
     })
 }
 
-/// Whether what comes next of a stop depends on the plans: not while the machine is still being
-/// switched off, or where it is to be no more than that.
+/// Reports whether the next part of a stop depends on the plans: not while the machine is still
+/// being switched off, or if it is only to be switched off.
 fn changes_plan(record: &Record, policy: &Policy) -> bool {
     let under_way = record.under_way_towards(Direction::Stop);
     let method = under_way.and_then(|now| now.method);
@@ -327,7 +327,7 @@ fn changes_plan(record: &Record, policy: &Policy) -> bool {
     method.changes_plan() && !switches_off
 }
 
-/// The plan that is asked for: a stop under way keeps the one that it began with.
+/// Returns the plan that is asked for; a stop under way keeps the one that it began with.
 fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Option<String>, Unfit> {
     let under_way = record.under_way_towards(Direction::Stop);
     match under_way.and_then(|now| now.target.as_ref()) {
@@ -338,7 +338,7 @@ fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Optio
     }
 }
 
-/// Whether an account's owner accepts that a move ends an old price.
+/// Reports whether an account's owner accepts that a move ends an old price.
 pub(crate) fn accepts_new_prices(account: &AccountName, configuration: &Configuration) -> bool {
     let account = configuration.accounts.get(account);
     account.is_some_and(|account| match account {
@@ -347,19 +347,19 @@ pub(crate) fn accepts_new_prices(account: &AccountName, configuration: &Configur
     })
 }
 
-/// Where a stop leads that is to move a machine to a smaller plan.
+/// Where a stop that is to move a machine to a smaller plan leads.
 #[derive(Debug)]
 pub(crate) enum SmallStop<'c> {
-    /// To that plan.
+    /// To this plan.
     On(Smaller<'c>),
-    /// Nowhere: there is nothing to save, so that the machine is switched off all the same.
+    /// Nowhere: there is nothing to save, so the machine is only switched off.
     Off(Unfit),
-    /// It must not be made: the machine could not come back.
+    /// The stop must not be made: the machine could not come back.
     Refused(Unfit),
 }
 
 impl<'c> SmallStop<'c> {
-    /// Of a machine, on the plan that is asked for, or otherwise the cheapest that fits.
+    /// Judges a move of a machine to the plan that is asked for, or else to the cheapest that fits.
     pub(crate) fn of(machine: Machine<'_>, catalog: &'c Catalog, wanted: Option<&str>) -> Self {
         match plan::smaller(machine, catalog, wanted) {
             Ok(smaller) => Self::On(smaller),
@@ -378,7 +378,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
     match SmallStop::of(machine, catalog, wanted) {
         SmallStop::On(smaller) => StopTarget {
             size: Some(SavedState::Machine(MachineSize {
-                // The disk stays the machine's own.
+                // The machine keeps its own disk.
                 disk_gib: machine.size.disk_gib,
                 ..smaller.plan.size()
             })),
@@ -389,7 +389,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
     }
 }
 
-/// What stands against taking away the standby nodes of a database that has some.
+/// Returns what prevents removing the standby nodes of a database that has some.
 pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Obstacle> {
     let reason = database.keeps_its_nodes().filter(|_| database.nodes > 1)?;
     Some(Obstacle {
@@ -410,7 +410,7 @@ mod tests {
         asked(case, policy).await.unwrap()
     }
 
-    /// Where a stop of the case leads. No provider answers.
+    /// Returns where a stop of the case leads. No provider answers.
     async fn asked(case: &Case, policy: &Policy) -> Result<StopTarget, NoLook> {
         let base: Base = "http://localhost:1".parse().unwrap();
         let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
@@ -460,7 +460,7 @@ mod tests {
         case.record.small_plans.insert("s-1vcpu-1gb".to_owned());
         // The provider is not even asked.
         assert_eq!(target(&case, &policy).await, StopTarget::default());
-        // On a plan that a person chose meanwhile it is moved on, and its provider is asked.
+        // On a plan that a person chose meanwhile it is moved, and its provider is asked.
         case.resource.size = Size::Machine(size("s-2vcpu-2gb"));
         assert!(asked(&case, &policy).await.is_err());
     }

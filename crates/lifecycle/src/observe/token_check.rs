@@ -1,5 +1,5 @@
 //! Trying an account before it is applied: one list call with each of its tokens, and nothing is
-//! kept.
+//! stored.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     report::Trial,
 };
 
-/// Lists each account once, in all datacenters: choosing some means seeing the others.
+/// Lists each account, in all datacenters: choosing some requires seeing the others.
 pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
     let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| match account {
@@ -53,7 +53,8 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     trials
 }
 
-/// What the account's list shows to a token that only reads. Each of its tokens has to be accepted.
+/// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one
+/// that only reads shows.
 async fn list_with_all(
     asking: (Context<'_>, Budget<'_>),
     name: &AccountName,
@@ -92,7 +93,7 @@ async fn list(
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
         if NoLook::from(&error).token_refused {
-            // The next trial reads the token anew.
+            // The next trial reads the token again.
             context.providers.forget_to(access, account);
         }
         in_words(&error)

@@ -1,5 +1,5 @@
-//! The events published to the bus. `infra/events/` has a JSON schema for each; a consumer may rely
-//! on what is there.
+//! The events published to the bus. `infra/events/` has a JSON schema for each, which consumers may
+//! rely on.
 
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
@@ -17,12 +17,12 @@ use crate::event::{Event, HeldResource, Outcome, Subject};
 /// The detail type of a digest.
 const EDGE_COMPLETED: &str = "Edge Completed";
 
-/// What every event about a resource or an account has.
+/// The fields of every event about a resource or an account.
 #[derive(Serialize)]
 struct Detail<'a> {
     stack: &'a str,
     at: Timestamp,
-    /// One line for people, complete by itself.
+    /// One self-contained line for people.
     text: String,
     account: &'a AccountName,
     #[serde(flatten)]
@@ -31,7 +31,7 @@ struct Detail<'a> {
     facts: Facts<'a>,
 }
 
-/// The same of a schedule's edge.
+/// The fields of a digest of a schedule's edge.
 #[derive(Serialize)]
 struct DigestDetail<'a> {
     stack: &'a str,
@@ -49,7 +49,7 @@ struct About<'a> {
     schedule: Option<&'a ScheduleName>,
 }
 
-/// The facts of an event, each under one name in whichever events have it.
+/// The facts of an event. A fact has the same name in every event that has it.
 #[derive(Default, Serialize)]
 struct Facts<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ struct Facts<'a> {
     /// For a command: who gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
-    /// From the claim on.
+    /// Counted from the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What is published of an outcome; none for most, which are for the log.
+/// Returns the event to publish for an outcome; `None` for most, which are only logged.
 #[must_use]
 pub fn of_outcome(stack: &str, outcome: &Outcome) -> Option<BusEvent> {
     let event = &outcome.event;
@@ -220,7 +220,7 @@ pub fn of_outcome(stack: &str, outcome: &Outcome) -> Option<BusEvent> {
     written(outcome.at, detail_type, &detail)
 }
 
-/// What is published of an edge once all that follow it have finished.
+/// Returns the event to publish once every resource that follows an edge has finished it.
 #[must_use]
 pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
     let detail = DigestDetail {
@@ -232,7 +232,7 @@ pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
 }
 
 impl About<'_> {
-    /// Which, for a reader who knows nothing else.
+    /// Identifies the resource to a reader who knows nothing else.
     fn in_words(&self) -> String {
         let schedule = self
             .schedule
@@ -259,9 +259,9 @@ fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) ->
     }
 }
 
-/// A provider's words may have line breaks, which a mail's subject and a chat's line cannot have.
-/// Rules put the text between quotes as it is, so that it must have neither quotes nor backslashes;
-/// and what Slack reads as a link or a mention is neutralized.
+/// Makes one line of a provider's words, whose line breaks an email subject or a chat line cannot
+/// have. Rules put the text between quotes verbatim, so it must have neither quotes nor
+/// backslashes; what Slack reads as a link or a mention is neutralized.
 fn in_one_line(text: &str) -> String {
     let text = text.replace('"', "'").replace('\\', "/");
     let text = text.replace('<', "(").replace('>', ")");

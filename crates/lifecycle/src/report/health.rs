@@ -36,7 +36,7 @@ impl AddAssign for Health {
 }
 
 impl Health {
-    /// How many records one gauge counts.
+    /// Returns how many records a gauge counts.
     #[must_use]
     pub fn of(&self, metric: Metric) -> u64 {
         self.0.get(&metric).copied().unwrap_or_default()
@@ -48,7 +48,7 @@ impl Health {
         let conflict =
             matches!(&verdict.membership, Membership::Barred(exclusion) if exclusion.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
-        // A start that goes on being asked for is refused, or ends in an error each time.
+        // A start that is still being retried was refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());
         let asked_again = asked_again.filter(|request| request.problem.is_some());
         let errored = asked_again.is_some_and(|request| request.first_accepted_at.is_some());
@@ -77,7 +77,8 @@ impl Health {
     }
 }
 
-/// Whether the last try failed and another is to come: what is no longer desired does not count.
+/// Reports whether the last attempt failed and another is to come: what is no longer desired does
+/// not count.
 fn fails(record: &Record, now: Timestamp) -> bool {
     let comes_again = || {
         record.retry_at.is_some_and(|retry_at| {
@@ -86,7 +87,7 @@ fn fails(record: &Record, now: Timestamp) -> bool {
         })
     };
     match record.phase {
-        // Forgotten as soon as a request is accepted.
+        // Cleared as soon as a request is accepted.
         Phase::InFlight { .. } => record.last_error.is_some(),
         Phase::Settled { .. } | Phase::Refused { .. } | Phase::Stuck { .. } => {
             record.attempts > 0 && comes_again()
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_not_as_wanted_for_too_long_is_overdue_whatever_else_it_is() {
-        // Wanted stopped since 19:00, and running.
+        // Desired stopped since 19:00, but running.
         let overdue = |case: &Case| health(case, |_| ());
         assert_eq!(overdue(&droplet().at("19:15")), Health::default());
         let late = Health::from_iter([Metric::Overdue]);

@@ -25,21 +25,21 @@ use crate::{Context, Outcome, report::health::Health};
 
 pub use publish::publishing;
 
-/// Receives what an invocation does as it happens, each event after the write that it reports; a
-/// report comes only at the end, and not if the invocation fails.
+/// Receives events as they happen, each after the write that it reports; a report comes only at the
+/// end, and not at all if the invocation fails.
 pub trait Listener {
-    /// Something happened.
+    /// Called when something has happened.
     fn happened(&self, outcome: &Outcome);
 
-    /// Nothing happened: this answers a caller's question.
+    /// Called with the answer to a caller's question; nothing has happened.
     fn answered(&self, outcome: &Outcome) {
         self.happened(outcome);
     }
 
-    /// All that follow a schedule have finished an edge, or should have.
+    /// Called when all resources that follow a schedule have finished an edge, or should have.
     fn edge_completed(&self, _digest: &Digest) {}
 
-    /// An inventory ended: so many of an account's records need a person now.
+    /// Called when an inventory ends, with how many of an account's records need a person now.
     fn counted(&self, _account: &AccountName, _health: &Health) {}
 }
 
@@ -49,30 +49,30 @@ impl<F: Fn(&Outcome)> Listener for F {
     }
 }
 
-/// All that one invocation did, or found worth saying.
+/// Everything that one invocation did, or found worth reporting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// In the order in which it happened.
+    /// The events, in the order in which they happened.
     pub outcomes: Vec<Outcome>,
-    /// Transitions looked at that are still under way.
+    /// How many transitions the last look left in flight.
     #[serde(default)]
     pub in_flight: usize,
-    /// What a trial of accounts showed.
+    /// The results of trying out accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
-    /// What stops would lead to by a configuration that is not applied yet.
+    /// Where stops would lead under a configuration that is not applied yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<AccountMoves>,
-    /// What became of edges of schedules, each reported once.
+    /// The digests of schedules' edges, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
-    /// What a newer program wrote, and this one left alone.
+    /// The items that a newer program wrote, and this one left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_alone: Vec<LeftAlone>,
 }
 
 impl Report {
-    /// Adds what a part of the invocation did, and reports it.
+    /// Adds and reports what a part of the invocation did.
     pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
         for outcome in outcomes {
             context.listener.happened(&outcome);
@@ -80,7 +80,7 @@ impl Report {
         }
     }
 
-    /// Adds what was asked about and did not happen, and reports it.
+    /// Adds and reports answers to a question, which are not events.
     pub(crate) fn answer(
         &mut self,
         context: Context<'_>,
@@ -93,33 +93,33 @@ impl Report {
     }
 }
 
-/// What one list call with an account's token, or with each of two, showed.
+/// What one list call with an account's token, or with each of its two, showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Which account.
+    /// The account.
     pub account: AccountName,
-    /// Why it could not be listed, and with which token if it has two.
+    /// Why it could not be listed, and with which token if it has two; `None` if it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// All that was listed, in every location, as first seen.
+    /// Everything that was listed, in every location, as first seen.
     #[serde(default)]
     pub found: Vec<Record>,
 }
 
-/// What an account's resources would be stopped on whose schedules have them leave a plan, or a
-/// standby.
+/// Where stops would lead for those of an account's resources whose schedule changes their plan,
+/// drops their standbys or hibernates them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountMoves {
-    /// Which account.
+    /// The account.
     pub account: AccountName,
-    /// Why that is unknown.
+    /// Why that is unknown; `None` if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// By resource.
+    /// One entry per resource.
     #[serde(default)]
     pub moves: Vec<PlanMove>,
-    /// Which scopes its token lacks for hibernating machines; none where it hibernates none, or that
-    /// is unknown.
+    /// The scopes that its token lacks for hibernating machines; `None` if it hibernates none, or
+    /// if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_scopes: Option<Vec<MissingScope>>,
 }
@@ -134,7 +134,7 @@ pub struct MissingScope {
 }
 
 impl MissingScope {
-    /// `firewall:read (firewalls), project:read (projects)`
+    /// Joins scopes in one line: `firewall:read (firewalls), project:read (projects)`
     #[must_use]
     pub fn all(missing: &[Self]) -> String {
         let each = |one: &Self| format!("{} ({})", one.scope, one.reads);
@@ -143,68 +143,68 @@ impl MissingScope {
     }
 }
 
-/// What a stop by its schedule would make of one resource.
+/// Where a stop by its schedule would lead for one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanMove {
-    /// Which resource.
+    /// The resource.
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
     /// The schedule that it would follow.
     pub schedule: ScheduleName,
-    /// How that would have it stopped.
+    /// How that schedule would stop it.
     pub method: StopMethod,
-    /// When it was created, where its provider says so: Hetzner counts a server's hours from there.
+    /// When it was created, if its provider says so: Hetzner counts a server's hours from then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// The plan to which it has to come back.
+    /// The plan that it has to return to.
     pub from: String,
     /// Where the stop would lead.
     pub to: MoveTarget,
 }
 
-/// Where a stop that is to leave a plan, or a standby, leads.
+/// Where a stop that changes a plan, drops standbys or hibernates would lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveTarget {
     /// To a cheaper plan.
     Smaller {
-        /// Which.
+        /// The plan.
         plan: String,
-        /// What it costs there.
+        /// The plan's price there.
         offer: Offer,
-        /// What the present plan costs there, by the list.
+        /// The list price of the present plan there.
         present: Offer,
-        /// Whether the machine may be billed at another price than the list's until it is moved.
+        /// Whether the machine may be billed at another than the list price until it is moved.
         has_kept_price: bool,
     },
-    /// To a snapshot, from which the machine is made again.
+    /// To a snapshot, from which the machine is recreated.
     Snapshot {
-        /// Its plan, and what that gives.
+        /// The machine's plan, and what it provides.
         size: MachineSize,
-        /// What the plan costs where the machine is, by the list; none where no price is listed, or
-        /// the machine may be billed at another one.
+        /// What the plan costs where the machine is, by the list; `None` if no price is listed, or
+        /// if the machine may be billed at another one.
         offer: Option<Offer>,
-        /// What a GB of a snapshot costs in a month.
+        /// What a GB of a snapshot costs per month.
         per_gb_month: Option<Money>,
-        /// Whether it has an address that costs while it is not there.
+        /// Whether it has an address that is billed while the machine does not exist.
         address_costs: bool,
-        /// Whether one of its snapshots has been seen to boot: without that, nothing is hibernated.
+        /// Whether one of its snapshots has been seen to boot; without that, nothing is hibernated.
         rehearsed: bool,
     },
-    /// Nowhere: there is nothing to save, so that the machine is only switched off.
+    /// Nowhere: nothing to save, or no hibernation possible, so it is only switched off.
     Same {
-        /// Why.
+        /// Why it is only switched off.
         reason: String,
     },
-    /// It is not made, because the resource could not come back.
+    /// The stop is not made, because the resource could not come back.
     Refused(Obstacle),
 }
 
-/// Why a stop is not made that a schedule asks for.
+/// Why a stop that a schedule asks for is not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Obstacle {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// What to do about it.
     pub remedy: String,
@@ -219,7 +219,7 @@ impl From<&Unfit> for Obstacle {
     }
 }
 
-/// All that stands in the way of hibernating a machine; none where nothing does.
+/// Joins everything that prevents hibernating a machine; `None` if nothing does.
 impl Obstacle {
     pub(crate) fn all(obstacles: &[hibernation::Obstacle]) -> Option<Self> {
         let (reasons, remedies): (Vec<_>, Vec<_>) = obstacles
@@ -233,24 +233,24 @@ impl Obstacle {
     }
 }
 
-/// As a record keeps it.
+/// The form that a record keeps.
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.remedy)
     }
 }
 
-/// An item that this program cannot read: a newer program wrote it.
+/// An item that this program cannot read, because a newer program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftAlone {
-    /// Which resource's record, or which account's state.
+    /// The resource whose record it is, or the account whose state it is.
     pub reference: String,
-    /// Why not.
+    /// Why it cannot be read.
     pub reason: String,
 }
 
 impl Report {
-    /// What could be read. What could not is reported once per invocation.
+    /// Returns what could be read. What could not is reported once per invocation.
     pub(crate) fn readable<T>(&mut self, found: Found<T>) -> T {
         for Unreadable { reference, source } in found.unreadable {
             if self.left_alone.iter().any(|l| l.reference == reference) {
@@ -263,7 +263,7 @@ impl Report {
     }
 }
 
-/// A record as it is now, after another writer; none where that is to be left alone.
+/// Reads a record again after another writer; `None` if it is missing, or is to be left alone.
 pub(crate) async fn reread(
     store: &Store,
     reference: &ResourceRef,

@@ -12,11 +12,11 @@ use crate::{
     report::{Listener, bus_event, health::Health},
 };
 
-/// Does a piece of work and publishes its events: log lines at once, the bus as soon as it takes
-/// them, beside the work. Returns when all is delivered, with what was counted.
+/// Runs a piece of work and publishes its events: log lines at once, bus events concurrently with
+/// the work, as soon as the bus takes them. Returns once everything is delivered, with the metrics.
 ///
-/// What was published is delivered even if the work fails. Publishing is best effort: a failure
-/// never fails the work.
+/// Events are delivered even if the work fails. Publishing is best effort: a failure never fails
+/// the work.
 pub async fn publishing<T>(
     bus: &impl Publish,
     stack: &str,
@@ -30,7 +30,7 @@ pub async fn publishing<T>(
             metrics: RefCell::default(),
         };
         let result = work(&publisher).await;
-        // The channel ends with the publisher, and the delivery with the channel.
+        // Dropping the publisher closes the channel, which ends the delivery.
         (result, publisher.metrics.into_inner())
     };
     let (ended, ()) = join(work, bus::deliver(received, bus)).await;
@@ -46,7 +46,7 @@ struct Publisher<'a> {
 impl Publisher<'_> {
     fn send(&self, event: Option<BusEvent>) {
         if let Some(event) = event {
-            // The delivery outlives this.
+            // The delivery outlives the publisher.
             drop(self.events.send(event));
         }
     }
@@ -79,7 +79,7 @@ impl Listener for Publisher<'_> {
     }
 }
 
-/// A log line of an outcome, at a level.
+/// Logs an outcome at a level.
 macro_rules! line {
     ($level:ident, $outcome:expr) => {
         match &$outcome.subject {
@@ -100,7 +100,7 @@ macro_rules! line {
     };
 }
 
-/// One line per event. Repetitions are for debugging.
+/// Logs one line per event. Repetitions are for debugging.
 fn log(outcome: &Outcome) {
     match outcome.event.class().severity {
         Severity::Warning => line!(WARN, outcome),

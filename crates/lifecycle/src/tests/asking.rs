@@ -1,9 +1,9 @@
-//! Asking again: only what may be lost, and only after the log or a look.
+//! Asking again: only for what may be lost, and only after the log or a look.
 
 use super::*;
 use crate::transition::log::log_from;
 
-/// A stop asked at 19:00 whose answer never came.
+/// A stop requested at 19:00 whose answer never came.
 fn lost(case: Case) -> Case {
     case.asked(STOP, "19:00", Ask::Open).at("19:02")
 }
@@ -67,7 +67,7 @@ fn a_request_that_the_log_shows_is_accepted_and_not_repeated() {
     case.clone()
         .logged(ActionEffect::Shutdown, "18:59:54")
         .sends(STOP);
-    // The log is read from as early as that.
+    // The log is read from that early on.
     assert_eq!(log_from(&case.record), Some(at("18:59:55")));
     case.logged(ActionEffect::Other, "19:00:03").sends(STOP);
 }
@@ -120,7 +120,7 @@ fn the_last_word_in_the_log_counts() {
     let both = lost(server()).logged(ActionEffect::Shutdown, "19:00:03");
     let write = both.logged(ActionEffect::Start, "19:01").writes(STOP);
     assert!(is_settled(&write.record, Power::Running));
-    // What is not about power is not a word about it.
+    // An action that is not about power says nothing about it.
     let both = lost(server()).logged(ActionEffect::Start, "19:00:30");
     let write = both.logged(ActionEffect::Other, "19:01").writes(STOP);
     assert!(is_settled(&write.record, Power::Running));

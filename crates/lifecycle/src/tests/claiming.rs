@@ -143,14 +143,15 @@ fn a_command_is_claimed_with_its_cause() {
         .sends(STOP);
     let by = "ada".to_owned();
     assert_eq!(send.record.in_flight().unwrap().cause, Cause::Manual { by });
-    // The command alone names it.
+    // Only the command names it.
     let mut unnamed = droplet().at("12:00").commanded(STOPPED, "12:00").untagged();
     unnamed.sends(STOP);
     unnamed.resource.tags.insert("offhours:off".to_owned());
     unnamed.postpones(STOP, "opted out");
 }
 
-/// AWS may deliver an invocation twice, and a run takes its own write for one whose answer was lost.
+/// AWS may deliver an invocation twice, and a run that finds a record equal to its own takes it for
+/// its own write whose answer was lost.
 #[test]
 fn two_runs_of_one_invocation_never_write_the_same_claim() {
     let case = droplet();
@@ -236,7 +237,7 @@ fn a_database_that_a_person_enlarged_beyond_shrinking_is_owed_nothing() {
     let write = enlarged.clone().writes(STOP);
     assert!(is_settled(&write.record, Power::Stopped));
     assert_eq!((write.record.saved, write.record.used), (None, false));
-    // What has never been answered may still shrink it.
+    // A request that was never answered may still shrink it.
     let asked = enlarged
         .asked(STOP, "18:00", Ask::Open)
         .settled(Power::Running);
@@ -325,14 +326,14 @@ fn what_is_seen_for_the_first_time_is_not_retained() {
 fn what_our_own_start_left_running_is_not_retained() {
     let send = retaining().off().sends(START);
     assert!(!send.record.retained);
-    // An override that wants the same finds it running by that start.
+    // An override for the same state finds it running because of that start.
     let running = retaining()
         .settled(Power::Running)
         .handled("08:00", RUNNING);
     let overridden = running.overridden(RUNNING, "10:00", "14:00").at("10:00");
     let write = overridden.writes(START);
     assert!(!write.record.retained);
-    // What was retained before stays so.
+    // What was retained before stays retained.
     let retained = overridden.record(|record| record.retained = true);
     assert!(retained.writes(START).record.retained);
 }
@@ -363,7 +364,7 @@ fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
 
 #[test]
 fn settling_waits_while_an_opposite_request_may_still_act() {
-    // The start was overtaken: it was accepted, and a person switched the machine off.
+    // The start was accepted and then overtaken: a person switched the machine off.
     let overtaken = droplet()
         .asked(START, "18:55", accepted("18:55:10"))
         .handled("08:00", RUNNING)

@@ -255,7 +255,7 @@ fn our_action_that_ended_in_an_error_is_to_be_asked_again() {
     with_state(7, ActionState::Running).goes_on();
 }
 
-/// Our third accepted request, whose action has ended in an error like the two before.
+/// Our third accepted request, whose action ended in an error like the two before it.
 fn erring(case: Case, direction: Direction, now: &str) -> Case {
     let mut case = case.asked(direction, "19:00", accepted("19:08:10")).at(now);
     case = case.request(|request| request.first_accepted_at = Some(at("19:00:10")));
@@ -305,7 +305,7 @@ fn a_start_whose_action_always_ends_in_an_error_is_reported_once_and_asked_for_a
 
 #[test]
 fn what_is_no_longer_wanted_is_left_where_it_stands_once_nothing_can_act() {
-    // A schedule that wants something between 08:00 and 19:00 only.
+    // A schedule that wants something only from 08:00 until midnight.
     let silent = |case: Case| {
         let definition = serde_json::json!({
             "timezone": "UTC",
@@ -557,7 +557,7 @@ fn a_resource_that_answers_again_is_not_missing() {
     assert_eq!(write.record.missing_since, None);
 }
 
-/// A start of a database of 60 GiB, which has its plan again and this much storage.
+/// A start of a database of 60 GiB that has its plan back, and this much storage.
 fn restored_with(engine: &str, storage_mib: u64) -> Case {
     let saved = SavedState::Database {
         plan: "db-s-2vcpu-4gb".to_owned(),

@@ -1,4 +1,4 @@
-//! The hard cut: five guards, by stop on its own look and by poll-status before it asks stop.
+//! The hard cut: five guards, by stop on its own look and by poll-status before it invokes stop.
 
 use super::*;
 

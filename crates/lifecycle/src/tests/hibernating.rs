@@ -1,5 +1,5 @@
-//! Machines that are kept as snapshots while they are stopped: each rule of the protocol, by what
-//! would be lost without it.
+//! Machines that are kept as snapshots while they are stopped: each rule of the protocol, tested by
+//! what would be lost without it.
 
 use domain::{
     configuration::ServerMethod,
@@ -14,7 +14,7 @@ use provider::{ChangeError, Hibernate, ProviderError, Refusal};
 use super::*;
 use crate::transition::answer::apply;
 
-/// The machine, and the one that is made of it.
+/// The machine, and the one that is recreated from it.
 const FIRST: &str = "server/1";
 const SECOND: &str = "server/2";
 
@@ -83,7 +83,7 @@ fn complete(mark: &Mark, from: &str, created_at: &str) -> SeenSnapshot {
     }
 }
 
-/// A server that is hibernated, at its end edge.
+/// A server that is to be hibernated, at its end edge.
 fn hibernated() -> Case {
     let case = case("hz-eu/server/1", Size::Machine(size()));
     let mut case = case.following(|policy| policy.methods.server = ServerMethod::Hibernate);
@@ -91,13 +91,13 @@ fn hibernated() -> Case {
     case.seeing(FIRST, Power::Running)
 }
 
-/// What is seen.
+/// Setting up the sight.
 impl Case {
     fn sight(&mut self) -> &mut Sight {
         self.sight.get_or_insert_default()
     }
 
-    /// The machine is there, and is seen with its log since yesterday.
+    /// The machine is there, and is seen with its log since midnight.
     fn seeing(mut self, id: &str, power: Power) -> Self {
         let body = body(&self, id, power);
         self.resource = body.resource.clone();
@@ -111,7 +111,7 @@ impl Case {
         self
     }
 
-    /// There is no machine by its id.
+    /// There is no machine with its id.
     fn away(mut self) -> Self {
         self.sight().machine = None;
         self.log_from = None;
@@ -123,7 +123,7 @@ impl Case {
         self
     }
 
-    /// A snapshot of the record's is listed, complete.
+    /// A snapshot of the record is listed as complete.
     fn listing(self, created_at: &str) -> Self {
         let one = self.kept().snapshots[0].clone();
         let listed = complete(&one.mark, &one.from.to_string(), created_at);
@@ -151,7 +151,7 @@ impl Case {
         self.away_again()
     }
 
-    /// What stands for the machine, by what is seen now.
+    /// Updates what stands for the machine, if that is away.
     fn away_again(self) -> Self {
         if self
             .sight
@@ -179,9 +179,9 @@ impl Case {
     }
 }
 
-/// What is done.
+/// Running a case.
 impl Case {
-    /// A step has left, and the cloud took it.
+    /// Sends the next step, which the cloud accepts.
     #[track_caller]
     fn taken(mut self, direction: Direction) -> Self {
         let now = self.now;
@@ -216,7 +216,7 @@ impl Case {
         &self.record.request.as_ref().unwrap().ask
     }
 
-    /// Switched off, and seen so.
+    /// Switched off, and seen to be off.
     #[track_caller]
     fn powered_off(self) -> Self {
         let case = self
@@ -226,7 +226,7 @@ impl Case {
         case.then()
     }
 
-    /// Its snapshot asked for at 19:00:50, complete at 19:05, and protected.
+    /// Its snapshot requested at 19:00:50, complete at 19:05, and protected.
     #[track_caller]
     fn copied(self) -> Self {
         let case = self.powered_off().at("19:00:50").taken(STOP);
@@ -245,7 +245,7 @@ impl Case {
         self.deleting().at("19:06").away().then()
     }
 
-    /// At Tuesday's start, its machine asked for.
+    /// At Tuesday's start, its machine requested.
     #[track_caller]
     fn waking(self) -> Self {
         self.asleep().at("tue 08:00").taken(START)
@@ -263,7 +263,7 @@ fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     assert_eq!(send.change, Change::Shutdown(case.id()));
     let transition = send.record.in_flight().unwrap();
     assert_eq!(transition.method, Some(StopMethod::Hibernate));
-    // And so one that was hibernated before.
+    // The same goes for one that was hibernated before.
     let again = case.clone().keeping(|_| ());
     assert_eq!(again.sends(STOP).change, Change::Shutdown(case.id()));
     let off = case.powered_off();
@@ -350,7 +350,7 @@ fn what_was_written_since_the_snapshot_is_not_deleted() {
         ActionEffect::Rebuild,
         ActionEffect::Resize,
     ] {
-        // On and off again before the snapshot was seen complete.
+        // Something was done to the machine before the snapshot was seen complete.
         let used = copied.clone().logged(effect, "19:01:30");
         match used.plan(STOP) {
             Step::Send(send) => {
@@ -363,7 +363,7 @@ fn what_was_written_since_the_snapshot_is_not_deleted() {
             Step::Postpone(why) => panic!("{effect:?}: {why}"),
         }
     }
-    // What ended before it was begun does not matter.
+    // What was done before the snapshot was begun does not matter.
     let case = copied.logged(ActionEffect::PowerOff, "19:00:20");
     assert_eq!(case.asks(STOP), Hibernate::Delete);
 }
@@ -451,7 +451,7 @@ fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
     soon.leaves(STOP);
     let write = soon.records();
     assert!(is_settled(&write.record, Power::Stopped));
-    // What counts stops by their method counts this one by what was done.
+    // Whatever counts stops by method counts this one by what was actually done.
     let last = write.record.last.as_ref();
     assert_eq!(last.unwrap().method, Some(StopMethod::Graceful));
     assert!(!write.record.is_asleep());
@@ -461,7 +461,7 @@ fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
     assert!(reason.contains("only powered off"), "{reason}");
 }
 
-/// Made again on the small plan, it would never have its own one back.
+/// Recreated on the small plan, it would never get its own plan back.
 #[test]
 fn a_machine_that_is_owed_its_plan_is_not_hibernated() {
     let owed = |case: Case| {
@@ -502,7 +502,7 @@ fn an_obstacle_that_appears_leaves_the_machine_off_and_whole() {
 #[test]
 fn a_deletion_is_resolved_before_anything_else_is_asked() {
     let deleting = hibernated().deleting();
-    // The machine may still go: neither the stop nor a start asks for anything.
+    // The machine may still disappear: neither the stop nor a start sends anything.
     let still = deleting.clone().at("19:20:14");
     still.goes_on();
     still.leaves(STOP);
@@ -520,7 +520,7 @@ fn a_deletion_is_resolved_before_anything_else_is_asked() {
             .record
             .is_asleep()
     );
-    // It can have none any more: the whole check is made again.
+    // It can have no effect any more: the whole check is repeated.
     let lost = deleting.at("19:20:15").then();
     assert!(matches!(lost.ask(), Ask::Failed { .. }));
     let used = lost.at("19:25").logged(ActionEffect::PowerOff, "19:10");
@@ -547,7 +547,7 @@ fn a_deletion_is_seen_though_another_machine_has_the_name_and_that_is_reported()
     assert!(matches!(done.ask(), Ask::Done { .. }));
     let stuck = done.at("19:06:10").then();
     assert!(matches!(stuck.record.phase, Phase::Stuck { .. }));
-    // The other one has another name since.
+    // The other machine has been renamed since.
     let mut alone = stuck.at("19:30");
     alone.sight().others.clear();
     let settled = alone.away().then();
@@ -606,7 +606,7 @@ fn a_start_waits_for_the_snapshot_under_way_and_then_switches_on() {
     assert!(!send.record.hibernation.unwrap().delete_asked);
 }
 
-/// What a snapshot leads to was seen only after that.
+/// The snapshot is seen complete only after the person's start.
 #[test]
 fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
     let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
@@ -626,7 +626,7 @@ fn a_snapshot_that_fails_is_made_anew_under_another_mark_and_three_need_a_person
     for minute in 1..=3 {
         case = case.taken(STOP);
         marks.insert(case.kept().snapshots[0].mark.clone());
-        // Never listed; nothing of it can come any more.
+        // It was never listed, and nothing can come of it any more.
         let quiet = case
             .record
             .request
@@ -664,7 +664,7 @@ fn a_machine_is_asked_for_again_only_when_none_can_come_any_more() {
     let again = again.taken(START);
     assert_ne!(again.made_now(), first);
     assert_eq!(again.kept().wakes.len(), 2);
-    // The first appears all the same: two would be one too many.
+    // The first machine appears after all: two would be one too many.
     let two = again.clone().beside(SECOND, first.clone(), Some(SNAPSHOT));
     let two = two.beside("server/3", again.made_now(), Some(SNAPSHOT));
     assert!(two.resource.busy.is_some());
@@ -693,7 +693,7 @@ fn a_machine_of_others_is_never_taken_for_ours() {
         let case = asleep().beside(SECOND, marked, from);
         case.postpones(START, "did not make it");
     }
-    // Our mark on a machine that was not made from our snapshot is a person's.
+    // Our mark on a machine that was not made from our snapshot was set by a person.
     let waking = hibernated().waking();
     let mark = waking.made_now();
     let case = waking
@@ -775,9 +775,9 @@ fn what_is_lost_while_a_request_is_open_needs_a_person_once_it_can_have_no_effec
     assert!(request.problem.is_some(), "{request:?}");
 }
 
-/// What only one of the clouds does, as its sights differ.
+/// What only one of the clouds does, because their sights differ.
 impl Case {
-    /// An entry of the log about a snapshot.
+    /// A log entry about a snapshot.
     fn snapshot_logged(self, begun: &str, state: ActionState, ended: Option<&str>) -> Self {
         let mut case = self.logged(ActionEffect::Snapshot, begun);
         let action = case.log.last_mut().unwrap();
@@ -804,7 +804,7 @@ fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_c
             Ask::Failed { .. }
         )
     };
-    // It is still made, however long that takes.
+    // It is still being made, however long that takes.
     let slow = copying().snapshot_logged("19:00:52", ActionState::Running, None);
     slow.at("tue 03:00").goes_on();
     let done = || copying().snapshot_logged("19:00:52", ActionState::Done, Some("19:30"));
@@ -825,7 +825,7 @@ fn a_snapshot_that_is_being_made_is_waited_for() {
     making.leaves(STOP);
 }
 
-/// Its permit says only that it has left by then.
+/// The permit says only that the request has left by then.
 #[test]
 fn what_was_never_answered_may_have_its_effect_long_after_its_permit() {
     let deleting = hibernated().deleting().unanswered().at("19:07:15");
@@ -849,7 +849,7 @@ fn a_snapshot_whose_answer_was_lost_is_asked_for_again_only_if_the_log_has_none(
     at_the_end(lost().snapshot_logged("19:00:52", ActionState::Running, None)).goes_on();
     let done = lost().snapshot_logged("19:00:52", ActionState::Done, Some("19:01"));
     at_the_end(done).goes_on();
-    // An older one is another, and a log that does not reach back says nothing.
+    // An older entry is another snapshot's, and a log that does not reach back says nothing.
     let older = lost().snapshot_logged("19:00:44", ActionState::Done, Some("19:00:48"));
     let again = at_the_end(older).then();
     assert!(matches!(again.ask(), Ask::Failed { .. }));
@@ -869,7 +869,7 @@ fn where_the_log_alone_dates_a_snapshot_nothing_is_deleted_without_it() {
     assert!(matches!(copied().asks(STOP), Hibernate::Snapshot(_)));
     let dated = || copied().snapshot_logged("19:00:52", ActionState::Done, Some("19:05"));
     assert_eq!(dated().asks(STOP), Hibernate::Delete);
-    // The machine was used after it was begun, or before.
+    // The machine was used after the snapshot was begun, or before.
     let used = dated().logged(ActionEffect::PowerOff, "19:01:30");
     assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
     let before = dated().logged(ActionEffect::PowerOff, "19:00:20");
@@ -912,7 +912,7 @@ fn a_machine_that_is_still_made_is_not_adopted_for_it_may_find_no_place() {
         .clone()
         .overridden(STOPPED, "tue 08:00:30", "tue 12:00")
         .leaves(STOP);
-    // It is gone: that proves nothing yet, and never that the resource is.
+    // The new machine is gone: that proves nothing yet, and never that the resource is gone.
     let mut vanished = making.at("tue 08:02");
     vanished.sight().others.clear();
     let vanished = vanished.away();
@@ -951,7 +951,7 @@ fn a_start_that_finds_no_room_for_ten_minutes_is_reported_once() {
     assert_eq!(again.records().events, []);
 }
 
-/// Made on Tuesday, and seen.
+/// Recreated on Tuesday, and seen.
 fn just_made(power: Power) -> Case {
     let case = hibernated().waking();
     let mark = case.made_now();
@@ -963,7 +963,7 @@ fn just_made(power: Power) -> Case {
     case.seeing(SECOND, power)
 }
 
-/// Made on Tuesday, running, and without what it had in its network.
+/// Recreated on Tuesday, running, and without what it had in its network.
 fn half_attached() -> Case {
     just_made(Power::Running).body(|body| {
         body.manifest.as_mut().unwrap().networks.clear();
@@ -1007,7 +1007,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
         networks: Vec::new(),
         ..manifest()
     };
-    // Switched off meanwhile, it is switched on only with all that it had.
+    // A machine that was switched off meanwhile is switched on only with all that it had.
     let off = half_attached().record(|record| {
         record.phase = Phase::Settled { at: Power::Stopped };
         record.drop_request();
@@ -1019,7 +1019,8 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
         .at("tue 08:02")
         .overridden(RUNNING, "tue 08:01", "tue 12:00");
     assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
-    // Deleted again before it had all, it is owed what it had; otherwise a person took it away.
+    // Deleted before it was complete again, it is owed what it had; otherwise a person took it
+    // away.
     for (incomplete, networks) in [(true, manifest().networks), (false, Vec::new())] {
         let case = hibernated().copied().at("19:05:10").keeping(|kept| {
             kept.incomplete = incomplete;

@@ -6,7 +6,7 @@ use provider::{ChangeError, Refusal};
 use super::*;
 use crate::transition::answer::apply;
 
-/// What the record of a stop or start at 19:00 keeps, ended at an instant.
+/// What the record keeps of a stop or start at 19:00 that ended at an instant.
 fn last(ending: Ending, finished_at: &str) -> Last {
     Last {
         key: EdgeKey {
@@ -71,7 +71,7 @@ fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
         asked_at: None,
         ..last(ending, "19:00:30")
     };
-    // What was asked before, for another edge, does not count.
+    // An earlier request, for another edge, does not count.
     let asked_before = || {
         let stuck = server().asked(STOP, "08:00", accepted("08:00:10")).record;
         server()

@@ -1,5 +1,5 @@
-//! Machines over SSH: deadlines of their own, states that stay unknown, and a cut of power that
-//! takes a command.
+//! Machines over SSH: deadlines of their own, states that stay unknown, and a power cut that needs
+//! a command.
 
 use domain::machine::Machine;
 
@@ -44,7 +44,7 @@ impl Case {
     }
 }
 
-/// As a stop of it is asked for at 19:00.
+/// The machine after a stop was requested at 19:00.
 fn asked_to_stop(ask: Ask) -> Case {
     let late = Some(SignedDuration::from_mins(3));
     let asked = machine().asked(STOP, "19:00", ask);
@@ -91,11 +91,11 @@ fn a_machine_whose_state_stays_unknown_is_stuck_at_its_own_deadline_and_not_befo
     let case = unknown(accepted("19:00:10"));
     case.clone().at("19:03:09").goes_on();
     stuck_because(&case.at("19:03:10"), "not seen: locked");
-    // One without an answer may have arrived until its permit ended.
+    // A request without an answer may have arrived until its permit ended.
     let case = unknown(Ask::Open);
     case.clone().at("19:04:59").goes_on();
     stuck_because(&case.at("19:05"), "not seen: locked");
-    // Not taken: it is asked again instead.
+    // The request was not accepted: it is sent again instead.
     unknown(failed("19:01")).at("19:55").goes_on();
 }
 

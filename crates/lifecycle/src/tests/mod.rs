@@ -1,6 +1,6 @@
 //! What each guard lets through and what it holds back, one at a time: pure functions over a
-//! record, a look and an instant. All happens on Monday, 15 June 2026, under the schedule `office`
-//! (08:00 to 19:00, UTC), unless a test says otherwise.
+//! record, a look and an instant. Everything happens on Monday, 15 June 2026, under the schedule
+//! `office` (08:00 to 19:00, UTC), unless a test says otherwise.
 
 mod asking;
 mod claiming;
@@ -53,7 +53,7 @@ const START: Direction = Direction::Start;
 const RUNNING: Desired = Desired::Running;
 const STOPPED: Desired = Desired::Stopped;
 
-/// `19:00:30` on Monday, or `tue 08:00`, or `sun 19:00` of the day before.
+/// Parses `19:00:30` on Monday, `tue 08:00`, or `sun 19:00` of the day before.
 pub(crate) fn at(text: &str) -> Timestamp {
     let (day, time) = match text.split_once(' ') {
         Some(("sun", time)) => (14, time),
@@ -101,7 +101,7 @@ pub(crate) struct Case {
     pub(crate) now: Timestamp,
 }
 
-/// The plan to which the database of these tests is stopped.
+/// The plan that the database of these tests is stopped at.
 const SMALLEST: &str = "db-s-1vcpu-1gb";
 
 /// A resource that follows `office`, settled running since its begin edge.
@@ -168,7 +168,7 @@ pub(crate) fn server() -> Case {
     case("hz-eu/server/1", machine_size(plan))
 }
 
-/// Two nodes of 4 GiB, `PostgreSQL`.
+/// Two `PostgreSQL` nodes of 4 GiB.
 pub(crate) fn database() -> Case {
     let size = Size::Database(DatabaseSize {
         engine: "pg".to_owned(),
@@ -232,7 +232,7 @@ pub(crate) fn office() -> ScheduleName {
     "office".parse().unwrap()
 }
 
-/// What is recorded.
+/// Setting up the record.
 impl Case {
     pub(crate) fn record(mut self, change: impl FnOnce(&mut Record)) -> Self {
         change(&mut self.record);
@@ -256,14 +256,14 @@ impl Case {
         self.record(|record| record.phase = Phase::Settled { at })
     }
 
-    /// A transition under way, without a request: a watch-out.
+    /// A transition in flight without a request: a watch-out.
     pub(crate) fn in_flight(self, direction: Direction, since: &str) -> Self {
         let transition = transition(direction, since);
         self.record(|record| record.phase = Phase::InFlight { transition })
             .handled(since, direction.desired())
     }
 
-    /// A transition under way, with a request that was permitted then.
+    /// A transition in flight, with a request that was permitted when it began.
     fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
         let kind = self.record.kind();
         let target = match (kind, direction) {
@@ -320,7 +320,7 @@ impl Case {
         self.record(|record| change(record.request.as_mut().unwrap()))
     }
 
-    /// An earlier ask of the transition never got its answer.
+    /// An earlier ask of the transition was never answered.
     fn unknown(self) -> Self {
         self.request(|request| request.unknown = true)
     }
@@ -399,7 +399,7 @@ fn failed(retry_at: &str) -> Ask {
     }
 }
 
-/// What the look shows, and what the rules say.
+/// Setting up the look and the rules.
 impl Case {
     pub(crate) fn at(mut self, now: &str) -> Self {
         self.now = at(now);
@@ -448,7 +448,7 @@ impl Case {
         self
     }
 
-    /// The pool's count, and how many nodes are there and run.
+    /// The pool's count, and how many nodes are present and ready.
     pub(crate) fn nodes(mut self, count: u32, present: u32, ready: u32) -> Self {
         if let Size::NodePool(size) = &mut self.resource.size {
             (size.count, size.present, size.ready) = (count, present, ready);
@@ -512,7 +512,7 @@ impl Case {
     }
 }
 
-/// What is done.
+/// Running a case.
 impl Case {
     fn rules(&self) -> Rules<'_> {
         Rules {
@@ -599,7 +599,7 @@ impl Case {
         recorded(self.follow())
     }
 
-    /// At most what was seen is written, and the transition goes on as it was.
+    /// Checks that at most what was seen is written, and that the transition continues unchanged.
     #[track_caller]
     fn goes_on(&self) {
         match self.follow() {
@@ -629,7 +629,7 @@ fn recorded(follow: Follow) -> Write {
     }
 }
 
-/// A request as it left the record: open, permitted to us until two minutes later.
+/// Checks that a request was claimed: open, and permitted to us for two minutes.
 #[track_caller]
 fn is_claimed(send: &Send, direction: Direction, now: Timestamp) {
     let transition = send.record.in_flight().unwrap();

@@ -27,7 +27,7 @@ fn saved() -> SavedState {
     SavedState::Machine(size(OWN))
 }
 
-/// A Droplet that is resized, asked to shut down before.
+/// A Droplet that is resized after it is asked to shut down.
 fn resized() -> Case {
     let case = case("do-main/droplet/1", Size::Machine(size(OWN)));
     let mut case = case.following(|policy| {
@@ -52,7 +52,7 @@ impl Case {
         self
     }
 
-    /// What a step has left, with the answer to its request.
+    /// The record that a step left, with its request accepted.
     fn accepted(mut self, send: Send, instant: &str) -> Self {
         self.record = send.record;
         self.record.permit = None;
@@ -91,7 +91,7 @@ impl Case {
         }
     }
 
-    /// Stopped at its end edge, and seen so.
+    /// Stopped at its end edge, and seen to be stopped.
     fn small(self) -> Self {
         let case = self.off().on_plan(SMALL).settled(Power::Stopped);
         let case = case.saved(saved()).used().handled("19:00", STOPPED);
@@ -100,7 +100,7 @@ impl Case {
         })
     }
 
-    /// At Tuesday's begin edge, its saved plan asked for.
+    /// At Tuesday's begin edge, its saved plan requested.
     fn growing(self) -> Self {
         let case = self.small().at("tue 08:00");
         let send = case.sends(START);
@@ -171,7 +171,7 @@ fn a_machine_that_a_person_runs_small_is_switched_off_before_it_grows() {
     let send = case.sends(START);
     assert_eq!(send.change, Change::Shutdown(case.id()));
     let off = case.accepted(send, "tue 08:00:02");
-    // Our own shutdown is not a person's act against the start.
+    // Our own shutdown is not a person's action against the start.
     let off = off.logged(ActionEffect::Shutdown, "tue 08:00:02");
     off.clone().at("tue 08:01").goes_on();
     let cut = off.clone().at("tue 08:01:10");
@@ -234,7 +234,7 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
         Ask::Accepted { .. }
     ));
     assert!(write.record.used);
-    // Without a trace it never arrived, and what is saved stays what it was.
+    // Without a trace it never arrived, and what is saved stays as it was.
     let again = open.at("19:03").sends(STOP);
     assert_eq!(again.change, resized().resize_to(SMALL));
     assert_eq!(again.record.saved, Some(saved()));
@@ -242,7 +242,7 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
 }
 
 impl Case {
-    /// A part that was seen done.
+    /// A part that was seen to be done.
     fn asked_part(self, part: Part, since: &str) -> Self {
         let transition = self.record.in_flight().unwrap().clone();
         let case = self.asked(STOP, since, Ask::Done { at: at(since) });

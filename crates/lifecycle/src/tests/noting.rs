@@ -41,7 +41,7 @@ const TAKEN: Answered = Ok(Accepted {
     made: None,
 });
 
-/// A request that has just left; its answer is noted at 19:00:10.
+/// A request that has just left; its answer is recorded at 19:00:10.
 fn asked(case: Case, direction: Direction) -> Record {
     case.asked(direction, "19:00", Ask::Open).record
 }

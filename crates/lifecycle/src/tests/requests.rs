@@ -1,4 +1,4 @@
-//! What exactly is asked of each kind.
+//! The exact requests for each kind.
 
 use super::*;
 
@@ -71,10 +71,10 @@ fn storage_is_always_sent_with_a_plan_where_it_can_be_set_and_never_shrinks() {
     let with_storage = format!("{plain} storage_size_mib=61440");
     assert_eq!(restored("pg", Some(61_440), Some(10_240)), with_storage);
     assert_eq!(restored("mysql", Some(61_440), Some(10_240)), with_storage);
-    // Left out, it would become the plan's own.
+    // If left out, it would become the plan's own.
     assert_eq!(restored("pg", Some(61_440), Some(61_440)), with_storage);
     assert_eq!(restored("pg", Some(61_440), None), with_storage);
-    // A person added some meanwhile.
+    // A person has added some meanwhile.
     let more = format!("{plain} storage_size_mib=81920");
     assert_eq!(restored("pg", Some(61_440), Some(81_920)), more);
     assert_eq!(restored("pg", None, Some(10_240)), plain);
@@ -141,7 +141,7 @@ fn a_pool_gets_back_its_count_and_bounds() {
 
 #[test]
 fn a_start_never_shrinks_what_a_person_made_larger() {
-    // Five nodes are wanted since a minute ago, two run.
+    // Five nodes have been wanted for a minute, and two are running.
     let send = morning(3, None).nodes(5, 5, 2).sends(START);
     assert!(matches!(
         send.change,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a stop of this case would save, and whether anything may have shrunk it.
+/// Checks what a stop of this case saves, and whether anything may have shrunk it.
 #[track_caller]
 fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
     let send = case.sends(STOP);
@@ -13,7 +13,7 @@ fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
     send
 }
 
-/// So many nodes, scaled between 1 and 5.
+/// This many nodes, autoscaled between 1 and 5.
 fn autoscaled(count: u32) -> SavedState {
     SavedState::NodePool {
         count,
@@ -148,7 +148,7 @@ fn of_two_sizes_that_do_not_compare_the_seen_one_is_kept_and_the_other_goes_to_h
 
 #[test]
 fn a_request_that_may_have_been_accepted_counts_as_a_shrink() {
-    // Refused at last, but an earlier ask was never answered.
+    // Refused in the end, but an earlier ask was never answered.
     let refused = database().saved(database_of("db-s-8vcpu-16gb", 3));
     let refused = refused.asked(STOP, "sun 19:00", Ask::Open).unknown();
     let refused = refused.refused(STOP, "sun 19:00").handled("08:00", RUNNING);
@@ -157,7 +157,7 @@ fn a_request_that_may_have_been_accepted_counts_as_a_shrink() {
 
 #[test]
 fn an_unanswered_shrink_that_landed_is_not_taken_for_the_original() {
-    // Meanwhile the schedule was given a yet smaller size to stop at.
+    // Meanwhile the schedule was given an even smaller size to stop at.
     let large = database_of("db-s-8vcpu-16gb", 2);
     let case = database()
         .saved(large.clone())
@@ -172,7 +172,7 @@ fn the_rest_of_a_draining_pool_is_never_saved() {
     draining.postpones(STOP, "draining");
     let saved = draining.saved(pool_of(3));
     saved.postpones(STOP, "draining");
-    // An unanswered ask acts late, after a second one has failed.
+    // An unanswered ask takes effect late, after a second one has failed.
     let failed = saved
         .clone()
         .asked(STOP, "19:00", failed("19:03"))

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// A stop that is under way since 19:00; at 19:03 an override wants the machine running.
+/// A stop in flight since 19:00; at 19:03 an override wants the machine running.
 fn turned(case: Case, ask: Ask) -> Case {
     let case = case.asked(STOP, "19:00", ask).at("19:03");
     case.overridden(RUNNING, "19:02", "22:00")
 }
 
-/// A stop that is under way since 19:00; at 19:03 an override wants the same.
+/// A stop in flight since 19:00; at 19:03 an override wants the machine stopped too.
 fn renewed(case: Case, ask: Ask) -> Case {
     let case = case.asked(STOP, "19:00", ask).at("19:03");
     case.overridden(STOPPED, "19:02", "22:00")
@@ -214,7 +214,7 @@ fn a_watch_out_yields_to_a_person() {
         assert_eq!(write.record.not_before(), Some(at("08:10")));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
     }
-    // Our own late stop stands in the log too.
+    // Our own late stop is in the log too.
     let ours = off.logged(ActionEffect::Shutdown, "07:59");
     ours.goes_on();
     ours.sends(START);
@@ -241,7 +241,7 @@ fn a_database_that_shrinks_late_is_restored() {
 
 #[test]
 fn a_late_shrink_is_known_even_if_no_look_saw_it_move() {
-    // The last look showed it whole.
+    // The last look showed it at its full size.
     let whole = watching_database().observed(Power::Running);
     whole.smallest().goes_on();
 }

@@ -1,4 +1,4 @@
-//! Noting a provider's answer: only by the permit's writer, on whatever the record has become.
+//! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
 use domain::{
     history::HistoryEntry,
@@ -18,17 +18,17 @@ use crate::{
 /// What an answer means, for the report.
 #[derive(Debug)]
 pub(crate) enum Noted {
-    /// The transition goes on; reported with the request.
+    /// The transition continues; reported with the request.
     Answer(Answer),
     /// The transition has ended, or needs a person.
     Refused(Reason),
 }
 
-/// What an answer means for the record that asked.
+/// Returns what an answer means for the record that asked.
 pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) -> Noted {
     match answer {
         Ok(_) => Noted::Answer(Answer::Accepted),
-        // One refusal of a start is reported once, however often it is repeated.
+        // The same refusal of a start is reported once, however often it is repeated.
         Err(ChangeError::Refused(refusal)) if is_known(asked, &Reason::of(refusal)) => {
             Noted::Answer(Answer::NotAccepted(refusal.to_string()))
         }
@@ -42,13 +42,13 @@ pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) ->
     }
 }
 
-/// Whether the provider refused this very start before, in the same words.
+/// Reports whether the provider refused this very start before, in the same words.
 fn is_known(asked: &Record, reason: &Reason) -> bool {
     let problem = asked.request.as_ref().and_then(|r| r.problem.as_ref());
     problem.is_some_and(|problem| problem.says_the_same(reason))
 }
 
-/// Notes an answer in a record, and says what that ends.
+/// Applies an answer to a record, and returns what that ends.
 pub(crate) fn apply(
     record: &mut Record,
     purpose: Purpose,
@@ -57,7 +57,7 @@ pub(crate) fn apply(
 ) -> Option<HistoryEntry> {
     note_hibernation(record, answer);
     match (purpose, answer) {
-        // What could not be removed holds nothing up.
+        // A failed removal holds nothing up.
         (_, Err(ChangeError::Refused(refusal))) if removes(record) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
@@ -89,8 +89,8 @@ fn removes(record: &Record) -> bool {
     request.is_some_and(|request| request.part == Part::Remove)
 }
 
-/// What an answer says of what a request of hibernation was to make. What was certainly not
-/// accepted has deleted nothing and made nothing; a 404 of the machine may be our own deletion.
+/// Records what an answer says about what a hibernation request was to make. What was certainly not
+/// accepted has deleted and made nothing; a 404 may be our own deletion.
 fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
     let Some(request) = &mut record.request else {
         return;
@@ -126,7 +126,7 @@ fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
     if let Some(request) = &mut record.request {
         request.forced = match answer {
             Ok(_) => Forced::Accepted,
-            // Looked at again: off by itself, or cut at the next tick.
+            // It is looked at again: off by itself, or cut at the next tick.
             Err(_) if !request.unknown => Forced::No,
             // An earlier ask was never answered: it may have been a cut.
             Err(_) => Forced::Intended,
@@ -160,8 +160,8 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
     }
 }
 
-/// A machine that stays off all day costs more than a request: the start stays under way and is
-/// asked for again, and needs a person meanwhile.
+/// Records a refused start. A machine that stays off all day costs more than a request: the start
+/// stays in flight and is sent again, and needs a person meanwhile.
 fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
     let reason = Reason::of(refusal);
     let request = record.request.as_ref();
@@ -180,7 +180,7 @@ fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
     record.last_error = Some(reason);
 }
 
-/// Ends a stop. What is saved goes only if nothing can have shrunk the resource.
+/// Ends a stop. The saved state is dropped only if nothing can have shrunk the resource.
 fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<HistoryEntry> {
     let transition = record.in_flight()?.clone();
     let ended = HistoryEntry {
@@ -208,8 +208,8 @@ fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<H
     Some(ended)
 }
 
-/// Notes that the provider took the request: from here on a shrink may have happened. Where an
-/// earlier ask was taken and its action ended in an error, this one proves nothing better.
+/// Records that the provider accepted the request: from here on a shrink may have happened. If an
+/// earlier ask was accepted and its action ended in an error, this one proves nothing better.
 pub(crate) fn note_accepted(
     record: &mut Record,
     action: Option<domain::resource::ActionId>,

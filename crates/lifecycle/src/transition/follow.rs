@@ -1,4 +1,4 @@
-//! Following a transition: what a look means for one that is under way, or stuck.
+//! Following a transition: what a look means for one that is in flight, or stuck.
 
 use domain::{
     ResourceKind,
@@ -32,14 +32,14 @@ use crate::{
     },
 };
 
-/// For how long after a request a machine's log is not worth reading: its effect is on its way.
+/// For how long after a request a machine's log is not worth reading: the effect is on its way.
 const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 
 /// From the first 404 to *gone*: the second must come from another tick, and a tick looks for about
 /// this long.
 const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
 
-/// A start that has waited for so long for a machine to be made is reported.
+/// A start that has waited this long for a machine to be created is reported.
 const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// What following a transition leads to.
@@ -47,20 +47,20 @@ const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
 pub(crate) enum Follow {
     /// Still under way.
     Wait,
-    /// Something is to be recorded; the transition may have ended by it.
+    /// Something has to be recorded; the transition may have ended.
     Write(Box<Write>),
-    /// The hard cut is due: stop is asked to look again and force.
+    /// The hard cut is due: stop is invoked to look again and force.
     Force,
 }
 
-/// Whether the machine's log can show something that its status does not.
+/// Reports whether the machine's log can show something that its status does not.
 pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;
     };
     let resource = seen.resource;
     if let Some(sight) = seen.sight {
-        // What was done to the machine since its snapshot was begun shows nowhere else.
+        // What was done to the machine since its snapshot was begun shows only in the log.
         return sight.machine.is_some();
     }
     let request = record.request.as_ref();
@@ -74,7 +74,7 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
     !record.kind().is_sized() && resource.busy.is_none() && wanted
 }
 
-/// Whether a Droplet runs that a stop has just moved. It stays off while it is moved, so that a
+/// Reports whether a Droplet runs that a stop has just moved. It stays off while it is moved, so a
 /// person may have started it; a server is started by the change of its type itself.
 fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
@@ -84,7 +84,7 @@ fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
 }
 
-/// The first that fits, for a record that is in flight or stuck.
+/// Applies the first rule that fits to a record that is in flight or stuck.
 pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> Follow {
     let now = context.now;
     let transition = match &record.phase {
@@ -154,7 +154,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     follower.idle_elsewhere()
 }
 
-/// A 404 of the Status operation: the first is noted, a second in a later tick means *gone*.
+/// Handles a 404 of the Status operation: the first is recorded, one in a later tick means *gone*.
 pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
     let now = context.now;
     if record.permit_is_open(now) || matches!(record.phase, Phase::Gone { .. }) {
@@ -174,7 +174,7 @@ pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
         | Phase::Refused { transition, .. } => {
             Some(HistoryEntry::of(record, transition, Ending::Gone, now))
         }
-        // What was owed is known from history, though no transition is under way.
+        // History keeps what was owed, though no transition is under way.
         Phase::Settled { .. } if record.saved.is_some() => {
             let cause = Cause::Schedule;
             Some(HistoryEntry::unasked(record, cause, Ending::Gone, now))
@@ -199,7 +199,7 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Neither at the end nor busy.
+    /// Handles a resource that is neither in its target state nor busy.
     fn idle_elsewhere(&self) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
@@ -217,7 +217,7 @@ impl Follower<'_> {
         let verdict = judge(self.record, subject, self.context.rules, now);
         let policy = verdict.membership.policy(self.context.rules.configuration);
         let mode = mode(self.record, &policy, self.context.rules.configuration);
-        // Nothing is asked for any more: what cannot act any more is left where it stands.
+        // Nothing is asked for any more: what can no longer act is left where it stands.
         let wanted = verdict.opted_in && verdict.desired.is_some() && mode == Mode::Act;
         if !wanted {
             let accepted =
@@ -258,15 +258,15 @@ impl Follower<'_> {
         }
     }
 
-    /// A person did the opposite meanwhile.
+    /// Ends the transition because a person did the opposite meanwhile.
     fn overtaken(&self) -> Follow {
         let direction = self.transition.direction;
         let cause = Some(self.cause());
         self.end(Ending::Overtaken, Event::Overtaken { direction, cause })
     }
 
-    /// Not to be changed now: locked, or of unknown state. A cloud is waited for, for it says that
-    /// it works; the state of a machine over SSH may stay unknown for good.
+    /// Handles a resource that must not be changed now: locked, or of unknown state. A cloud is
+    /// waited for, since it says that it works; a machine over SSH may stay unknown for good.
     fn busy(&self, why: &str) -> Follow {
         let request = self.record.request.as_ref();
         let from = request.and_then(|request| match request.ask {
@@ -281,14 +281,14 @@ impl Follower<'_> {
         self.observed()
     }
 
-    /// How long its request may take to show its effect.
+    /// Returns how long its request may take to show its effect.
     fn deadline(&self) -> SignedDuration {
         let request = self.record.request.as_ref();
         let kind = self.record.kind();
         request.map_or(SignedDuration::ZERO, |request| request.deadline(kind))
     }
 
-    /// A request whose answer was lost, or whose action failed.
+    /// Handles a request whose answer was lost, or whose action failed.
     fn by_the_log(&self, request: &Request) -> Option<Follow> {
         let now = self.context.now;
         match &request.ask {
@@ -311,8 +311,8 @@ impl Follower<'_> {
         }
     }
 
-    /// The accepted request's action ended in an error: it is asked for again after a while. From
-    /// the deadline on a stop is stuck, and a start needs a person.
+    /// Handles an accepted request whose action ended in an error: it is sent again after a while.
+    /// From the deadline on a stop is stuck, and a start needs a person.
     fn errored(&self, first_accepted_at: Option<Timestamp>) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
@@ -348,8 +348,8 @@ impl Follower<'_> {
         }
     }
 
-    /// What is only so of a machine that is hibernated, or woken: the last request is resolved
-    /// before anything else is concluded.
+    /// Handles what applies only to a machine that is hibernated or woken: the last request is
+    /// resolved before anything else is concluded.
     fn hibernating(&self) -> Option<Follow> {
         let means = self.means().filter(|_| self.record.is_hibernating())?;
         let request = self.record.request.as_ref();
@@ -397,8 +397,8 @@ impl Follower<'_> {
         })
     }
 
-    /// A request of hibernation that had no effect, and can have none any more: what comes next is
-    /// derived anew.
+    /// Handles a hibernation request that had no effect, and can no longer have any: what comes
+    /// next is derived again.
     fn void(&self, request: &Request) -> Follow {
         let now = self.context.now;
         let mut record = self.with_observation();
@@ -438,7 +438,7 @@ impl Follower<'_> {
         self.write(record, None, stuck.into_iter().collect())
     }
 
-    /// A start that a person has to help goes on meanwhile; it is reported once.
+    /// Handles a start that needs a person: it goes on meanwhile, and is reported once.
     fn needs_person(&self, reason: &str) -> Follow {
         let now = self.context.now;
         let mut record = self.with_observation();
@@ -463,7 +463,7 @@ impl Follower<'_> {
         self.write(record, None, is_new.then_some(stuck).into_iter().collect())
     }
 
-    /// What an end of the transition means for what is kept of the machine.
+    /// Updates what is kept of the machine at the end of the transition.
     fn settle_hibernation(&self, record: &mut Record) {
         let started = self.transition.direction == Direction::Start;
         let woken = started && self.record.is_hibernating();
@@ -484,7 +484,7 @@ impl Follower<'_> {
         }
     }
 
-    /// A part of the transition is done: what comes next is read off the next look.
+    /// Records that a part of the transition is done; the next look shows what comes next.
     fn part_done(&self) -> Follow {
         let mut record = self.with_observation();
         let mut transition = self.transition.clone();
@@ -507,7 +507,7 @@ impl Follower<'_> {
         self.settle_as(None, self.transition.method)
     }
 
-    /// The end of a transition, by the method that it came to.
+    /// Ends a transition in its target state, by the method that it came to.
     fn settle_as(&self, reason: Option<String>, method: Option<StopMethod>) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
@@ -548,7 +548,7 @@ impl Follower<'_> {
         record.attempts = 0;
         record.last_error = None;
         match direction {
-            // On the small plan it runs, and is still owed its own.
+            // It runs on its small plan, and is still owed its own.
             Direction::Start if self.is_small() => {
                 record.used = true;
                 record.last_error.clone_from(&self.record.last_error);
@@ -564,14 +564,14 @@ impl Follower<'_> {
         self.write(record, Some(ended), vec![event])
     }
 
-    /// Whether a start leaves a machine on its small plan for now.
+    /// Reports whether a start leaves a machine on its small plan for now.
     fn is_small(&self) -> bool {
         let request = self.record.request.as_ref();
         request.is_some_and(|request| request.part == Part::OnSmall) || self.woke_small()
     }
 
-    /// Whether a machine has all that it had when it was hibernated, but for its own plan: another
-    /// stop moved it before it was complete.
+    /// Reports whether a machine has everything that it had when it was hibernated, except its own
+    /// plan: another stop moved it before it was complete.
     fn woke_small(&self) -> bool {
         let Transition {
             method, direction, ..
@@ -583,7 +583,8 @@ impl Follower<'_> {
             && !method::reached(moved, start, self.seen, self.record, None)
     }
 
-    /// Ends the transition where the resource stands. What was asked, and what is saved, stays.
+    /// Ends the transition where the resource stands. What is saved stays, and the request too
+    /// unless the transition is let go.
     fn end(&self, ending: Ending, event: Event) -> Follow {
         let ended = self.ended(ending);
         let mut record = self.with_observation();
@@ -624,7 +625,8 @@ impl Follower<'_> {
         }
     }
 
-    /// At the end, but too early to settle: reported when the look is the first to show it.
+    /// Handles a resource in its target state that cannot settle yet: reported when first seen
+    /// there.
     fn watched(&self) -> Follow {
         let record = self.with_observation();
         if record == *self.record {
@@ -637,7 +639,7 @@ impl Follower<'_> {
         self.write(record, None, watching.into_iter().collect())
     }
 
-    /// Nothing new but perhaps what the look shows.
+    /// Records what the look shows, if it is new.
     fn observed(&self) -> Follow {
         let record = self.with_observation();
         if record == *self.record {

@@ -6,14 +6,14 @@ use domain::{
 };
 use jiff::Timestamp;
 
-/// Since when a machine's action log matters to its transition; none where nothing is under way,
-/// and for the kinds that keep no log.
+/// Returns the instant from which a machine's action log matters to its transition; `None` if
+/// nothing is in flight, and for kinds that keep no log.
 pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
     Some(match &record.request {
-        // A part that is done is ours, and came earlier by clocks that may differ; and so is the
-        // opposite request in a watch-out. One that switches nothing is not in the way: a person may
-        // have switched the machine on while it was copied.
+        // A part that is done is ours, and came earlier by clocks that may differ; so is the
+        // opposite request in a watch-out. A part that switches nothing does not count: a person
+        // may have switched the machine on while it was copied.
         Some(Request {
             ask: Ask::Done { at },
             part,
@@ -24,7 +24,7 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     })
 }
 
-/// Whether a part of a transition may show in the log as a change of the machine's power.
+/// Reports whether a part of a transition may show in the log as a change of the machine's power.
 fn may_switch(part: Part) -> bool {
     match part {
         Part::Whole
@@ -39,8 +39,8 @@ fn may_switch(part: Part) -> bool {
     }
 }
 
-/// From when on the log is read, by the provider's clock: our own entry may bear an earlier instant
-/// than our request. Of a machine of which there is a snapshot, since that was begun.
+/// Returns the instant from which the log is read, by the provider's clock: our own entry may be
+/// dated before our request. For a machine with a snapshot, from when that was begun.
 pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
     let kept = record.hibernation.as_deref();
     let newest = kept.and_then(|kept| kept.snapshots.first());
@@ -53,8 +53,8 @@ pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
     Some(since - SKEW)
 }
 
-/// Whether the latest action about power since a look is a person's, against the transition under
-/// way. A start that has to switch the machine off first does so itself.
+/// Reports whether the latest power action since a look is a person's, against the transition in
+/// flight. A start that has to switch the machine off first does so itself.
 pub(crate) fn is_opposed(record: &Record, log: &[LoggedAction]) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;
@@ -67,7 +67,7 @@ pub(crate) fn is_opposed(record: &Record, log: &[LoggedAction]) -> bool {
     last.is_some_and(|action| opposes(action.effect, transition.direction))
 }
 
-/// The latest action about power since a look.
+/// Returns the latest power action since a look.
 fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
     log.iter()
         .filter(|action| action.started_at > since && is_about_power(action.effect))
@@ -87,14 +87,14 @@ fn is_about_power(effect: ActionEffect) -> bool {
     }
 }
 
-/// Our own request's entry in the log, when its answer was lost.
+/// Returns our own request's entry in the log, for when its answer was lost.
 pub(crate) fn our_action<'a>(
     log: &'a [LoggedAction],
     request: &Request,
 ) -> Option<&'a LoggedAction> {
     let is_ours = |effect| match request.part {
         Part::Shrink | Part::Grow => effect == ActionEffect::Resize,
-        // What became of these is seen by what they make.
+        // The result of these is known by what they make.
         Part::Keep
         | Part::Snapshot
         | Part::Protect
@@ -112,7 +112,7 @@ pub(crate) fn our_action<'a>(
         .find(|action| action.started_at >= request.asked_at - SKEW && is_ours(action.effect))
 }
 
-/// Whether an action leads away from where a transition goes.
+/// Reports whether an action leads away from a transition's target state.
 pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
     match (effect, direction) {
         (ActionEffect::Start | ActionEffect::Reboot, Direction::Stop)

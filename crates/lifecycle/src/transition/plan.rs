@@ -93,7 +93,7 @@ impl Planner<'_> {
         }
     }
 
-    /// From settled, refused or stuck.
+    /// Begins a transition from settled, refused or stuck.
     fn begin(&self, due: &Due) -> Step {
         if let Some(busy) = self.busy() {
             let label = if self.record.is_asleep() {
@@ -112,7 +112,7 @@ impl Planner<'_> {
             return self.acknowledge(due, at, RETAINED.to_owned());
         }
         let at_end = self.at_end();
-        // A watch-out that a person overtook has left its instant behind.
+        // A watch-out that a person overtook leaves its instant behind, which may have passed.
         let watched_until = self.record.not_before().filter(|&at| at > self.context.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
@@ -126,7 +126,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A newer edge in the same direction.
+    /// Handles a newer edge in the same direction.
     fn renew(&self, due: &Due) -> Step {
         let request = self.record.request.as_ref();
         let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
@@ -141,7 +141,7 @@ impl Planner<'_> {
         self.write(record, None, Vec::new())
     }
 
-    /// A newer edge in the opposite direction, in one write: never two transitions at once.
+    /// Handles a newer edge in the opposite direction, in one write: never two transitions at once.
     fn turn(&self, due: &Due, old: &Transition) -> Step {
         if self.busy().is_some() || due.mode == Mode::Observe || self.is_unresolved() {
             return Step::Leave;
@@ -160,8 +160,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the transition that is turned has come to its own end: its only request was
-    /// accepted, and this look shows what that led to. Nothing of it can act any more.
+    /// Reports whether the transition that is turned around has taken effect: its only request was
+    /// accepted, and this look shows the result. Nothing of it can act any more.
     fn has_acted(&self, old: &Transition) -> bool {
         let Some(request) = self.record.request_towards(old.direction) else {
             return false;
@@ -171,7 +171,7 @@ impl Planner<'_> {
         accepted && certain && method::is_done(request, self.seen, self.record)
     }
 
-    /// The transition under way has no request that could still succeed.
+    /// Sends another request if the transition in flight has none that could still succeed.
     fn ask_again(&self) -> Step {
         let request = self.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
@@ -223,8 +223,8 @@ impl Planner<'_> {
         self.send(record, change, events, ended)
     }
 
-    /// A stop that would leave a machine on a plan from which it could not come back. Nothing is
-    /// sent; if its power is off already, it stays so.
+    /// Refuses a stop from which the resource could not come back. Nothing is sent; a machine that
+    /// is off already stays off.
     fn refuse(&self, transition: Transition, due: Option<&Due>, reason: &str) -> Step {
         let mut record = self.record.clone();
         if let Some(due) = due {
@@ -251,8 +251,8 @@ impl Planner<'_> {
         Step::Write(Box::new(write))
     }
 
-    /// A person did the opposite meanwhile: what is asked and unknown stays, so that a later
-    /// turn still waits for it.
+    /// Ends the transition because a person did the opposite meanwhile. A request whose result is
+    /// unknown stays, so that a later turn still waits for it.
     fn overtaken(&self) -> Step {
         let Some(transition) = self.record.in_flight() else {
             return Step::Leave;
@@ -270,7 +270,7 @@ impl Planner<'_> {
         self.write(record, Some(ended), vec![overtaken])
     }
 
-    /// The resource is where the edge wants it already, or is left where it is.
+    /// Acknowledges an edge that finds the resource where it leads, or leaves it where it is.
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
         let before = record.handled.replace(due.handled.clone());
@@ -285,7 +285,7 @@ impl Planner<'_> {
                     ended = Some(self.unasked(due, &record, Ending::Kept));
                 }
                 record.clear_saved();
-                // What was desired running before may run by our own start.
+                // What was desired running before may be running by our own start.
                 record.retained = self.policy.retain_running
                     && before.is_some_and(|handled| {
                         handled.desired != Some(Desired::Running) || record.retained
@@ -317,15 +317,15 @@ impl Planner<'_> {
         )
     }
 
-    /// Whether a person gave a database its own size back, or more, and no request of ours can take
-    /// it away any more: nothing is owed to it then.
+    /// Reports whether a person gave a database its own size back, or more, and no request of ours
+    /// can take it away any more: then nothing is owed to it.
     fn was_given_back(&self) -> bool {
         let acts = self.record.request.as_ref().is_some_and(Request::may_act);
         let standing = method::standing(self.seen.resource, self.record);
         self.record.kind() == ResourceKind::Database && standing == Some(Power::Running) && !acts
     }
 
-    /// Already at the new end while an opposite request may still act: wait it out, ask nothing.
+    /// Waits out an opposite request that may still act on a resource already in its target state.
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
         let mut record = self.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
@@ -347,7 +347,7 @@ impl Planner<'_> {
         self.write(record, ended, events.into_iter().collect())
     }
 
-    /// Observe mode: decided, recorded and reported; nothing is sent.
+    /// Handles observe mode: the decision is recorded and reported, and nothing is sent.
     fn observe(&self, due: &Due) -> Step {
         if let Some(reason) = self.unfit() {
             return Step::Postpone(reason.to_owned());
@@ -357,7 +357,7 @@ impl Planner<'_> {
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
-        // Nothing was done about the desired state: acting begins with it as soon as it is allowed.
+        // Nothing was done about the desired state: acting on it begins as soon as it is allowed.
         handled.desired = None;
         record.handled = Some(handled);
         let ended = self.unasked(due, &record, Ending::WouldHave);
@@ -402,7 +402,7 @@ impl Planner<'_> {
         self.send(record, change, events, ended.or(replaced))
     }
 
-    /// The hard cut.
+    /// Permits the hard cut.
     fn force(&self) -> Step {
         let observed = self.mode() == Mode::Observe;
         if !self.policy.force || observed {
@@ -410,7 +410,7 @@ impl Planner<'_> {
         }
         let mut record = self.record.clone();
         if let Some(request) = &mut record.request {
-            // A cut that was never answered may still come.
+            // A cut that was never answered may still take effect.
             request.unknown |= request.forced == Forced::Intended;
             request.forced = Forced::Intended;
             request.asked_at = self.context.now;
@@ -425,7 +425,7 @@ impl Planner<'_> {
         }))
     }
 
-    /// Not due by the look. What its tags say now the record learns at the next inventory.
+    /// Leaves what is not due by the look. The record learns its new tags at the next inventory.
     fn leave(&self, reason: &LeaveReason) -> Step {
         match reason {
             LeaveReason::Barred(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
@@ -445,7 +445,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Why no change may be sent now.
+    /// Returns why no change may be sent now.
     fn busy(&self) -> Option<String> {
         method::busy(self.seen.resource, self.direction)
     }
@@ -459,20 +459,20 @@ impl Planner<'_> {
         method::reached(method, self.direction, self.seen, self.record, target)
     }
 
-    /// Whether a request of hibernation is still to be resolved: until then no other leaves.
+    /// Reports whether a hibernation request is unresolved: until it is resolved, no other leaves.
     fn is_unresolved(&self) -> bool {
         let request = self.record.request.as_ref();
         request.is_some_and(Request::is_unresolved)
     }
 
-    /// Whether there is no machine, because we have deleted it.
+    /// Reports whether there is no machine because we have deleted it.
     fn is_asleep(&self) -> bool {
         let kept = self.record.hibernation.as_deref();
         let scene = kept.zip(self.seen.sight);
         scene.is_some_and(|(kept, sight)| matches!(sight.scene(kept), Scene::Asleep(_)))
     }
 
-    /// What a stop leads to: fixed by its claim where that changes a machine's plan.
+    /// Returns what a stop leads to: fixed by its claim if that changes a machine's plan.
     fn target(&self) -> Option<&SavedState> {
         match self.record.under_way_towards(self.direction) {
             Some(now) if now.method.is_some_and(StopMethod::changes_plan) => now.target.as_ref(),
@@ -480,7 +480,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Why a stop may not change the machine's plan.
+    /// Returns why a stop must not be made.
     fn unfit(&self) -> Option<&str> {
         let stops = self.direction == Direction::Stop;
         self.seen.unfit.filter(|_| stops)
@@ -490,7 +490,7 @@ impl Planner<'_> {
         method::already_there(self.seen.resource, self.record, self.direction).to_owned()
     }
 
-    /// Until when the latest request in the other direction may still act.
+    /// Returns until when the latest request in the other direction may still act.
     fn opposite_quiet_at(&self) -> Option<Timestamp> {
         self.record
             .request
@@ -500,7 +500,7 @@ impl Planner<'_> {
             .filter(|&quiet_at| quiet_at > self.context.now)
     }
 
-    /// How a transition of the record ends now.
+    /// Returns the history entry for a transition of the record that ends now.
     fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
         HistoryEntry {
             seen: method::size_of(self.seen.resource, self.record),
@@ -508,7 +508,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A transition that was stuck when a newer edge came: it ends by that, unseen.
+    /// Returns the entry for a transition that was stuck when a newer edge came: it ends unseen.
     fn left_stuck(&self) -> Option<HistoryEntry> {
         let Phase::Stuck {
             transition, reason, ..
@@ -522,8 +522,8 @@ impl Planner<'_> {
         })
     }
 
-    /// What an edge comes to that ends at once. An earlier request in the same direction is not
-    /// its own.
+    /// Returns the entry for an edge that ends at once. An earlier request in the same direction
+    /// does not belong to it.
     fn unasked(&self, due: &Due, record: &Record, ending: Ending) -> HistoryEntry {
         HistoryEntry {
             direction: self.direction,
@@ -550,8 +550,9 @@ impl Planner<'_> {
         }
     }
 
-    /// How this direction is gone: a stop as its claim found it to be configured, a start as what
-    /// is saved was left. A machine without a smaller plan is only switched off.
+    /// Returns the method of this direction: for a stop the one that its claim found configured,
+    /// for a start the one that left what is saved. A machine without a smaller plan is only
+    /// switched off.
     fn method(&self) -> StopMethod {
         let kind = self.record.kind();
         let under_way = self.record.under_way_towards(self.direction);
@@ -572,11 +573,11 @@ impl Planner<'_> {
             return StopMethod::Hibernate;
         }
         let moves = match (self.direction, method) {
-            // What is made again has the plan that it had: one that is owed another keeps its machine.
+            // A recreated machine has its old plan: one that is owed another is not deleted.
             (Direction::Stop, StopMethod::Hibernate) => {
                 self.seen.ssh_key.is_some() && self.record.saved.is_none()
             }
-            // There is a machine, with all that it had.
+            // The machine is there, with all that it had.
             (Direction::Start, StopMethod::Hibernate) => false,
             (Direction::Stop, _) => self.seen.target.is_some(),
             (Direction::Start, _) => self.record.saved.is_some(),
@@ -644,7 +645,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The one request of this direction; none without a plan to shrink to, or a size to put back.
+    /// Returns this direction's one request; `None` without a plan to shrink to or a size to put
+    /// back.
     fn change(&self) -> Option<Change> {
         if self.method() == StopMethod::Hibernate {
             return match self.next()? {
@@ -661,7 +663,7 @@ impl Planner<'_> {
         method::change(self.method(), self.direction, self.record, self.seen, how)
     }
 
-    /// What comes next of a machine that is hibernated, or woken.
+    /// Returns what comes next for a machine that is hibernated or woken.
     fn next(&self) -> Option<Next> {
         let means = Means {
             sight: self.seen.sight?,
@@ -673,7 +675,7 @@ impl Planner<'_> {
         Some(hibernate::next(self.record, self.direction, means))
     }
 
-    /// Why there is nothing to send.
+    /// Returns why there is nothing to send.
     fn no_change(&self) -> String {
         let hibernates = self.method() == StopMethod::Hibernate;
         match self.next().filter(|_| hibernates) {
@@ -682,7 +684,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the saved plan was refused, and the machine should run by now.
+    /// Reports whether the saved plan was refused, and the machine should be running by now.
     fn has_waited(&self) -> bool {
         let request = self.record.request_towards(Direction::Start);
         let refused = request.is_some_and(|request| {
@@ -693,13 +695,13 @@ impl Planner<'_> {
         refused && since.is_some_and(|since| self.context.now >= since + patience)
     }
 
-    /// Whether a request must not leave where its effect could not be undone.
+    /// Reports whether a request must not leave if its effect could not be undone.
     fn needs_way_back(&self, change: &Change) -> bool {
         let hibernates = matches!(change, Change::Hibernate { .. });
         self.shrinks(change) || hibernates && self.direction == Direction::Stop
     }
 
-    /// Whether a request makes the resource smaller.
+    /// Reports whether a request makes the resource smaller.
     fn shrinks(&self, change: &Change) -> bool {
         let sizes = match change {
             Change::PowerOn(_)
@@ -713,8 +715,8 @@ impl Planner<'_> {
         sizes && self.direction == Direction::Stop
     }
 
-    /// The whole rule of what is saved before a shrink, from the look that permits it. What is
-    /// no longer kept goes to history, and is reported.
+    /// Applies the whole rule of what is saved before a shrink, from the look that permits it. What
+    /// is no longer kept goes to history, and is reported.
     fn save_before_shrink(
         &self,
         record: &mut Record,
@@ -765,8 +767,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The saved state as the start that will not put it back. The stop now claimed writes an
-    /// entry of its own.
+    /// Returns the entry for the saved state that no start will put back. The stop now claimed
+    /// writes an entry of its own.
     fn not_put_back(&self) -> HistoryEntry {
         let (cause, now) = (Cause::Schedule, self.context.now);
         HistoryEntry {
@@ -821,8 +823,8 @@ impl Planner<'_> {
         }))
     }
 
-    /// Writes into a record what a request that leaves may make of it; false where the look is too
-    /// old for the request to rest on it.
+    /// Writes into a record what a request that leaves may make of it. Returns false if a deletion
+    /// cannot rest on the look, because that is too old or did not read enough.
     fn permit_hibernation(&self, record: &mut Record, change: &mut Change) -> bool {
         let now = self.context.now;
         let begins = record
@@ -859,8 +861,8 @@ impl Planner<'_> {
         true
     }
 
-    /// What the claim of a stop fixes: with how long a lead the machine is woken. No start is near
-    /// then, so that no edge that was handled counts at another instant afterwards.
+    /// Fixes, at the claim of a stop, how long before its start the machine is woken. No start is
+    /// near then, so that no edge that was handled counts at another instant afterwards.
     fn begin_hibernation(&self, record: &mut Record, transition: &Transition) {
         if transition.direction == Direction::Start {
             return;
@@ -885,8 +887,8 @@ impl Planner<'_> {
     }
 }
 
-/// The record of a machine that we asked for and that is there: before anything else is decided, it
-/// is taken for the resource.
+/// Returns the record after adopting the machine that we asked for as its resource, if that machine
+/// is there. This comes before any other decision.
 pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
     let kept = record.hibernation.as_deref()?;
     let Scene::Made(body) = seen.sight?.scene(kept) else {

@@ -1,4 +1,4 @@
-//! What a step of a transition is planned from, and what it is.
+//! A step of a transition, and what it is planned from.
 
 use domain::{
     decision::Rules,
@@ -15,38 +15,38 @@ use crate::{event::Event, transition::method};
 /// What is known of a resource when a step is planned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Observation<'a> {
-    /// As the look showed it.
+    /// The resource as the look showed it.
     pub resource: &'a Resource,
     /// When that look was requested.
     pub requested_at: Timestamp,
-    /// The machine's action log since the request's look, where it was read.
+    /// The machine's action log since the request's look, if it was read.
     pub log: &'a [LoggedAction],
-    /// For a stop that makes it smaller: the size to which that leads.
+    /// For a stop that makes it smaller: the size that it leads to.
     pub target: Option<&'a SavedState>,
-    /// For a stop that would change a machine's plan, or hibernate it: why that could not be undone.
+    /// Why a stop must not be made; `None` if it may.
     pub unfit: Option<&'a str>,
-    /// From when on that log was read; none where it was not.
+    /// The instant from which that log was read; `None` if it was not.
     pub log_from: Option<Timestamp>,
-    /// What was seen besides of a machine that may be hibernated.
+    /// What else was seen of a machine that may be hibernated.
     pub sight: Option<&'a Sight>,
-    /// For a stop that is to hibernate: with which key the machine is made again; none where it must
-    /// not be hibernated now.
+    /// For a stop that is to hibernate: the key that the machine is recreated with; `None` if it
+    /// must not be hibernated now.
     pub ssh_key: Option<&'a str>,
 }
 
-/// Who plans, under what, and when.
+/// Who plans, under which rules, and when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanContext<'a> {
     /// The configuration and the overrides.
     pub rules: Rules<'a>,
     /// This invocation.
     pub writer: &'a Writer,
-    /// The instant.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl<'a> Observation<'a> {
-    /// What a look shows, without a log.
+    /// Returns what a look shows, without a log.
     pub(crate) fn of(look: &'a Look) -> Self {
         Self {
             resource: &look.resource,
@@ -60,7 +60,7 @@ impl<'a> Observation<'a> {
         }
     }
 
-    /// The machine's log, as far back as it was read.
+    /// Returns the machine's log, as far back as it was read.
     pub(crate) fn whole_log(self) -> Log<'a> {
         Log {
             actions: self.log,
@@ -68,7 +68,7 @@ impl<'a> Observation<'a> {
         }
     }
 
-    /// What it shows, as a record keeps it.
+    /// Returns what it shows, in the form that a record keeps.
     pub(crate) fn recorded(self, record: &Record) -> Observed {
         Observed {
             power: method::standing(self.resource, record).unwrap_or(self.resource.power),
@@ -84,7 +84,7 @@ impl<'a> Observation<'a> {
 pub(crate) enum Step {
     /// Nothing to do, and nothing to report.
     Leave,
-    /// Not now: tried again after a while.
+    /// Not now: retried after a while.
     Postpone(String),
     /// One write, and no request.
     Write(Box<Write>),
@@ -95,9 +95,9 @@ pub(crate) enum Step {
 /// A write without a request.
 #[derive(Debug)]
 pub(crate) struct Write {
-    /// The record as it is to be.
+    /// The record to write.
     pub record: Record,
-    /// What this ends, if anything.
+    /// The entry for what this ends, if anything.
     pub history: Option<HistoryEntry>,
     /// What to report.
     pub events: Vec<Event>,
@@ -106,9 +106,9 @@ pub(crate) struct Write {
 /// A write that permits a request.
 #[derive(Debug)]
 pub(crate) struct Send {
-    /// The record as it is to be, with the permit.
+    /// The record to write, with the permit.
     pub record: Record,
-    /// What this ends, if anything: the transition that is turned.
+    /// The entry for what this ends, if anything: the transition that is turned around.
     pub history: Option<HistoryEntry>,
     /// What to report besides the request.
     pub events: Vec<Event>,
@@ -121,8 +121,8 @@ pub(crate) struct Send {
 /// What a request is sent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It is a transition's own.
+    /// It is the transition's own request.
     Transition,
-    /// The guest did not react to a shutdown.
+    /// It is the hard cut: the guest did not react to a shutdown.
     ForcedPowerOff,
 }

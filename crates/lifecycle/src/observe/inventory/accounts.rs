@@ -1,4 +1,4 @@
-//! Which accounts are due for an inventory, by what was learnt of them.
+//! Which accounts are due for an inventory, judging by what is known of them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,11 +18,11 @@ use crate::{
     Context, Error, budget::Budget, failure::NoLook, observe::in_flight::Complaints, report::Report,
 };
 
-/// The accounts, and what was learnt of them.
+/// The accounts, and what is known of them.
 pub(crate) struct Accounts {
     pub configuration: Arc<Configuration>,
     states: AccountStates,
-    /// Those whose states a newer program wrote.
+    /// The accounts whose states a newer program wrote.
     newer: BTreeSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl Accounts {
         })
     }
 
-    /// Why accounts could not be listed the last time, which was reported then.
+    /// Returns why accounts could not be listed the last time, which was reported then.
     pub(crate) fn complaints(&self) -> Complaints {
         let complaints = Complaints::default();
         for (account, state) in &self.states {
@@ -50,14 +50,14 @@ impl Accounts {
         complaints
     }
 
-    /// How many requests the lists of an account took.
+    /// Returns how many requests the lists of an account took.
     pub(crate) fn list_requests(&self, account: &AccountName) -> ListRequests {
         let lists = self.states.get(account).and_then(AccountState::lists);
         lists.cloned().unwrap_or_default()
     }
 
-    /// Whether less is left of an account's hour than recovers in a minute, apart from what is kept
-    /// for others.
+    /// Reports whether less of an account's hourly limit is left than recovers in a minute, apart
+    /// from what is reserved for others.
     pub(crate) fn is_short(&self, account: &AccountName, now: Timestamp) -> bool {
         let configured = self.configuration.accounts.get(account);
         let Some(cloud) = configured.and_then(Account::cloud) else {
@@ -70,14 +70,14 @@ impl Accounts {
         allowance.in_the_hour() < allowance.per_hour / 60
     }
 
-    /// What others take of an account's allowance, when that was last measured.
+    /// Returns what others take of an account's rate limit, as last measured.
     pub(crate) fn others(&self, account: &AccountName) -> Option<Others> {
         self.states.get(account)?.rate?.others
     }
 
-    /// The accounts whose inventory is due, the one first that was tried longest ago: a slow one
-    /// does not keep the others from their turn. Those whose token failed follow, for it may have
-    /// been replaced.
+    /// Returns the accounts whose inventory is due, the one tried longest ago first, so that a slow
+    /// one does not keep the others from their turn. One whose token failed is due at every tick,
+    /// because the token may have been replaced.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<AccountName> {
         let is_due = |account: &&AccountName| {
             let state = self.states.get(*account);
@@ -95,12 +95,12 @@ impl Accounts {
     }
 
     fn interval_is_over(&self, account: &AccountName, now: Timestamp) -> bool {
-        // A tick a little early is as good: timers are not exact to the second.
+        // A slightly early tick is as good: timers are not exact to the second.
         self.tried_at(account)
             .is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
     }
 
-    /// Takes inventories until the tick's time is used up; the accounts left over stay due. Returns
+    /// Takes inventories until the tick's time is used up; the remaining accounts stay due. Returns
     /// why accounts could not be listed.
     pub(crate) async fn take(
         &self,
@@ -134,8 +134,8 @@ impl Accounts {
     }
 }
 
-/// Tries a token that failed by small requests: what it held up goes on within a minute of a
-/// working one, and until then no inventory is spent on it.
+/// Tries a token that failed, with small requests: what it held up resumes within a minute of a
+/// working token, and until then no inventory is spent on it.
 async fn token_is_accepted(
     context: Context<'_>,
     account: &AccountName,

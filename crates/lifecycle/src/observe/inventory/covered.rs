@@ -1,4 +1,4 @@
-//! Which resources the accounts of one provider cover, so that one that two of them reach is
+//! Which resources the accounts of one provider cover, so that a resource that two of them reach is
 //! scheduled by neither.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,13 +13,13 @@ use domain::{
 use super::references;
 use crate::{Context, Error, report::Report};
 
-/// What accounts cover, as one invocation has read it. Each inventory asks for that of all others
-/// at its provider, which it would otherwise read again for each.
+/// What accounts cover, as one invocation has read it. Each inventory needs this for all other
+/// accounts at its provider, and would otherwise read it again.
 #[derive(Debug, Default)]
 pub(super) struct Covered(BTreeMap<AccountName, HashMap<ResourceId, ResourceRef>>);
 
 impl Covered {
-    /// Notes what an account covers, by what was read of it.
+    /// Records what an account covers, from what was read of it.
     pub(super) fn note(
         &mut self,
         account: &AccountName,
@@ -32,7 +32,7 @@ impl Covered {
         };
         let covered = records.iter().filter(|record| covers(of, record));
         let covered = covered.map(|record| &record.reference);
-        // A record that cannot be read says by its key what is reached.
+        // The key of an unreadable record says which resource is reached.
         let all = unreadable.iter().chain(covered);
         let all = all.map(|reference| (reference.id.clone(), reference.clone()));
         let present = records.iter().filter(|record| covers(of, record));
@@ -40,12 +40,12 @@ impl Covered {
         self.0.insert(account.clone(), all.chain(present).collect());
     }
 
-    /// Forgets what an account covers: it was written since.
+    /// Forgets what an account covers, because its records were written since.
     pub(super) fn forget(&mut self, account: &AccountName) {
         self.0.remove(account);
     }
 
-    /// Reads what the others at an account's provider cover, where that is not known.
+    /// Reads what the other accounts at an account's provider cover, unless it is known.
     pub(super) async fn read(
         &mut self,
         context: Context<'_>,
@@ -65,7 +65,7 @@ impl Covered {
         Ok(())
     }
 
-    /// What the others at an account's provider cover.
+    /// Returns what the other accounts at an account's provider cover.
     pub(super) fn elsewhere(
         &self,
         account: &AccountName,
@@ -76,29 +76,29 @@ impl Covered {
     }
 }
 
-/// What other accounts at the same provider cover, each by id.
+/// What the other accounts at the same provider cover, by id.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere<'a>(pub(super) Vec<&'a HashMap<ResourceId, ResourceRef>>);
 
 impl Elsewhere<'_> {
-    /// The same resource, as the last of the others that cover it.
+    /// Returns the same resource, as recorded by the last of the others that cover it.
     pub(super) fn get(&self, id: &ResourceId) -> Option<&ResourceRef> {
         self.0.iter().rev().find_map(|other| other.get(id))
     }
 
-    /// Whether one of the others covers the resource of this label.
+    /// Reports whether one of the others covers the resource with this label.
     pub(super) fn has(&self, of: &str) -> bool {
         let mut all = self.0.iter().flat_map(|other| other.values());
         all.any(|reference| of_label(&reference.id) == of)
     }
 }
 
-/// The other accounts at the same cloud.
+/// Returns the other accounts at the same cloud.
 fn others<'c>(
     account: &AccountName,
     configuration: &'c Configuration,
 ) -> impl Iterator<Item = &'c AccountName> {
-    // Names of machines over SSH are the account's own: two that are alike say nothing.
+    // Names of machines over SSH are local to the account: two equal ones say nothing.
     let cloud = |account: &Account| account.cloud().map(|cloud| cloud.provider);
     let provider = configuration.accounts.get(account).and_then(cloud);
     let others = configuration.accounts.iter();
@@ -107,8 +107,8 @@ fn others<'c>(
         .map(|(other, _)| other)
 }
 
-/// Whether what an account has recorded is still there, and still its own to look after: its
-/// datacenters may be others since.
+/// Reports whether a recorded resource still exists, and is still the account's to handle: its
+/// datacenters may have changed since.
 fn covers(account: &Account, record: &Record) -> bool {
     let is_there = !matches!(record.phase, Phase::Gone { .. }) && record.missing_since.is_none();
     let is_within = account
@@ -117,7 +117,7 @@ fn covers(account: &Account, record: &Record) -> bool {
     is_there && is_within && record.unsupported.is_none()
 }
 
-/// By which id a list shows a record's resource.
+/// Returns the id under which a list shows a record's resource.
 pub(super) fn present_id(record: &Record) -> ResourceId {
     record.present().unwrap_or(&record.reference.id).clone()
 }

@@ -1,4 +1,4 @@
-//! What an account lists, compared with what is recorded, and written.
+//! Comparing what an account lists with what is recorded, and writing the result.
 
 use std::{
     cell::Cell,
@@ -39,24 +39,24 @@ use crate::{
     },
 };
 
-/// An inventory of an account that was listed whole.
+/// The inventory of an account that was listed completely.
 pub(super) struct Inventory<'a> {
     pub(super) context: Context<'a>,
     pub(super) budget: Budget<'a>,
     pub(super) account: &'a AccountName,
     pub(super) in_force: &'a InForce,
     pub(super) client: &'a Client,
-    /// Whether the account was never listed whole before.
+    /// Whether the account was never listed completely before.
     pub(super) first: bool,
     pub(super) elsewhere: Elsewhere<'a>,
-    /// What a newer program recorded: neither new nor gone, and left alone.
+    /// The resources that a newer program recorded: neither new nor gone, and left alone.
     pub(super) newer: Vec<ResourceRef>,
     /// Whether any record may have been written.
     pub(super) wrote: Cell<bool>,
 }
 
 impl Inventory<'_> {
-    /// Takes in what a list showed; `None` if there was no time to write all of it.
+    /// Processes what a list showed; `None` if there was no time to write all of it.
     pub(super) async fn reconcile(
         &self,
         records: Vec<Record>,
@@ -77,8 +77,8 @@ impl Inventory<'_> {
             let is_worker =
                 resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
-            // A machine that we have made is its record's, though that was read before it was asked
-            // for, or does not know it yet.
+            // A machine that we created belongs to its record, even if that was read before the
+            // machine was requested, or does not know it yet.
             let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, &of));
             if old.is_none() && (is_worker || is_newer || is_made) {
                 continue;
@@ -100,13 +100,13 @@ impl Inventory<'_> {
         whole.then_some(tally.health)
     }
 
-    /// Whether a machine with this label was made again of a resource of this account, or of another
-    /// that reaches the same project.
+    /// Reports whether a machine with this label was recreated from a resource of this account, or
+    /// of another account that reaches the same project.
     fn has_made(&self, made: &HashSet<String>, of: &str) -> bool {
         made.contains(of) || self.elsewhere.has(of)
     }
 
-    /// Writes several at a time; false if there was no time for all.
+    /// Writes several at a time. Returns false if there was no time for all.
     async fn write_all(
         &self,
         mut compared: Vec<Compared>,
@@ -114,7 +114,7 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> bool {
-        // What is held goes first: the next inventory may find too few to hold them.
+        // What is held goes first: the next inventory may find too few to hold.
         compared.sort_by_key(|one| !one.is_newly_held());
         let compared = compared.into_iter().map(Box::new).map(Found::Listed);
         let unlisted = unlisted.into_iter().map(Box::new).map(Found::Unlisted);
@@ -193,13 +193,13 @@ impl Inventory<'_> {
         }
     }
 
-    /// Writes into a record what a look shows.
+    /// Updates a record with what a look shows.
     fn take_in(&self, record: &mut Record, look: &Look) {
         let resource = &look.resource;
         record.describe(resource);
         record.missing_since = None;
         let double = self.elsewhere.get(&resource.id);
-        // What this account does not look after is the other one's alone.
+        // A resource that this account does not handle is the other one's alone.
         record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
         let observed = Observation::of(look).recorded(record);
         if matches!(record.phase, Phase::Gone { .. }) {
@@ -225,7 +225,7 @@ impl Inventory<'_> {
         )
     }
 
-    /// Nothing is held in an account's first inventory: all is new to it.
+    /// Holds new resources if there are too many, except in a first inventory, where all are new.
     fn hold_too_many(&self, compared: &mut [Compared]) {
         if self.first {
             return;
@@ -268,10 +268,10 @@ impl Inventory<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        // What is stuck is looked at by every inventory, and no sooner.
+        // A stuck resource is looked at by every inventory, and no sooner.
         if matches!(record.phase, Phase::Stuck { .. }) {
             let looked = if look::is_old(&one.look, now) {
-                // Of a long list, or of a slow one.
+                // The list was long, or slow.
                 look::of_record(self.client, self.budget, &record).await
             } else {
                 Ok(Some(one.look))
@@ -283,8 +283,8 @@ impl Inventory<'_> {
         Ok(())
     }
 
-    /// Marks the other account's record of the same resource too, if it is not marked yet: its own
-    /// inventory comes minutes later, and an edge may be in between.
+    /// Marks the other account's record of the same resource too, unless it is marked already: its
+    /// own inventory comes minutes later, and an edge may be in between.
     async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
         let Some(other) = &record.duplicate_of else {
             return Ok(Vec::new());
@@ -307,7 +307,7 @@ impl Inventory<'_> {
         }
     }
 
-    /// Not in the list: its own Status operation says whether it is gone.
+    /// Handles a resource missing from the list: its own Status operation says whether it is gone.
     async fn unlisted(
         &self,
         record: Record,
@@ -366,14 +366,14 @@ impl Inventory<'_> {
     }
 }
 
-/// What machines are labelled with that were made again of these.
+/// Returns the labels of machines recreated from these records.
 fn labels_of_made(records: &[Record]) -> HashSet<String> {
     let hibernated = records.iter().filter(|one| one.hibernation.is_some());
     hibernated.map(|one| of_label(&one.reference.id)).collect()
 }
 
-/// Of which resource a machine says that it was made again, as [`of_label`] has it: a tag of
-/// `DigitalOcean` may hold no dot (DOSPEC).
+/// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a
+/// tag of `DigitalOcean` may hold no dot (DOSPEC).
 fn made_of(resource: &Resource) -> Option<String> {
     let mut pairs = resource
         .tags
@@ -382,7 +382,7 @@ fn made_of(resource: &Resource) -> Option<String> {
     pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
 }
 
-/// What a look means for what is kept of a machine that was hibernated.
+/// Updates what is kept of a hibernated machine with what a look shows.
 fn note_hibernation(record: &mut Record, look: &Look) {
     let runs = look.resource.power == Power::Running;
     let is_off = look.resource.power == Power::Stopped;
@@ -401,7 +401,7 @@ fn note_hibernation(record: &mut Record, look: &Look) {
         kept.note_off();
     }
     if runs && resolved {
-        // It was used since: what we asked for before did not delete it.
+        // It has been used since: what we asked for before did not delete it.
         kept.delete_asked = false;
         if settled {
             kept.note_running(look.requested_at);
@@ -409,10 +409,10 @@ fn note_hibernation(record: &mut Record, look: &Look) {
     }
 }
 
-/// How many held resources are named; the event that names them has to stay within its bounds.
+/// How many held resources are named; the event that names them has to stay within its limits.
 const HELD_NAMED: usize = 400;
 
-/// What one inventory has come to so far.
+/// The result of one inventory so far.
 #[derive(Debug, Default)]
 struct Tally {
     outcomes: Vec<Outcome>,
@@ -423,7 +423,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds what one record came to.
+    /// Adds the result of one record.
     fn take_in(&mut self, one: Self) {
         self.outcomes.extend(one.outcomes);
         self.health += one.health;
@@ -441,7 +441,7 @@ impl Tally {
         }
     }
 
-    /// All that are held, if this inventory holds some more: one event, not one for each.
+    /// Returns one event for all held resources, if this inventory newly holds some.
     fn held(&mut self) -> Option<Event> {
         if !self.newly_held {
             return None;
@@ -453,20 +453,19 @@ impl Tally {
     }
 }
 
-/// What an inventory has to write: a resource that the list showed, or a record of one that it
-/// did not.
+/// What an inventory has to write: a resource that was listed, or the record of one that was not.
 enum Found {
     Listed(Box<Compared>),
     Unlisted(Box<Record>),
 }
 
-/// A resource, what was recorded of it, and what is to be.
+/// A resource, its old record, and its new one.
 struct Compared {
     was: Option<Record>,
     record: Record,
     look: Look,
     verdict: Verdict,
-    /// Whether it follows a schedule since this inventory, or another one.
+    /// Whether it follows a schedule, or another one, as of this inventory.
     joined: bool,
     /// Whether it joins now, and no edge of it was ever handled.
     new: bool,
@@ -474,12 +473,12 @@ struct Compared {
 
 impl Compared {
     fn is_newly_held(&self) -> bool {
-        // What an apply holds is reported by the inventory that finds it following.
+        // What an apply holds is reported by the inventory that first finds it following.
         let was = self.was.as_ref();
         self.record.held && !was.is_some_and(|was| was.held && was.opted_in)
     }
 
-    /// What changed and is worth saying, once.
+    /// Returns the changes worth reporting, each once.
     fn events(&self) -> Vec<Event> {
         let was = self.was.as_ref();
         let mut events = Vec::new();

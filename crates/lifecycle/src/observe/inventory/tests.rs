@@ -40,7 +40,7 @@ fn tags_that_vanish_all_at_once_are_not_believed() {
     assert!(!tags_vanished(&records, &[&case.resource, &other]));
     other.tags.insert("env:dev".to_owned());
     assert!(!tags_vanished(&records, &[&bare, &other]));
-    // What carried the tags is gone, or nothing ever did.
+    // The tagged resource is gone, or nothing was ever tagged.
     other.tags.clear();
     assert!(!tags_vanished(&records, &[&other]));
     let never = case.clone().record(|record| record.tags.clear()).record;

@@ -1,5 +1,5 @@
-//! What is said of one resource, from what its provider lists. Nothing here reaches a store or a
-//! provider.
+//! What is reported about one resource, from what its provider lists. Nothing here reaches a store
+//! or a provider.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn offer(hourly: &str) -> Offer {
     }
 }
 
-/// A plan in `fra1`, as large as its price.
+/// A plan that is sold in `fra1` at an hourly price.
 fn sold(slug: &str, disk_gib: u64, hourly: &str) -> MachinePlan {
     MachinePlan {
         slug: slug.to_owned(),
@@ -37,7 +37,7 @@ fn sold(slug: &str, disk_gib: u64, hourly: &str) -> MachinePlan {
     }
 }
 
-/// The plan of these tests' machines, a cheaper one that holds them, and one whose disk does not.
+/// The plan of these tests' machines, a cheaper one that fits, and one whose disk is too small.
 fn plans() -> Catalog {
     [
         sold("large", 25, "0.1"),
@@ -48,7 +48,7 @@ fn plans() -> Catalog {
     .collect()
 }
 
-/// A machine on the large plan that its schedule moves.
+/// A machine on the large plan, which its schedule moves.
 fn on_large(mut case: Case) -> Case {
     case.resource.size = Size::Machine(size("large", 4096));
     case.following(|policy| {
@@ -69,7 +69,7 @@ fn size(plan: &str, memory_mib: u64) -> MachineSize {
     }
 }
 
-/// What is said of the case's resource where these plans are sold.
+/// Returns what is reported about the case's resource where these plans are sold.
 fn said(case: &Case, catalog: Catalog) -> Option<PlanMove> {
     let account = &case.record.reference.account;
     let follower = follower(account, case.resource.clone(), None, &case.configuration)?;
@@ -260,7 +260,7 @@ fn an_address_of_its_own_is_asked_only_while_it_is_in_force() {
     assert!(!may_be_asked(&elsewhere, Some(&usual)));
     assert!(!may_be_asked(&elsewhere, Some(&at("https://example.net"))));
     assert!(may_be_asked(&elsewhere, Some(&elsewhere)));
-    // What it may do there has no say in where its token is sent.
+    // Whether new prices are accepted does not affect where the token is sent.
     let mut accepting = elsewhere.clone();
     if let Account::Cloud(account) = &mut accepting {
         account.accept_new_prices = true;
@@ -275,7 +275,7 @@ fn key() -> SshKey {
     }
 }
 
-/// A server on the large plan that its schedule hibernates.
+/// A server on the large plan, which its schedule hibernates.
 fn hibernating(otherwise: Otherwise) -> Case {
     let mut case = server();
     case.resource.size = Size::Machine(size("large", 4096));
@@ -327,7 +327,7 @@ fn what_is_hibernated_leads_to_a_snapshot_or_says_what_stands_in_the_way() {
         panic!("it fits");
     };
     assert!(!rehearsed && !address_costs);
-    // It was made before the list that is in force, so that its own price is not known.
+    // It was created before the list that is in force, so its own price is unknown.
     assert_eq!(offer, None);
 
     let without = Surroundings {
@@ -373,7 +373,7 @@ fn a_snapshot_that_is_too_slow_for_the_longest_stop_is_refused() {
         };
         refusal.reason.contains("more than a third")
     };
-    // From 19:00 to 08:00 are 780 min, and each GB takes two.
+    // From 19:00 to 08:00 is 780 min, and each GB takes two.
     assert!(!refused(13_000));
     assert!(refused(13_100));
 }

@@ -1,4 +1,4 @@
-//! A machine whose guest is asked to shut down, and whose power is cut where it does not react.
+//! A machine whose guest is asked to shut down, and whose power is cut if it does not react.
 
 use domain::{
     ResourceId,
@@ -11,7 +11,7 @@ use provider::Change;
 use super::power_off;
 use crate::transition::log::opposes;
 
-/// The request of either direction.
+/// Returns the request for a direction.
 pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
     match direction {
         Direction::Stop => Change::Shutdown(id.clone()),
@@ -19,7 +19,7 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
     }
 }
 
-/// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
+/// Reports whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
 /// machine is neither off nor locked, and no one else has started it since.
 ///
 /// The caller checks that it is still desired and still opted in.
@@ -41,7 +41,7 @@ pub(crate) fn may_be_forced(
     };
     let cut = match request.forced {
         Forced::No => false,
-        // Intended and never answered: the permit is over, or we would not be here.
+        // Intended and never answered: it may be sent again once the permit is over.
         Forced::Intended => record.permit_is_open(now),
         Forced::Accepted => true,
     };

@@ -1,6 +1,6 @@
-//! A machine that is kept as a snapshot while it is stopped: shut down, copied, deleted, and made
-//! again. Which request comes next is read off what is there, not remembered; only what became of
-//! the last one is, for no other leaves before that is known.
+//! A machine that is kept as a snapshot while it is stopped: shut down, copied, deleted, and
+//! recreated. The next request is derived from what is there, not remembered; only the result of
+//! the last one is, because no other leaves before that is known.
 
 use domain::{
     ResourceId,
@@ -17,25 +17,25 @@ use provider::{Change, Hibernate, Label};
 
 use super::smaller_plan::switch_off;
 
-/// Nothing is deleted that is to run again as soon as this.
+/// A machine that is to run again this soon is not deleted.
 pub(crate) const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
 
-/// Nothing is hibernated that is to run again as soon as this.
+/// A machine that is to run again this soon is not hibernated.
 pub(crate) const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
 
-/// How old the look may be on which a deletion rests, and for how long it may leave.
+/// How old the look that a deletion rests on may be, and for how long the deletion may leave.
 pub(crate) const DELETION_AGE: SignedDuration = SignedDuration::from_secs(10);
 
-/// So many failed snapshots in one stop need a person.
+/// This many failed snapshots in one stop need a person.
 const TRIES: usize = 3;
 
-/// A snapshot that was complete may stay unlisted for so long.
+/// How long a snapshot that was complete may stay unlisted.
 const UNLISTED: SignedDuration = SignedDuration::from_mins(45);
 
-/// Disks beyond this, in GB, are copied no more slowly: what takes 12 hours has failed.
+/// Disks beyond this, in GB, take no longer to copy: what takes 12 hours has failed.
 const LARGEST_DISK: u64 = 172;
 
-/// With what a transition goes on.
+/// What the next request of a transition is derived from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Means<'a> {
     /// What was seen.
@@ -46,7 +46,7 @@ pub(crate) struct Means<'a> {
     pub switch_off: StopMethod,
     /// When it is to run next.
     pub next_start: Option<Timestamp>,
-    /// The instant.
+    /// The current time.
     pub now: Timestamp,
 }
 
@@ -57,15 +57,15 @@ pub(crate) enum Next {
     Ask(Hibernate),
     /// A request that hibernation shares with other methods.
     Power(Change),
-    /// Nothing: this has to pass first.
+    /// Nothing yet: this has to pass first.
     Wait(String),
-    /// Nothing more: the machine stays off, and whole.
+    /// Nothing more: the machine stays off, and intact.
     StayOff(String),
     /// Nothing: a person is needed.
     Person(String),
 }
 
-/// The next request of a transition.
+/// Returns the next request of a transition.
 pub(crate) fn next(record: &Record, direction: Direction, means: Means<'_>) -> Next {
     let Some(kept) = record.hibernation.as_deref() else {
         return Next::Power(switch_off(&record.reference.id, means.switch_off));
@@ -132,14 +132,14 @@ fn snapshot(record: &Record, kept: &Hibernation) -> Next {
     }
     Next::Ask(Hibernate::Snapshot(Label {
         of: record.reference.id.clone(),
-        // The mark of the write that permits it.
+        // A placeholder: the write that permits the request sets the mark.
         mark: Mark::default(),
     }))
 }
 
-/// What a stop removes before it adds another snapshot: one that failed, or one that is old and not
-/// needed, because a newer one has proved itself and is seen now, and more than are kept are left.
-/// What could not be removed once in this stop is left to the next.
+/// Returns what a stop removes before it adds another snapshot: one that failed, or an old one that
+/// is not needed, because a newer one has proved itself and is seen now, and more than are to be
+/// kept are there. What could not be removed once in this stop is left to the next.
 fn removal(record: &Record, kept: &Hibernation, means: Means<'_>) -> Option<Hibernate> {
     let request = record.request.as_ref();
     let failed = |request: &Request| {
@@ -167,7 +167,7 @@ fn removal(record: &Record, kept: &Hibernation, means: Means<'_>) -> Option<Hibe
     })
 }
 
-/// A snapshot that is kept, and as it is seen.
+/// A snapshot that is kept, with how it is seen.
 type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
 
 fn unneeded<'a, 'f>(
@@ -211,14 +211,14 @@ fn wake(kept: &Hibernation, body: &Body) -> Next {
     }
 }
 
-/// What a machine that we made lacks of what it had.
+/// What a machine that we created lacks of what it had.
 #[derive(Debug, PartialEq, Eq)]
 enum Lacks {
-    /// Nothing; and so one that was never deleted.
+    /// Nothing, which includes a machine that was never deleted.
     Nothing,
     /// This, and perhaps more.
     One(Attachment),
-    /// That was not read.
+    /// What it has was not read.
     Unknown,
 }
 
@@ -233,7 +233,7 @@ fn lacks(kept: &Hibernation, body: &Body) -> Lacks {
     }
 }
 
-/// Why a person is needed.
+/// Says why a person is needed.
 pub(crate) fn problem(scene: Scene<'_>) -> String {
     match scene {
         Scene::Twice => {
@@ -256,8 +256,8 @@ pub(crate) fn problem(scene: Scene<'_>) -> String {
     }
 }
 
-/// Whether the machine is where `direction` leads: deleted with its snapshot there, or running with
-/// all that it had.
+/// Reports whether the machine is where `direction` leads: deleted with its snapshot there, or
+/// running with all that it had.
 pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
     let Some(kept) = record.hibernation.as_deref() else {
         return false;
@@ -271,9 +271,9 @@ pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> b
     }
 }
 
-/// What a look shows of a resource: the machine, or what stands for it while there is none.
+/// Returns what a look shows of a resource: the machine, or what stands for it while there is none.
 ///
-/// None where it is gone, and was not deleted by us.
+/// `None` if it is gone and was not deleted by us.
 pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     let never = Hibernation::of(record.reference.id.clone());
     let kept = record.hibernation.as_deref().unwrap_or(&never);
@@ -305,18 +305,18 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     })
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Not known yet.
     Open,
     /// It had its effect.
     Done,
-    /// It had none, and can have none any more.
+    /// It had none, and can no longer have any.
     Void,
 }
 
-/// What became of the last request, by what is seen; only of those that belong to hibernation.
+/// Returns the result of the last request, as far as it is seen; only for those of hibernation.
 pub(crate) fn outcome(
     record: &Record,
     request: &Request,
@@ -343,8 +343,8 @@ pub(crate) fn outcome(
         Part::Delete if means.sight.is_deleted(kept) => Outcome::Done,
         Part::Delete => match means.sight.scene(kept) {
             Scene::Here(body) if is_deleting(&body.resource) => Outcome::Open,
-            // Where neither the machine nor its snapshot is seen, a person is needed, once nothing
-            // can change that any more.
+            // If neither the machine nor its snapshot is seen, a person is needed, once nothing can
+            // change that any more.
             Scene::Here(_)
             | Scene::Making(_)
             | Scene::Made(_)
@@ -357,7 +357,7 @@ pub(crate) fn outcome(
         Part::Create => match means.sight.scene(kept) {
             Scene::Here(_) | Scene::Twice => Outcome::Done,
             Scene::Making(_) | Scene::Made(_) => Outcome::Open,
-            // That nothing is listed counts only where the snapshot is: without it, a person is
+            // A missing machine counts only while its snapshot is seen: without that, a person is
             // needed, and nothing is asked for.
             Scene::Asleep(_) => void_if(quiet || means.sight.create_failed),
             Scene::Taken(_) | Scene::Lost | Scene::Gone => void_if(quiet),
@@ -379,8 +379,8 @@ pub(crate) fn outcome(
     }
 }
 
-/// What became of a snapshot that is not listed. A cloud may list it only some time after it was
-/// made: until then the machine's log alone shows that it comes (DOLISTS).
+/// Returns the result of a snapshot that is not listed. A cloud may list it only some time after it
+/// was made: until then the machine's log alone shows that it is coming (DOLISTS).
 fn unlisted(request: &Request, seen_at: Timestamp, log: Log<'_>, passed: bool) -> Outcome {
     let read = log.from.is_some_and(|from| from <= request.asked_at);
     let answered = match &request.ask {
@@ -410,7 +410,7 @@ fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {
     change(record, sight, what).to_string()
 }
 
-/// A request as a change of the machine that is there, or that is to be made.
+/// Returns a request as a change of the machine that is there, or that is to be created.
 pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change {
     let there = sight.machine.as_ref().map(|body| body.resource.id.clone());
     Change::Hibernate {
@@ -419,7 +419,7 @@ pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change 
     }
 }
 
-/// Which part of a transition a request does.
+/// Returns the part that a request does in a transition.
 pub(crate) fn part(what: &Hibernate) -> Part {
     match what {
         Hibernate::Keep { .. } => Part::Keep,
@@ -432,8 +432,8 @@ pub(crate) fn part(what: &Hibernate) -> Part {
     }
 }
 
-/// How long a request may take to show its effect. No cloud promises a time: these are long enough
-/// for what was reported of either.
+/// Returns how long a request may take to show its effect. No cloud promises a time: these are long
+/// enough for what was reported of either.
 pub(crate) fn late(what: &Hibernate, size: &MachineSize) -> SignedDuration {
     match what {
         Hibernate::Snapshot(_) => {
@@ -481,11 +481,11 @@ pub(crate) fn permit(
             let copy = sight
                 .whole_copy(kept, log)
                 .map(|(copy, _)| copy.mark.clone());
-            // By its number it is found when the machine is gone.
+            // Its number identifies the snapshot when the machine is gone.
             learn(kept, sight);
             let seen = sight.machine.as_ref();
             let manifest = seen.and_then(|body| body.manifest.clone());
-            // To what was made, and never seen complete, more is owed than it has.
+            // A machine that we created and never saw complete is owed more than it has.
             let owed = kept.manifest.take().filter(|_| kept.incomplete);
             kept.manifest = manifest.map(|manifest| {
                 let mut manifest = match &owed {
@@ -518,7 +518,7 @@ pub(crate) fn permit(
     }
 }
 
-/// Learns what a look shows of the snapshots: their ids and sizes, and which are gone.
+/// Updates the snapshots with what a look shows: their ids and sizes, and which are gone.
 pub(crate) fn learn(kept: &mut Hibernation, sight: &Sight) {
     for one in &mut kept.snapshots {
         if let Some(seen) = sight.snapshot(&one.mark) {
@@ -528,7 +528,7 @@ pub(crate) fn learn(kept: &mut Hibernation, sight: &Sight) {
             }
         }
     }
-    // That one is not listed counts only where something else of ours is.
+    // A missing snapshot counts only if something else of ours is listed.
     let sighted = sight.machine.is_some() || !sight.snapshots.is_empty();
     kept.snapshots.retain(|one| {
         let removed = one.remove_asked_at.is_some() && sight.snapshot(&one.mark).is_none();
@@ -536,7 +536,7 @@ pub(crate) fn learn(kept: &mut Hibernation, sight: &Sight) {
     });
 }
 
-/// The machine that an answer said it had begun to make.
+/// Returns the machine that an answer said it had begun to create.
 pub(crate) fn made(of: &ResourceId, number: u64) -> Option<ResourceId> {
     use domain::{DropletId, ServerId};
     match of {

@@ -1,5 +1,5 @@
-//! What each stop method asks for in either direction, and when that has come to its end: a file
-//! each. The guards around them are the plan's and do not know which method it is.
+//! What each stop method requests in either direction, and when that is done: one file each. The
+//! guards around them are in the plan and do not know which method it is.
 
 pub(crate) mod graceful;
 pub(crate) mod hibernate;
@@ -19,7 +19,7 @@ use provider::Change;
 
 use crate::transition::{method::smaller_plan::Move, step::Observation};
 
-/// The next request of a direction; none if there is nothing to shrink to, or to put back.
+/// Returns the next request; `None` if there is nothing to shrink to, or to put back.
 pub(crate) fn change(
     method: StopMethod,
     direction: Direction,
@@ -44,15 +44,15 @@ pub(crate) fn change(
     }
 }
 
-/// Why a stop has nothing to send: only a plan can be missing.
+/// Returns why a stop has nothing to send: only a plan can be missing.
 pub(crate) fn no_change(target: Option<&SavedState>) -> String {
     smallest_plan::no_change(target)
 }
 
-/// Whether the resource is where `direction` leads.
+/// Reports whether the resource is where `direction` leads.
 ///
-/// `target` is the size that a stop of a database leads to, where it is known. A start leads to
-/// the saved state; where none is saved there is nothing to put back.
+/// `target` is the size that a stop of a database leads to, if it is known. A start leads to the
+/// saved state; if none is saved, there is nothing to put back.
 pub(crate) fn reached(
     method: StopMethod,
     direction: Direction,
@@ -73,11 +73,11 @@ pub(crate) fn reached(
     }
 }
 
-/// Whether a request has had its own effect, be it all of its transition or a part.
+/// Reports whether a request has had its own effect, whether it is its whole transition or a part.
 pub(crate) fn is_done(request: &Request, seen: Observation<'_>, record: &Record) -> bool {
     let target = request.target.as_ref();
     if request.part == Part::Whole {
-        // No request of hibernation is all of its transition.
+        // No hibernation request is a whole transition.
         reached(
             StopMethod::Graceful,
             request.direction,
@@ -90,7 +90,7 @@ pub(crate) fn is_done(request: &Request, seen: Observation<'_>, record: &Record)
     }
 }
 
-/// What an edge says that finds the resource where it leads.
+/// Describes what an edge finds when the resource is already where it leads.
 pub(crate) fn already_there(
     resource: &Resource,
     record: &Record,
@@ -110,20 +110,20 @@ fn already_large(record: &Record) -> &'static str {
     }
 }
 
-/// The size that is seen, of what a stop makes smaller: a machine that is only powered off and on
-/// keeps its own.
+/// Returns the observed size, if a stop makes the resource smaller: a machine that is only powered
+/// off and on keeps its own.
 pub(crate) fn size_of(resource: &Resource, record: &Record) -> Option<SavedState> {
     let target = record.transition().and_then(|now| now.target.as_ref());
     let changes = record.kind().is_sized() || record.saved.is_some() || target.is_some();
     resource.size.to_save().filter(|_| changes)
 }
 
-/// How the size that is seen compares with another.
+/// Compares the observed size with another one.
 pub(crate) fn seen_against(resource: &Resource, other: &SavedState) -> Option<Ordering> {
     resource.size.to_save()?.compare(other)
 }
 
-/// Whether a request towards `target` shows that it is under way.
+/// Reports whether the resource shows that a request towards `target` is under way.
 pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> bool {
     match &resource.size {
         Size::NodePool(pool) => zero_nodes::is_moving(resource, pool, target),
@@ -132,15 +132,15 @@ pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> boo
     }
 }
 
-/// Why no request may be sent now.
+/// Returns why no request may be sent now.
 pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> {
     let draining = direction == Direction::Stop && zero_nodes::is_draining(resource);
     let draining = draining.then(|| "its nodes are draining".to_owned());
     resource.busy.clone().or(draining)
 }
 
-/// Whether a person resized it during a watch-out: it is at neither of the two sizes to which
-/// requests of ours lead.
+/// Reports whether a person resized it during a watch-out: it has neither of the two sizes that our
+/// requests lead to.
 pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
     let Some(opposite) = record.watch_out() else {
         return false;
@@ -153,7 +153,7 @@ pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
     record.kind().is_sized() && record.saved.is_some() && !ours
 }
 
-/// At which end the resource stands, for a record that nothing moves.
+/// Returns the state in which the resource stands, for a record that nothing moves.
 pub(crate) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     match &resource.size {
         Size::Machine(_) => Some(smaller_plan::standing(resource, record)),

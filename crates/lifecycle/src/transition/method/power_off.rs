@@ -3,7 +3,7 @@
 use domain::{ResourceId, record::Direction, resource::Power};
 use provider::Change;
 
-/// The request of either direction.
+/// Returns the request for a direction.
 pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
     match direction {
         Direction::Stop => Change::PowerOff(id.clone()),
@@ -11,7 +11,7 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
     }
 }
 
-/// What an edge says that finds it there.
+/// Describes what an edge finds when the machine is already there.
 pub(super) fn already_there(direction: Direction) -> &'static str {
     match direction.end() {
         Power::Running => "already running",

@@ -1,5 +1,5 @@
 //! A machine on a smaller plan while it is off: switched off, moved, and brought back in the
-//! opposite order. Which request comes next is read off the machine, not remembered.
+//! opposite order. The next request is derived from the machine itself, not remembered.
 
 use std::cmp::Ordering;
 
@@ -14,21 +14,21 @@ use provider::Change;
 
 use super::{graceful, power_off};
 
-/// Disks beyond this, in GiB, are moved no more slowly: what takes 12 hours has failed.
+/// Disks beyond this, in GiB, take no longer to move: what takes 12 hours has failed.
 const LARGEST_DISK: u64 = 690;
 
 /// How a transition changes a machine's plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Move<'a> {
-    /// How the machine is switched off before.
+    /// How the machine is switched off first.
     pub switch_off: StopMethod,
     /// For a stop: what it leads to.
     pub target: Option<&'a SavedState>,
-    /// Whether a start has waited for the saved plan long enough.
+    /// Whether a start has waited long enough for the saved plan.
     pub gives_up: bool,
 }
 
-/// The next request; none for a stop without a plan to shrink to.
+/// Returns the next request; `None` for a stop without a plan to shrink to.
 pub(super) fn change(
     record: &Record,
     resource: &Resource,
@@ -61,7 +61,7 @@ pub(super) fn switch_off(id: &ResourceId, method: StopMethod) -> Change {
     }
 }
 
-/// Which part of a transition a request does that changes a machine's plan on the way.
+/// Returns the part that a request does in a transition that changes a machine's plan.
 pub(crate) fn part(
     change: &Change,
     record: &Record,
@@ -79,8 +79,9 @@ pub(crate) fn part(
     }
 }
 
-/// How long a change of plan may take to show its effect; none for other requests. A minute for each
-/// GB of disk is the provider's own word, for the machine may move to another host (DODROPLETS).
+/// Returns how long a change of plan or a part of a hibernation may take to show its effect; `None`
+/// for other requests. The provider itself says a minute per GB of disk, because the machine may
+/// move to another host (DODROPLETS).
 pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuration> {
     let Size::Machine(machine) = &resource.size else {
         return None;
@@ -95,8 +96,8 @@ pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuratio
     Some(SignedDuration::from_mins(30 + for_disk))
 }
 
-/// Whether the machine is where `direction` leads: off on its small plan, or running on what is
-/// saved or more.
+/// Reports whether the machine is where `direction` leads: off on its small plan, or running on
+/// what is saved or more.
 pub(super) fn reached(
     resource: &Resource,
     record: &Record,
@@ -115,14 +116,14 @@ pub(super) fn reached(
     }
 }
 
-/// Whether a part of a transition has come to its own end.
+/// Reports whether a part of a transition is done.
 pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedState>) -> bool {
     let has_plan = || {
         let target = target.and_then(machine);
         target.is_some_and(|target| resource.size.plan() == target.plan)
     };
     match part {
-        // What became of a request of hibernation is known by what it makes.
+        // The result of a hibernation request is known by what it makes.
         Part::Whole
         | Part::Keep
         | Part::Snapshot
@@ -137,8 +138,8 @@ pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedStat
     }
 }
 
-/// Whether a machine counts as stopped: it may run on its small plan, if its stop was to leave it
-/// so.
+/// Returns where a machine stands. It counts as stopped while it runs on its small plan, if its
+/// stop was to leave it so.
 pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
     let runs = record.small_runs && is_small(resource, record);
     if runs && resource.power == Power::Running {
@@ -148,8 +149,8 @@ pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
     }
 }
 
-/// Whether a machine is on a plan to which a stop may have moved it, or otherwise on less than is
-/// saved. A cheaper plan may have more of something, so that its capacity alone proves nothing.
+/// Reports whether a machine is on a plan that a stop may have moved it to, or otherwise on less
+/// than is saved. A cheaper plan may have more of something, so its capacity alone proves nothing.
 fn is_small(resource: &Resource, record: &Record) -> bool {
     let Some(saved) = record.saved.as_ref().and_then(machine) else {
         return false;

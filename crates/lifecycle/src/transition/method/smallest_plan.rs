@@ -12,7 +12,7 @@ use provider::Change;
 use super::seen_against;
 use crate::transition::step::Observation;
 
-/// The request of either direction; none if there is no plan to shrink to, or nothing to put back.
+/// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.
 pub(super) fn change(
     record: &Record,
     seen: Observation<'_>,
@@ -21,8 +21,8 @@ pub(super) fn change(
     match direction {
         Direction::Stop => {
             let target = seen.target?;
-            // What is not smaller in every respect would not be known again at the start as what
-            // has to be enlarged.
+            // A size that is not smaller in every respect would not be recognized at the start as
+            // one that has to be enlarged.
             let against = seen_against(seen.resource, target);
             (against == Some(Ordering::Greater)).then(|| resize(record, seen.resource, target))?
         }
@@ -45,7 +45,7 @@ fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
     else {
         return None;
     };
-    // Left out of a change of plan, storage becomes the new plan's own (TFDO,
+    // If a change of plan leaves out the storage, it becomes the new plan's own (TFDO,
     // resource_database_cluster.go). It only ever grows.
     let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
     Some(Change::ResizeDatabase {
@@ -56,7 +56,7 @@ fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
     })
 }
 
-/// Why a stop has nothing to send.
+/// Returns why a stop has nothing to send.
 pub(super) fn no_change(target: Option<&SavedState>) -> String {
     match target {
         Some(target) => format!(
@@ -67,8 +67,8 @@ pub(super) fn no_change(target: Option<&SavedState>) -> String {
     }
 }
 
-/// Whether the database is where `direction` leads: at `target` or below, or back at what is saved
-/// or above, with its storage.
+/// Reports whether the database is where `direction` leads: at `target` or below, or back at what
+/// is saved or above, with its storage.
 pub(super) fn reached(
     resource: &Resource,
     record: &Record,
@@ -84,7 +84,7 @@ pub(super) fn reached(
         Direction::Start => saved.is_none_or(|saved| match seen_against(resource, saved) {
             Some(Ordering::Less) => false,
             Some(Ordering::Equal) => !lacks_storage(&resource.size, saved),
-            // A person's: asking for the saved plan would take away what was added.
+            // A person's size: asking for the saved plan would take away what was added.
             Some(Ordering::Greater) | None => true,
         }),
     }
@@ -101,16 +101,16 @@ fn is_shrunk(resource: &Resource, saved: Option<&SavedState>, target: Option<&Sa
     }
 }
 
-/// Whether a database has less storage than is saved, and could have it again.
+/// Reports whether a database has less storage than is saved, and could have it again.
 fn lacks_storage(seen: &Size, saved: &SavedState) -> bool {
     let settable = matches!(seen, Size::Database(database) if database.has_settable_storage());
     let lost = seen.to_save().and_then(|seen| saved.lost_storage_in(&seen));
     settable && lost.is_some()
 }
 
-/// Whether it runs at its own size, by what is saved; unknown where nothing is, and of a size that
-/// is smaller in one respect and larger in another: a person's, from which a stop may have had
-/// nothing to take.
+/// Returns whether it runs at its own size, judging by what is saved. `None` if nothing is, or if
+/// the size is smaller in one respect and larger in another: a person's size, from which a stop may
+/// have had nothing to take.
 pub(super) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     match seen_against(resource, record.saved.as_ref()?)? {
         Ordering::Less => Some(Power::Stopped),
@@ -118,7 +118,7 @@ pub(super) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     }
 }
 
-/// What an edge says that finds it there.
+/// Describes what an edge finds when the database is already there.
 pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
     match direction {
         Direction::Stop => "already smallest",

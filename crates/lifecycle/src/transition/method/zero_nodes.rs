@@ -7,7 +7,7 @@ use domain::{
 };
 use provider::Change;
 
-/// The request of either direction; none if nothing is saved to put back.
+/// Returns the request for a direction; `None` if nothing is saved to put back.
 pub(super) fn change(
     record: &Record,
     resource: &Resource,
@@ -52,7 +52,7 @@ fn scale(
     })
 }
 
-/// Whether the pool is where `direction` leads: without any node, or with all that is saved of it.
+/// Reports whether the pool is where `direction` leads: without nodes, or with all that is saved.
 pub(super) fn reached(
     resource: &Resource,
     seen: &NodePoolSize,
@@ -66,8 +66,8 @@ pub(super) fn reached(
     }
 }
 
-/// Whether a pool has at least what is saved of it. Where our own stop switched its autoscaler off
-/// (`shrunk`), one that is still off has to be switched on again.
+/// Reports whether a pool has at least what is saved of it. If our own stop switched its autoscaler
+/// off (`shrunk`), one that is still off has to be switched on again.
 fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
     let SavedState::NodePool { count, autoscale } = saved else {
         return false;
@@ -82,7 +82,7 @@ fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
     whole && enough && scales && pool.count > 0
 }
 
-/// Whether its count is the one asked for, while its nodes still come and go.
+/// Reports whether its count is the one asked for while its nodes still come and go.
 pub(super) fn is_moving(
     resource: &Resource,
     seen: &NodePoolSize,
@@ -92,13 +92,13 @@ pub(super) fn is_moving(
         && matches!(target, Some(SavedState::NodePool { count, .. }) if *count == seen.count)
 }
 
-/// Whether it drains to zero already: what is left of it is nothing to save.
+/// Reports whether it is already draining to zero: what is left of it is never saved.
 pub(super) fn is_draining(resource: &Resource) -> bool {
     resource.power == Power::Between
         && matches!(&resource.size, Size::NodePool(pool) if pool.count == 0)
 }
 
-/// What an edge says that finds it there.
+/// Describes what an edge finds when the pool is already there.
 pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
     match direction {
         Direction::Stop => "already at zero",

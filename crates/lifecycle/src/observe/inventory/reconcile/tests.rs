@@ -1,5 +1,5 @@
 //! What an inventory makes of one resource, compared with what is recorded. Nothing here reaches a
-//! store or a provider: both are only there to be lent.
+//! store or a provider: both only have to exist.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -133,7 +133,7 @@ fn a_database_of_a_mixed_size_stands_where_it_was_last_seen() {
     let Size::Database(size) = &mut case.resource.size else {
         unreachable!("it is a database");
     };
-    // A larger plan, and a node less.
+    // A larger plan, and one node fewer.
     (size.plan, size.nodes) = ("db-s-4vcpu-8gb".to_owned(), 1);
     case.record.saved = Some(database_of("db-s-2vcpu-4gb", 2));
     for at in [Power::Stopped, Power::Running] {
@@ -252,7 +252,7 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
     };
     handled.desired = Some(Desired::Stopped);
     let one = compared(&case, Some(old));
-    // The command still names it, which is why `offhours start` may.
+    // The command still names it, which is why `offhours start` may restore it.
     assert!(one.record.opted_in);
     assert_eq!(one.events(), [Event::Orphaned]);
     let again = compared(&case, Some(one.record));
@@ -354,12 +354,12 @@ fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
     assert_eq!(held(1, true), [false, false, false]);
 }
 
-/// A start may have made it after the records were read, and before the list was.
+/// A start may have created it after the records were read, and before the list was.
 #[test]
 fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
     let mut case = droplet();
     let (id, reference) = (case.resource.id.clone(), case.record.reference.clone());
-    // As a tag of this cloud has it.
+    // The form of a tag at this cloud.
     let tag = format!("offhours-of:{}", id.to_string().replace('/', "-"));
     case.resource.tags.insert(tag);
     let of = made_of(&case.resource).unwrap();
