@@ -1,14 +1,14 @@
-//! Asking a person before something is done that cannot be taken back lightly.
+//! Asks for confirmation before an action that cannot easily be undone.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use crate::{commands::Format, exit::UsageError, output};
 
-/// Whether the person says yes. Anything but `y` or `yes` is a no.
+/// Asks the question and reports whether the answer was yes. Anything but `y` or `yes` is a no.
 ///
 /// # Errors
-/// A usage error where standard input is not a terminal, or a program reads the result: `--yes`
-/// is the answer there.
+/// A usage error if standard input is not a terminal, or if the output is for a program: pass
+/// `--yes` there.
 pub fn confirm(question: &str, format: Format) -> anyhow::Result<bool> {
     let why_not = match format {
         Format::Json => Some("--format json asks no questions"),

@@ -1,4 +1,5 @@
-//! What a shell may complete a word to: the names that the store, or the folder's file, knows.
+//! Shell completion candidates: the names known to the store or to the configuration file in the
+//! current folder.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +16,7 @@ use crate::{
     connection::{Connection, all_records},
 };
 
-/// A person waits at the prompt: what takes longer is left out.
+/// Longest wait for the store: a person waits at the prompt, so its names are left out after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The schedules.
@@ -41,7 +42,7 @@ struct Names {
 }
 
 impl Names {
-    /// Those of a configuration, which names no resources.
+    /// The names in a configuration, which has no resource names.
     fn of(configuration: &Configuration) -> Self {
         let (schedules, accounts) = (&configuration.schedules, &configuration.accounts);
         Self {
@@ -52,7 +53,7 @@ impl Names {
     }
 }
 
-/// What is known. A failure is not shown at a prompt: it gives no names.
+/// Returns the candidates. A failure is not shown at a prompt; it yields no names.
 fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
     let runtime = tokio::runtime::Builder::new_multi_thread();
     let Ok(runtime) = { runtime }.enable_all().build() else {
@@ -93,7 +94,7 @@ fn of_file() -> Option<Names> {
     Some(Names::of(&parsed.ok()?.configuration))
 }
 
-/// The store's file, if the line so far or the environment names one.
+/// The store's file, if the command line so far or the environment names one.
 fn data() -> Option<PathBuf> {
     let words: Vec<_> = env::args_os().collect();
     let after = words.windows(2).find(|pair| pair[0] == "--data");

@@ -1,4 +1,4 @@
-//! Giving a command to stop or start, and following it until it is seen.
+//! Issues a stop or start command and follows it until its result is observed.
 
 use std::{
     collections::BTreeSet,
@@ -25,43 +25,43 @@ use crate::{
     view::{GOES_ON, NOTHING_ASKED, View},
 };
 
-/// Between two observations while waiting.
+/// The interval between two observations while waiting.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long to wait for the end at most: longer than any deadline, after which it is stuck.
+/// How long to wait for the end at most: longer than any deadline, after which a resource is stuck.
 const WAIT_AT_MOST: SignedDuration = SignedDuration::from_mins(45);
 
-/// The same for a rehearsal: its snapshot takes hours where the disk is large.
+/// The same for a rehearsal, whose snapshot takes hours if the disk is large.
 const REHEARSAL_AT_MOST: SignedDuration = SignedDuration::from_hours(13);
 
-/// How long dispatch may take to pick up what an invocation left behind.
+/// How long dispatch may take to pick up what an invocation left over.
 const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
 /// When a command is over for the person who gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// As soon as it is asked for.
+    /// As soon as it is requested.
     Asked,
-    /// Once the resources themselves show it.
+    /// Once the resources themselves show the target state.
     Seen,
 }
 
 /// A command to stop or start.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// Which.
+    /// Whether to stop or to start.
     pub direction: Direction,
-    /// What it is about.
+    /// The resources it applies to.
     pub target: CommandTarget,
-    /// Whether to say what would be sent, and send nothing.
+    /// Whether to report what would be sent without sending it.
     pub dry_run: bool,
-    /// Until when to follow it.
+    /// How long to follow it.
     pub until: Until,
-    /// Whether it is part of a rehearsal: a stop hibernates what has not been rehearsed.
+    /// Whether it is part of a rehearsal: a stop then hibernates even what has not been rehearsed.
     pub rehearsal: bool,
 }
 
-/// Gives the command, shows what happens (nothing without a format), and says how it ended.
+/// Issues the command, shows its progress (nothing without a format), and reports how it ended.
 pub async fn carry_out(
     session: &Session,
     command: &Command,
@@ -107,7 +107,7 @@ pub async fn carry_out(
     })
 }
 
-/// Who gives commands, for history.
+/// The name recorded in history as the author of a command.
 #[must_use]
 pub fn author() -> String {
     std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned())
@@ -123,7 +123,7 @@ fn view(format: Format, dry_run: bool) -> View {
     }
 }
 
-/// What is waited for, and what was reported so far.
+/// The state of a wait: what is still pending, and what has been reported so far.
 struct Waiting<'a> {
     session: &'a Session,
     functions: Functions,
@@ -156,10 +156,10 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    /// Looks until nothing that was asked for is under way any more. On Ctrl-C it goes on without
-    /// us.
+    /// Polls until nothing that was requested is in flight any more. On Ctrl-C the work continues
+    /// without this process.
     async fn until_seen(&mut self) -> anyhow::Result<()> {
-        // The function that handled the command may have had another clock than the store.
+        // The function that handled the command may use a different clock than the store.
         let began = self.session.now - SKEW;
         while !self.asked.is_empty() && self.waited() < self.at_most {
             self.session.wait(LOOK_EVERY).await?;
@@ -177,7 +177,7 @@ impl Waiting<'_> {
         self.session.present().duration_since(self.session.now)
     }
 
-    /// What others saw through (dispatch, or functions at AWS) is known from its record.
+    /// Learns from the records what other processes have finished (dispatch, or functions at AWS).
     async fn forget_ended(&mut self, began: Timestamp) -> anyhow::Result<()> {
         let references: Vec<_> = self.asked.iter().cloned().collect();
         let found = self.session.store.records(&references).await?;

@@ -31,12 +31,12 @@ use tokio::sync::mpsc;
 
 use crate::output;
 
-/// Where the service's store is.
+/// Where the store is.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Where the service is")]
 pub struct Connection {
-    /// The file of a local store, as given to `offhours local --data`; without it, AWS, found as
-    /// the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
+    /// File of a local store, as given to `offhours local --data`. Without it, the store is at AWS,
+    /// found as the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
     #[cfg(feature = "local")]
     #[arg(
         long,
@@ -45,13 +45,13 @@ pub struct Connection {
         conflicts_with_all = ["profile", "region"]
     )]
     data: Option<PathBuf>,
-    /// The profile of the AWS tools' configuration to use.
+    /// Profile of the AWS tools' configuration.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The AWS region of the stack.
+    /// AWS region of the stack.
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
+    /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(
         long,
@@ -64,7 +64,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// One whose parts were given otherwise.
+    /// Builds a connection from parts that do not come from its own options.
     #[must_use]
     pub fn of(
         #[cfg(feature = "local")] (data, simulate): (Option<PathBuf>, Option<String>),
@@ -82,7 +82,7 @@ impl Connection {
     }
 }
 
-/// The store, the time, and the way to the functions.
+/// An open connection: the store, the time, and access to the functions.
 #[derive(Debug)]
 pub struct Session {
     /// The store.
@@ -90,7 +90,7 @@ pub struct Session {
     /// The instant at which the command was given: by the store's clock, or the simulator's.
     pub now: Timestamp,
     clock: Clock,
-    /// By how much the store's clock is ahead of ours.
+    /// How far the store's clock is ahead of this machine's.
     ahead: SignedDuration,
     place: Place,
 }
@@ -98,7 +98,7 @@ pub struct Session {
 /// Where the store is.
 #[derive(Debug)]
 enum Place {
-    /// In a file of this machine.
+    /// In a file on this machine.
     #[cfg(feature = "local")]
     Here(Box<Opened>),
     /// At AWS.
@@ -116,7 +116,7 @@ pub enum Functions {
     Here {
         /// The functions.
         service: Arc<Service>,
-        /// What happens while they work.
+        /// What happens while they run.
         news: mpsc::UnboundedReceiver<News>,
     },
     /// At AWS Lambda.
@@ -134,7 +134,7 @@ impl Functions {
             #[cfg(feature = "local")]
             Self::Here { service, news } => {
                 let report = service.command(direction, invocation).await?;
-                // What was reported on the way is in the report.
+                // What was published on the way is also in the report.
                 while news.try_recv().is_ok() {}
                 report
             }
@@ -148,7 +148,7 @@ impl Functions {
             #[cfg(feature = "local")]
             Self::Here { service, .. } => {
                 let report = service.ask(question).await;
-                // What poll-status invoked is done before this process ends.
+                // Work that poll-status invoked is finished before this process ends.
                 service.finish().await;
                 report?
             }
@@ -156,8 +156,8 @@ impl Functions {
         })
     }
 
-    /// Looks once at what is in flight, and says what has happened since the command. Functions at
-    /// AWS look by themselves, and say nothing here.
+    /// Polls once what is in flight, and returns what has happened since the command. Functions at
+    /// AWS poll by themselves, so nothing is returned for them.
     pub async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
         match self {
             #[cfg(feature = "local")]
@@ -175,7 +175,7 @@ impl Functions {
         }
     }
 
-    /// The functions at AWS; none for those of this process.
+    /// The functions at AWS. `None` if they run in this process.
     #[must_use]
     pub fn lambda(&self) -> Option<&LambdaFunctions> {
         match self {
@@ -186,7 +186,7 @@ impl Functions {
     }
 }
 
-/// What a command does with the store: a local one is made, if need be, or only looked at.
+/// What a command does with the store: a local store is only read, changed, or created if missing.
 #[cfg(not(feature = "local"))]
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
@@ -196,7 +196,7 @@ enum Purpose {
 }
 
 impl Connection {
-    /// To a local store's file, or to AWS as the environment has it.
+    /// A connection to a local store's file, or to AWS as configured by the environment.
     #[cfg_attr(
         not(feature = "local"),
         expect(unused_variables, reason = "without local stores there is no file")
@@ -212,34 +212,34 @@ impl Connection {
         }
     }
 
-    /// Opens the store to look at it.
+    /// Opens the store for reading.
     pub async fn open(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Look).await
     }
 
-    /// Opens the store to change what it holds.
+    /// Opens the store for changes.
     pub async fn open_to_change(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Change).await
     }
 
-    /// Opens the store to change what it holds; a local one is made if there is none.
+    /// Opens the store for changes. A missing local store is created.
     pub async fn open_or_create(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Create).await
     }
 
-    /// Whether a local store exists; one at AWS is taken to be there.
+    /// Whether a local store exists. One at AWS is assumed to exist.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.file().is_none_or(Path::exists)
     }
 
-    /// Whether the store is a file of this machine.
+    /// Whether the store is a file on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.file().is_some()
     }
 
-    /// The file of a local store; none for AWS.
+    /// The file of a local store. `None` for AWS.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         #[cfg(feature = "local")]
@@ -298,7 +298,7 @@ impl Connection {
     }
 }
 
-/// Why the store does not answer, and what to do about it.
+/// Explains why the store does not answer, and what to do about it.
 fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
     let advice = if error.is_missing_table() {
         format!(
@@ -314,7 +314,7 @@ fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
 }
 
 impl Session {
-    /// The present instant by the store's clock: this machine's may be wrong.
+    /// The current time by the store's clock, because this machine's may be wrong.
     #[must_use]
     pub fn present(&self) -> Timestamp {
         self.clock.now() + self.ahead
@@ -326,7 +326,7 @@ impl Session {
         &self.clock
     }
 
-    /// Whether a simulator's clock gives the time.
+    /// Whether the time comes from a simulator's clock.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         match &self.place {
@@ -336,7 +336,7 @@ impl Session {
         }
     }
 
-    /// The functions, here or at AWS.
+    /// Returns the functions, in this process or at AWS.
     pub fn functions(&self) -> anyhow::Result<Functions> {
         Ok(match &self.place {
             #[cfg(feature = "local")]
@@ -350,8 +350,8 @@ impl Session {
         })
     }
 
-    /// Clients for the accounts, which only read; none for a store at AWS, for only a local
-    /// store's commands hold tokens.
+    /// Returns read-only clients for the accounts. `None` for a store at AWS, because only commands
+    /// on a local store hold tokens.
     pub fn providers(&self) -> anyhow::Result<Option<Providers>> {
         match &self.place {
             #[cfg(feature = "local")]
@@ -360,7 +360,7 @@ impl Session {
         }
     }
 
-    /// The present instant, asked anew: by the store's clock, or the simulator's.
+    /// Reads the current time again, from the store's clock or the simulator's.
     pub async fn read_clock(&self) -> anyhow::Result<Timestamp> {
         #[cfg(feature = "local")]
         if let Place::Here(opened) = &self.place
@@ -372,12 +372,12 @@ impl Session {
         Ok(theirs.unwrap_or_else(|| self.clock.now()))
     }
 
-    /// Lets real time pass, for a person who reads: a simulator's clock is not moved by it.
+    /// Waits in real time, for a person who is reading. A simulator's clock does not advance.
     pub async fn pause(&self, duration: Duration) {
         Clock::machine().sleep(duration).await;
     }
 
-    /// Lets time pass: real time, or that of a simulator whose clock is moved.
+    /// Waits: in real time, or by advancing a simulator's clock.
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.place {
             #[cfg(feature = "local")]
@@ -390,14 +390,14 @@ impl Session {
     }
 }
 
-/// What could be read; what a newer program wrote is left alone, and reported.
+/// Returns what could be read. What a newer program wrote is left alone and reported.
 pub(crate) fn readable<T>(found: Found<T>) -> T {
     found.unreadable.iter().for_each(|one| output::warn(one));
     found.read
 }
 
-/// All records, those of accounts that are configured no more included. What a newer program
-/// wrote is left out, and reported.
+/// Returns all records, including those of accounts that are no longer configured. What a newer
+/// program wrote is left out and reported.
 pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::new();
     for account in store.accounts().await.context("cannot read the store")? {

@@ -1,4 +1,4 @@
-//! How a command ends, for its caller.
+//! The exit status of a command.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// How a command ends that failed with this error.
+    /// The exit status of a command that failed with this error.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         let is_usage = |cause: &(dyn std::error::Error + 'static)| {
@@ -48,7 +48,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A command line that cannot be followed: what is wrong, and what to write instead.
+/// An invalid command line: what is wrong, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

@@ -1,4 +1,4 @@
-//! Stores of their own, for tests; what they hold is made by [`testing::history`].
+//! Separate stores for tests; their contents come from [`testing::history`].
 
 use std::net::SocketAddr;
 
@@ -11,21 +11,21 @@ use crate::configuration_file;
 
 pub(crate) use testing::history::*;
 
-/// An engine of its own, which has no tables yet, and the store on it.
+/// A new engine without tables, and the store on it.
 pub(crate) async fn new_engine() -> (SocketAddr, Store) {
     let engine = engine::serve(None, ([127, 0, 0, 1], 0).into());
     let engine = engine.await.unwrap();
     (engine, store_on(engine, Tables::prefixed("t-")))
 }
 
-/// A store of its own, in which nothing was applied yet.
+/// A new store to which nothing has been applied.
 pub(crate) async fn empty_store() -> Store {
     let (_, store) = new_engine().await;
     store.create_tables().await.unwrap();
     store
 }
 
-/// A store of its own, with a configuration in force.
+/// A new store with a configuration in force.
 pub(crate) async fn store_with(configuration: &str) -> Store {
     let store = empty_store().await;
     let parsed = configuration_file::parse(configuration, "test").unwrap();
@@ -37,7 +37,7 @@ pub(crate) async fn store_with(configuration: &str) -> Store {
     store
 }
 
-/// Writes what a resource's history has, and its record at last.
+/// Writes a resource's record, and then its history.
 pub(crate) async fn remember(store: &Store, record: Record, entries: &[HistoryEntry]) {
     let mut record = store.save(record).await.unwrap();
     for entry in entries {

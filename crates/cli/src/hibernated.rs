@@ -1,5 +1,5 @@
-//! What is shown of a machine that is hibernated, or was: its snapshots, what they cost, and what it is
-//! made again from, so that a person can do that by hand.
+//! What is shown of a machine that is or was hibernated: its snapshots, their cost, and what it is
+//! recreated from, so that a person can do it manually.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ use crate::{configuration_file::count, time::length};
 
 mod by_hand;
 
-/// What a GB of a snapshot costs in a month in each account, as far as that is known without asking a
-/// provider, or after it was asked.
+/// The monthly price of a GB of snapshot in each account, as far as it is known without asking a
+/// provider, or once one has answered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SnapshotPrices(BTreeMap<AccountName, Money>);
 
 impl SnapshotPrices {
-    /// What the operator's prices say, and of `DigitalOcean`, whose API has no such price, what its
-    /// documentation says.
+    /// The prices that the operator has given. `DigitalOcean`'s API has no such price, so the one
+    /// in its documentation is used there.
     pub(crate) fn known(configuration: &Configuration, prices: Option<&Prices>) -> Self {
         let accounts = configuration.accounts.iter();
         let price = |account: &Account| {
@@ -48,7 +48,7 @@ impl SnapshotPrices {
         )
     }
 
-    /// Notes what a provider has answered.
+    /// Records the price that a provider has given.
     pub(crate) fn note(&mut self, account: &AccountName, price: Money) {
         self.0.insert(account.clone(), price);
     }
@@ -58,54 +58,55 @@ impl SnapshotPrices {
     }
 }
 
-/// What a machine is made again from: all that a person needs to do it by hand.
+/// What a machine is recreated from, with everything that a person needs to do it manually.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Hibernated {
-    /// Whether there is no machine now.
+    /// Whether the machine is hibernated, so that it does not exist now.
     asleep: bool,
-    /// The machine as its cloud knows it now.
+    /// The machine's present id at its cloud; null while it does not exist.
     present: Option<String>,
     /// Whether a machine made from one of its snapshots was seen to run for ten minutes.
     rehearsed: bool,
-    /// How long before its time a start is begun, in minutes.
+    /// How long before its time a start begins, in minutes.
     lead_minutes: i64,
     /// Its snapshots, newest first.
     snapshots: Vec<Snapshot>,
-    /// What its snapshots cost in a month; null where their price is not known.
+    /// What its snapshots cost in a month; null if their price or size is unknown.
     month: Option<f64>,
-    /// The currency of what they cost.
+    /// The currency of `month`; null if that is null.
     currency: Option<&'static str>,
-    /// What it was like when it was deleted last, and is to be again.
+    /// What the machine was like when it was last deleted, and is to be again; null if that is not
+    /// recorded.
     manifest: Option<Value>,
-    /// While there is no machine: the commands that make it again by hand, with the provider's own
-    /// program.
+    /// The commands that recreate the machine manually, with the provider's own program; empty
+    /// unless the machine may be hibernated.
     by_hand: Vec<String>,
-    /// The same as a line for people.
+    /// The manifest in one line, for people.
     #[serde(skip)]
     as_it_was: Option<String>,
 }
 
-/// A snapshot that is kept.
+/// A kept snapshot.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Snapshot {
-    /// Its cloud's id for it.
+    /// Its id at the cloud; null until it is known.
     id: Option<u64>,
-    /// The machine that it is a copy of, by the number that it had then.
+    /// The machine that it is a copy of, by the number that the machine had then.
     from: String,
-    /// When it was asked for.
+    /// When it was requested.
     asked_at: Timestamp,
-    /// Its size, in GB.
+    /// Its size, in GB; null until it is complete.
     gb: Option<f64>,
-    /// Whether the machine is made again from this one.
+    /// Whether the machine is recreated from this snapshot.
     wakes: bool,
     /// Whether a machine made from it was seen to run.
     proven: bool,
-    /// Whether its removal was asked for.
+    /// Whether its removal was requested.
     removing: bool,
 }
 
 impl Hibernated {
-    /// None for a machine that was never hibernated.
+    /// Returns `None` for a machine that was never hibernated.
     pub(crate) fn of(record: &Record, prices: &SnapshotPrices) -> Option<Self> {
         let kept = record.hibernation.as_deref()?;
         let manifest = kept.manifest.as_ref();
@@ -139,7 +140,7 @@ impl Hibernated {
         self.asleep
     }
 
-    /// What is made again, and from what, in a line.
+    /// The snapshot it is recreated from, its lead time and what is kept, in one line.
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         format!(
             "made again from {}, {} min early; {}",
@@ -149,7 +150,7 @@ impl Hibernated {
         )
     }
 
-    /// The snapshot that the machine is made again from.
+    /// The snapshot that the machine is recreated from.
     pub(crate) fn waking(&self, now: Timestamp) -> String {
         match self.snapshots.iter().find(|one| one.wakes) {
             Some(one) => one.in_words(now),
@@ -157,7 +158,7 @@ impl Hibernated {
         }
     }
 
-    /// How many snapshots are kept, how many have proved themselves, and what all of them cost.
+    /// How many snapshots are kept, how many are proven, and what all of them cost.
     pub(crate) fn kept(&self) -> String {
         let proven = self.snapshots.iter().filter(|one| one.proven).count();
         let cost = self.month.zip(self.currency);
@@ -168,17 +169,17 @@ impl Hibernated {
         format!("{kept} kept, {proven} proven{cost}")
     }
 
-    /// What it is to be like again.
+    /// The machine as it was and is to be again, in one line.
     pub(crate) fn as_it_was(&self) -> Option<&str> {
         self.as_it_was.as_deref()
     }
 
-    /// How long before its time a start is begun, in minutes; none where it is not.
+    /// How long before its time a start begins, in minutes. `None` if it does not begin early.
     pub(crate) fn lead(&self) -> Option<i64> {
         Some(self.lead_minutes).filter(|&lead| lead > 0)
     }
 
-    /// The machine as its cloud knows it now.
+    /// The id that the cloud has for the machine now.
     pub(crate) fn present(&self) -> Option<&str> {
         self.present.as_deref()
     }
@@ -196,7 +197,7 @@ impl Snapshot {
     }
 }
 
-/// A machine in a line: its name, its plan, where, and what it comes with.
+/// A machine in one line: its name, plan, location, and attached resources.
 fn as_it_was(manifest: &Manifest) -> String {
     let mut parts = vec![format!(
         "{}, {} in {}",
@@ -204,7 +205,7 @@ fn as_it_was(manifest: &Manifest) -> String {
     )];
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
-    // Hetzner names a floating address by a number.
+    // Hetzner identifies a floating address by a number.
     let reserved = manifest.floating_ips.iter().map(String::as_str);
     let reserved = reserved.filter(|ip| ip.contains(['.', ':']));
     let addresses: Vec<_> = addresses.chain(private).chain(reserved).collect();
@@ -225,7 +226,7 @@ fn as_it_was(manifest: &Manifest) -> String {
     parts.join(", ")
 }
 
-/// The commands that make a machine again that is not there.
+/// The commands that recreate a machine that may be gone. `None` for one that exists.
 fn by_hand(record: &Record, kept: &Hibernation) -> Option<Vec<String>> {
     if !kept.may_be_asleep() {
         return None;
@@ -239,8 +240,8 @@ fn by_hand(record: &Record, kept: &Hibernation) -> Option<Vec<String>> {
     }
 }
 
-/// What became of the latest request of a transition that hibernates a machine or wakes it, and what
-/// is still to be done.
+/// What became of the latest request of a transition that hibernates or wakes a machine, and what
+/// remains to be done.
 pub(crate) fn steps(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<[String; 2]> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref()?;
@@ -275,7 +276,7 @@ fn part_in_words(part: Part) -> Option<&'static str> {
     })
 }
 
-/// What follows, as far as nothing that is seen meanwhile changes it.
+/// The next steps, unless something observed in the meantime changes them.
 fn next_in_words(part: Part) -> &'static str {
     match part {
         Part::Off | Part::Keep | Part::Remove => "a snapshot, then its deletion once that is seen",
@@ -287,7 +288,7 @@ fn next_in_words(part: Part) -> &'static str {
     }
 }
 
-/// What is missing before a schedule may hibernate a machine; none where it may.
+/// What is missing before a schedule may hibernate a machine. `None` if nothing is.
 pub(crate) fn rehearsal_missing(record: &Record) -> Option<String> {
     let kept = record.hibernation.as_deref();
     if kept.is_some_and(Hibernation::is_rehearsed) {

@@ -40,7 +40,7 @@ use commands::{
 };
 use domain::record::Direction;
 
-/// Stops cloud resources when nobody uses them, and starts them again in time.
+/// Stop cloud resources when nobody uses them, and start them again in time.
 #[derive(Debug, Parser)]
 #[command(
     name = "offhours",
@@ -75,9 +75,9 @@ enum Command {
     List(list::Args),
     Status(status::Args),
     Why(why::Args),
-    /// Stops resources now.
+    /// Stop resources now and wait until they are stopped.
     Stop(manual::Args),
-    /// Starts resources now, and puts back what was saved of them.
+    /// Start resources now, restore their saved state, and wait until they are running.
     Start(manual::Args),
     Override(overrides::Args),
     Approve(approve::Args),
@@ -94,8 +94,8 @@ enum Command {
 }
 
 impl Arguments {
-    /// What the command line says; ends the process where it cannot be followed, or where a shell
-    /// only wants it completed.
+    /// Parses the command line. Ends the process if it is invalid, or if a shell only requests
+    /// completions.
     #[must_use]
     pub fn of_command_line() -> Self {
         CompleteEnv::with_factory(Self::command).complete();
@@ -104,8 +104,8 @@ impl Arguments {
     }
 }
 
-/// The command, with each usage line as its help has it: those of errors would name as required
-/// what the environment gives.
+/// Gives each command the usage line of its help: clap's usage line in errors would list options as
+/// required even if the environment provides them.
 fn with_own_usage(mut command: clap::Command) -> clap::Command {
     fn fix(command: &mut clap::Command) {
         for part in command.get_subcommands_mut() {
@@ -120,7 +120,7 @@ fn with_own_usage(mut command: clap::Command) -> clap::Command {
     command
 }
 
-/// Runs one command; what fails is reported on standard error.
+/// Runs one command. An error is reported on standard error.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
     let clock = Clock::machine();
@@ -157,7 +157,7 @@ pub fn run(arguments: &Arguments) -> Exit {
     })
 }
 
-/// Runs an asynchronous command, until Ctrl-C.
+/// Runs an asynchronous command until it ends or Ctrl-C is pressed.
 fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     wait_for_own_end(async {
         progress::end_on_interrupt();
@@ -185,7 +185,7 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// The commands that are run, those within others included.
+    /// All commands that can be run, including nested ones.
     fn leaves(command: &clap::Command) -> Vec<&clap::Command> {
         let (nested, own): (Vec<_>, Vec<_>) =
             (command.get_subcommands()).partition(|one| one.has_subcommands());
@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    /// The words of an example: up to two spaces, after which its comment begins, or to the shell's
-    /// own signs.
+    /// Splits an example into words, up to two spaces, where its comment begins, or up to a shell
+    /// operator.
     fn words(example: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
         let mut rest = example.chars().peekable();
@@ -241,7 +241,7 @@ mod tests {
         assert!(tried > 50, "{tried} examples");
     }
 
-    /// A heading holds for all options that are declared after it.
+    /// A heading applies to all options declared after it.
     #[test]
     fn only_options_that_find_the_service_stand_under_that_heading() {
         for command in leaves(&Arguments::command()) {

@@ -1,4 +1,4 @@
-//! What the accounts hold: asked of the providers now, or as the last inventory saw it.
+//! Lists the resources of the accounts: live from the providers, or as the last inventory saw them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,33 +25,33 @@ use provider::{ProviderError, Reading};
 
 use crate::{hibernated::SnapshotPrices, progress::bars, remedies};
 
-/// How often the spinners turn.
+/// The interval at which the spinners turn.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What was found, and where nothing could be.
+/// The resources found, and the accounts that could not be listed.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Each resource, described as it was seen, in the order of the references.
+    /// Each resource as it was seen, sorted by reference.
     pub records: Vec<Record>,
     /// The accounts that could not be listed.
     pub failures: Vec<Failure>,
-    /// What snapshots cost where something is hibernated.
+    /// The price of snapshots in accounts where something is hibernated.
     pub prices: SnapshotPrices,
 }
 
 /// An account that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Which.
+    /// The account.
     pub account: AccountName,
-    /// Why not.
+    /// Why it could not be listed.
     pub error: String,
     /// What to do about it.
     pub remedy: String,
 }
 
-/// Lists the accounts at their providers, all at once, and writes nothing. `known` is what is
-/// recorded of them; `read` is called with how many more resources were read of an account.
+/// Lists the accounts at their providers concurrently, and writes nothing. `known` holds their
+/// records; `read` is called with the number of further resources read of an account.
 pub(crate) async fn at_providers(
     providers: &Providers,
     configuration: &Configuration,
@@ -100,15 +100,15 @@ pub(crate) async fn at_providers(
     listing
 }
 
-/// What an account holds.
+/// The resources of an account.
 struct Held {
     found: Vec<(ResourceRef, Look)>,
-    /// What a GB of a snapshot costs in a month, where something was hibernated.
+    /// The monthly price of a GB of snapshot, if something was hibernated.
     price: Option<Money>,
 }
 
-/// What an account holds, each resource under its reference: a machine that was hibernated has
-/// another number at its cloud, and one that is hibernated is in no list.
+/// Lists an account, each resource under its reference: a machine that was hibernated has a new id
+/// at its cloud, and one that is hibernated now is in no list.
 async fn list(
     (providers, configuration): (&Providers, &Configuration),
     account: &AccountName,
@@ -133,7 +133,7 @@ async fn list(
         .filter(|one| one.reference.account == *account);
     let hibernated = of_account.filter(|one| one.hibernation.is_some());
     let mut hibernated: Vec<_> = hibernated.collect();
-    // Without it, only what snapshots cost is not shown.
+    // A failure only means that the price of snapshots is not shown.
     let price = if hibernated.is_empty() {
         None
     } else {
@@ -152,7 +152,7 @@ async fn list(
         };
         found.push((reference, look));
     }
-    // Where there is none in the list, its snapshot stands for it.
+    // If it is not in the list, its snapshot stands for it.
     for record in hibernated.into_iter().filter(|one| one.needs_sight()) {
         let look = lifecycle::observe::sighted(&client, record, (reading.now)());
         let look = look.await.map_err(failed)?;
@@ -161,7 +161,7 @@ async fn list(
     Ok(Held { found, price })
 }
 
-/// Whether this is the machine of a record that was hibernated.
+/// Whether this resource is the present machine of a record that was hibernated.
 fn is_now(record: &Record, resource: &Resource) -> bool {
     let made = || {
         let kept = record.hibernation.as_deref()?;
@@ -171,7 +171,7 @@ fn is_now(record: &Record, resource: &Resource) -> bool {
     record.present() == Some(&resource.id) || made() == Some(true)
 }
 
-/// The accounts of which an inventory was asked in vain.
+/// The accounts whose inventory was requested but failed.
 pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
     let failure = |outcome: &Outcome| {
         let Subject::Account { account } = &outcome.subject else {
@@ -193,10 +193,10 @@ pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
     report.outcomes.iter().filter_map(failure).collect()
 }
 
-/// The record of a resource as an inventory would describe it.
+/// The record of a resource as an inventory would write it.
 fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Record {
     let resource = &look.resource;
-    // What was gone and is there again counts as new.
+    // A resource that was gone and has reappeared counts as new.
     let known = known.filter(|record| !matches!(record.phase, Phase::Gone { .. }));
     let mut record = known.unwrap_or_else(|| Record::first_seen(reference, resource));
     record.describe(resource);
@@ -213,11 +213,11 @@ fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Reco
     record
 }
 
-/// Marks what several of the listed accounts reach. What an account that was not listed reaches
-/// stays as the last inventory found it.
+/// Marks resources that several of the listed accounts reach. For accounts that were not listed,
+/// the result of the last inventory is kept.
 pub(crate) fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
     let mut reached = BTreeMap::<ResourceId, Vec<ResourceRef>>::new();
-    // What lies outside an account's datacenters is another account's to look after.
+    // A resource outside an account's datacenters belongs to another account.
     for record in records.iter().filter(|r| r.unsupported.is_none()) {
         let references = reached.entry(record.reference.id.clone()).or_default();
         references.push(record.reference.clone());
@@ -236,7 +236,7 @@ pub(crate) fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
     }
 }
 
-/// A spinner per account on standard error, where that is a terminal.
+/// A spinner per account on standard error, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct Spinners {
     all: MultiProgress,
@@ -244,12 +244,12 @@ pub(crate) struct Spinners {
 }
 
 impl Spinners {
-    /// Turn, and count what is read.
+    /// Spinners that count the resources read.
     pub(crate) fn of(accounts: &[AccountName]) -> Self {
         Self::with(accounts, "{spinner:.cyan} {prefix}: {pos} resources")
     }
 
-    /// Turn while another invocation takes the inventory.
+    /// Spinners shown while another invocation takes the inventory.
     pub(crate) fn waiting(accounts: &[AccountName]) -> Self {
         Self::with(accounts, "{spinner:.cyan} {prefix}: taking the inventory")
     }
@@ -268,14 +268,14 @@ impl Spinners {
         Self { all, by_account }
     }
 
-    /// Counts more resources of an account.
+    /// Counts further resources of an account.
     pub(crate) fn read(&self, account: &AccountName, more: usize) {
         if let Some(bar) = self.by_account.get(account) {
             bar.inc(more as u64);
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Restores the terminal.
     pub(crate) fn finish(self) {
         for bar in self.by_account.values() {
             bar.finish_and_clear();

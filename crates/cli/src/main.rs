@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use offhours::Arguments;
 
-/// In the system's allocator a simulation takes a quarter longer.
+/// With the system allocator a simulation takes a quarter longer.
 #[cfg(feature = "local")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

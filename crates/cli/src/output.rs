@@ -1,4 +1,4 @@
-//! What people and programs read: results on standard output, everything else on standard error.
+//! Output for people and programs: results on standard output, everything else on standard error.
 
 use std::{
     borrow::Cow,
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::{configuration_file::LoadError, table::wrap};
 
-/// Writes a result to standard output. A reader that has gone away is a quiet end.
+/// Writes a result to standard output. A closed pipe is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     quietly(io::stdout().lock(), text)
 }
 
-/// Writes lines for people to standard output, those too long for a terminal broken between words.
+/// Writes lines for people to standard output, wrapping those too long for the terminal.
 pub fn print_lines(text: &str) -> io::Result<()> {
     print(&Style::of_stdout().wrap(text))
 }
@@ -30,18 +30,19 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(&text)?)
 }
 
-/// Writes a remark to standard error, where a failure to write is ignored.
+/// Writes a remark to standard error. A write failure is ignored.
 pub fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
 }
 
-/// Warns on standard error of what the command could go on without: `warning:`, then the causes.
+/// Warns on standard error about something the command can continue without: `warning:`, then the
+/// causes.
 pub fn warn(error: &dyn std::error::Error) {
     remark(&format!("warning: {}\n", environment::in_words(error)));
 }
 
 /// Reports on standard error why a command failed: `error:`, then the chain of causes. The problems
-/// of a configuration come before it, a line each.
+/// of a configuration come first, one per line.
 pub fn report(error: &anyhow::Error) {
     for cause in error.chain() {
         if let Some(LoadError::Invalid { problems, .. }) = cause.downcast_ref() {
@@ -66,11 +67,11 @@ fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// The text with its control characters written out, and the marks that turn round what follows
-/// them: names, reasons and providers' words come from elsewhere, and are not to move the cursor,
-/// retitle the window or hide what they say. New lines, tabs and our own colours stay.
+/// Returns the text with its control characters escaped, and with them the marks that reorder text
+/// or break lines. Names, reasons and providers' messages come from outside, and must not move the
+/// cursor, retitle the window or hide anything. Newlines, tabs and our own colors stay.
 ///
-/// Written out as `\u001b`, which is the same text in a JSON string.
+/// The escapes have the form `\u001b`, which is the same text in a JSON string.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_not_printable) {
@@ -85,7 +86,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
                 colour.len()
             }
             None if is_not_printable(character) => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(printed, "\\u{:04x}", u32::from(character));
                 character.len_utf8()
             }
@@ -108,7 +109,7 @@ fn is_not_printable(character: char) -> bool {
     character.is_control() && !matches!(character, '\n' | '\t') || reorders || breaks_lines
 }
 
-/// The sequence at the beginning of a text that sets a colour, or takes it back.
+/// The escape sequence at the start of a text, if it sets or resets a color.
 fn colour(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find('m')?;
@@ -124,8 +125,7 @@ fn colour(text: &str) -> Option<&str> {
     is_colour.then(|| text.split_at("\u{1b}[m".len() + end).0)
 }
 
-/// The text with each UUID cut to its first part: a line is read by people, and the whole ids are
-/// in what programs read.
+/// Shortens each UUID to its first part: a line is read by people, and programs get the whole ids.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
@@ -140,38 +140,38 @@ pub fn shortened(text: &str) -> String {
         .collect()
 }
 
-/// The width of lines where there is no terminal to ask.
+/// The line width without a terminal.
 const FILE_WIDTH: u16 = 120;
 
-/// What a text says, for its colour.
+/// The meaning of a text, for its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// Something new.
+    /// Something that was added.
     Added,
-    /// Something other than before.
+    /// Something that changed.
     Changed,
-    /// Something that is gone.
+    /// Something that was removed.
     Removed,
 }
 
-/// How tables are to look.
+/// The style of tables and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Whether states have colours.
+    /// Whether to use colors.
     pub colours: bool,
-    /// The columns of the terminal; none where there is no terminal.
+    /// The number of columns of the terminal. `None` without a terminal.
     pub width: Option<u16>,
 }
 
 impl Style {
-    /// Without colours: for files and other programs.
+    /// No colors and no wrapping: for files and other programs.
     pub const PLAIN: Self = Self {
         colours: false,
         width: None,
     };
 
-    /// What suits standard output: colours and wrapping on a terminal alone, and no colours where
-    /// the environment has `NO_COLOR`.
+    /// The style for standard output: colors and wrapping only on a terminal, and no colors if
+    /// `NO_COLOR` is set.
     #[must_use]
     pub fn of_stdout() -> Self {
         if !io::stdout().is_terminal() {
@@ -183,20 +183,20 @@ impl Style {
         }
     }
 
-    /// How many letters a line has room for.
+    /// The number of characters that fit on a line.
     #[must_use]
     pub fn width(self) -> usize {
         usize::from(self.width.unwrap_or(FILE_WIDTH))
     }
 
-    /// Lines for people, those too long for a terminal broken between words; what follows a break
-    /// is indented by as much as the line and four more. Files have each line whole.
+    /// Wraps lines for people at the width of the terminal. Continuation lines are indented four
+    /// columns more than the line itself. Without a terminal, lines are not wrapped.
     #[must_use]
     pub fn wrap(self, text: &str) -> String {
         self.wrap_under(text, 4)
     }
 
-    /// [`Self::wrap`] with another indent than four.
+    /// Like [`Self::wrap`], with another indent than four.
     pub(crate) fn wrap_under(self, text: &str, hanging: usize) -> String {
         if self.width.is_none() {
             return text.to_owned();
@@ -214,7 +214,7 @@ impl Style {
         lines.flat_map(|line| [line, "\n".to_owned()]).collect()
     }
 
-    /// A text in the colour of what it says.
+    /// Colors a text by its meaning.
     #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
         if !self.colours {
@@ -229,7 +229,7 @@ impl Style {
         format!("{style}{text}{style:#}")
     }
 
-    /// A text in the colour of a desired state.
+    /// Colors a text by a desired state.
     #[must_use]
     pub fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
         let colour = match desired {
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::table::{Cell, Column, Table};
 
-    /// A reader that has gone, or a disk that is full.
+    /// A reader that has gone away, or a full disk.
     struct Failing(io::ErrorKind);
 
     impl Write for Failing {

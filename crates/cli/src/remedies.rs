@@ -1,11 +1,11 @@
-//! What to do about a provider that did not answer as expected, or a token that is not there.
+//! What to do about an unexpected answer from a provider, or a missing token.
 
 use domain::configuration::AccountKind;
 use environment::TokenError;
 use lifecycle::ProvidersError;
 use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
 
-/// What to do where there is no client for an account.
+/// What to do if there is no client for an account.
 pub(crate) fn of_client(error: &ProvidersError) -> String {
     match error {
         ProvidersError::NoAccount(_) => "configure the account and run `offhours apply`".to_owned(),
@@ -38,7 +38,7 @@ fn of_token(error: &TokenError) -> String {
     }
 }
 
-/// What to do where a provider could not be read.
+/// What to do if a provider could not be read.
 pub(crate) fn of_provider(error: &ProviderError, account: AccountKind) -> &'static str {
     match error {
         ProviderError::TokenRefused(_) => account.login_remedy(),

@@ -1,6 +1,6 @@
-//! Records, configurations and clouds that read as sentences, for tests.
+//! Readable builders of records, configurations and clouds for tests.
 //!
-//! All happens around Monday, 23 November 2026.
+//! Everything happens around Monday, 23 November 2026.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -77,7 +77,7 @@ fn texts(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// The record of a resource as a first inventory at 09:00 leaves it.
+/// The record of a resource after a first inventory at 09:00.
 fn seen(reference: &str, resource: impl FnOnce(&ResourceRef) -> Resource) -> Record {
     let reference: ResourceRef = reference.parse().unwrap();
     let resource = resource(&reference);
@@ -154,7 +154,7 @@ pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
     }
 }
 
-/// A request of a transition that was permitted, and looked at, at this instant.
+/// A stop request that was permitted and last observed at this instant.
 pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
     Request {
         part: Part::Whole,
@@ -174,7 +174,7 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
     }
 }
 
-/// Handled a stop edge, holds the resource stopped, and is named by nothing any more.
+/// A resource that handled a stop edge, is held stopped, and is no longer covered by any schedule.
 pub(crate) fn orphan() -> Record {
     let handled = handled(monday("08:00:00"), Desired::Stopped, "office");
     Record {
@@ -192,16 +192,16 @@ pub(crate) fn saved() -> SavedState {
     }
 }
 
-/// Simulated clouds that listen, and clients for them. The clock stands still.
+/// Simulated clouds that listen, and clients for them. The clock does not advance.
 pub(crate) struct Sky {
     pub(crate) simulator: Simulator,
     pub(crate) providers: Providers,
     pub(crate) clock: Clock,
-    /// Where the clouds listen.
+    /// The address on which the clouds listen.
     pub(crate) url: provider::Base,
 }
 
-/// Both accounts, for fleets.
+/// Both accounts, to prepend to a fleet.
 pub(crate) const ACCOUNTS: &str = r#"
 accounts = [
     { name = "do-main", provider = "digitalocean", token = "secret-do" },
@@ -213,7 +213,7 @@ pub(crate) async fn sky(configuration: &Configuration, fleet: &str, now: Timesta
     sky_of(configuration, &format!("{ACCOUNTS}{fleet}"), now).await
 }
 
-/// [`sky`], where the fleet names its accounts itself.
+/// Like [`sky`], but the fleet defines its own accounts.
 pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
     let clock = Clock::from(SteppedClock::at(now));
     let address = ([127, 0, 0, 1], 0).into();
@@ -230,7 +230,7 @@ pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Time
     }
 }
 
-/// All that the doctor reads of a store with these records, in which no inventory was noted.
+/// What the doctor reads from a store with these records, in which no inventory is recorded.
 pub(crate) fn known(in_force: InForce, records: impl IntoIterator<Item = Record>) -> Known {
     Known {
         head: Head::default(),
@@ -241,8 +241,8 @@ pub(crate) fn known(in_force: InForce, records: impl IntoIterator<Item = Record>
     }
 }
 
-/// A server that follows `office` and is kept as the second of two snapshots, of which the first has
-/// proved itself.
+/// A hibernated server that follows `office`. It is recreated from the second of its two snapshots;
+/// the first is proven.
 pub(crate) fn asleep() -> Record {
     let mut record = machine("hz-eu/server/42", "build", &["offhours=office"]);
     let snapshot = |id: u64, mark: &str, proven_at| KeptSnapshot {

@@ -1,9 +1,9 @@
-//! The JSON schemas of what programs read, from the types that are written.
+//! The JSON schemas of what programs read, derived from the types that are written.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::Value;
 
-/// The schema of what a type is written as, complete in itself (draft 2020-12).
+/// The self-contained schema (draft 2020-12) of a type's serialized form.
 pub(crate) fn of<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -11,7 +11,7 @@ pub(crate) fn of<T: JsonSchema>() -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Makes one line of a description, which is folded as the code is.
+/// Joins a description into one line, because its source is wrapped like the code.
 fn unfold(schema: &mut Schema) {
     if let Some(Value::String(description)) = schema.get_mut("description") {
         *description = description.replace('\n', " ");

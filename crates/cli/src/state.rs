@@ -1,4 +1,4 @@
-//! A record's state in words, for everything that shows it.
+//! The state of a record in words, wherever it is shown.
 
 use domain::{
     decision::{Decision, LeaveReason, Rules, Verdict},
@@ -17,27 +17,27 @@ use store::AccountState;
 
 use crate::time::{length, short};
 
-/// The phase of a record, as a word for programs.
+/// The phase of a resource, as a word for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseName {
-    /// It is at an end: running or stopped.
+    /// Nothing is in progress: it is running or stopped.
     Settled,
     /// It is being stopped or started.
     InFlight,
     /// The provider refused to stop or start it.
     Refused,
-    /// It was not seen at the end of a transition in time.
+    /// It was not seen in its target state in time.
     Stuck,
-    /// The provider has it no more.
+    /// The provider no longer has it.
     Gone,
 }
 
-/// Where in its life a resource is.
+/// The state of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) phase: PhaseName,
-    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    /// A word or two: `running`, `stopping`, `stop stuck`.
     pub(crate) words: String,
     /// When the phase began, as far as the record shows.
     pub(crate) since: Option<Timestamp>,
@@ -94,7 +94,7 @@ impl State {
     }
 }
 
-/// The same as the beginning of a sentence.
+/// The state as the beginning of a sentence.
 pub(crate) fn sentence(record: &Record) -> String {
     match &record.phase {
         Phase::Refused { transition, .. } => format!("Its {} was refused", transition.direction),
@@ -115,8 +115,9 @@ pub(crate) fn sentence(record: &Record) -> String {
     }
 }
 
-/// Since when it has been seen as it was settled. A database's power says nothing of its size, and
-/// what is seen of it changes with either.
+/// Since when the resource has been observed in its settled state. The power of a sized resource
+/// says nothing about its size, so it is not compared: the time of the observation changes with
+/// either.
 fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     let observed = record.observed.as_ref()?;
     let is_that = record.kind().is_sized() || observed.power == at;
@@ -129,13 +130,13 @@ pub(crate) fn asleep_and_missing(record: &Record) -> Option<&str> {
     observed.busy.as_deref()
 }
 
-/// What a person has to mend while a start goes on being asked for.
+/// What a person has to fix while a start keeps being requested.
 pub(crate) fn problem(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
     record.request.as_ref()?.problem.as_ref()
 }
 
-/// What only a person can settle, and how.
+/// What only a person can resolve, and how.
 pub(crate) fn needs_person(
     record: &Record,
     verdict: &Verdict,
@@ -181,7 +182,7 @@ pub(crate) fn needs_person(
     }
 }
 
-/// How a person brings back what nothing else will.
+/// How a person restores a resource that nothing else restores.
 fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
     match (left, &verdict.membership) {
         (LeftBehind::Orphaned, Membership::Barred(exclusion)) => {
@@ -201,7 +202,7 @@ fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
     }
 }
 
-/// That something is overdue, since when by the zone's clock, and the last error.
+/// Says that a resource is overdue, since when in the zone's local time, and the last error.
 pub(crate) fn is_overdue(
     record: &Record,
     overdue: Overdue,
@@ -217,18 +218,18 @@ pub(crate) fn is_overdue(
     )
 }
 
-/// Why nothing can be done in an account before a person does something.
+/// Why nothing can be done in an account until a person intervenes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AccountFailure {
     /// In a few words.
     pub(crate) brief: String,
-    /// With all that is known.
+    /// With all details.
     pub(crate) whole: String,
 }
 
 impl AccountFailure {
-    /// A token that fails, or no listing for so long that nothing is stopped any more. An account
-    /// that was never listed has that time from the apply on.
+    /// Returns a failure if the token fails, or if the last listing is so old that nothing is
+    /// stopped any more. For an account that was never listed, that time counts from the apply.
     pub(crate) fn of(
         state: Option<&AccountState>,
         in_force_since: Option<Timestamp>,

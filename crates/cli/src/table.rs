@@ -1,5 +1,5 @@
-//! Tables that fit the terminal and break no name and no word: what has no room beside the rest of
-//! its row moves to a line beneath it.
+//! Tables that fit the terminal without breaking names or words: a cell that does not fit into its
+//! row moves to a line beneath it.
 
 use anstyle::{Ansi256Color, AnsiColor};
 use comfy_table::{
@@ -11,11 +11,11 @@ use textwrap::{WordSeparator, WordSplitter};
 
 use crate::output::Style;
 
-/// The blank after each cell, and the line between two columns, which is one as well.
+/// The width of the blank after each cell, and of the separator between two columns.
 const PADDING: u16 = 1;
 const LINE: u16 = 1;
 
-/// What the lines beneath a row begin with.
+/// The indents of the lines beneath a row.
 const BENEATH: &str = "    ";
 const FURTHER: &str = "      ";
 
@@ -23,20 +23,20 @@ const FURTHER: &str = "      ";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     heading: &'static str,
-    /// Which columns go beneath their rows first where the terminal is narrow: the lowest. None
-    /// for one that stays.
+    /// The rank by which columns move beneath their rows on a narrow terminal, lowest first. `None`
+    /// for a column that stays.
     yields: Option<u8>,
-    /// Whether each cell that is too long goes beneath by itself.
+    /// Whether only the cells that are too long move beneath.
     is_text: bool,
     /// Whether its cells need the heading to be understood.
     is_named: bool,
-    /// Whether it is left out where there is no room for it.
+    /// Whether it is dropped if there is no room for it.
     is_dispensable: bool,
     alignment: CellAlignment,
 }
 
 impl Column {
-    /// One that always has its place in the row.
+    /// A column that always stays in the row.
     pub(crate) const fn of(heading: &'static str) -> Self {
         Self {
             heading,
@@ -48,8 +48,8 @@ impl Column {
         }
     }
 
-    /// Words that are understood without the heading. Only those for which a row has no room go
-    /// beneath it.
+    /// A column of text that is understood without its heading. Only the cells that do not fit into
+    /// their row move beneath it.
     pub(crate) const fn text(heading: &'static str) -> Self {
         Self {
             is_text: true,
@@ -58,7 +58,7 @@ impl Column {
         }
     }
 
-    /// Beneath a row, a text has its heading before it.
+    /// Beneath a row, its text is preceded by the heading.
     pub(crate) const fn named(self) -> Self {
         Self {
             is_named: true,
@@ -66,8 +66,8 @@ impl Column {
         }
     }
 
-    /// One that is left out where the terminal is narrow, before any other yields: it is nice to
-    /// know.
+    /// A column that is dropped on a narrow terminal, before any other yields, because it is only
+    /// nice to have.
     pub(crate) const fn dispensable(heading: &'static str) -> Self {
         Self {
             is_dispensable: true,
@@ -75,7 +75,7 @@ impl Column {
         }
     }
 
-    /// Goes beneath its rows where the terminal is narrow, those of the lowest rank first.
+    /// Moves beneath its rows on a narrow terminal, lowest rank first.
     pub(crate) const fn yields(self, rank: u8) -> Self {
         Self {
             yields: Some(rank),
@@ -83,7 +83,7 @@ impl Column {
         }
     }
 
-    /// Numbers, which end at the right.
+    /// Aligns the column to the right, for numbers.
     pub(crate) const fn right(self) -> Self {
         Self {
             alignment: CellAlignment::Right,
@@ -92,7 +92,7 @@ impl Column {
     }
 }
 
-/// What a row has in one column.
+/// The content of one column in a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -106,13 +106,13 @@ impl Cell {
     )]
     pub(crate) fn new(text: impl ToString) -> Self {
         Self {
-            // A line feed at its end would be a line without anything.
+            // A trailing newline would add an empty line.
             text: text.to_string().trim_end().to_owned(),
             colour: None,
         }
     }
 
-    /// A desired state, in its colour.
+    /// A desired state, in its color.
     pub(crate) fn desired(desired: impl Into<Option<Desired>>) -> Self {
         let desired = desired.into();
         let cell = Self::new(desired_or_any(desired));
@@ -123,7 +123,7 @@ impl Cell {
         }
     }
 
-    /// One that needs a person.
+    /// Marks a cell that needs a person.
     pub(crate) fn alarming(self) -> Self {
         self.coloured(AnsiColor::BrightRed)
     }
@@ -153,7 +153,7 @@ impl Cell {
     }
 }
 
-/// A table, and how it is to look.
+/// A table and its style.
 #[derive(Debug)]
 pub(crate) struct Table {
     style: Style,
@@ -161,7 +161,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The lines of a table with these rows.
+    /// Renders a table with these rows.
     pub(crate) fn whole(
         style: Style,
         columns: impl Into<Vec<Column>>,
@@ -179,7 +179,7 @@ impl Table {
             table.add_row(beside.iter().map(|cell| cell.beside(self.style)));
         }
         let mut lines = table.lines();
-        // The headings are one line, and so is what parts them from the rows.
+        // The headings take one line, and so does the separator below them.
         let mut all: Vec<_> = lines.by_ref().take(2).collect();
         for (beside, beneath) in &rows {
             let height = beside.iter().map(Cell::height).max().unwrap_or(1);
@@ -190,7 +190,7 @@ impl Table {
         lines.collect()
     }
 
-    /// What of a row stays in it, and what goes beneath it.
+    /// Splits a row into the cells that stay in it and those that move beneath it.
     fn parted<'r>(
         &self,
         row: &'r [Cell],
@@ -238,7 +238,7 @@ impl Table {
         table
     }
 
-    /// The lines of what has no place in a row.
+    /// The lines for the cells that have no place in their row.
     fn beneath(&self, cells: &[(Column, &Cell)]) -> Vec<String> {
         let cells = cells.iter();
         let cells = cells.filter(|(column, cell)| !column.is_dispensable && !cell.text.is_empty());
@@ -267,8 +267,8 @@ impl Table {
     }
 }
 
-/// A text in lines of so many letters, broken between words only; the first line of a paragraph
-/// begins with `first`, the others with `further`.
+/// Wraps a text to lines of `width` characters, breaking only between words. The first line of a
+/// paragraph begins with `first`, the others with `further`.
 pub(crate) fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<String> {
     let options = textwrap::Options::new(width)
         .initial_indent(first)
@@ -280,7 +280,7 @@ pub(crate) fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<
     lines.map(std::borrow::Cow::into_owned).collect()
 }
 
-/// How wide each column is; none for those that yield, for which there is no room.
+/// The width of each column. `None` for a yielding column for which there is no room.
 fn fit(columns: &[Column], rows: &[Vec<Cell>], available: usize) -> Vec<Option<usize>> {
     let content = |index: usize| rows.iter().filter_map(move |row| row.get(index));
     let width = |(index, column): (usize, &Column)| {
@@ -288,7 +288,7 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], available: usize) -> Vec<Option<u
         Some(content.max(textwrap::core::display_width(column.heading)))
     };
     let mut widths: Vec<_> = columns.iter().enumerate().map(width).collect();
-    // What is empty loses nothing by going.
+    // Dropping an empty column loses nothing.
     let is_empty = |index: usize| content(index).all(|cell| cell.text.is_empty());
     let mut yielding: Vec<_> = (0..columns.len())
         .filter_map(|index| Some((!is_empty(index), columns[index].yields?, index)))
@@ -306,7 +306,7 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], available: usize) -> Vec<Option<u
         }
         yielded.push((index, widths[index].take()));
     }
-    // A wide one that yielded last may have left room for narrow ones.
+    // A wide column that yielded last may have left room for narrow ones.
     for (index, width) in yielded.into_iter().rev() {
         let room = room(&widths).unwrap_or(0);
         let needed = width.map(|width| width + usize::from(PADDING + LINE));
@@ -314,7 +314,7 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], available: usize) -> Vec<Option<u
             widths[index] = width;
         }
     }
-    // A text takes the room that is left, for those of its cells that fit.
+    // A text column takes the remaining room, for those of its cells that fit.
     for (index, column) in columns.iter().enumerate() {
         if !column.is_text || widths[index].is_some() {
             continue;

@@ -1,4 +1,4 @@
-//! The time range of a look back.
+//! The time range of a report about the past.
 
 use domain::history::HISTORY_DAYS;
 use jiff::{Timestamp, tz::TimeZone};
@@ -10,18 +10,18 @@ use crate::{
     time::{Moment, Month, local},
 };
 
-/// A period as a person names it.
+/// A time range, as requested.
 #[derive(Debug, Clone, Copy)]
 pub enum Asked {
-    /// From a moment until another, or now.
+    /// From one moment until another, or until now.
     Between(Moment, Option<Moment>),
     /// A calendar month.
     Month(Month),
 }
 
 impl Asked {
-    /// The period that is meant, up to now at most, and no longer than history is kept; what is cut
-    /// off is reported. Days and local times are those of `zone`.
+    /// Returns the requested period, limited to now and to how long history is kept. Cutting its
+    /// beginning is reported. Days and local times are in `zone`.
     pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
         let asked = match self {
             Self::Month(month) => {
@@ -57,7 +57,7 @@ impl Asked {
                 local(kept, zone)
             ));
         }
-        // `--since 90d` itself is not cut.
+        // `--since 90d` itself is not cut off.
         if asked.from < kept {
             output::remark(&format!(
                 "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",

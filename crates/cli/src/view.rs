@@ -1,4 +1,4 @@
-//! Showing what happens as it happens: lines and bars for people, JSON lines for programs.
+//! Shows events as they happen: lines and bars for people, JSON lines for programs.
 
 pub(crate) mod bill;
 pub mod summary;
@@ -22,29 +22,29 @@ use crate::{
     progress::{bars, forget_echo},
 };
 
-/// How wide the columns before the text are.
+/// The width of the column before the name.
 const REFERENCE_WIDTH: usize = 24;
 
-/// Where what happens is shown.
+/// Where events are shown.
 #[derive(Debug)]
 pub enum View {
     /// Nowhere.
     None,
     /// One JSON object per line on standard output.
     Json,
-    /// One plain line each on standard output.
+    /// One plain line per event on standard output.
     Plain,
-    /// Lines, and below them a bar per transition under way.
+    /// Lines, with a bar below them for each transition in flight.
     Terminal(Box<Bars>),
 }
 
-/// What a person reads who presses Ctrl-C.
+/// Shown when a person presses Ctrl-C.
 pub(crate) const GOES_ON: &str = "What was asked for goes on; `offhours status` shows it.";
 
-/// The same in a dry run.
+/// The same for a dry run.
 pub(crate) const NOTHING_ASKED: &str = "Interrupted: nothing was asked for.";
 
-/// A bar per transition under way, and a line with the time.
+/// A bar for each transition in flight, and a line with the time.
 #[derive(Debug)]
 pub struct Bars {
     all: MultiProgress,
@@ -59,7 +59,7 @@ struct Bar {
 }
 
 impl View {
-    /// Lines with bars below them; `left` is printed where Ctrl-C ends the command.
+    /// Lines with bars below them. `left` is printed if Ctrl-C ends the command.
     #[must_use]
     pub fn terminal(left: &'static str) -> Self {
         let all = bars(left);
@@ -81,7 +81,7 @@ impl View {
                 line.push('\n');
                 output::print(&line)?;
             }
-            // People have read the reason: `status` and `why` have it, too.
+            // The reason has been shown already, and `status` and `why` show it, too.
             Self::Plain | Self::Terminal(_)
                 if outcome.event.class().severity == Severity::Repeated => {}
             Self::Plain => output::print(&format!("{}\n", line(outcome)))?,
@@ -90,7 +90,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows what became of an edge of a schedule.
+    /// Shows the outcome of a schedule's edge.
     pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
         match self {
             Self::None => {}
@@ -116,7 +116,7 @@ impl View {
         }
     }
 
-    /// Clears what was only for the moment, after Ctrl-C.
+    /// Clears temporary output after Ctrl-C.
     pub fn interrupted(&mut self) {
         if let Self::Terminal(bars) = self {
             forget_echo(&bars.all);
@@ -124,7 +124,7 @@ impl View {
         self.finish();
     }
 
-    /// Clears what was only for the moment.
+    /// Clears temporary output.
     pub fn finish(&mut self) {
         if let Self::Terminal(bars) = self {
             bars.all.clear().ok();
@@ -132,23 +132,23 @@ impl View {
     }
 }
 
-/// A line for programs: what happened, what became of an edge of a schedule, or at the end what
-/// became of each resource.
+/// One line of output for programs: an event, the outcome of a schedule's edge, or, as the last
+/// line, the outcome for each resource.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub enum Line {
-    /// What happened to a resource or an account.
+    /// Something that happened to a resource or an account.
     Outcome(Outcome),
-    /// What became of an edge of a schedule.
+    /// The outcome of a schedule's edge.
     EdgeCompleted(DigestLine),
-    /// What became of each resource: the last line.
+    /// The outcome for each resource: the last line.
     Summary(Summary),
 }
 
-/// A digest among the lines for programs, each of which names its event.
+/// The outcome of a schedule's edge, with the name of its event.
 #[derive(Serialize, JsonSchema)]
 pub struct DigestLine {
-    /// What this line is.
+    /// The name of the event.
     #[schemars(extend("const" = EDGE_COMPLETED))]
     event: &'static str,
     #[serde(flatten)]
@@ -201,7 +201,7 @@ impl Bars {
     }
 }
 
-/// How long a transition of this kind takes as a rule.
+/// How long a transition of this kind usually takes.
 fn expected(resource: &ResourceRef) -> SignedDuration {
     use domain::ResourceKind;
     match resource.kind() {
@@ -217,7 +217,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// One line for people: when, what, and what happened.
+/// One line for people: the time, the subject, and what happened.
 fn line(outcome: &Outcome) -> String {
     let when = outcome.at.strftime("%a %H:%M:%SZ");
     let event = output::shortened(&outcome.event.to_string());
@@ -232,7 +232,7 @@ fn line(outcome: &Outcome) -> String {
     }
 }
 
-/// [`line`] for an edge of a schedule.
+/// Like [`line`], for a schedule's edge.
 fn digest_line(digest: &Digest) -> String {
     let when = digest.at.strftime("%a %H:%M:%SZ");
     let schedule = digest.schedule.to_string();

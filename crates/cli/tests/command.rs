@@ -1,4 +1,4 @@
-//! The built command: exit codes, and what goes to which stream.
+//! The built command: its exit codes, and what it writes to which stream.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ fn offhours(arguments: &[&str]) -> Output {
         .expect("the command can be run")
 }
 
-/// A file with this text, named so that no two tests share it.
+/// Writes a file with this text. Each test needs its own name.
 fn file(name: &str, text: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).expect("the file can be written");
@@ -199,7 +199,7 @@ fn a_preview_in_json_has_the_documented_shape() {
 
 #[test]
 fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
-    // Where no clock changes, each night has two edges in any week.
+    // Without clock changes, each night has two edges in any week.
     let nights = OFFICE_HOURS.replace("America/New_York", "Asia/Tokyo");
     let config = file("all.toml", &nights);
     let (code, stdout, _) = parts(&offhours(&[
@@ -235,7 +235,7 @@ fn a_table_is_plain_where_there_is_no_terminal() {
         stdout.contains("Mon 2026-06-15 22:00 EDT  running"),
         "{stdout}"
     );
-    // Each of the week's edges: two a day of the one schedule, two a working day of the other.
+    // All edges of the week: two a day for one schedule, two per working day for the other.
     assert_eq!(stdout.matches("  stopped\n").count(), 7 + 5, "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
 }
@@ -256,21 +256,21 @@ fn a_reader_that_goes_away_is_a_quiet_end() {
     assert_eq!(parts(&output), (0, String::new(), String::new()));
 }
 
-/// The schema that the command serves, ready to judge.
+/// A validator for the schema that the command prints.
 fn served_schema(what: &str) -> jsonschema::Validator {
     let (code, schema, stderr) = parts(&offhours(&["schema", what]));
     assert_eq!((code, stderr.as_str()), (0, ""));
     jsonschema::validator_for(&json(&schema)).expect("a schema")
 }
 
-/// Whether what a command printed fits the schema that is served for it.
+/// Checks that a command's output matches the schema printed for it.
 #[track_caller]
 fn check_fits(what: &str, document: &serde_json::Value) {
     let schema = served_schema(what);
     if let Err(error) = schema.validate(document) {
         panic!("{what} at {}: {error}", error.instance_path());
     }
-    // None of the keys may be missing: the schema is about this document and no other.
+    // Every key is required: the schema describes this document and no other.
     for key in document.as_object().expect("an object").keys() {
         let mut without = document.clone();
         without.as_object_mut().expect("an object").remove(key);
@@ -433,8 +433,8 @@ fn a_limit_of_no_entries_is_bad_usage() {
     );
 }
 
-/// Runs the command in a folder, with what the permissions of files say: root's capability to
-/// ignore them is given up.
+/// Runs the command in a folder, subject to file permissions: root drops its capability to ignore
+/// them.
 fn without_privileges(folder: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_offhours");
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
@@ -453,7 +453,7 @@ fn without_privileges(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the command can be run")
 }
 
-/// A folder that holds a store, `store.db`, in which a configuration is in force.
+/// A folder with a store, `store.db`, in which a configuration is in force.
 fn folder_with_store(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
@@ -477,7 +477,7 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
     let store = fs::read(folder.join("store.db")).expect("the store can be read");
     let damaged = {
         let mut pages = store.clone();
-        // Every page's header but the first's.
+        // The header of every page but the first.
         pages
             .chunks_mut(4096)
             .skip(1)
@@ -615,12 +615,12 @@ fn one_local_at_a_time_works_on_a_file() {
     let expected = "error: another `offhours local` is running on store.db: stop it first, or \
                     leave the work to it\n";
     assert_eq!((code, stderr.as_str()), (2, expected));
-    // However the first one ends, the next may begin.
+    // However the first process ends, the next may start.
     first.kill().expect("it can be killed");
     first.wait().expect("it ends");
     let (mut next, line) = begin();
     assert!(line.starts_with("Offhours runs from "), "{line}");
-    // One that ends in order leaves no file behind.
+    // One that ends normally leaves no lock file behind.
     let id = next.id().to_string();
     let interrupted = Command::new("kill").args(["-INT", &id]).status();
     assert!(interrupted.expect("it can be interrupted").success());
@@ -631,7 +631,7 @@ fn one_local_at_a_time_works_on_a_file() {
 #[test]
 fn a_disk_without_room_is_named() {
     let folder = folder_with_store("no-room");
-    // No file may grow beyond 8 KB: what SQLite keeps beside the store does not fit.
+    // No file may grow beyond 8 KB, so the files that SQLite keeps beside the store do not fit.
     let script = format!(
         "trap '' XFSZ; ulimit -f 16; exec {} override running --schedule office-hours --for 1h \
          --data store.db",
@@ -649,7 +649,7 @@ fn a_disk_without_room_is_named() {
     assert!(stderr.starts_with(expected), "{stderr}");
 }
 
-/// What a shell is offered for the last of these words.
+/// The completions that a shell is offered for the last of these words.
 fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_offhours"))
         .arg("--")

@@ -1,4 +1,4 @@
-//! What two configurations say differently, key by key.
+//! The difference between two configurations, key by key.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,58 +19,58 @@ use crate::{configuration_file::written::File, shape, time::NextEdge};
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;
 
-/// All that a new configuration says differently from an old one.
+/// The difference between a new configuration and an old one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// What holds for the whole service.
+    /// Changes that concern the whole service.
     pub settings: Vec<KeyChange>,
-    /// Accounts.
+    /// Changes of accounts.
     pub accounts: Vec<EntryChange>,
-    /// Schedules.
+    /// Changes of schedules.
     pub schedules: Vec<EntryChange>,
 }
 
-/// An account or a schedule that is new, other, or gone.
+/// An account or a schedule that was added, changed or removed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EntryChange {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// How it changed.
     pub change: Change,
-    /// The keys that differ; for what is new, all that it says besides defaults; for what is gone,
-    /// none.
+    /// The keys that differ. For a new entry, all of its keys that are not defaults; for a removed
+    /// one, none.
     pub keys: Vec<KeyChange>,
-    /// For a schedule that was there: its next edges as things are.
+    /// The schedule's next edges under the old configuration; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edges_before: Vec<NextEdge>,
-    /// For a schedule that will be there: its next edges then.
+    /// The schedule's next edges under the new configuration; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edges_after: Vec<NextEdge>,
-    /// The schedule's zone, for people.
+    /// The schedule's time zone, for people.
     #[serde(skip)]
     pub timezone: Option<jiff::tz::TimeZone>,
 }
 
-/// What became of an account or a schedule.
+/// How an account or a schedule changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It is new.
     Added,
-    /// It says something else.
+    /// It has other values.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
 }
 
-/// A key whose value differs; a list has what came and what went.
+/// A key whose value differs. A list is given as a whole, before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyChange {
-    /// Its path.
+    /// The key's path.
     pub key: String,
-    /// What it said; none if it was not there.
+    /// The old value, or the default if the key was not set; null if there was neither.
     pub before: Option<Value>,
-    /// What it says; none if it is not there any more.
+    /// The new value, or the default if the key is not set; null if there is neither.
     pub after: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ impl Difference {
         }
     }
 
-    /// Whether both say the same.
+    /// Reports whether both say the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty() && self.accounts.is_empty() && self.schedules.is_empty()
@@ -132,7 +132,7 @@ fn next_edges(rule: Option<&Rule>, now: Timestamp) -> Vec<NextEdge> {
     edges.take(EDGES).map(NextEdge::from).collect()
 }
 
-/// What counts where a key of a table is not written, by the table's schema.
+/// The default values of a table's keys, by its schema.
 fn defaults(table: &Value) -> Map<String, Value> {
     let properties = table["properties"].as_object().into_iter().flatten();
     properties
@@ -167,7 +167,7 @@ fn entries(
         .collect()
 }
 
-/// The keys that differ, or have come or gone; a key with a default has that where it is not set.
+/// The keys that were changed, added or removed. A key that is not set has its default, if any.
 fn keys(
     old: &Map<String, Value>,
     new: &Map<String, Value>,
@@ -219,12 +219,13 @@ fn below(table: &str, keys: Map<String, Value>) -> impl Iterator<Item = (String,
 fn object(value: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(object)) => object,
-        // Accounts, rules and settings are structs with text for keys.
+        // Never happens: accounts, rules and settings are structs with text for keys.
         Ok(_) | Err(_) => Map::new(),
     }
 }
 
-/// What differs, in a line or more: `mode: "act" → "observe"`; of lists, what came and what went.
+/// Writes the difference on one line: `mode: "act" → "observe"`; for lists, what was added
+/// and removed.
 impl fmt::Display for KeyChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.before, &self.after) {
@@ -250,7 +251,7 @@ impl fmt::Display for KeyChange {
     }
 }
 
-/// A value as TOML writes it in a line.
+/// Formats a value as inline TOML.
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! What stops that leave a plan, or the machine itself, will lead to, before anything is applied.
+//! Foresees, before anything is applied, the outcome of stops that leave a plan or the machine.
 
 use std::collections::BTreeMap;
 
@@ -17,60 +17,62 @@ use serde::Serialize;
 
 use crate::connection::Session;
 
-/// What stops lead to that leave a plan, a standby, or the machine itself.
+/// The outcome of stops that leave a plan, a standby, or the machine itself.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Moves {
-    /// By resource.
+    /// One stop for each resource.
     pub stops: Vec<MovingStop>,
-    /// Where that is unknown.
+    /// The accounts for which the outcome is unknown.
     pub unknown: Vec<UnknownMoves>,
 }
 
-/// What a stop by its schedule will make of one resource.
+/// The outcome of a stop of one resource by its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MovingStop {
-    /// Which resource.
+    /// The resource.
     pub resource: ResourceRef,
     /// Its name at the provider; not unique.
     pub name: String,
     /// The schedule that it follows.
     pub schedule: ScheduleName,
-    /// How that has it stopped.
+    /// How its schedule stops it.
     pub method: StopMethod,
     /// The plan to which it comes back.
     pub from: String,
-    /// The plan on which it stops; null where it is only switched off, where it is hibernated, or where
+    /// The plan on which it is stopped; null if it is only switched off, if it is hibernated, or if
     /// the stop is refused.
     pub to: Option<String>,
-    /// What that saves of a month of 730.5 hours, by the provider's list; null where that is not
-    /// known. Where it is hibernated, the least: with a disk that is full.
+    /// What the stop saves in a month of 730.5 hours, by the provider's price list; null if that is
+    /// unknown. If it is hibernated, this is the least: with a full disk.
     pub saved: Option<f64>,
-    /// In which currency.
+    /// The currency of `saved`; null if that is null.
     pub currency: Option<&'static str>,
-    /// Why it is only switched off, or why it is not known what is saved.
+    /// Why it is only switched off, or why the saving is unknown; null otherwise.
     pub why: Option<String>,
-    /// Why it could not come back, for which the apply is refused.
+    /// Why it could not come back; null if it could. An apply that newly asks for such a stop is
+    /// refused.
     pub refused: Option<String>,
-    /// What to do about that.
+    /// What to do about the refusal; null if there is none.
     pub remedy: Option<String>,
-    /// Whether a person has to hibernate and wake it once, before its schedule does.
+    /// Whether a person has to hibernate and wake it once before its schedule may.
     pub needs_rehearsal: bool,
-    /// What is saved, exactly.
+    /// The exact saving.
     #[serde(skip)]
     amount: Option<Money>,
 }
 
-/// What could not be asked.
+/// An account for which the outcome could not be worked out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnknownMoves {
-    /// About which account; null for all.
+    /// The account; null if this concerns all of them.
     pub account: Option<AccountName>,
-    /// Why not.
+    /// Why the outcome is unknown.
     pub error: String,
 }
 
-/// Asks what the stops of a configuration lead to, where one of its schedules leaves a plan, a standby,
-/// or the machine itself. No failure is passed on: an apply does not depend on it.
+/// Asks what the stops of a configuration lead to, if one of its schedules gives up a plan, a
+/// standby, or the machine itself. Best effort: a failure is returned as unknown and never fails an
+/// apply.
 pub async fn foresee(session: &Session, configuration: &Configuration, now: Timestamp) -> Moves {
     if !leaves_something(configuration) {
         return Moves::default();
@@ -191,13 +193,13 @@ impl MovingStop {
         self.currency = amount.map(|one| one.currency().code());
     }
 
-    /// Whether the stop makes a snapshot of it and deletes it.
+    /// Reports whether the stop takes a snapshot of the machine and deletes it.
     #[must_use]
     pub fn hibernates(&self) -> bool {
         self.method == StopMethod::Hibernate && self.refused.is_none() && self.why.is_none()
     }
 
-    /// That it is hibernated, what that saves, and what has to be done before.
+    /// Says that it is hibernated, what that saves, and what has to be done first.
     fn hibernated(&self) -> String {
         let saves = match self.amount {
             None => "what that saves is unknown".to_owned(),
@@ -216,7 +218,7 @@ impl MovingStop {
         format!("hibernate from {}, {saves}{first}", self.from)
     }
 
-    /// What it leads to, for people; none where it is refused.
+    /// Says for people what the stop leads to; `None` if it is refused.
     ///
     /// `web (do-main/droplet/1), schedule office: resize from g-2vcpu-8gb to s-2vcpu-2gb, saves
     /// 30.24 USD a month`
@@ -246,7 +248,7 @@ impl MovingStop {
         Some(format!("{}: {what}", self.subject()))
     }
 
-    /// Why it could not come back, and what to do about that; none where it could.
+    /// Says why it could not come back and what to do about that; `None` if it could.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let reason = self.refused.as_ref()?;

@@ -17,24 +17,25 @@ use crate::{
     listing::not_listed,
 };
 
-/// What one account's list showed.
+/// What listing one account showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AccountTrial {
-    /// Which account.
+    /// The account.
     pub account: AccountName,
-    /// What it reaches.
+    /// The kind of account.
     #[serde(skip)]
     pub kind: AccountKind,
-    /// Why it could not be listed.
+    /// Why it could not be listed; null if it could.
     pub error: Option<String>,
     /// Whether it is tried only once it is applied.
     #[serde(skip)]
     pub later: bool,
-    /// Resources by region or location and kind, and whether the account's datacenters choose them.
+    /// Number of resources by region or location and kind, and whether the account's datacenters
+    /// include them.
     pub places: Vec<Place>,
     /// Machines over SSH whose state is unknown, and why.
     pub unknown: Vec<UnknownState>,
-    /// What would be looked after, as first seen.
+    /// The resources that would be managed, as first seen.
     #[serde(skip)]
     pub found: Vec<Record>,
 }
@@ -42,26 +43,26 @@ pub struct AccountTrial {
 /// A machine whose state is unknown: it is neither stopped nor started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnknownState {
-    /// Which.
+    /// The machine.
     pub resource: ResourceRef,
-    /// Why.
+    /// Why its state is unknown.
     pub reason: String,
 }
 
-/// How many resources of a kind are in one region or location.
+/// Number of resources of a kind in one region or location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
     /// The region or location.
     pub region: String,
     /// The kind of resource.
     pub kind: String,
-    /// How many.
+    /// Number of resources.
     pub resources: usize,
-    /// Whether the account's datacenters choose it.
+    /// Whether the account's datacenters include the region or location.
     pub chosen: bool,
 }
 
-/// Tries the accounts that are new in a configuration, or other than before.
+/// Tries the accounts that are new or changed in a configuration.
 pub async fn try_accounts(
     session: &Session,
     old: &Configuration,
@@ -97,7 +98,7 @@ pub async fn try_accounts(
     Ok(trials)
 }
 
-/// Tries the accounts that could not be tried before, now that they are in force, by an inventory.
+/// Tries, by an inventory, the accounts that could not be tried before they were in force.
 pub async fn try_applied(session: &Session, trials: &mut [AccountTrial], applied: &Configuration) {
     let later = || trials.iter().filter(|trial| trial.later);
     let names: Vec<_> = later().map(|trial| trial.account.clone()).collect();

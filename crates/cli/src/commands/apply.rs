@@ -1,4 +1,4 @@
-//! `offhours apply`: from the file to the store, with a look at what that leads to.
+//! `offhours apply`: puts a file's configuration into force, after showing what that leads to.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
@@ -33,26 +33,28 @@ use crate::{
     time::{NextEdge, local, screen_zone, short},
 };
 
-/// Most resources that are named in one list for people; JSON has all of them.
+/// The most resources named in one list for people; JSON has all of them.
 const MANY: usize = 20;
 
-/// How long what is restored is kept running at most: longer than a start may take.
+/// How long a restored resource is kept running at most: longer than a start may take.
 const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
-/// Puts a configuration into force, after showing what that changes.
+/// Put a configuration into force, after showing what it changes.
 ///
-/// Shows the difference to what is stored, what it will stop or start within the next 15 minutes,
-/// and what the tokens of new accounts show; then asks. All of it comes into force at once, or
-/// nothing: whatever goes wrong, the configuration before holds.
+/// Shows the difference from the stored configuration, what it will stop or start within the next
+/// 15 minutes, and what the tokens of new and changed accounts show; then asks for confirmation.
+/// All of it comes into force at once, or none of it: whatever goes wrong, the previous
+/// configuration holds.
 ///
-/// It is refused where resources that Offhours holds stopped would be left with nothing to bring
+/// An apply is refused if resources that Offhours holds stopped would be left with nothing to bring
 /// them back, unless --restore or --leave says what to do with them. An account that only has
-/// another name keeps all that is known of its resources: `was = "OLD"` under its new name.
+/// another name keeps all that is known of its resources: write `was = "OLD"` under its new name.
 ///
-/// Where a schedule has machines leave their plan to stop, or hibernates them, it shows from which plan
-/// to which, and what that saves; and it is refused where one of them could not come back.
+/// If a schedule moves machines to another plan while they are stopped, or hibernates them, the
+/// command shows from which plan to which, and what that saves. It is refused if one of them could
+/// not come back.
 ///
-/// Exit code 3: applied, and the token of an account that is new or changed does not list it.
+/// Exit code 3 if it was applied, but the token of a new or changed account cannot list it.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -67,23 +69,24 @@ Examples:
   offhours apply --rollback                      to what was in force before: see `offhours log`
   offhours apply --rollback=7                    to what generation 7 said")]
 pub struct Args {
-    /// The configuration to apply.
+    /// Configuration file to apply.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Skip the confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Start first what would be left stopped with nothing to bring it back.
+    /// First start the resources that would be left stopped with nothing to bring them back.
     #[arg(long, conflicts_with = "leave")]
     restore: bool,
-    /// Leave it stopped: `offhours start` brings back what a schedule releases, and nothing what is
-    /// in an account that goes. Refused where such a resource is owed a size.
+    /// Leave resources stopped that nothing would bring back. `offhours start` brings back those
+    /// that a schedule releases; nothing brings back those in an account that is removed. Refused
+    /// if one of the latter is owed a size.
     #[arg(long)]
     leave: bool,
-    /// Apply what was in force before, or what generation N said, instead of a file.
+    /// Apply the configuration that was in force before, or generation N, instead of a file.
     #[arg(
         long,
         value_name = "N",
@@ -93,14 +96,14 @@ pub struct Args {
         conflicts_with = "config"
     )]
     rollback: Option<Rollback>,
-    /// How to print what changes.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Back to which configuration.
+/// Which configuration to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rollback {
     /// The one in force before.
@@ -121,16 +124,16 @@ impl FromStr for Rollback {
     }
 }
 
-/// What is to be applied.
+/// The configuration to apply, and where it comes from.
 struct Wanted {
-    /// In words: the file, or the generation.
+    /// The file or the generation, in words.
     source: String,
     configuration: Configuration,
     warnings: Vec<Problem>,
     repeats: Option<Generation>,
 }
 
-/// Compares, asks, applies.
+/// Compares the configurations, asks for confirmation, and applies.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let (session, mut plan) = plan(args).await?;
     let is_first = plan.in_force.configuration.generation.0 == 0;
@@ -177,9 +180,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     plan.end(args.format, Some(generation), exit)
 }
 
-/// What the arguments ask for, compared with what is in force.
+/// Compares what the arguments ask for with what is in force.
 async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
-    // A file that is not in order is refused before any store is asked.
+    // An invalid file is refused before any store is opened.
     let file = match args.rollback {
         None => Some(configuration_file::load(
             &args.config,
@@ -210,7 +213,7 @@ fn from_file(args: &Args, parsed: Parsed) -> Wanted {
     }
 }
 
-/// What an earlier generation said.
+/// Reads what an earlier generation said.
 async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted> {
     let log = session.store.log(usize::MAX).await?;
     let found = match rollback {
@@ -233,30 +236,30 @@ async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted
     })
 }
 
-/// All that applying would do.
+/// What an apply does, or would do.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Plan {
-    /// The file, or the earlier generation.
+    /// The source of the new configuration: a file, or an earlier generation.
     source: String,
     /// The generation in force; 0 if nothing was ever applied.
     in_force_generation: Generation,
-    /// What differs.
+    /// How the new configuration differs from the one in force.
     difference: Difference,
-    /// What comes of it.
+    /// What happens to resources because of it.
     consequences: Consequences,
-    /// What its stops lead to that leave a plan, a standby, or the machine itself.
+    /// The outcome of its stops that leave a plan, a standby, or the machine itself.
     moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
-    /// What is allowed and looks like a mistake.
+    /// Valid settings that look like mistakes.
     warnings: Vec<Problem>,
-    /// Whether a newer program wrote what is in force: it cannot be compared, and all of it is
-    /// replaced.
+    /// Whether a newer program wrote the configuration in force. It cannot be compared then, and
+    /// all of it is replaced.
     replaces_newer: bool,
-    /// How many records were handled under a later generation than the one in force: the table of
-    /// the schedules was restored from a backup, and applying takes a later number.
+    /// Number of records that were handled under a later generation than the one in force, because
+    /// the table of the schedules was restored from a backup. Applying takes a later number.
     ahead: usize,
-    /// The generation as which it was applied.
+    /// The generation as which it was applied; null if it was not.
     applied: Option<Generation>,
     #[serde(skip)]
     wanted: Configuration,
@@ -283,7 +286,7 @@ impl Plan {
             read => (read?, false),
         };
         let generation = in_force.configuration.generation;
-        // What is written follows what it was compared with.
+        // What is written replaces the generation it was compared with.
         wanted.configuration.generation = generation;
         let old = &in_force.configuration;
         if wanted.repeats.is_some() {
@@ -312,7 +315,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Judges the consequences by the records as they are now.
+    /// Works out the consequences from the records as they are now.
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
         add_unknown(&mut records, &self.accounts, &self.wanted);
@@ -322,8 +325,8 @@ impl Plan {
         let handled = records.iter().filter_map(|record| record.handled.as_ref());
         let last = handled.map(|handled| handled.generation).max();
         let mut wanted = self.wanted.clone();
-        // As what it is to become: a newer generation than the one in force and all that was
-        // handled.
+        // Judged as what it will become: a generation later than the one in force and than all that
+        // was handled.
         wanted.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
         let overrides = self.in_force.overrides.renamed(&wanted);
         let new = Rules {
@@ -336,14 +339,14 @@ impl Plan {
     }
 
     /// Restores what would be left behind, if that was asked for, and applies. Returns the
-    /// generation that is in force then.
+    /// generation that is now in force.
     async fn carry_out(&mut self, session: &Session, args: &Args) -> anyhow::Result<Generation> {
         let overridden = if args.restore {
             self.restore(session, args.format).await?
         } else {
             Vec::new()
         };
-        // An edge may have passed while a person thought, or while something started.
+        // An edge may have passed while the question was open, or while something started.
         self.look_again(session).await?;
         if !args.leave {
             self.tell_stranded();
@@ -354,7 +357,7 @@ impl Plan {
         Ok(generation)
     }
 
-    /// Tries what could not be tried before it was in force.
+    /// Tries the accounts that could not be tried before they were in force.
     async fn try_applied(&mut self, session: &Session, format: Format) -> anyhow::Result<()> {
         try_applied(session, &mut self.accounts, &self.wanted).await;
         for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
@@ -392,7 +395,7 @@ impl Plan {
         Ok(exit)
     }
 
-    /// What is allowed, and should be known before one says yes.
+    /// Warns of what is allowed but should be known before confirming.
     fn warn(&self) {
         if self.replaces_newer {
             output::remark(&format!(
@@ -441,7 +444,7 @@ impl Plan {
         self.tell_stranded();
     }
 
-    /// Names what could not come back from its stop and why, and what could not be asked.
+    /// Names what could not come back from its stop, with the reason, and what could not be asked.
     fn warn_of_moves(&self) {
         for UnknownMoves { account, error } in &self.moves.unknown {
             let whose = account
@@ -464,8 +467,8 @@ impl Plan {
         }
     }
 
-    /// Whether this configuration asks for a stop that the one in force does not ask for. What is in
-    /// force already must not hold up another change, and no rollback at all.
+    /// Reports whether this configuration asks for a stop that the one in force does not. A stop
+    /// already in force must not hold up another change, and no stop may hold up a rollback.
     fn is_asked_anew(&self, stop: &MovingStop) -> bool {
         let policy = |of: &Configuration| {
             let rule = of.schedules.get(&stop.schedule);
@@ -475,7 +478,7 @@ impl Plan {
         self.repeats.is_none() && before != policy(&self.wanted)
     }
 
-    /// Names what would be left behind, and why.
+    /// Names what would be left behind, with the reason.
     fn tell_stranded(&self) {
         for one in &self.consequences.stranded {
             let kept = match &one.saved {
@@ -509,7 +512,7 @@ impl Plan {
         )))
     }
 
-    /// Refuses what needs a decision that no flag has taken.
+    /// Refuses to leave resources behind unless a flag allows it, and to lose sizes in any case.
     fn refuse_to_strand(&self, args: &Args) -> Result<(), UsageError> {
         self.refuse_to_lose_sizes()?;
         let stranded = self.consequences.stranded.len();
@@ -529,7 +532,7 @@ impl Plan {
         )))
     }
 
-    /// Refuses to lose the way to what is owed, with the account: no later command could put it
+    /// Refuses to remove an account whose resources are owed a size: no later command could put it
     /// back.
     fn refuse_to_lose_sizes(&self) -> Result<(), UsageError> {
         let owed = self.consequences.stranded.iter();
@@ -551,7 +554,7 @@ impl Plan {
         )))
     }
 
-    /// Who brings back what is left behind.
+    /// How the resources left behind can be brought back.
     fn brought_back_by(&self) -> &'static str {
         let mut stranded = self.consequences.stranded.iter();
         if stranded.clone().all(|one| !one.account_goes) {
@@ -563,8 +566,8 @@ impl Plan {
         }
     }
 
-    /// Starts, under what is in force, what would be left behind. Returns the overrides that were
-    /// set for it.
+    /// Starts what would be left behind, under the configuration in force. Returns the overrides
+    /// set for that.
     async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<Vec<Override>> {
         let stranded = &self.consequences.stranded;
         if stranded.is_empty() {
@@ -579,7 +582,7 @@ impl Plan {
             until: Until::Seen,
             rehearsal: false,
         };
-        // The document that programs read comes at the end.
+        // In JSON, the only output is the document at the end.
         let quiet = match format {
             Format::Json => None,
             Format::Table => Some(format),
@@ -592,8 +595,8 @@ impl Plan {
         }
     }
 
-    /// Keeps running for a while what a command alone could not start: an enforced schedule would
-    /// undo it, and an override that keeps it stopped stands against it.
+    /// Overrides for a while what a command alone could not start: an enforced schedule would undo
+    /// the start, and an override that keeps the resource stopped would win over it.
     async fn override_what_resists(&self, session: &Session) -> anyhow::Result<Vec<Override>> {
         let mut overridden = Vec::new();
         let stranded = self.consequences.stranded.iter();
@@ -627,7 +630,7 @@ impl Plan {
         Ok(overridden)
     }
 
-    /// Ends what [`Self::restore`] set, once nothing is left to overrule.
+    /// Ends the overrides that [`Self::restore`] set, once nothing is left to overrule.
     async fn end_overrides(&self, session: &Session, overridden: Vec<Override>) {
         let now = self.now.max(session.present());
         for one in overridden {
@@ -636,7 +639,7 @@ impl Plan {
                 ..one.clone()
             };
             let store = &session.store;
-            // One that stays ends by itself.
+            // An override that stays ends by itself.
             if let Err(error) = store.replace_override(&ended, Some(&one), now).await {
                 output::warn(&error);
             }
@@ -652,7 +655,7 @@ impl Plan {
         };
         match applied {
             Ok(generation) => Ok(generation),
-            // It holds: the inventory sees to the rest within five minutes.
+            // It is in force: the inventory does the rest within five minutes.
             Err(error @ ApplyError::NotYetDue { generation, .. }) => {
                 output::warn(&error);
                 Ok(generation)
@@ -669,7 +672,7 @@ impl Plan {
         }
     }
 
-    /// What people read before they say yes.
+    /// The text that people read before they confirm.
     fn render(&self, style: Style) -> String {
         let mut text = match &self.head {
             None => format!("{}, the first configuration\n", self.source),
@@ -757,7 +760,7 @@ fn moved(one: &Move) -> String {
     }
 }
 
-/// What the accounts' lists showed and no inventory has seen yet, under whichever name.
+/// Adds the resources that the trials found and no inventory has seen yet under either name.
 fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], wanted: &Configuration) {
     let known: BTreeSet<_> = records
         .iter()
@@ -808,7 +811,7 @@ fn listed(trial: &AccountTrial) -> String {
         .map(|place| {
             let chosen = if place.chosen { "" } else { " (not chosen)" };
             let number = count(place.resources, &place.kind);
-            // Machines over SSH are nowhere in particular.
+            // Machines over SSH have no region.
             match place.region.as_str() {
                 "" => number,
                 region => format!("{number} in {region}{chosen}"),
@@ -827,7 +830,7 @@ fn listed(trial: &AccountTrial) -> String {
     format!("The {login} of {} works: {found}\n", trial.account)
 }
 
-/// What a trial found wrong, a line each.
+/// The warnings of a trial, one per line.
 fn warnings(trial: &AccountTrial) -> String {
     let mut text = String::new();
     if let Some(error) = &trial.error {
@@ -845,7 +848,7 @@ fn warnings(trial: &AccountTrial) -> String {
     text
 }
 
-/// A heading and its lines; nothing where there is none.
+/// A heading and its lines; empty if there are no lines.
 fn list(heading: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

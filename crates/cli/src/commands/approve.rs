@@ -1,4 +1,4 @@
-//! `offhours approve`: release what was held because too much joined at once.
+//! `offhours approve`: releases resources held because too many joined at once.
 
 use domain::{AccountName, record::Record};
 use lifecycle::act::approve::approve;
@@ -14,10 +14,11 @@ use crate::{
     resolve::{self, nearest::exists},
 };
 
-/// Lets go of resources that were held because too many joined schedules at once.
+/// Release resources that are held until a person approves them.
 ///
 /// More than `max_new` resources that join in one inventory look like a wrong tag: they are
-/// reported by `offhours status` and left untouched until this command names them.
+/// reported by `offhours status` and left untouched until this command names them. A database that
+/// came back with less storage than it had is held as well.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,32 +26,32 @@ Examples:
   offhours approve --account do-main
   offhours approve --all")]
 pub struct Args {
-    /// Resources, by reference or by unique name.
+    /// Resources to release, by reference or by unique name.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["account", "all"], add = candidates::resources())]
     resources: Vec<String>,
-    /// All that is held in this account.
+    /// All held resources in this account.
     #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
     account: Option<AccountName>,
-    /// All that is held.
+    /// All held resources.
     #[arg(long, conflicts_with_all = ["resources", "account"])]
     all: bool,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// A resource that is held no more, as programs read it.
+/// A resource that was released.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Approved {
-    /// Which.
+    /// The resource, as `ACCOUNT/KIND/ID`.
     resource: String,
     /// Its name.
     name: String,
 }
 
-/// Approves, and says what.
+/// Approves held resources and prints which.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = args.connection.open_to_change().await?;
     if let Some(account) = &args.account {

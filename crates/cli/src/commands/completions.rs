@@ -7,11 +7,11 @@ use clap_complete::{Shell, env::Shells};
 
 use crate::{Exit, output};
 
-/// Prints what a shell needs to complete commands, options and names.
+/// Print a script with which a shell completes commands, options and names.
 ///
-/// The names of schedules, accounts and resources are those of the store that `OFFHOURS_DATA` or
-/// --data names, otherwise of the stack at AWS, and while that does not answer those of the
-/// folder's offhours.toml.
+/// The names of schedules, accounts and resources come from the store that `OFFHOURS_DATA` or
+/// --data names, otherwise from the stack at AWS. While the store does not answer, the names of
+/// schedules and accounts come from offhours.toml in the current folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,19 +19,19 @@ Examples:
   offhours completions zsh  > \"${fpath[1]}/_offhours\"
   offhours completions fish > ~/.config/fish/completions/offhours.fish")]
 pub struct Args {
-    /// For which shell.
+    /// The shell.
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Prints them.
+/// Prints the completion script.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let shell = args.shell.to_string();
     let shells = Shells::builtins();
     let shell = shells
         .completer(&shell)
         .context("this shell is not known")?;
-    // The script asks the program that printed it, wherever that is.
+    // The script calls the program that printed it, wherever that is.
     let program = env::current_exe()?;
     let program = program
         .to_str()

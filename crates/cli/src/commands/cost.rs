@@ -9,14 +9,14 @@ use crate::{
     table::{Cell, Column, Table},
 };
 
-/// The fleets that are shown where none is named.
+/// The fleet sizes to show if none is given.
 const FLEETS: [u64; 4] = [0, 100, 1000, 10_000];
 
-/// Shows what the service itself costs at AWS in a month.
+/// Show what the service itself costs at AWS in a month.
 ///
-/// From what was counted of fleets of these sizes (BENCHMARKS.md, `make scale`), at AWS's prices for
-/// us-east-1 without free allotments: no account is asked, and nothing has to be set up. What it
-/// saves is another sum: `offhours savings`.
+/// The figures come from what was counted for fleets of these sizes (BENCHMARKS.md, `make scale`),
+/// at AWS's prices for us-east-1, without free allotments. No account is asked, and nothing has to
+/// be set up. What the service saves is a separate figure: see `offhours savings`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,10 +25,11 @@ Examples:
   offhours cost --resources 240 --edges 4
   offhours cost --format json | jq '.[].usd'")]
 pub struct Args {
-    /// How many resources follow a schedule [default: 0, 100, 1,000 and 10,000, side by side].
+    /// Number of resources that follow a schedule [default: 0, 100, 1,000 and 10,000, side by
+    /// side].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     resources: Option<u64>,
-    /// How often each of them is stopped or started in a day.
+    /// How often each resource is stopped or started in a day.
     #[arg(
         long,
         value_name = "N",
@@ -36,12 +37,12 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(..=288)
     )]
     edges: u32,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Prints what it costs.
+/// Prints what the service costs.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let fleets = args.resources.map_or(FLEETS.to_vec(), |one| vec![one]);
     let costs: Vec<_> = fleets

@@ -1,4 +1,4 @@
-//! `offhours doctor`: is everything as it should be, and if not, what is to be done?
+//! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
 use anstyle::{AnsiColor, Effects};
 
@@ -13,15 +13,15 @@ use crate::{
     output::{self, Style},
 };
 
-/// How wide the columns before what was found are.
+/// The widths of the columns before the text of a finding.
 const VERDICT_WIDTH: usize = 8;
 const CHECK_WIDTH: usize = 14;
 
-/// Checks the store, the clocks, the accounts, the functions and the records.
+/// Check the store, the clocks, the accounts, the functions and the records.
 ///
-/// Nothing is changed: what cannot be known without changing something is said as such. Each
-/// finding comes with what to do about it. Exit code 3 when a person is needed, 1 when a check
-/// could not be made.
+/// Nothing is changed: what cannot be known without changing something is reported as such. Each
+/// finding comes with what to do about it. Exit code 3 if a person is needed, 1 if a check could
+/// not be made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,17 +32,17 @@ Examples:
 Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may become a problem),
 problem (a person is needed), unknown (the check could not be made).")]
 pub struct Args {
-    /// Leave out what is as it should be.
+    /// Leave out findings that are as they should be.
     #[arg(long)]
     problems: bool,
-    /// How to print the findings.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Makes one check after the other, and prints each finding as it is made.
+/// Runs one check after the other and prints each finding as it is made.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut telling = Telling::of(args);
     match args.connection.open().await {
@@ -94,11 +94,11 @@ async fn store_clock(session: &Session) -> Finding {
     }
 }
 
-/// Prints each finding as it is made for people, and all of them at the end for programs.
+/// Prints findings: for people as each one is made, for programs all at the end.
 struct Telling {
     format: Format,
     style: Style,
-    /// Whether what is as it should be is left out.
+    /// Whether to leave out what is in order.
     problems: bool,
     findings: Vec<Finding>,
 }
@@ -135,7 +135,7 @@ impl Telling {
     }
 }
 
-/// A finding on a line, and its remedy on another.
+/// A finding on one line, and its remedy on the next.
 fn line(finding: &Finding, style: Style) -> String {
     let Finding {
         check,
@@ -146,7 +146,7 @@ fn line(finding: &Finding, style: Style) -> String {
     } = finding;
     let word = format!("{:VERDICT_WIDTH$}", verdict.as_str());
     let colour = colour(*verdict, style);
-    // The word that programs read is the one for people, too.
+    // People and programs read the same word.
     let check = serde_json::to_value(check).unwrap_or_default();
     let check = check.as_str().unwrap_or_default();
     let subject = subject.as_ref();

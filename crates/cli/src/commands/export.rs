@@ -1,4 +1,4 @@
-//! `offhours export`: the configuration in force, as the file that says the same.
+//! `offhours export`: the configuration in force, as an equivalent file.
 
 use anyhow::bail;
 use domain::configuration::{Configuration, Generation};
@@ -12,10 +12,10 @@ use crate::{
     output,
 };
 
-/// Prints the configuration that is stored, as TOML.
+/// Print the stored configuration as TOML.
 ///
-/// Applying what is printed changes nothing. Defaults are left out; comments of the file that was
-/// applied are not stored.
+/// Applying the output changes nothing. Defaults are left out; comments of the applied file are not
+/// stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +23,10 @@ Examples:
   offhours export --generation 7 | diff - offhours.toml
   offhours export --data offhours.db --format json | jq .schedules")]
 pub struct Args {
-    /// An older generation, by its number [default: the one in force].
+    /// An older generation to print, by its number [default: the one in force].
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -36,10 +36,10 @@ pub struct Args {
 /// The form of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For people, git and `offhours apply`.
+    /// TOML, for people, git and `offhours apply`.
     #[default]
     Toml,
-    /// For programs: the same document.
+    /// The same document as JSON, for programs.
     Json,
 }
 
@@ -58,7 +58,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The wanted generation, or the one in force, and a line that says which it is.
+/// Returns the wanted generation, or the one in force, and a line that names it.
 async fn generation(
     store: &Store,
     wanted: Option<Generation>,
@@ -80,7 +80,7 @@ async fn generation(
 }
 
 fn heading(entry: &LogEntry, present: Generation) -> String {
-    // A comment ends with its line.
+    // The heading becomes a comment, which ends at a line break.
     let author: String = entry.author.split(char::is_control).collect();
     let (generation, at) = (entry.generation, entry.applied_at);
     let later = if generation == present {
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// A whole round of its own each: fewer than the cases of what asks no store.
+    /// Fewer cases than in tests without a store: each is a whole round trip.
     const ROUNDS: u32 = 48;
 
     #[test]

@@ -1,4 +1,4 @@
-//! `offhours forget`: delete what is known of a resource, once a person has seen what it is owed.
+//! `offhours forget`: deletes the record of a resource, once a person has seen what it is owed.
 
 use std::collections::BTreeSet;
 
@@ -28,15 +28,15 @@ use crate::{
     table::{Cell, Column, Table},
 };
 
-/// Deletes what is known of resources: for what a removed account has left behind.
+/// Delete the records of resources, such as those that a removed account has left.
 ///
-/// Shows what each one is owed, asks, writes the owed size to history (`offhours history REF` has
-/// it for 90 days), and deletes the record. Nothing is sent to a provider: what is small stays
-/// small.
+/// Shows what each resource is owed, asks for confirmation, writes the owed size to history (where
+/// `offhours history REF` shows it for 90 days), and deletes the record. Nothing is sent to a
+/// provider: what is small stays small.
 ///
-/// Where the account is configured, this is refused unless the provider has said that the resource
-/// is gone: the next inventory would find it again and take its present size for the original.
-/// --anyway accepts that. It is refused, too, while a stop or a start is under way.
+/// If the account is configured, this is refused unless the provider has said that the resource is
+/// gone, because the next inventory would find it again and take its present size for the original.
+/// --anyway accepts that. It is also refused while a stop or a start is in progress.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,43 +45,43 @@ Examples:
   offhours forget --anyway do-main/droplet/3164444   before its account is removed
   offhours status --account do-main                  what a removed account has left")]
 pub struct Args {
-    /// Resources, by reference; by unique name where the account is configured, or a size is owed.
+    /// Resources, by reference; by unique name if the account is configured, or if a size is owed.
     #[arg(value_name = "RESOURCE", required = true, add = candidates::resources())]
     resources: Vec<String>,
-    /// Also what the next inventory may find again, as a new resource of its present size.
+    /// Forget even what the next inventory may find again, as a new resource of its present size.
     #[arg(long)]
     anyway: bool,
     /// Show what would be forgotten, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Skip the confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// A resource whose record a person wants deleted, as programs read it.
+/// A resource whose record is to be deleted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row {
-    /// Which.
+    /// The resource.
     resource: ResourceRef,
     /// Its name at the provider.
     name: String,
     /// Whether its account is configured.
     account_configured: bool,
-    /// Where in its life it was.
+    /// The phase that its record had.
     phase: PhaseName,
-    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    /// Its state in a word or two: `running`, `stopping`, `stop stuck`.
     state: String,
-    /// The size that is owed; from now on only in history.
+    /// The size that it is owed, which only history shows once it is forgotten; null if none is.
     saved: Option<SavedState>,
-    /// Whether its record is deleted.
+    /// Whether its record was deleted.
     forgotten: bool,
-    /// Why not, where that was tried.
+    /// Why its record was not deleted, if that was tried; null otherwise.
     error: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Row {
     }
 }
 
-/// Shows, asks, deletes.
+/// Shows the records, asks for confirmation, and deletes them.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open_to_change().await?;
     let mut seen = BTreeSet::new();
@@ -128,7 +128,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 async fn forget(session: &Session, records: &[Record], rows: &mut [Row]) -> anyhow::Result<()> {
-    // The present instant: a person may have thought for long.
+    // Read the clock again: the question may have stood unanswered for a long time.
     let (now, who) = (session.read_clock().await?, author());
     for (record, row) in records.iter().zip(rows) {
         match session.store.forget(record, &who, now).await {
@@ -202,7 +202,7 @@ fn question(rows: &[Row]) -> String {
     }
 }
 
-/// Refuses all where one cannot be forgotten, or would only come back.
+/// Refuses the whole command if one resource cannot be forgotten or would only come back.
 fn refuse(
     records: &[Record],
     configuration: &Configuration,
@@ -231,7 +231,7 @@ fn obstacle(
     if record.permit_is_open(now) {
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
-    // Its record alone says what to make it again from.
+    // Only its record says what to recreate it from.
     if record.is_asleep() && !anyway {
         return Some(format!(
             "it is hibernated, and only its record says how it is made again: `offhours start {}` \
@@ -239,7 +239,7 @@ fn obstacle(
             record.reference
         ));
     }
-    // Nothing follows what is under way in an account that is not configured.
+    // Nothing follows a transition in flight in an account that is not configured.
     if !is_configured(record, configuration) {
         return None;
     }

@@ -27,11 +27,11 @@ use crate::{
     time_range::Asked,
 };
 
-/// Shows what was done: every finished stop and start, newest first.
+/// Show every finished stop and start, newest first.
 ///
-/// Of each: when it ended, what asked for it, how long it took, how it ended, what was saved before
-/// a stop and what was put back by a start. Kept for 90 days, for resources that are gone as well:
-/// they are found by their reference, or by the name that they had.
+/// For each one: when it ended, what asked for it, how long it took, how it ended, what was saved
+/// before a stop, and what was restored by a start. History is kept for 90 days, also for resources
+/// that are gone: name these by their reference, or by the name that they had.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,33 +45,34 @@ Endings: seen (done, and confirmed), would have (observe mode: nothing was sent)
 overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
 was desired meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
 pub struct Args {
-    /// Only these, by reference or by name.
+    /// Only these resources, by reference or by name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
-    /// Only what was done under this schedule.
+    /// Only stops and starts under this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// From then on: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
-    /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.
+    /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
+    /// local times are in the time zone of --schedule, or else in the one that all schedules share,
+    /// or else in UTC.
     #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: Moment,
-    /// Up to then [default: now].
+    /// End of the time range [default: now].
     #[arg(long, value_name = "WHEN")]
     until: Option<Moment>,
     /// Only stops, or only starts.
     #[arg(long, value_enum)]
     direction: Option<Towards>,
-    /// At most this many, the newest ones.
+    /// Show at most N entries, the newest ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Which transitions.
+/// The direction of the transitions to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Towards {
     Stop,
@@ -111,12 +112,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What was found in history.
+/// The result of a search in history.
 #[derive(Debug, Default)]
 struct Found {
     /// Newest first.
     entries: Vec<HistoryEntry>,
-    /// How many more there were than were asked for.
+    /// The number of entries beyond the limit.
     left_out: usize,
     unreadable: usize,
 }
@@ -137,7 +138,7 @@ async fn find(
         Wanted::of(&args.resources, &records, configuration)?.with_former_names(configuration);
     let finished = Finished {
         since: period.from,
-        // The present second, by a clock of whole seconds, is not over.
+        // By a clock of whole seconds, the present second is not over yet.
         until: args.until.map_or(Timestamp::MAX, |_| period.until),
         schedule: args.schedule.clone(),
     };
@@ -163,17 +164,17 @@ async fn find(
     })
 }
 
-/// The newest of very many, in memory for little more than those.
+/// Keeps the newest of very many entries, using little more memory than those need.
 #[derive(Debug)]
 struct Newest {
     limit: usize,
     entries: Vec<HistoryEntry>,
-    /// How many there were.
+    /// The number of entries taken so far.
     all: usize,
 }
 
 impl Newest {
-    /// How many are kept besides, so that they are sorted seldom.
+    /// How many more than the limit are kept, so that sorting is rare.
     const SPARE: usize = 1_000;
 
     fn of(limit: Option<u32>) -> Self {
@@ -208,45 +209,45 @@ impl Newest {
     }
 }
 
-/// One finished transition, as programs read it.
+/// One finished stop or start.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row<'h> {
-    /// Which resource.
+    /// The resource.
     resource: &'h ResourceRef,
-    /// Its name then.
+    /// The resource's name at that time.
     name: &'h str,
-    /// What it was: a stop or a start.
+    /// Whether it was a stop or a start.
     direction: Direction,
-    /// `schedule`, `override-set`, `override-ended` or `manual`.
+    /// What asked for it: `schedule`, `override-set`, `override-ended` or `manual`.
     cause: &'static str,
-    /// Who, for a command.
+    /// Who gave the command; null if it was not a command.
     by: Option<&'h str>,
-    /// The schedule that was followed then.
+    /// The schedule that the resource followed at that time; null if it followed none.
     schedule: Option<&'h ScheduleName>,
     /// When it began.
     claimed_at: Timestamp,
-    /// When its request was permitted; null if nothing had to be asked for.
+    /// When its request was permitted; null if none was needed.
     asked_at: Option<Timestamp>,
-    /// When the provider's acceptance was noted.
+    /// When the provider's acceptance was recorded; null if none was.
     accepted_at: Option<Timestamp>,
     /// When it ended.
     finished_at: Timestamp,
-    /// From the claim to the provider's acceptance, in seconds.
+    /// Time from its beginning to the provider's acceptance, in seconds; null if none was recorded.
     accepted_after_seconds: Option<i64>,
-    /// From the claim to the end, in seconds.
+    /// Time from its beginning to its end, in seconds.
     took_seconds: i64,
-    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept`, `gone` or
-    /// `forgotten`.
+    /// How it ended: `seen`, `would-have`, `refused`, `stuck`, `overtaken`, `let-go`, `turned`,
+    /// `kept`, `gone` or `forgotten`.
     ending: &'static str,
-    /// The provider's words, if it refused.
+    /// Why it ended so: the provider's words if it was refused; null if there is nothing to say.
     reason: Option<&'h str>,
-    /// By what method it was stopped, or had been; null where that is not known.
+    /// How the resource was stopped; for a start, how it had been stopped. Null if that is unknown.
     method: Option<StopMethod>,
     /// Whether the power was cut after an unanswered shutdown.
     forced: bool,
-    /// What was saved before a stop, or put back by a start.
+    /// What was saved before a stop, or restored by a start; null if nothing was.
     saved: Option<&'h SavedState>,
-    /// What was seen at the end.
+    /// The size that was seen at the end; null if there is none.
     seen: Option<&'h SavedState>,
 }
 
@@ -315,7 +316,7 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
     Table::whole(style, columns, &rows)
 }
 
-/// What asked for it, and under which schedule.
+/// What asked for the transition, and under which schedule.
 fn cause(entry: &HistoryEntry) -> String {
     match (&entry.cause, &entry.schedule) {
         (cause, None) => cause.to_string(),
@@ -328,7 +329,7 @@ fn seconds(seconds: i64) -> String {
     length(SignedDuration::from_secs(seconds))
 }
 
-/// What was saved or put back, and what was seen where that differs.
+/// What was saved or put back, and what was seen if that differs.
 fn size(entry: &HistoryEntry) -> String {
     let done = match (entry.direction, entry.ending) {
         (Direction::Start, Ending::Seen) => "restored",
@@ -392,7 +393,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         }
     }
 
-    /// A server stopped and started, a database that is gone, and a command that was refused.
+    /// A server stopped and started, a database that is gone, and a refused start.
     fn done() -> Vec<HistoryEntry> {
         let saved = database("db-s-4vcpu-8gb", 2);
         let stopped = stop("15 17:00", "15 17:08")
@@ -428,7 +429,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         store
     }
 
-    /// What a command line finds at noon on Wednesday.
+    /// The result of a command line at noon on Wednesday.
     async fn found(line: &str) -> anyhow::Result<Found> {
         let words = std::iter::once("history").chain(line.split_whitespace());
         let args = Line::parse_from(words).args;
@@ -512,7 +513,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             (lines(&newest).as_slice(), newest.left_out),
             (&expected.map(str::to_owned)[..], 3)
         );
-        // The office's own midnight, two hours before that of UTC.
+        // Midnight in the office's zone is two hours before midnight UTC.
         let day = found("--schedule office --since 2026-06-16 --until 2026-06-17")
             .await
             .unwrap();

@@ -29,19 +29,23 @@ use crate::{
     time_range::Asked,
 };
 
-/// How long ago an account may have been listed for its records to speak of the present: three
-/// inventories.
+/// The age beyond which an account's listing is too old for its records to speak for the present:
+/// three inventories.
 const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL.as_secs());
 
-/// Shows how long resources were stopped, and what that saved where it can be known.
+/// Show how long resources were stopped, and what that saved if it can be known.
 ///
-/// Counted is what Offhours' own history shows, and history is kept for 90 days: from the instant
-/// at which the end of a stop was seen until the next start was begun, or until now if it stood
-/// stopped at the latest inventory. A database counts while it is on its small plan, a pool while
-/// it has no nodes. What a person started in between counts until that was first seen; where
-/// that instant is unknown, the time is "unclear" and counts for nothing. What stood still before
-/// Offhours stopped it is not counted. "Would have" is observe mode: from a stop that was only
-/// reported until its schedule, as it is now, wants otherwise.
+/// The hours come from Offhours' own history, which is kept for 90 days. They count from the
+/// instant at which the end of a stop was seen until the next start began, or until now if the
+/// resource was stopped at the latest inventory. A database counts while it is on its small plan, a
+/// node pool while it has no nodes.
+///
+/// If a person started a resource in between, the hours count until that was first seen; if that
+/// instant is unknown, the time is "unclear" and is not counted. Time that a resource was off
+/// before Offhours stopped it is not counted.
+///
+/// "Would have" is observe mode: the time from a stop that was only reported until the schedule, as
+/// it is now, wants otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -72,36 +76,37 @@ marks an estimate. Give the prices yourself, since no API lists them all:
   \"db-s-1vcpu-2gb\" = 30.0
   \"2 x db-s-4vcpu-8gb\" = 240.0")]
 pub struct Args {
-    /// Only these, by reference or by name.
+    /// Only these resources, by reference or by name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only stops under this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// From then on: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
-    /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.
+    /// Start of the time range: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
+    /// local times are in the time zone of --schedule, or else in the one that all schedules share,
+    /// or else in UTC.
     #[arg(long, value_name = "WHEN", default_value = "30d")]
     since: Moment,
-    /// Up to then [default: now].
+    /// End of the time range [default: now].
     #[arg(long, value_name = "WHEN")]
     until: Option<Moment>,
-    /// A calendar month, in UTC.
+    /// Calendar month, in UTC, as the time range.
     #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
-    /// A row for each of what.
+    /// How to group the rows.
     #[arg(long, default_value = "resource", value_parser = grouping())]
     by: Grouping,
-    /// What things cost, in TOML.
+    /// File with prices, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// By what rows may be grouped.
+/// Parses how rows are grouped.
 fn grouping() -> impl clap::builder::TypedValueParser<Value = Grouping> {
     let schedule = PossibleValue::new("schedule").help("A row for each schedule");
     let resource = PossibleValue::new("resource");
@@ -112,7 +117,7 @@ fn grouping() -> impl clap::builder::TypedValueParser<Value = Grouping> {
     })
 }
 
-/// The prices in a file.
+/// Reads the prices from a file.
 pub(super) fn prices(path: &Path) -> anyhow::Result<Prices> {
     let file = path.display();
     let text = fs::read_to_string(path)
@@ -122,7 +127,7 @@ pub(super) fn prices(path: &Path) -> anyhow::Result<Prices> {
 
 /// Shows the hours of the period.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    // What is wrong with the prices is reported before anything is asked.
+    // Errors in the prices are reported before anything is read.
     let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = args.connection.open().await?;
     let in_force = store.in_force().await?;
@@ -161,9 +166,9 @@ impl Args {
     }
 }
 
-/// What is counted.
+/// What to count.
 struct Counted<'a> {
-    /// Only these, by reference or by name; none for all.
+    /// Only these resources, by reference or by name; empty for all.
     resources: &'a [String],
     /// Only stops under this schedule.
     schedule: Option<&'a ScheduleName>,
@@ -173,7 +178,7 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// How long it was stopped, by the history in a store, and what that saved.
+    /// Reports how long resources were stopped, by a store's history, and what that saved.
     async fn report(
         &self,
         store: &Store,
@@ -188,7 +193,7 @@ impl Counted<'_> {
         collector.only = self.schedule;
         collector.unseen_since = unseen_since(store, now).await?;
         let mut walk = Walk::new(collector, &records);
-        // What began before the period, and what ended it afterwards, matters as well.
+        // Stops that began before the period, or ended after it, matter as well.
         let all = Finished {
             since: Timestamp::MIN,
             until: Timestamp::MAX,
@@ -211,8 +216,8 @@ impl Counted<'_> {
     }
 }
 
-/// What stopping these resources, or those under this schedule, has saved of this month's bill, in
-/// a line for people. Of a day alone it cannot be said: limits of months decide.
+/// Says in a line for people what stopping these resources, or those under this schedule, has saved
+/// on this month's bill. No such figure exists for a day alone, as monthly limits decide.
 pub(super) async fn this_month(
     store: &Store,
     (resources, schedule): (&[String], Option<&ScheduleName>),
@@ -235,7 +240,7 @@ pub(super) async fn this_month(
     Ok(format!("This month {}", total(&report)))
 }
 
-/// The accounts whose last whole listing is too long ago to speak of the present.
+/// Accounts whose last complete listing is too old to speak for the present, with its instant.
 async fn unseen_since(
     store: &Store,
     now: Timestamp,
@@ -246,7 +251,7 @@ async fn unseen_since(
     Ok(old.collect())
 }
 
-/// Puts together what history has of one resource, and keeps no more than that.
+/// Collects the history of one resource at a time, and keeps no more than that.
 struct Walk<'a> {
     collector: Collector<'a>,
     records: BTreeMap<&'a ResourceRef, &'a Record>,
@@ -365,7 +370,8 @@ fn cells(row: &Row, what: Vec<Cell>, report: &Report, zone: &TimeZone) -> Vec<Ce
     first.into_iter().chain(what).chain(rest).collect()
 }
 
-/// The reasons; by schedule with the number of resources that have an amount, if not all have.
+/// The reasons; for a schedule, with the number of resources that have a figure unless all have
+/// one.
 fn why(row: &Row) -> String {
     let reasons = row.reasons.join("; ");
     if row.resource.is_some() || row.figures == row.resources {
@@ -374,7 +380,7 @@ fn why(row: &Row) -> String {
     format!("{} of {}: {reasons}", row.figures, row.resources)
 }
 
-/// The sum: money only of what has figures, and of how much that is.
+/// The totals. The money covers only resources with figures, and says how many those are.
 fn total(report: &Report) -> String {
     let total = &report.total;
     let stopped = hours(total.stopped_hours);
@@ -398,7 +404,7 @@ fn total(report: &Report) -> String {
     format!("{stopped} stopped{would_have}; {saved}.")
 }
 
-/// `~ 24.00 USD` where it is an estimate; of what cost more than it saved, how much that was.
+/// Such as `~ 24.00 USD` for an estimate; a negative amount is shown without its sign.
 fn money(amount: f64, estimate: bool, report: &Report) -> String {
     let sign = if estimate { "~ " } else { "" };
     let currency = report.currency.as_deref().unwrap_or_default();
@@ -411,7 +417,7 @@ fn hours(hours: f64) -> String {
     format!("{hours:.2} h")
 }
 
-/// Hours where there are some.
+/// The hours, or an empty text if there are none.
 fn some_hours(count: f64) -> String {
     if count > 0.0 {
         hours(count)
@@ -449,7 +455,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     /// A server and a pool that were stopped on Monday evening, the pool for three days; a server
-    /// of which nothing was done; and one that is gone, and was only observed.
+    /// to which nothing was done; and one that is gone and was only observed.
     async fn world() -> Store {
         let store = store_with(CONFIGURATION).await;
         let web = [stop("15 19:00", "15 19:02"), start("16 08:00", "16 08:02")];
@@ -485,7 +491,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         store
     }
 
-    /// What a command line reports on 30 June at noon.
+    /// The report of a command line at noon on 30 June.
     async fn reported(line: &str, prices: Option<&Prices>) -> anyhow::Result<Report> {
         let words = std::iter::once("hours").chain(line.split_whitespace());
         let args = Line::parse_from(words).args;
@@ -612,8 +618,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         assert!(line(&["nothing"]).await.is_err());
     }
 
-    /// A server that was hibernated for one night of a month: made again, it is billed by the hour, and
-    /// the limit of a month no longer helps.
+    /// A server that was hibernated for one night of the month: once recreated, it is billed by the
+    /// hour, and the monthly limit no longer helps.
     #[tokio::test]
     async fn what_cost_more_than_it_saved_is_said_in_words() {
         let store = store_with(CONFIGURATION).await;

@@ -1,4 +1,4 @@
-//! `offhours import`: another scheduler's configuration, as ours.
+//! `offhours import`: translates another scheduler's configuration into ours.
 
 use std::{
     fs,
@@ -18,10 +18,10 @@ use crate::{
     output,
 };
 
-/// Turns another scheduler's configuration into a file of ours.
+/// Convert another scheduler's configuration into an Offhours configuration.
 ///
-/// The file goes to standard output, and what has no counterpart is reported on standard error.
-/// Schedules that cannot be translated are left out, and the exit code is then 3.
+/// The file is written to standard output, and what has no counterpart is reported on standard
+/// error. Schedules that cannot be translated are left out, and the exit code is then 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ enum From {
     Aws(Aws),
 }
 
-/// From AWS Instance Scheduler: its periods and schedules.
+/// Convert the periods and schedules of AWS Instance Scheduler.
 ///
 /// Reads its configuration table, exported to S3 as DynamoDB JSON or printed by `aws dynamodb
 /// scan`, and what its `scheduler-cli` prints for describe-schedules and describe-periods.
@@ -49,33 +49,33 @@ Examples:
   gunzip export/*.json.gz && offhours import aws export/*.json
   offhours import aws schedules.json periods.json --timezone Europe/Berlin")]
 struct Aws {
-    /// Files that hold schedules and periods; - is standard input.
+    /// Files with schedules and periods; - is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The time zone of schedules that name none: the stack's `DefaultTimezone`.
+    /// Time zone of schedules that name none: the stack's `DefaultTimezone`.
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// The form of the result.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For people, git and `offhours apply`.
+    /// TOML, for people, git and `offhours apply`.
     #[default]
     Toml,
-    /// For programs: the same document, and the remarks.
+    /// The same document and the remarks as JSON, for programs.
     Json,
 }
 
-/// What a program reads.
+/// The result of an import.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Report {
     /// The configuration, as `offhours schema` describes it.
     configuration: File,
-    /// What is not as it was.
+    /// The differences from the original.
     remarks: Vec<Remark>,
 }
 

@@ -1,4 +1,4 @@
-//! `offhours list`: what the accounts hold, what each resource follows, and what follows nothing.
+//! `offhours list`: the resources in the accounts, what each one follows, and which follow nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -38,10 +38,11 @@ use crate::{
     time::ago,
 };
 
-/// Lists the resources at the providers, what each one follows, and why.
+/// List the resources at the providers, the schedule that each one follows, and why.
 ///
-/// On a local store the providers are asked now, and nothing is written. Against AWS, where this
-/// machine holds no token, it shows what the last inventory saw; --refresh has one taken first.
+/// With a local store, the providers are asked now, and nothing is written. Against AWS, where this
+/// machine holds no token, the list is what the last inventory saw; --refresh takes a new one
+/// first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,32 +56,32 @@ Examples:
 
 An account that cannot be listed does not hide the others; the exit code is then 1.")]
 pub struct Args {
-    /// Only these: names or references, in which * stands for any text.
+    /// Only resources with these names or references; * stands for any text.
     #[arg(value_name = "NAME", add = candidates::resources())]
     names: Vec<String>,
-    /// Only of this account; may be given several times.
+    /// Only resources in this account; may be repeated.
     #[arg(long = "account", value_name = "NAME", add = candidates::accounts())]
     accounts: Vec<AccountName>,
-    /// Only of this kind; may be given several times.
+    /// Only resources of this kind; may be repeated.
     #[arg(long = "kind", value_parser = kind_parser(), value_name = "KIND")]
     kinds: Vec<ResourceKind>,
-    /// Only what follows this schedule.
+    /// Only resources that follow this schedule.
     #[arg(long, value_name = "NAME", conflicts_with = "uncovered", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Only what no schedule covers.
+    /// Only resources that no schedule covers.
     #[arg(long)]
     uncovered: bool,
-    /// Only what has this tag, on itself or its cluster; * stands for any text.
+    /// Only resources with this tag, on themselves or on their cluster; * stands for any text.
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
     /// Take an inventory of the accounts into the store first, and show that.
     #[arg(long)]
     refresh: bool,
-    /// What Offhours does not stop, and why: services, and resources that were found. Droplets
-    /// that are Kubernetes workers are found only at the providers.
+    /// Show what Offhours does not stop, and why: services, and the resources found. Droplets that
+    /// are Kubernetes workers are found only at the providers.
     #[arg(long, conflicts_with_all = ["schedule", "uncovered"])]
     unsupported: bool,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -94,10 +95,10 @@ fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
     })
 }
 
-/// Lists, and reports at the end what could not be listed.
+/// Lists resources, and reports at the end which accounts could not be listed.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.unsupported && args.format == Format::Table {
-        // These hold wherever the service is, and even where it is not.
+        // These hold wherever the service runs, and even without one.
         output::print(&format!("{}\n", services(Style::of_stdout())))?;
     }
     let session = args.connection.open().await?;
@@ -131,7 +132,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The accounts that are listed; names that do not exist are answered here.
+/// Returns the accounts to list. Unknown account and schedule names fail here.
 fn accounts(args: &Args, configuration: &Configuration) -> anyhow::Result<Vec<AccountName>> {
     let known = || configuration.accounts.keys().map(AccountName::as_str);
     for account in &args.accounts {
@@ -183,7 +184,7 @@ async fn listing(
     })
 }
 
-/// Has an inventory of the accounts taken into the store.
+/// Has an inventory of the accounts written to the store. Returns the accounts that failed.
 async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<Vec<Failure>> {
     if accounts.is_empty() {
         return Ok(Vec::new());
@@ -195,7 +196,7 @@ async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<
     Ok(not_listed(&report?))
 }
 
-/// How old is what is shown, on standard error.
+/// Reports on standard error how old the shown data is.
 async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Result<()> {
     let states = readable(session.store.account_states().await?);
     for account in accounts {
@@ -211,7 +212,7 @@ async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Resul
     Ok(())
 }
 
-/// Names and tags that nothing has are answered with what there is.
+/// Fails if a name or tag filter matches nothing, and suggests a near one.
 fn check_filters(args: &Args, rows: &[Row]) -> Result<(), UsageError> {
     let has_name = |glob: &str| {
         let glob = WildMatch::new_case_insensitive(glob);
@@ -241,46 +242,51 @@ fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
     UsageError(format!("there is no {what} `{word}`; {near}"))
 }
 
-/// One resource, as programs read it.
+/// One resource.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Row {
-    /// `ACCOUNT/KIND/ID`.
+    /// The resource, as `ACCOUNT/KIND/ID`.
     resource: ResourceRef,
     /// The account that reaches it.
     account: AccountName,
-    /// What it is.
+    /// The kind of resource.
     kind: ResourceKind,
     /// Its name at the provider; not unique.
     name: String,
-    /// For a node pool: the name of its cluster.
+    /// The name of a node pool's cluster; null for other kinds.
     cluster: Option<String>,
-    /// The plan's slug: a machine's, a database's, that of a pool's nodes.
+    /// The slug of the plan of a machine, of a database, or of a pool's nodes; null if there is
+    /// none.
     plan: Option<String>,
-    /// A database's nodes, or the count of a pool; null for machines.
+    /// Number of nodes of a database or a node pool; null for machines.
     nodes: Option<u32>,
-    /// The pool's autoscaler, where it is on.
+    /// The bounds of a node pool's autoscaler; null if it is off.
     autoscale: Option<AutoscaleBounds>,
-    /// Region or location.
+    /// Its region or location.
     region: String,
-    /// `running`, `stopped` or `between`; a database at the size of its stop is `stopped`.
+    /// `running`, `stopped` or `between`; null if it was not observed. A database at the size of
+    /// its stop is `stopped`.
     status: Option<Power>,
-    /// Why no change may be sent now, in the provider's words.
+    /// Why no change may be sent now, in the provider's words; null if one may be.
     busy: Option<String>,
-    /// Tags, or labels as `key=value`.
+    /// Its tags, or its labels as `key=value`.
     tags: BTreeSet<String>,
     /// The tags of a pool's cluster.
     cluster_tags: BTreeSet<String>,
-    /// The schedule that it follows.
+    /// The schedule that it follows; null if it follows none.
     schedule: Option<ScheduleName>,
-    /// By which rule: `list`, `tag` or `cluster-tag`.
+    /// The rule by which it follows its schedule: `list`, `tag` or `cluster-tag`; null if it
+    /// follows none.
     via: Option<&'static str>,
-    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    /// How a stop would stop it, by its schedule's methods, or by the defaults if it follows no
+    /// schedule.
     method: StopMethod,
-    /// Joined with too many others at once: untouched until `offhours approve`.
+    /// Whether it is held, because it joined with too many others at once or lost storage: it is
+    /// untouched until `offhours approve`.
     held: bool,
-    /// Why it follows no schedule.
+    /// Why it follows no schedule; null if it follows one.
     uncovered: Option<Uncovered>,
-    /// For a machine that is hibernated, or was: what it is made again from.
+    /// What the machine is recreated from; omitted unless it is or was hibernated.
     #[serde(skip_serializing_if = "Option::is_none")]
     hibernation: Option<Hibernated>,
 }
@@ -288,31 +294,31 @@ pub(super) struct Row {
 /// Why a resource follows no schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 struct Uncovered {
-    /// In a word.
+    /// The reason, as a word for programs.
     why: Gap,
-    /// The same for people.
+    /// The reason, for people.
     words: String,
 }
 
-/// Why a resource follows no schedule, in a word.
+/// Why a resource follows no schedule, as a word for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Gap {
-    /// Nothing names a schedule.
+    /// No schedule is named for it.
     Unnamed,
-    /// Its tag says that it follows none.
+    /// Its tag opts it out.
     OptedOut,
     /// `protect` covers it.
     Protected,
-    /// Offhours does not stop such things.
+    /// Offhours does not stop resources like it.
     Unsupported,
-    /// Several schedules, or several accounts, have it.
+    /// Several schedules name it, or several accounts reach it.
     Conflict,
-    /// The schedule that is named does not exist.
+    /// The schedule that is named for it does not exist.
     UnknownSchedule,
     /// Its account is not configured.
     NoAccount,
-    /// Its account has no such machine any more.
+    /// Its account no longer has such a machine.
     NoMachine,
 }
 
@@ -379,12 +385,13 @@ impl Row {
         uncovered.is_some_and(|uncovered| uncovered.why == Gap::Unsupported)
     }
 
-    /// Workers come and go with their pool, which is what is listed.
+    /// Reports whether this is a Kubernetes worker: these come and go with their pool, which is
+    /// listed.
     fn is_worker(&self) -> bool {
         self.kind == ResourceKind::Droplet && self.is_unsupported()
     }
 
-    /// Whether the filters let it through.
+    /// Reports whether the filters let this row through.
     fn is_wanted(&self, args: &Args) -> bool {
         let names: Vec<_> = args
             .names
@@ -451,7 +458,7 @@ fn spoken(via: &str) -> &str {
     }
 }
 
-/// By which rule it follows its schedule, or why it follows none.
+/// Returns the rule by which a resource follows its schedule, or why it follows none.
 fn attached(
     membership: &Membership,
     configuration: &Configuration,
@@ -489,12 +496,12 @@ fn attached(
     }
 }
 
-/// What Offhours does not stop, as programs read it.
+/// What Offhours does not stop.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Unsupported {
-    /// The services of which Offhours stops nothing, and why.
+    /// The services that Offhours does not stop, and why.
     services: [UnsupportedService; UNSUPPORTED_SERVICES.len()],
-    /// What was found of them.
+    /// The resources found that Offhours does not stop.
     resources: Vec<Row>,
 }
 
@@ -547,7 +554,7 @@ fn table(rows: &[Row], style: Style) -> String {
         } else {
             row.resource.to_string()
         };
-        // The tags that Offhours gives to what it makes are not shown.
+        // Tags that Offhours puts on what it creates are not shown.
         let is_mark = |tag: &&str| {
             let key = tag.split(['=', ':']).next();
             key == Some(MARK_LABEL) || key == Some(OF_LABEL)

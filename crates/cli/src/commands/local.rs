@@ -40,29 +40,29 @@ use crate::{
     },
 };
 
-/// The configuration of the demonstration, for a user without one.
+/// The demonstration's configuration, for a user who has none.
 const EXAMPLE_CONFIGURATION: &str = include_str!("../../../../examples/offhours.toml");
 
 /// What the simulated clouds hold in the demonstration.
 const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
 
-/// The machine of the demonstration that is reached over SSH.
+/// The demonstration's machine that is reached over SSH.
 const EXAMPLE_MACHINE: &str = "build-01";
 
-/// What a person does in the demonstration, and when: the rehearsal without which no schedule hibernates a
-/// machine. It is what `offhours rehearse REF --cycle` does.
+/// The commands a person gives in the demonstration, and when: the rehearsal without which no
+/// schedule hibernates a machine. `offhours rehearse REF --cycle` does the same.
 const EXAMPLE_REHEARSAL: [(&str, Direction); 2] = [
     ("2026-11-23T11:00:00Z", Direction::Stop),
     ("2026-11-23T11:20:00Z", Direction::Start),
 ];
 
-/// The machines that are rehearsed, and by whom.
+/// The machines that are rehearsed, and who rehearses them.
 const REHEARSED: ([&str; 2], &str) = (
     ["do-main/droplet/391990217", "hz-eu/server/52934801"],
     "ada",
 );
 
-/// What a newcomer does next.
+/// The next steps for a newcomer.
 const AFTER_THE_EXAMPLE: &str = "
 No cloud was touched: this was the example fleet, simulated. Your own comes next: write an
 offhours.toml as in the README's \"A first schedule for your own account\", then try
@@ -72,13 +72,14 @@ offhours.toml as in the README's \"A first schedule for your own account\", then
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
 const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 
-/// Runs the whole service in one process, without an AWS account.
+/// Run the whole service in one process, without an AWS account.
 ///
-/// The handlers are those of the four Lambda functions; every minute their timers fire. The store
-/// is an embedded DynamoDB engine, the clouds are real, or simulated with --simulate.
+/// The handlers are those of the four Lambda functions, and their timers fire every minute. The
+/// store is an embedded DynamoDB engine; the clouds are real, or simulated with --simulate.
 ///
-/// It runs by what is in force in its store, so that a rollback outlives a restart. A file is
-/// applied only where --config names it; one in this folder that differs is pointed out.
+/// The configuration is the one in force in the store, so that a rollback outlives a restart. A
+/// file is applied only if --config names it; an offhours.toml in this folder that differs is
+/// pointed out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -92,11 +93,11 @@ Examples:
 Tokens named env:NAME in the configuration are read from the environment. Whatever ends this
 process, the next one with the same --data finishes what was in flight.")]
 pub struct Args {
-    /// A configuration to apply first; without it, what is in force in the store holds, or the
-    /// example with a plain --simulate.
+    /// Configuration file to apply first. Without it, the configuration in force in the store
+    /// applies, or the example with a plain --simulate.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Simulate the clouds: in this process, or at the address of a running cloud-simulator.
+    /// Simulate the clouds, in this process or at the address of a running cloud-simulator.
     #[arg(
         long,
         value_name = "URL",
@@ -106,19 +107,19 @@ pub struct Args {
         default_missing_value = ""
     )]
     simulate: Option<String>,
-    /// What the simulated clouds hold, instead of the example fleet.
+    /// File with the contents of the simulated clouds, instead of the example fleet.
     #[arg(long, value_name = "FILE", requires = "simulate")]
     fleet: Option<PathBuf>,
-    /// Keep the store's data in this file; otherwise it ends with the process.
+    /// Keep the store's data in this file. Without it, the data ends with the process.
     #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
     data: Option<PathBuf>,
-    /// When simulated time begins.
+    /// Instant at which simulated time begins.
     #[arg(long, value_name = "INSTANT", requires = "simulate")]
     from: Option<Timestamp>,
-    /// For how long to run: 24h in a simulation, otherwise until Ctrl-C.
+    /// How long to run [default: 24h in a simulation, otherwise until Ctrl-C].
     #[arg(long = "for", value_name = "SPAN")]
     duration: Option<Length>,
-    /// Simulated seconds per real second; 0 for as fast as it goes.
+    /// Simulated seconds per real second; 0 for as fast as possible.
     #[arg(
         long,
         value_name = "N",
@@ -126,19 +127,19 @@ pub struct Args {
         default_value_t = 1440.0
     )]
     speed: f64,
-    /// Where the embedded store listens.
+    /// Address on which the embedded store listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     store_address: SocketAddr,
-    /// Use a DynamoDB engine that listens at this address already, instead of the embedded one.
+    /// Use the DynamoDB engine that already listens at this address, instead of the embedded one.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["data", "store_address"])]
     store: Option<SocketAddr>,
-    /// Where the simulated clouds listen.
+    /// Address on which the simulated clouds listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     clouds_address: SocketAddr,
-    /// Serve the store, and the simulated clouds, and invoke nothing: for `cargo lambda`.
+    /// Serve the store and the simulated clouds, and invoke nothing: for `cargo lambda`.
     #[arg(long, conflicts_with_all = ["duration", "from"])]
     no_timers: bool,
-    /// How to print what happens.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -178,7 +179,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         view: view(args.format),
         summary: Summary::default(),
     };
-    // One for the whole run, from here on: a Ctrl-C between two turns is not missed.
+    // Created once for the whole run, so that a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     if poll!(interrupt.as_mut()).is_ready() {
@@ -221,7 +222,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// Shows what happens until the time is over or Ctrl-C is pressed; whether it was pressed.
+    /// Shows what happens until the time is over or Ctrl-C is pressed. Returns whether it was
+    /// pressed.
     async fn follow(
         &mut self,
         local: &Local,
@@ -262,8 +264,8 @@ impl Shown {
     }
 }
 
-/// Applies a configuration unless the stored one says the same, or it would leave resources
-/// behind that are held stopped: `offhours apply` asks what becomes of those.
+/// Applies a configuration unless the stored one says the same. Refuses one that would leave
+/// stopped resources behind: `offhours apply` asks what becomes of those.
 async fn put_into_force(
     store: &Store,
     wanted: Option<Configuration>,
@@ -309,7 +311,7 @@ fn nothing_to_run() -> UsageError {
     )
 }
 
-/// What only one process may work on at a time: the store's file, and a simulator's clock.
+/// Locks what only one process may work on at a time: the store's file and a simulator's clock.
 fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
     if args.no_timers {
         return Ok(Vec::new());
@@ -336,12 +338,12 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
     Ok(locks)
 }
 
-/// Whether the example is run.
+/// Reports whether this run is the example.
 fn is_example(args: &Args) -> bool {
     args.simulate.as_deref() == Some("") && args.config.is_none()
 }
 
-/// When a person does what in the demonstration, as far as it is shown.
+/// The demonstration's commands and their times; empty unless the run covers all of them.
 fn rehearsal(
     args: &Args,
     from: Timestamp,
@@ -354,7 +356,7 @@ fn rehearsal(
     for (at, direction) in EXAMPLE_REHEARSAL {
         all.push((at.parse::<Timestamp>()?, direction));
     }
-    // The whole of it, or nothing.
+    // All of it, or nothing.
     let is_shown = |at: Timestamp| at >= from && until.is_none_or(|until| at < until);
     if !all.iter().all(|(at, _)| is_shown(*at)) {
         all.clear();
@@ -362,7 +364,7 @@ fn rehearsal(
     Ok(all)
 }
 
-/// The command for it.
+/// The command that the demonstration gives in this direction.
 fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
     let (machines, by) = REHEARSED;
     let machines = machines.iter().map(|machine| machine.parse());
@@ -376,7 +378,7 @@ fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
     }))
 }
 
-/// A real SSH server on loopback for the demonstration, where this machine has the program.
+/// Starts a real SSH server on loopback for the demonstration, if this machine has the program.
 fn ssh_host() -> Option<Sshd> {
     let host = Setup::default().machine(EXAMPLE_MACHINE).start();
     let host = host.and_then(|host| {
@@ -414,7 +416,7 @@ fn ssh_account(host: &Sshd) -> String {
     )
 }
 
-/// What the arguments name; none where what is stored is to hold.
+/// Returns the configuration that the arguments name, or `None` if the stored one applies.
 fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<Configuration>> {
     let parsed = match &args.config {
         Some(path) => configuration_file::load(path, Listed::NeedAccounts)?,
@@ -436,8 +438,8 @@ fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<
     Ok(Some(parsed.configuration))
 }
 
-/// Says in a line that this folder's file is not what is in force, where nothing else was asked
-/// for.
+/// Prints a one-line note if this folder's file is not what is in force, unless the arguments name
+/// a configuration.
 async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> {
     let path = Path::new("offhours.toml");
     if args.config.is_some() || is_example(args) || !path.exists() {
@@ -459,7 +461,7 @@ async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The clouds, and the instant at which a stepped clock begins.
+/// The clouds, and the instant at which a stepped clock starts.
 async fn clouds(
     args: &Args,
     configuration: Option<&Configuration>,

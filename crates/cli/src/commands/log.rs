@@ -1,4 +1,4 @@
-//! `offhours log`: what was in force when, and who put it there.
+//! `offhours log`: which configuration was in force when, and who applied it.
 
 use domain::configuration::Generation;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use crate::{
     table::{Cell, Column, Table},
 };
 
-/// Lists the configurations that were in force, newest first.
+/// List the configurations that were in force, newest first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ Examples:
   offhours apply --rollback              back to the second of them
   offhours export --generation 7         what generation 7 said")]
 pub struct Args {
-    /// How many.
+    /// Number of configurations to list.
     #[arg(
         long,
         short = 'n',
@@ -31,14 +31,14 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: u32,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// A configuration that came into force, as programs read it.
+/// A configuration that came into force.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row {
     /// Its generation.
@@ -49,7 +49,7 @@ pub(super) struct Row {
     applied_at: Timestamp,
     /// Who applied it.
     author: String,
-    /// For a rollback: the generation whose content it has.
+    /// For a rollback: the generation whose content it repeats; null otherwise.
     repeats: Option<Generation>,
 }
 

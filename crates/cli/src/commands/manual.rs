@@ -1,4 +1,5 @@
-//! `offhours stop` and `offhours start`: now, through the same life cycle, until it is seen.
+//! `offhours stop` and `offhours start`: act now, through the same life cycle, until the result is
+//! seen.
 
 use domain::{
     AccountName, ScheduleName,
@@ -18,7 +19,7 @@ use crate::{
     resolve::{self, nearest::exists},
 };
 
-/// What to stop or start.
+/// The resources to stop or start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,29 +35,29 @@ pub struct Args {
     /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"], add = candidates::resources())]
     resources: Vec<String>,
-    /// All that follows this schedule.
+    /// All resources that follow this schedule.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "account"], add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// All that follows some schedule in this account.
+    /// All resources in this account that follow a schedule.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "schedule"], add = candidates::accounts())]
     account: Option<AccountName>,
-    /// Say which requests would be sent, after a look at each resource, and send nothing.
+    /// Show the requests that would be sent, after reading each resource, and send nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Return as soon as it is asked for.
+    /// Return as soon as the stop or start is requested.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
-    /// Do not ask before stopping --schedule, --account, or ten resources or more.
+    /// Skip the confirmation before stopping --schedule, --account, or ten resources or more.
     #[arg(short, long)]
     yes: bool,
-    /// How to print what happens.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Stops or starts, and follows it until it is seen.
+/// Stops or starts resources and, unless told not to wait, follows them until the result is seen.
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     let session = args.connection.open_to_change().await?;
     let Target { named, records } = target(args, &session).await?;
@@ -85,10 +86,10 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     carry_out(&session, &command, Some(args.format)).await
 }
 
-/// From so many resources on a stop is asked about.
+/// A stop of this many resources or more needs confirmation.
 const MANY: usize = 10;
 
-/// So many are named in the question.
+/// The most resources named in the question.
 const NAMED: usize = 20;
 
 fn question(records: &[Record]) -> String {
@@ -104,13 +105,13 @@ fn question(records: &[Record]) -> String {
     format!("Stop {}: {names}{more}?", count(records.len(), "resource"))
 }
 
-/// What a command names, and the resources that it is about.
+/// The target that a command names, and the resources it covers.
 struct Target {
     named: CommandTarget,
     records: Vec<Record>,
 }
 
-/// Names that do not exist are answered here.
+/// Resolves the target. Unknown names fail here.
 async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
     let following = async |which: &dyn Fn(&Record) -> bool| {
         let mut records = all_records(&session.store).await?;

@@ -1,4 +1,4 @@
-//! The commands, a file each: an `Args` of what may be written after its name, and a `run`.
+//! The commands, one file each: an `Args` for the command line after its name, and a `run`.
 
 pub mod apply;
 pub mod approve;
@@ -24,12 +24,12 @@ pub mod status;
 pub mod validate;
 pub mod why;
 
-/// The form of the result.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Table,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }

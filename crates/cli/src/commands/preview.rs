@@ -26,7 +26,7 @@ use crate::{
     time::{Length, NextEdge, When, local},
 };
 
-/// Shows what each schedule wants at an instant, and when that changes.
+/// Show the desired state of each schedule at an instant, and when it changes.
 ///
 /// Reads only the file, which needs no accounts for this, and uses the same evaluator as the
 /// service. Times in the table are local to each schedule; in JSON they are UTC.
@@ -39,20 +39,20 @@ Examples:
   offhours preview --schedule office-hours --at \"2026-12-24 09:00\"
   offhours preview --at 2026-10-25T00:00:00Z --for 36h --format json")]
 pub struct Args {
-    /// The configuration to read.
+    /// Configuration file to read.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
     /// Only this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<String>,
-    /// The instant to judge, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
+    /// Instant to evaluate, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
     /// own time zone [default: now].
     #[arg(long, value_name = "INSTANT")]
     at: Option<When>,
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
-    /// Draw the week in which the instant lies, half hour by half hour.
+    /// Draw the week that contains the instant, half hour by half hour.
     #[arg(long, conflicts_with_all = ["ahead", "format"])]
     week: bool,
     /// Take the current time from the cloud-simulator at this address.
@@ -64,7 +64,7 @@ pub struct Args {
         require_equals = true
     )]
     simulate: Option<String>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -113,7 +113,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The instant meant; now, to the second, where none is named.
+/// The requested instant; now, to the second, if none is given.
 fn instant(
     at: Option<When>,
     chosen: &[(&ScheduleName, &Rule)],
@@ -134,34 +134,34 @@ fn instant(
     Ok(local.instant(zone)?)
 }
 
-/// What all chosen schedules want at one instant.
+/// The desired states of all chosen schedules at one instant.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Preview<'p> {
-    /// The instant.
+    /// The instant that is evaluated.
     at: Timestamp,
-    /// The schedules, by name.
+    /// The schedules, sorted by name.
     schedules: Vec<Outlook<'p>>,
 }
 
-/// What one schedule wants, and when that changes.
+/// The desired state of one schedule, and when it changes.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Outlook<'p> {
-    /// Its name.
+    /// The schedule's name.
     name: &'p ScheduleName,
-    /// The zone in which it is judged.
+    /// The time zone in which the schedule is evaluated.
     timezone: &'p str,
-    /// What it wants at the instant; null where either state will do.
+    /// The desired state at the instant; null if either state will do.
     state: Option<Desired>,
-    /// Since when; null if always.
+    /// Since when that has been the desired state; null if always.
     since: Option<Timestamp>,
-    /// The changes after the instant, in their order.
+    /// The changes after the instant, in chronological order.
     next: Vec<NextEdge>,
     #[serde(skip)]
     zone: &'p TimeZone,
 }
 
 impl<'p> Outlook<'p> {
-    /// With the edges after `at`, up to and including `until`.
+    /// The outlook at `at`, with the edges after it, up to and including `until`.
     fn of(name: &'p ScheduleName, schedule: &'p Schedule, at: Timestamp, until: Timestamp) -> Self {
         let latest = schedule.latest_edge(at);
         let edges = schedule.edges(at).take_while(|edge| edge.at <= until);
@@ -239,7 +239,7 @@ periods = [{}]
         text.parse().expect("a test's instant")
     }
 
-    /// What the schedule `name` of [`FILE`] is said to want: state, since, and each next edge.
+    /// The outlook for the schedule `name` of [`FILE`]: state, since, and each next edge.
     fn outlook(name: &str, at: &str, ahead: &str) -> Vec<String> {
         let parsed = configuration_file::parse(FILE, "FILE").expect("the file is in order");
         let name = name.parse().expect("a name");
@@ -306,7 +306,7 @@ periods = [{}]
                 "2026-03-08T07:00:00Z stopped"
             ]
         );
-        // Berlin has no 02:30 on this morning either, and New York's 02:30 comes once in November.
+        // New York, 2026-11-01: 01:00 to 02:00 comes twice, 02:30 EST only once, at 07:30 UTC.
         assert_eq!(
             outlook("nights", "2026-11-01T03:00:00Z", "6h"),
             [

@@ -33,20 +33,23 @@ use crate::{
     remedies,
 };
 
-/// What its token must be allowed, at `DigitalOcean`.
+/// The remedy for a refused `DigitalOcean` token: the scopes it needs.
 const SCOPES: &str = "give the account a valid token with the scopes account:read, actions:read, \
                       block_storage:read, database:read, droplet:read, firewall:read, \
                       load_balancer:read, monitoring:read, project:read, regions:read, \
                       reserved_ip:read, sizes:read, ssh_key:read, tag:read and vpc:read";
 
-/// Shows what hibernating a machine would save, and does it once on trial (a preview).
+/// Show what hibernating a machine would save, or do it once on trial (a preview).
 ///
-/// A machine that is hibernated is shut down, kept as a snapshot and deleted, and made again from the
-/// snapshot at its next start. Without --cycle, nothing is changed: it reads what is around one machine,
-/// and says what stands in the way with what to do about it, what would be put back and what would be
-/// lost, how long it would take, and what it would save at worst, with a disk that is full. With --cycle,
-/// it hibernates the machine and wakes it again. Until that was done, and the new machine has run for ten
-/// minutes, no schedule hibernates it.
+/// A machine that is hibernated is shut down, kept as a snapshot and deleted, and recreated from
+/// the snapshot at its next start.
+///
+/// Without --cycle, nothing is changed. The command reads one machine and what is around it. It
+/// shows what stands in the way, with what to do about it; what would be restored and what would be
+/// lost; how long it would take; and what it would save at worst, with a full disk.
+///
+/// With --cycle, it hibernates the machine and wakes it again. Until that was done, and the new
+/// machine has run for ten minutes, no schedule hibernates it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -67,26 +70,26 @@ pub struct Args {
     /// The machine: ACCOUNT/droplet/ID or ACCOUNT/server/ID.
     #[arg(value_name = "REF")]
     resource: ResourceRef,
-    /// The configuration with the account [default: the accounts `digitalocean` and `hetzner`, with
-    /// the tokens in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`].
+    /// Configuration file with the account [default: the accounts `digitalocean` and `hetzner`,
+    /// with the tokens in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// When to take it as running, in UTC: weekdays and times
-    /// [default: "mon-fri 08:00-19:00"].
+    /// Hours in which the machine is taken to run, in UTC: weekdays and times [default: "mon-fri
+    /// 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
     hours: Option<Hours>,
-    /// The SSH key of the account with which it would be made again, by its name: without one, both
+    /// Name of the account's SSH key with which the machine would be recreated. Without one, both
     /// clouds give it a random root password that has expired.
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// What to accept; may be repeated.
+    /// Risk to accept; may be repeated.
     #[arg(long, value_enum, value_name = "RISK")]
     accept: Vec<Accept>,
-    /// The machine needs its private address, which `DigitalOcean` cannot keep.
+    /// The machine needs its private address, which DigitalOcean cannot keep.
     #[arg(long)]
     needs_private_ip: bool,
-    /// Hibernate it now and wake it again, by the stack that looks after it, and follow both: the
-    /// first time, a person looks on.
+    /// Hibernate the machine now and wake it again, through the stack that manages it, and follow
+    /// both, so that a person watches the first time.
     #[arg(long, conflicts_with_all = ["config", "hours", "key", "accept", "needs_private_ip"])]
     cycle: bool,
     /// With --cycle: the file of a local store, as given to `offhours local --data`.
@@ -99,10 +102,10 @@ pub struct Args {
     /// With --cycle: the AWS region of the stack.
     #[arg(long, value_name = "NAME", requires = "cycle")]
     region: Option<String>,
-    /// With --cycle: do not ask before it begins.
+    /// With --cycle: skip the confirmation.
     #[arg(short, long, requires = "cycle")]
     yes: bool,
-    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
+    /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(
         long,
@@ -111,13 +114,13 @@ pub struct Args {
         require_equals = true
     )]
     simulate: Option<String>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 impl Args {
-    /// The stack that looks after the machine.
+    /// The connection to the stack that looks after the machine.
     fn connection(&self) -> Connection {
         Connection::of(
             #[cfg(feature = "local")]
@@ -128,14 +131,14 @@ impl Args {
     }
 }
 
-/// What can be accepted.
+/// A risk that can be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Accept {
-    /// Another public address after each start
+    /// A different public address after each start
     NewIp,
     /// The loss of its backups
     LostBackups,
-    /// That its image is one of its own, which was seen to boot again
+    /// A custom image, of which a copy was seen to boot
     CustomImage,
 }
 
@@ -149,61 +152,61 @@ impl Accept {
     }
 }
 
-/// A rehearsal, as programs read it.
+/// The result of a rehearsal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Rehearsal {
-    /// `ACCOUNT/KIND/ID`.
+    /// The machine, as `ACCOUNT/KIND/ID`.
     resource: ResourceRef,
     /// Its name at the provider.
     name: String,
     /// Its plan.
     plan: String,
-    /// Region or location.
+    /// Its region or location.
     region: String,
-    /// Whether nothing stands in the way.
+    /// Whether nothing stands in the way of hibernating it.
     fits: bool,
     /// What stands in the way, most serious first.
     obstacles: Vec<Obstacle>,
-    /// What would be put back.
+    /// What would be restored.
     put_back: Vec<String>,
     /// What would be lost.
     lost: Vec<String>,
-    /// How long its snapshot takes at most, in minutes; null where its provider names no time.
+    /// How long its snapshot takes at most, in minutes; null if its provider names no time.
     snapshot_minutes: Option<i64>,
-    /// How long before its time a start is begun, in minutes.
+    /// How long before its time a start begins, in minutes.
     lead_minutes: i64,
-    /// What it would save of a month of 730.5 hours at least; null where the provider lists no price
-    /// of its plan.
+    /// What hibernating it would save in a month of 730.5 hours at least; null if the provider
+    /// lists no price of its plan or of snapshots.
     month: Option<OfMonth>,
 }
 
 /// Something that stands in the way.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Obstacle {
-    /// What.
+    /// What stands in the way.
     what: String,
     /// What to do about it.
     remedy: &'static str,
 }
 
-/// Of a month, at worst: with a disk that is full.
+/// The figures for a month at worst, with a full disk.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OfMonth {
-    /// When it is taken to run, in UTC.
+    /// The hours in which the machine is taken to run, in UTC.
     hours: String,
-    /// For how long it would not be there.
+    /// How many hours of the month the machine would not exist.
     gone_hours: f64,
     /// The currency of the amounts.
     currency: &'static str,
     /// What its snapshots cost at most.
     snapshots: f64,
-    /// What its reserved address costs while no Droplet has it.
+    /// What its reserved address costs while it is assigned to no Droplet.
     address: f64,
-    /// What is saved at least; less than 0 where hibernating would cost more.
+    /// What is saved at least; negative if hibernating would cost more.
     saved: f64,
 }
 
-/// Reads what is around the machine, and shows what that means.
+/// Reads the machine and what is around it, and shows what that means; or runs the cycle.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     if args.cycle {
         can_be_hibernated(&args.resource)?;
@@ -280,7 +283,7 @@ fn account<'a>(
     })
 }
 
-/// What was read of one machine.
+/// What was read about one machine.
 struct Found {
     resource: Resource,
     around: Surroundings,
@@ -290,7 +293,7 @@ struct Found {
 }
 
 impl Found {
-    /// None if there is no such machine.
+    /// Reads one machine and what is around it. Returns `None` if there is no such machine.
     async fn ask(client: &Client, reference: &ResourceRef) -> Result<Option<Self>, ProviderError> {
         let Some(resource) = client.status(&reference.id).await? else {
             return Ok(None);
@@ -327,7 +330,7 @@ impl Found {
                 .collect::<BTreeSet<_>>(),
             needs_private_ip: args.needs_private_ip,
             ssh_key: args.key.clone(),
-            // Without a stack, none of the account is known to be.
+            // Without a stack, none of the account's machines is known to be hibernated.
             hibernated: 0,
             stretch: stretch.map(|off| Stretch { off, latest: None }),
         };

@@ -1,4 +1,4 @@
-//! `offhours savings`: what stopping could save of a month, before anything is set up.
+//! `offhours savings`: what stopping could save in a month, before anything is set up.
 
 pub(super) mod assumed;
 pub(super) mod fleet;
@@ -33,12 +33,14 @@ use crate::{
 use assumed::{Hours, accounts_of_variables};
 use fleet::{Clouds, Holdings};
 
-/// Shows what stopping could save of a month, by each method.
+/// Show what stopping could save in a month, by each method.
 ///
-/// What speaks against a method is beside it. The providers are asked for what there is and for
-/// their own price lists; nothing is written, and tokens that may only read are enough. No service has to be set up: without --config the tokens
-/// are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and everything is taken to run in the same
-/// hours. With it, each resource has the hours of the schedule that it follows.
+/// What speaks against a method is shown beside it. The providers are asked what the accounts hold
+/// and for their price lists. Nothing is written, and tokens that may only read are enough.
+///
+/// No service has to be set up. Without --config, the tokens are those in `DIGITALOCEAN_TOKEN` and
+/// `HCLOUD_TOKEN`, and everything is taken to run in the same hours. With it, each resource has the
+/// hours of the schedule that it follows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,21 +60,21 @@ sizes:read and regions:read. Its API has no prices of databases: give them as to
 
 An account that cannot be read does not hide the others; the exit code is then 1.")]
 pub struct Args {
-    /// The configuration with the accounts and the schedules [default: the tokens in
+    /// Configuration file with the accounts and the schedules [default: the tokens in
     /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// When to take as running what follows no schedule, in UTC: weekdays and times
-    /// [default without --config: "mon-fri 08:00-19:00"].
+    /// Hours in which resources that follow no schedule are taken to run, in UTC: weekdays and
+    /// times [default without --config: "mon-fri 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
     hours: Option<Hours>,
-    /// A calendar month, in UTC [default: one of 730.5 hours].
+    /// Calendar month, in UTC [default: a month of 730.5 hours].
     #[arg(long, value_name = "YYYY-MM")]
     month: Option<CalendarMonth>,
-    /// What databases cost, in TOML.
+    /// File with the prices of databases, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
+    /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(
         long,
@@ -81,14 +83,14 @@ pub struct Args {
         require_equals = true
     )]
     simulate: Option<String>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Asks the providers, and shows what they could be paid less.
+/// Asks the providers and shows how much lower their bills could be.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
-    // What is wrong with the files is reported before anything is asked.
+    // Errors in the files are reported before any provider is asked.
     let prices = args
         .prices
         .as_deref()
@@ -144,7 +146,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     })
 }
 
-/// The accounts and schedules that are named, or the accounts whose tokens are in variables.
+/// The accounts and schedules of the named file, or the accounts whose tokens are in variables.
 fn configuration(args: &Args) -> anyhow::Result<Configuration> {
     let Some(file) = &args.config else {
         return Ok(accounts_of_variables()?);
@@ -176,9 +178,9 @@ struct Counted<'a> {
     has_schedules: bool,
     hours: Option<&'a Hours>,
     month: Month,
-    /// What the hours that are assumed leave off.
+    /// The times off under the assumed hours.
     assumed: Option<TimesOff>,
-    /// What each schedule leaves off.
+    /// The times off under each schedule.
     times_off: BTreeMap<&'a ScheduleName, TimesOff>,
     prices: Option<&'a Prices>,
 }
@@ -212,7 +214,7 @@ impl Counted<'_> {
 
     fn add(&self, collector: &mut Collector, record: &Record, holdings: &Holdings, look: &Look) {
         let resource = &look.resource;
-        // Its pool is listed.
+        // Its node pool is listed instead.
         if resource.facts.kubernetes_worker {
             return;
         }
@@ -229,7 +231,7 @@ impl Counted<'_> {
             Size::Machine(_) | Size::NodePool(_) => None,
         };
         let barred = match &membership {
-            // Without schedules of one's own, no tag can name two of them.
+            // Without the user's own schedules, no tag can name two of them.
             Membership::Barred(Exclusion::TwoSchedules { .. }) if !self.has_schedules => None,
             Membership::Barred(exclusion) => Some(in_words(exclusion)),
             Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed => None,

@@ -1,4 +1,4 @@
-//! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
+//! `offhours schema`: the schemas of the configuration and of what commands print as JSON.
 
 use lifecycle::Outcome;
 use report::{cost::Cost, hours::Report, savings};
@@ -10,25 +10,25 @@ use super::{
 };
 use crate::{Exit, configuration_file::written::File, doctor::Finding, output, shape, view::Line};
 
-/// Prints the JSON schema of the configuration, or of what a command prints as JSON.
+/// Print the JSON schema of the configuration or of a command's JSON output.
 ///
-/// An editor with TOML support checks and explains a configuration as you write it, if its first
-/// line names the schema's file, as in: #:schema ./offhours.schema.json
+/// An editor with TOML support checks and explains a configuration as you write it, if the first
+/// line of the file names the schema's file, as in: #:schema ./offhours.schema.json
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours schema > offhours.schema.json
   offhours schema preview | jq .properties")]
 pub struct Args {
-    /// Of what: the configuration, or the JSON of the command of this name.
+    /// What to describe: the configuration, or the JSON output of the command of this name.
     #[arg(value_enum, value_name = "WHAT", default_value_t)]
     what: What,
 }
 
-/// What has a schema.
+/// A document that has a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
-    /// The configuration, offhours.toml.
+    /// The configuration file, offhours.toml.
     #[default]
     Configuration,
     /// `offhours apply --format json`
@@ -51,7 +51,7 @@ pub enum What {
     List,
     /// `offhours list --unsupported --format json`
     ListUnsupported,
-    /// `offhours local --format json`: of each line
+    /// Each line of `offhours local --format json`
     Local,
     /// `offhours log --format json`
     Log,
@@ -65,7 +65,7 @@ pub enum What {
     Rehearse,
     /// `offhours savings --format json`
     Savings,
-    /// `offhours stop` and `start` with `--format json`: of each line
+    /// Each line of `offhours stop` and `start` with `--format json`
     Outcome,
     /// `offhours status --format json`
     Status,
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The schema of what is printed: of a command, that of the type which it gives to `print_json`.
+/// Returns the schema of a document; for a command, that of the type it passes to `print_json`.
 #[must_use]
 pub fn schema(what: What) -> Schema {
     match what {

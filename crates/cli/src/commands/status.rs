@@ -1,4 +1,4 @@
-//! `offhours status`: what is known of each resource, and what it needs.
+//! `offhours status`: what is known about each resource, and what it needs.
 
 mod live;
 mod row;
@@ -35,12 +35,12 @@ pub use row::{AccountRow, Overriding, Row};
 use row::Columns;
 use screen::Screen;
 
-/// Shows what is known of each resource: desired state, phase, saved state, next edge.
+/// Show the desired state, phase, saved state and next edge of each resource.
 ///
-/// Times in the table are those of the zone that all schedules share, otherwise UTC; in JSON they
-/// are UTC. Exit code 3 when something needs a person: a resource that is overdue, stuck, refused,
-/// in conflict, held or orphaned, or an account whose token fails or that was not listed for a
-/// quarter of an hour.
+/// Times in the table are in the zone of --schedule, or else in the one that all schedules share,
+/// or else in UTC; in JSON they are in UTC. Exit code 3 if something needs a person: a resource
+/// that is overdue, stuck, refused, in conflict, held or orphaned, or an account whose token fails
+/// or that was not listed for 15 minutes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,28 +58,28 @@ Examples:
     reason = "each is a switch of the command line"
 )]
 pub struct Args {
-    /// Only these, by reference or by unique name.
+    /// Only these resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
-    /// Only what follows this schedule.
+    /// Only resources that follow this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Only what is in this account.
+    /// Only resources in this account.
     #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
     account: Option<AccountName>,
-    /// Leave out what no schedule names.
+    /// Leave out resources that follow no schedule.
     #[arg(long)]
     scheduled: bool,
-    /// Only what needs a person.
+    /// Only resources and accounts that need a person.
     #[arg(long)]
     needs_person: bool,
-    /// The accounts themselves, and no resources.
+    /// Show the accounts instead of the resources.
     #[arg(long, conflicts_with_all = ["resources", "schedule", "scheduled", "live", "watch"])]
     accounts: bool,
-    /// Ask the provider as well, by each resource's Status operation.
+    /// Also ask the provider, by each resource's Status operation.
     #[arg(long)]
     live: bool,
-    /// Go on, and show it anew every so many seconds until Ctrl-C.
+    /// Keep running, and refresh every SECONDS seconds (5 if not given) until Ctrl-C.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -89,14 +89,14 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(1..=3600),
     )]
     watch: Option<u64>,
-    /// What things cost, in TOML as for `offhours hours`: adds what stopping
-    /// has saved this month, and what the snapshots of hibernated machines cost.
+    /// File with prices, in TOML as for `offhours hours`. Adds what stopping has saved this month,
+    /// and what the snapshots of hibernated machines cost.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["account", "accounts", "watch"])]
     prices: Option<PathBuf>,
-    /// References in full length.
+    /// Show references in full.
     #[arg(long)]
     wide: bool,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t, conflicts_with = "watch")]
     format: Format,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it goes on until Ctrl-C.
+    /// Reports whether the command goes on until Ctrl-C.
     #[must_use]
     pub fn watches(&self) -> bool {
         self.watch.is_some()
@@ -113,7 +113,7 @@ impl Args {
 
 /// Shows the records as they are now.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    // What is wrong with the prices is reported before anything is asked.
+    // Errors in the prices are reported before anything is read.
     let prices = args.prices.as_deref().map(hours::prices).transpose()?;
     let session = args.connection.open().await?;
     let functions = if args.live {
@@ -166,7 +166,7 @@ async fn show(
     Ok(view.exit())
 }
 
-/// Shows the rows that fit the terminal, again and again until Ctrl-C.
+/// Shows the rows that fit the terminal, redrawn until Ctrl-C.
 async fn watch(
     args: &Args,
     session: &Session,
@@ -198,23 +198,23 @@ async fn watch(
     }
 }
 
-/// What is asked of the store, as it is at an instant.
+/// What the arguments select from the store, as of an instant.
 struct View<'a> {
     args: &'a Args,
     in_force: InForce,
     states: BTreeMap<AccountName, AccountState>,
     /// The accounts whose resources are shown.
     accounts: BTreeSet<AccountName>,
-    /// In the order of their references, or in which they are named.
+    /// Ordered by reference, or as the command line names them.
     rows: Vec<Row>,
     columns: Columns,
-    /// In which all times are shown.
+    /// The zone in which all times are shown.
     zone: TimeZone,
     now: Timestamp,
 }
 
 impl<'a> View<'a> {
-    /// Reads the store, and asks the functions where there are any.
+    /// Reads the store and, if functions are given, asks them.
     ///
     /// # Errors
     /// A usage error for a name that does not exist.
@@ -271,7 +271,7 @@ impl<'a> View<'a> {
         Table::whole(style, self.columns.all(), &cells.collect::<Vec<_>>())
     }
 
-    /// How all are, in a line for people.
+    /// A one-line summary for people.
     fn in_a_line(&self) -> String {
         let args = self.args;
         let all = args.schedule.is_none() && args.account.is_none();
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
         format!("{resources}{}{end}", accounts.collect::<String>())
     }
 
-    /// The accounts gone through that need a person, and why in a few words.
+    /// The selected accounts that need a person, each with a brief reason.
     fn failing_accounts(&self) -> Vec<String> {
         let rows = self.account_rows();
         rows.iter().filter_map(AccountRow::failing).collect()
@@ -304,8 +304,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The accounts gone through, or those of them that need a person if only that is asked for;
-    /// where single resources are asked for, none.
+    /// The selected accounts, or only those that need a person if just these are asked for. Empty
+    /// if single resources are asked for.
     fn account_rows(&self) -> Vec<AccountRow> {
         let args = self.args;
         let accounts = self.accounts.iter().filter(|_| args.resources.is_empty());
@@ -321,7 +321,7 @@ impl<'a> View<'a> {
         Table::whole(style, AccountRow::COLUMNS, &cells)
     }
 
-    /// One picture of so many lines: the time, the rows that there is room for, what is wrong with
+    /// One frame for a screen of `height` lines: the time, the rows that fit, what is wrong with
     /// accounts, and the summary.
     fn frame(&self, height: usize, style: Style, every: Duration) -> String {
         let shown = &self.rows[..self.rows.len().min(height)];
@@ -348,8 +348,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The records that are asked for, and their accounts: all but removed ones that left nothing that
-/// is owed a size. Single resources come without their accounts.
+/// Reads the requested records and their accounts, leaving out removed accounts that left nothing
+/// that is owed a size. Single resources come without their accounts.
 async fn read(
     args: &Args,
     store: &Store,
@@ -381,7 +381,7 @@ async fn read(
     Ok((shown, records))
 }
 
-/// How many resources were shown, and how they are.
+/// The number of resources shown, in all and by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Summary {
     all: usize,

@@ -1,4 +1,4 @@
-//! `offhours validate`: is the configuration in order?
+//! `offhours validate`: checks the configuration.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -19,10 +19,10 @@ use crate::{
     time::{NextEdge, local},
 };
 
-/// Checks a configuration and reports everything that is wrong with it at once.
+/// Check a configuration and report all of its problems at once.
 ///
-/// Nothing is applied, and no provider is asked. Each problem has its file, its line, and what to
-/// write instead; the exit code is then 2.
+/// Nothing is applied, and no provider is asked. Each problem comes with its file, its line, and
+/// what to write instead; the exit code is then 2.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,10 +30,10 @@ Examples:
   offhours validate --config staging.toml
   offhours validate --format json | jq .problems")]
 pub struct Args {
-    /// The configuration to check.
+    /// Configuration file to check.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -66,42 +66,42 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What a program reads.
+/// The result of checking a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Report<'r> {
     /// The file, as it was named.
     file: &'r str,
-    /// Whether it can be used.
+    /// Whether the configuration is valid.
     valid: bool,
     /// What is wrong with it, by line; empty if it is valid.
     problems: &'r [Problem],
-    /// What is allowed and looks like a mistake, by line.
+    /// Valid settings that look like mistakes, by line.
     warnings: &'r [Problem],
-    /// Its accounts by name; none if it is not valid.
+    /// Its accounts, sorted by name; empty if it is invalid.
     accounts: Vec<AccountReport<'r>>,
-    /// Its schedules by name; none if it is not valid.
+    /// Its schedules, sorted by name; empty if it is invalid.
     schedules: Vec<ScheduleReport<'r>>,
 }
 
 /// An account of the file.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AccountReport<'r> {
-    /// Its name.
+    /// The account's name.
     name: &'r AccountName,
-    /// The cloud.
+    /// The cloud, or `ssh`.
     provider: AccountKind,
 }
 
 /// A schedule of the file.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleReport<'r> {
-    /// Its name.
+    /// The schedule's name.
     name: &'r ScheduleName,
-    /// The zone in which it is judged.
+    /// The time zone in which the schedule is evaluated.
     timezone: &'r str,
-    /// What it wants now; null where either state will do.
+    /// The desired state now; null if either state will do.
     state: Option<Desired>,
-    /// When that changes; null if never.
+    /// When that changes next; null if never.
     next: Option<NextEdge>,
 }
 
@@ -146,7 +146,7 @@ impl<'r> Report<'r> {
     }
 }
 
-/// What a person reads.
+/// The summary for people.
 fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String {
     let accounts = count(configuration.accounts.len(), "account");
     let schedules = count(configuration.schedules.len(), "schedule");

@@ -32,10 +32,10 @@ use crate::{
     time::{When, short},
 };
 
-/// Says why a resource is what it is, and what happens next.
+/// Explain why a resource is in its state, and what happens next.
 ///
-/// Every rule that may have a say, what the resource's schedule wants and why, and what was
-/// decided. Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 when the
+/// Shows every rule that may have a say, what the resource's schedule wants and why, and what was
+/// decided. Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 if the
 /// resource needs a person.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -44,14 +44,14 @@ Examples:
   offhours why do-main/droplet/3164444 --at \"2026-12-24 09:00\"
   offhours why web-1 --at 2026-06-15T07:00:00Z --format json | jq .decision")]
 pub struct Args {
-    /// By reference, or by unique name.
+    /// Resource, by reference or by unique name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resource: String,
-    /// The instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone
-    /// of the resource's schedule [default: now].
+    /// Instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone of
+    /// the resource's schedule [default: now].
     #[arg(long, value_name = "INSTANT")]
     at: Option<When>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The instant meant; now where none is named.
+/// The requested instant; now if none is given.
 fn instant(
     at: Option<When>,
     record: &Record,
@@ -123,45 +123,50 @@ fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedul
     Some(&rule.schedule)
 }
 
-/// Why one resource is what it is.
+/// Why one resource is in its state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Why {
-    /// Which.
+    /// The resource.
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
     /// The instant at which this was asked.
     pub now: Timestamp,
-    /// When the resource's account was last listed whole: how old its tags may be.
+    /// When the resource's account was last listed completely, which is how old its tags may be;
+    /// null if it never was.
     pub inventory_at: Option<Timestamp>,
-    /// Where in its life it is now, whatever instant is explained.
+    /// Its present phase, whatever instant is explained.
     pub phase: PhaseName,
-    /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
+    /// Its state in a word or two: `running`, `stopping`, `stop stuck`. The reason is in
+    /// `needs_person`.
     pub state: String,
-    /// When the phase began, as far as the record shows.
+    /// When the phase began, as far as the record shows; null if it does not.
     pub since: Option<Timestamp>,
-    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    /// How a stop would stop it, by its schedule's methods, or by the defaults if it follows no
+    /// schedule.
     pub method: StopMethod,
-    /// What will be put back.
+    /// The saved state that a start will restore; null if there is none.
     pub saved: Option<SavedState>,
-    /// Storage that the latest start could not put back.
+    /// Storage that the latest start could not restore; null if there is none.
     pub lost_storage: Option<LostStorage>,
-    /// Failures in a row.
+    /// Number of failures in a row.
     pub attempts: u32,
-    /// The latest failure.
+    /// The latest failure; null if there is none.
     pub last_error: Option<String>,
-    /// What only a person can settle, and how.
+    /// What only a person can resolve, and how; null if nothing needs a person.
     pub needs_person: Option<String>,
-    /// For a machine that is hibernated, or was: what it is made again from.
+    /// What the machine is recreated from; omitted unless it is or was hibernated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hibernation: Option<Hibernated>,
-    /// While it is being hibernated or woken: what became of the latest request, and what follows.
+    /// While the machine is being hibernated or woken: the outcome of the latest request, and what
+    /// follows. Omitted otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<[String; 2]>,
-    /// What its schedule lacks to hibernate it.
+    /// What is missing before its schedule may hibernate it; omitted if nothing is, or if its
+    /// schedule does not hibernate it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<String>,
-    /// The chain.
+    /// The chain of reasons.
     #[serde(flatten)]
     pub explanation: Explanation,
     #[serde(skip)]

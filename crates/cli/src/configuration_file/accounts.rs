@@ -1,4 +1,4 @@
-//! `[accounts.NAME]`: one login at one provider each.
+//! `[accounts.NAME]`: each is one login at one provider.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use super::{
 
 /// The accounts of a file.
 pub(super) struct Accounts {
-    /// Those that are in order.
+    /// The valid ones.
     pub(super) read: BTreeMap<AccountName, Account>,
-    /// All that are named, with their kind where it is known.
+    /// Every account the file names, with its kind if known.
     declared: BTreeMap<String, Option<AccountKind>>,
-    /// The former names of accounts, and what those are called here.
+    /// Former account names, each with its name in this file.
     former: BTreeMap<AccountName, String>,
 }
 
@@ -36,7 +36,7 @@ impl Accounts {
         self.declared.get(name.as_str()).copied().flatten()
     }
 
-    /// What an account is called here that had this name before.
+    /// The name in this file of the account that was formerly called this.
     pub(super) fn called_now(&self, former: &str) -> Option<&str> {
         let mut renamed = self.former.iter();
         let (_, name) = renamed.find(|(was, _)| was.as_str() == former)?;
@@ -84,16 +84,16 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
     accounts
 }
 
-/// What an account was called before.
+/// An account's former name.
 struct Former<'t> {
     was: AccountName,
     place: Place,
-    /// Its present name.
+    /// The account's present name.
     name: &'t str,
 }
 
 fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Former<'t>> {
-    // What is wrong with the table itself is noted where all of it is read.
+    // Errors in the table itself are reported where the whole table is read.
     let field = entry.field.key("was")?;
     Some(Former {
         was: field.parsed("do-main", problems)?,
@@ -103,7 +103,7 @@ fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Former<
 }
 
 impl Accounts {
-    /// Refuses former names that would make the owner of records ambiguous.
+    /// Records former names, and refuses those that would make the owner of records ambiguous.
     fn take_former_names(
         &mut self,
         mut former: Vec<Former<'_>>,
@@ -149,17 +149,17 @@ impl Accounts {
     }
 }
 
-/// Where a token or a key is kept, and where the file says so.
+/// Where a token or a key is stored, and where the file says so.
 type Kept = (KeyReference, Place);
 
-/// The tokens of one account, or its key.
+/// The tokens or the key of one account.
 struct Tokens {
     account: String,
     kept: Vec<Kept>,
 }
 
-/// The account's kind where that is known, and all of it, with its tokens' places, where
-/// enough of it is in order.
+/// Reads an account: its kind if known, and the account itself with the places of its tokens if
+/// enough of it is valid.
 fn account(
     entry: &Entry,
     problems: &mut Problems,
@@ -301,8 +301,9 @@ fn ssh_key(table: &Table, problems: &mut Problems) -> Option<String> {
     Some(key.to_owned())
 }
 
-/// A base address to which a token may be sent, as the parser writes it: whatever was misread shows
-/// here, not at the provider. A refused one is not repeated, for it may hold a password.
+/// Reads a base address to which a token may be sent. It must be written as the parser reads it, so
+/// that a misreading shows here and not at the provider. A rejected address is not repeated,
+/// because it may contain a password.
 fn url(field: &Field, problems: &mut Problems) -> Option<String> {
     let text = field.text("https://api.example.com", problems)?;
     let Ok(base) = text.parse::<Base>() else {
@@ -321,8 +322,8 @@ fn url(field: &Field, problems: &mut Problems) -> Option<String> {
     Some(plain.to_owned())
 }
 
-/// Two accounts with one token reach the same resources, which then are in conflict. Within one
-/// account, a second token that is the first gives nothing.
+/// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
+/// conflict. Within one account, a second token equal to the first is pointless.
 fn warn_of_shared_tokens(
     tokens: Vec<Tokens>,
     kinds: &BTreeMap<String, Option<AccountKind>>,

@@ -1,4 +1,4 @@
-//! A TOML document, read key by key so that everything wrong with it is found at once.
+//! A TOML document, read key by key so that all problems are found in one pass.
 
 use std::{
     collections::HashSet,
@@ -12,20 +12,20 @@ use toml::de::{DeTable, DeValue};
 use super::{Problem, TABLES};
 use crate::resolve::nearest::advice;
 
-/// Where something stands: the path of its key, and its bytes in the text.
+/// A position in the file: the path of the key, and its byte range in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) path: String,
     pub(super) span: Range<usize>,
 }
 
-/// What was found wrong so far.
+/// The problems found so far.
 pub(super) struct Problems<'f> {
     file: &'f str,
     /// The offset of each line's first byte.
     lines: Vec<usize>,
     errors: Vec<Problem>,
-    /// The errors: each is reported once.
+    /// The errors as a set, so that each is reported only once.
     said: HashSet<Problem>,
     warnings: Vec<Problem>,
 }
@@ -73,7 +73,7 @@ impl<'f> Problems<'f> {
         self.errors.len()
     }
 
-    /// The warnings if there are no errors, the errors otherwise; both in the order of the text.
+    /// The warnings if there are no errors, otherwise the errors; both in file order.
     pub(super) fn into_result(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
         self.errors.sort_by_key(|problem| problem.line);
         self.warnings.sort_by_key(|problem| problem.line);
@@ -85,9 +85,9 @@ impl<'f> Problems<'f> {
     }
 }
 
-/// The message without whatever may be a token, wherever its author pasted it: `DigitalOcean`'s
-/// begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner's are 64 letters, large and small, and
-/// digits.
+/// Returns the message with everything that may be a token removed, wherever it was pasted:
+/// `DigitalOcean` tokens begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner tokens are 64
+/// upper-case and lower-case letters and digits.
 fn redacted(message: &str) -> String {
     let mut clean = String::with_capacity(message.len());
     let mut rest = message;
@@ -113,7 +113,7 @@ fn redacted(message: &str) -> String {
     clean
 }
 
-/// The keys that a table may have, and how a table with them is written.
+/// The keys that a table may have, and where such a table is written.
 pub(super) struct Keys {
     pub(super) known: Vec<String>,
     pub(super) belong: &'static str,
@@ -125,14 +125,14 @@ impl Keys {
     }
 }
 
-/// A table, and where it stands.
+/// A table and its place in the file.
 #[derive(Clone)]
 pub(super) struct Table<'t> {
     pub(super) place: Place,
     table: &'t DeTable<'t>,
 }
 
-/// A value, and where it stands.
+/// A value and its place in the file.
 #[derive(Clone)]
 pub(super) struct Field<'t> {
     pub(super) place: Place,
@@ -142,7 +142,7 @@ pub(super) struct Field<'t> {
 /// One entry of a table whose keys are names.
 pub(super) struct Entry<'t> {
     pub(super) name: &'t str,
-    /// The name's own place, with the entry's path.
+    /// The place of the name itself, with the entry's path.
     pub(super) place: Place,
     pub(super) field: Field<'t>,
 }
@@ -168,7 +168,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// The value of a key that must be there; `place` is blamed if it is not.
+    /// The value of a required key. If it is missing, the error is reported at `place`.
     pub(super) fn required(
         &self,
         key: &str,
@@ -203,7 +203,8 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// Refuses keys that are not among `keys`; those that belong elsewhere are sent there.
+    /// Refuses keys that are not among `keys`. If a key belongs to another table, the error says
+    /// which.
     pub(super) fn refuse_unknown(&self, keys: &Keys, problems: &mut Problems) {
         for entry in self.unknown(keys) {
             entry.refuse(keys, problems);
@@ -232,7 +233,8 @@ impl<'t> Table<'t> {
 }
 
 impl Entry<'_> {
-    /// Refuses a key that is not among `keys`; one that belongs elsewhere is sent there.
+    /// Refuses a key that is not among `keys`. If it belongs to another table, the error says
+    /// which.
     pub(super) fn refuse(&self, keys: &Keys, problems: &mut Problems) {
         let name = self.name;
         let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
@@ -244,12 +246,12 @@ impl Entry<'_> {
 }
 
 impl<'t> Field<'t> {
-    /// The value as it is.
+    /// The raw value.
     pub(super) fn value(&self) -> &'t DeValue<'t> {
         self.value
     }
 
-    /// Notes that the value is of another type than `expected`, which says what to write.
+    /// Reports that the value has the wrong type; `expected` says what to write instead.
     pub(super) fn wrong_type(&self, expected: &str, problems: &mut Problems) {
         let found = match self.value {
             DeValue::String(_) => "a string",
@@ -262,7 +264,7 @@ impl<'t> Field<'t> {
         problems.error(&self.place, format!("is {found}; write {expected}"));
     }
 
-    /// The value of a key, where this is a table.
+    /// The value of a key, if this is a table.
     pub(super) fn key(&self, key: &str) -> Option<Self> {
         let table = Table {
             place: self.place.clone(),
@@ -271,7 +273,7 @@ impl<'t> Field<'t> {
         table.field(key)
     }
 
-    /// The table that this is to be.
+    /// The value as a table. Anything else is reported.
     pub(super) fn table(&self, expected: &str, problems: &mut Problems) -> Option<Table<'t>> {
         if let Some(table) = self.value.as_table() {
             return Some(Table {
@@ -283,7 +285,7 @@ impl<'t> Field<'t> {
         None
     }
 
-    /// The text that this is to be.
+    /// The value as a string. Anything else is reported.
     pub(super) fn text(&self, example: &str, problems: &mut Problems) -> Option<&'t str> {
         let text = self.value.as_str();
         if text.is_none() {
@@ -292,7 +294,7 @@ impl<'t> Field<'t> {
         text
     }
 
-    /// The text, parsed; errors of parsing must say what to write.
+    /// The value as a string, parsed. The parse error must say what to write instead.
     pub(super) fn parsed<T>(&self, example: &str, problems: &mut Problems) -> Option<T>
     where
         T: FromStr<Err: Display>,
@@ -303,7 +305,7 @@ impl<'t> Field<'t> {
             .ok()
     }
 
-    /// One of several words.
+    /// The value as one of several words.
     pub(super) fn choice<T: Copy>(
         &self,
         choices: &[(&str, T)],
@@ -319,7 +321,7 @@ impl<'t> Field<'t> {
         found.map(|(_, choice)| *choice)
     }
 
-    /// True or false.
+    /// The value as a boolean.
     pub(super) fn flag(&self, problems: &mut Problems) -> Option<bool> {
         let flag = self.value.as_bool();
         if flag.is_none() {
@@ -328,7 +330,7 @@ impl<'t> Field<'t> {
         flag
     }
 
-    /// A whole number within bounds.
+    /// The value as a whole number within bounds.
     pub(super) fn count(
         &self,
         bounds: RangeInclusive<u32>,
@@ -351,7 +353,7 @@ impl<'t> Field<'t> {
         number
     }
 
-    /// The elements of a list; a single value is its own only element.
+    /// The elements of a list. A single value is treated as a list of one.
     pub(super) fn elements(&self) -> Vec<Self> {
         let Some(array) = self.value.as_array() else {
             return vec![self.clone()];

@@ -20,7 +20,7 @@ use super::{
     elements_of,
 };
 
-/// A login, and where the file names its key; none if something of it is not in order.
+/// Reads a login, and the place of its key in the file. Returns `None` if any part is invalid.
 pub(super) fn login(
     place: &Place,
     table: &Table,

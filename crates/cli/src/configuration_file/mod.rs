@@ -1,5 +1,5 @@
-//! The TOML file that a user keeps, read into a [`Configuration`]; everything wrong with it is
-//! reported at once, with its line and what to write instead.
+//! Reads the user's TOML file into a [`Configuration`]. All problems are reported at once, each
+//! with its line and what to write instead.
 
 mod accounts;
 mod document;
@@ -33,16 +33,16 @@ use crate::shape;
 pub(crate) use write::commented;
 pub use write::write;
 
-/// A file that was read.
+/// The result of reading a file.
 #[derive(Debug, Clone)]
 pub struct Parsed {
-    /// What it says, as generation 0.
+    /// The configuration, as generation 0.
     pub configuration: Configuration,
-    /// What is allowed and looks like a mistake.
+    /// Valid settings that look like mistakes.
     pub warnings: Vec<Problem>,
 }
 
-/// Something wrong with a file, or strange about it.
+/// Something in a file that is wrong, or that looks like a mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, schemars::JsonSchema)]
 pub struct Problem {
     /// The file, as it was named.
@@ -67,11 +67,11 @@ pub enum LoadError {
     Unreadable {
         /// The file, as it was named.
         file: String,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// The file can be read, and is not a valid configuration.
+    /// The file can be read but is not a valid configuration.
     #[error("{file} has {}", count(problems.len(), "problem"))]
     Invalid {
         /// The file, as it was named.
@@ -91,7 +91,7 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 pub enum Listed {
     /// They do.
     NeedAccounts,
-    /// They do not if the file has no accounts at all: for a look at schedules alone.
+    /// They do not if the file has no accounts at all, so that schedules can be checked alone.
     MayStandAlone,
 }
 
@@ -115,7 +115,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     })
 }
 
-/// Reads a configuration; `file_name` is for messages. All errors are returned at once.
+/// Parses a configuration; `file_name` appears in messages. Returns all errors at once.
 pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
     read(text, file_name, Listed::NeedAccounts)
 }
@@ -132,7 +132,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// All of them; a key that several have is advised for the first of these.
+    /// All tables. A key that belongs to several is suggested for the first of them.
     fn all(&self) -> [&Keys; 7] {
         [
             &self.schedule,
@@ -146,7 +146,7 @@ impl Tables {
     }
 }
 
-/// The keys as the schema of the file has them: each is declared once, by the type that holds it.
+/// The keys, taken from the file's schema: each is declared once, by the type that holds it.
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let schema = shape::of::<File>().to_value();
     let keys = |table: &Value, belong| Keys {
@@ -204,8 +204,8 @@ fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Probl
     })
 }
 
-/// What is wrong with a text that is not TOML. The error's own `Display` would repeat the line,
-/// which may hold a token.
+/// Describes why a text is not TOML. The error's own `Display` would repeat the line, which may
+/// contain a token.
 fn not_toml(text: &str, error: &toml::de::Error, problems: &Problems) -> Problem {
     let span = error.span().unwrap_or(text.len()..text.len());
     let key = match (error.message(), text.get(span.clone())) {
@@ -217,7 +217,7 @@ fn not_toml(text: &str, error: &toml::de::Error, problems: &Problems) -> Problem
     problems.problem(&Place { path, span }, message)
 }
 
-/// A file without accounts, or without schedules, is in order and does nothing.
+/// Warns about a file without accounts or without schedules: it is valid but does nothing.
 fn warn_if_idle(root: &Table, problems: &mut Problems) {
     for (key, what) in [
         ("accounts", "[accounts.NAME]"),
@@ -230,7 +230,7 @@ fn warn_if_idle(root: &Table, problems: &mut Problems) {
     }
 }
 
-/// What holds for the whole service; the default where something is wrong.
+/// Reads the service-wide settings; an invalid value becomes the default.
 fn settings(root: &Table, accounts: &Accounts, problems: &mut Problems) -> Settings {
     let mut protect = Vec::new();
     for field in elements_of(root, "protect") {
@@ -276,7 +276,7 @@ fn mode(table: &Table, problems: &mut Problems) -> Mode {
     mode.unwrap_or_default()
 }
 
-/// The elements of a key that may be absent, one value, or a list.
+/// The elements of a key that may be absent, a single value, or a list.
 fn elements_of<'t>(table: &Table<'t>, key: &str) -> Vec<Field<'t>> {
     table
         .field(key)

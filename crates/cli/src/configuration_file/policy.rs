@@ -1,4 +1,4 @@
-//! How a schedule is followed: what its table says besides when and for which resources.
+//! The policy of a schedule: what its table says besides timing and resources.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{
     mode,
 };
 
-/// How the schedule is followed; the default where something is wrong.
+/// Reads the policy; an invalid value becomes the default.
 pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
     let default = Policy::default();
     let mut flag = |key: &str, default: bool| {
@@ -62,7 +62,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
     policy
 }
 
-/// Reports what is wrong with a key that is there, beside other keys.
+/// Reports a key, if present, that conflicts with other keys.
 fn refuse(table: &Table, key: &str, message: &str, problems: &mut Problems) {
     if let Some(field) = table.field(key) {
         problems.error(&field.place, message);
@@ -76,7 +76,7 @@ fn adopt(table: &Table, problems: &mut Problems) -> Adopt {
     adopt.unwrap_or_default()
 }
 
-/// What is accepted of hibernation.
+/// The risks of hibernation that the schedule accepts.
 fn accept(table: &Table, problems: &mut Problems) -> BTreeSet<Risk> {
     let choices = [
         ("new-ip", Risk::NewIp),
@@ -99,15 +99,15 @@ fn otherwise(table: &Table, problems: &mut Problems) -> Otherwise {
     otherwise.unwrap_or_default()
 }
 
-/// The method of each kind; none where it could not be read, so that nothing that depends on it is
-/// reported again.
+/// The method of each kind. `None` if it could not be read, so that problems that depend on it are
+/// not reported again.
 struct Chosen {
     droplet: Option<DropletMethod>,
     server: Option<ServerMethod>,
     database: Option<DatabaseMethod>,
 }
 
-/// The kinds without a choice, and why there is none.
+/// The kinds whose method cannot be chosen, and why.
 const WITHOUT_CHOICE: [(&str, &str); 2] = [
     ("node-pool", "a node pool is always scaled to zero nodes"),
     (
@@ -144,7 +144,7 @@ impl Chosen {
                 None => entry.refuse(&TABLES.methods, problems),
             }
         }
-        // What is misspelt here seems absent below.
+        // A misspelled key looks absent below.
         let is_whole = problems.errors() == before;
         let droplet = [
             ("power-off", DropletMethod::PowerOff),
@@ -175,7 +175,7 @@ impl Chosen {
         }
     }
 
-    /// Reports keys that the chosen methods leave without effect, or contradict.
+    /// Reports keys that have no effect with the chosen methods, or contradict them.
     fn refuse_what_does_not_fit(&self, table: &Table, policy: &Policy, problems: &mut Problems) {
         let keeps_sizes = |method| method != DropletMethod::Resize;
         let keeps_sizes = self.droplet.is_some_and(keeps_sizes);
@@ -223,7 +223,7 @@ impl Chosen {
     }
 }
 
-/// The method of a kind: the default where the key is absent, none where it could not be read.
+/// The method of a kind: the default if the key is absent, `None` if it could not be read.
 fn choice<T: Copy + Default>(
     methods: &Table,
     is_whole: bool,
@@ -236,10 +236,10 @@ fn choice<T: Copy + Default>(
     }
 }
 
-/// A key that names a plan, and what is written there.
+/// A key that names a plan, with the words for messages about it.
 struct PlanKey {
     key: &'static str,
-    /// What it is called at the provider.
+    /// The provider's term for such a plan.
     what: &'static str,
     expected: &'static str,
     example: &'static str,

@@ -1,4 +1,4 @@
-//! Random configurations that are in order, for tests of what is written, read and compared.
+//! Random valid configurations, for tests of writing, reading and comparing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ const HOLIDAYS: [&str; 6] = [
 /// A configuration in which every key of the file occurs now and then.
 pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     let accounts = collection::btree_map(name::<AccountName>(), account(), 1..4);
-    // A name that is configured, or that another had before, is not a former one.
+    // A name that is configured cannot be a former one.
     let accounts = (accounts, option::of(name::<AccountName>())).prop_map(|(mut accounts, was)| {
         let was = was.filter(|was| !accounts.contains_key(was));
         if let (Some(mut first), Some(was)) = (accounts.first_entry(), was) {
@@ -264,9 +264,9 @@ fn policy() -> impl Strategy<Value = Policy> {
                 graceful,
                 force,
                 enforce,
-                // The two exclude each other.
+                // The two are mutually exclusive.
                 retain_running: retain_running && !enforce,
-                // As these do.
+                // So are these.
                 stop_nodes: stop_nodes.filter(|_| !standbys),
                 adopt,
                 stop_size,
@@ -276,7 +276,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     )
 }
 
-/// The methods, and the keys that have an effect with them alone.
+/// The methods, and the keys that only have an effect with them.
 fn methods() -> impl Strategy<Value = Policy> {
     let droplet = select(vec![
         DropletMethod::PowerOff,
@@ -370,7 +370,7 @@ fn texts(texts: Vec<&str>) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-/// As many sets as there are schedules, of resources that no two share.
+/// As many disjoint sets of resources as there are schedules.
 fn resources(
     accounts: &BTreeMap<AccountName, Account>,
     schedules: usize,

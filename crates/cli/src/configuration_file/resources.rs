@@ -1,4 +1,5 @@
-//! `resources`: what follows a schedule besides the tagged, and why some services cannot.
+//! `resources`: the resources that follow a schedule besides the tagged ones, and why some services
+//! cannot be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::resolve::nearest::advice;
 
-/// Where each resource is listed, over all schedules.
+/// The places where each resource is listed, across all schedules.
 #[derive(Default)]
 pub(super) struct Listings(BTreeMap<ResourceRef, Vec<(ScheduleName, Place)>>);
 
@@ -77,7 +78,7 @@ fn reference(field: &Field, problems: &mut Problems) -> Option<ResourceRef> {
     }
 }
 
-/// Why the service that a reference names cannot be stopped; none if it names no known one.
+/// Why the service that a reference names cannot be stopped. `None` if it names no known service.
 fn unsupported(reference: &str) -> Option<String> {
     let kind = reference.split('/').nth(1).unwrap_or(reference);
     if let Some(service) = provider::unsupported_service(kind) {
@@ -94,7 +95,7 @@ fn unsupported(reference: &str) -> Option<String> {
     }
 }
 
-/// Refuses a resource whose account is not there, or whose kind its provider does not have.
+/// Refuses a resource whose account is missing, or whose kind its provider does not have.
 fn check_account(
     reference: &ResourceRef,
     field: &Field,

@@ -1,4 +1,4 @@
-//! `[schedules.NAME]`: when resources run, which, and how that is followed.
+//! `[schedules.NAME]`: when resources run, which ones, and under which policy.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub(super) fn read(
 enum DefaultZone {
     Absent,
     Good(String),
-    /// Reported already; nothing that depends on it is reported again.
+    /// Already reported; problems that depend on it are not reported again.
     Bad,
 }
 
@@ -73,7 +73,7 @@ fn default_zone(root: &Table, problems: &mut Problems) -> DefaultZone {
     let Some(zone) = field.text("Europe/Berlin", problems) else {
         return DefaultZone::Bad;
     };
-    // A schedule that is in order but, perhaps, for its zone.
+    // A schedule that is valid except, perhaps, for its zone.
     let probe = Definition {
         timezone: zone.to_owned(),
         periods: vec![PeriodDefinition {
@@ -93,7 +93,7 @@ fn default_zone(root: &Table, problems: &mut Problems) -> DefaultZone {
     }
 }
 
-/// When to run: all that [`Schedule`] judges.
+/// Reads the timing: everything that [`Schedule`] validates.
 fn timing(
     entry: &Entry,
     table: &Table,
@@ -106,7 +106,7 @@ fn timing(
     let periods = periods(table, problems);
     let holidays = holidays(table, problems);
     let definition = Definition {
-        // So that the rest is checked as well where there is none.
+        // Lets the rest be checked even without a zone.
         timezone: timezone.unwrap_or_else(|| "UTC".to_owned()),
         periods: periods
             .iter()
@@ -133,7 +133,8 @@ fn timing(
             }
             schedule::Place::PeriodField(index, part) => periods[index].part(part),
         };
-        // What could not be read was reported, and seems absent here: that is not reported again.
+        // An unreadable value was reported already; it looks absent here, so that is not reported
+        // again.
         if in_order {
             let place = field.map_or_else(|| entry.place.clone(), |field| field.place);
             problems.error(&place, problem.message);
@@ -160,7 +161,7 @@ fn timezone(
     }
 }
 
-/// One period as far as it could be read.
+/// One period, as far as it could be read.
 struct Period<'t> {
     field: Field<'t>,
     table: Table<'t>,
@@ -172,13 +173,14 @@ struct Period<'t> {
 }
 
 impl<'t> Period<'t> {
-    /// Where a part of it stands, and whether what is wrong there is so in its own right.
+    /// The place of a field, and whether a problem there is real: not a consequence of one already
+    /// reported.
     fn part(&self, part: PeriodField) -> (Option<Field<'t>>, bool) {
         let (key, in_order) = match part {
             PeriodField::Weekdays => ("weekdays", true),
             PeriodField::Monthdays => ("monthdays", true),
             PeriodField::Months => ("months", true),
-            // Each is judged beside the other.
+            // Each is validated against the other.
             PeriodField::Begin => ("begin", self.times_in_order),
             PeriodField::End => ("end", self.times_in_order),
         };
@@ -226,14 +228,14 @@ fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
     })
 }
 
-/// One expression or a list of them; numbers count as their decimal text.
+/// Reads one expression or a list of them. Numbers are taken as their decimal text.
 fn expressions(table: &Table, key: &str, example: &str, problems: &mut Problems) -> Vec<String> {
     let Some(field) = table.field(key) else {
         return Vec::new();
     };
     let elements = field.elements();
     if elements.is_empty() {
-        // An absent key matches every day: hardly what an empty list means.
+        // An absent key matches every day, which an empty list hardly means.
         let message = format!("is empty; write \"{example}\", or leave the key out for all");
         problems.error(&field.place, message);
     }
@@ -253,7 +255,7 @@ fn expressions(table: &Table, key: &str, example: &str, problems: &mut Problems)
     elements.iter().filter_map(expression).collect()
 }
 
-/// A time of day: a text, or TOML's own local time.
+/// Reads a time of day: a string, or TOML's own local time.
 fn time(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
     let field = table.field(key)?;
     let expected = "a time of day, such as \"08:00\"";
@@ -284,7 +286,7 @@ fn holidays<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<(Field<'t>, S
         .collect()
 }
 
-/// A day or a range of days: a text, or TOML's own local date.
+/// Reads a day or a range of days: a string, or TOML's own local date.
 fn holiday(field: &Field, problems: &mut Problems) -> Option<String> {
     let expected = "a day or days, such as \"2026-12-24..2026-12-26\", or \"01-01\" for every year";
     let DeValue::Datetime(datetime) = field.value() else {

@@ -1,4 +1,4 @@
-//! The schema of the file against what is read and written.
+//! Tests the file's schema against what is read and written.
 
 use jsonschema::Validator;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn validator() -> Validator {
     jsonschema::validator_for(&schema()).expect("a schema")
 }
 
-/// A TOML document as editors hand it to a schema: dates and times are texts.
+/// A TOML document as editors pass it to a schema: dates and times are strings.
 fn document(text: &str) -> Value {
     fn json(value: toml::Value) -> Value {
         match value {
@@ -50,7 +50,7 @@ fn check_refused(text: &str) {
     assert!(!validator().is_valid(&document(text)), "fits: {text}");
 }
 
-/// The tables of the schema, and a document with one of each that lacks its last key.
+/// The tables of the schema, each with the path at which a test document puts one of its keys.
 fn tables(schema: &Value) -> [(&Value, &'static str); 7] {
     let tables = &schema["$defs"];
     [
@@ -71,7 +71,7 @@ fn every_key_is_described_and_read() {
         assert_eq!(table["additionalProperties"], false);
         for (key, property) in table["properties"].as_object().expect("properties") {
             assert!(property["description"].is_string(), "{key}");
-            // A number with a fraction fits none of them.
+            // No key accepts a number with a fraction.
             let text = match path.strip_suffix("periods[0].") {
                 Some(schedule) => format!("{schedule}periods = [{{ {key} = 0.5 }}]"),
                 None => format!("{path}{key} = 0.5"),
@@ -118,7 +118,7 @@ fn a_default_of_the_schema_is_what_counts_without_the_key() {
 fn what_is_in_order_fits() {
     check_accepted("");
     check_accepted(include_str!("../../../../examples/offhours.toml"));
-    // Every form that is read and never written.
+    // Every form that is read but never written.
     check_accepted(
         r#"
 timezone = "America/Argentina/Buenos_Aires"
@@ -305,7 +305,7 @@ proptest! {
             let text = write(&configuration);
             let fits = validator.validate(&document(&text)).map_err(|error| error.to_string());
             prop_assert_eq!(fits, Ok(()), "{}", text);
-            // The document that `export --format json` prints is the same one.
+            // The document that `export --format json` prints is the same.
             let printed = serde_json::to_value(File::of(&configuration)).unwrap();
             prop_assert_eq!(printed, document(&text));
             Ok(())

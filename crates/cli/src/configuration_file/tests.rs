@@ -1,4 +1,4 @@
-//! What is read, and what is reported of files that cannot be.
+//! Tests of reading valid files, and of the problems reported for invalid ones.
 
 use domain::{
     configuration::{
@@ -10,7 +10,7 @@ use domain::{
 
 use super::*;
 
-/// Accounts of both kinds, so that a test need only say what it is about.
+/// Accounts of both kinds, so that a test only states what it is about.
 const ACCOUNTS: &str = r#"
 [accounts.do-main]
 provider = "digitalocean"
@@ -20,14 +20,14 @@ provider = "hetzner"
 token = "env:HZ"
 "#;
 
-/// The problems of a file, as they are printed.
+/// The problems of a file, as printed.
 #[track_caller]
 fn problems(text: &str) -> String {
     let problems = parse(text, "x.toml").expect_err("the file is wrong");
     lines(&problems)
 }
 
-/// The warnings of a file, as they are printed.
+/// The warnings of a file, as printed.
 #[track_caller]
 fn warnings(text: &str) -> String {
     lines(
@@ -214,7 +214,7 @@ fn the_examples_are_in_order() {
     for text in [
         include_str!("../../../../examples/offhours.toml"),
         include_str!("../../../../examples/ssh/lab.toml"),
-        // The one that the design shows.
+        // The example from the design.
         r#"
 timezone = "Europe/Berlin"            # default for schedules
 
@@ -421,7 +421,7 @@ periods = [{ begin = "x" }]
     x.toml:5: schedules.wrong.timezone: unknown time zone `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
     x.toml:6: schedules.wrong.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     "#);
-    // A wrong default is reported once, and what else is wrong with its schedules as well.
+    // A wrong default is reported once, along with the other problems of its schedules.
     insta::assert_snapshot!(problems(r#"
 timezone = "CEST"
 [schedules.a]
@@ -458,7 +458,7 @@ stop = "30 2 30 2 *"
 
 #[test]
 fn what_is_wrong_with_one_key_is_not_reported_of_another() {
-    // Without the misspelt keys there are no periods, and no `end`.
+    // Without the misspelled keys there are no periods and no `end`.
     insta::assert_snapshot!(problems(r#"
 timezone = "UTC"
 [schedules.a]
@@ -509,7 +509,7 @@ rescaled_runs = false"#), @r#"
     x.toml:12: schedules.t.resize_to: has no effect, because Droplets are not resized; write methods = { droplet = "resize" }, or remove the key
     x.toml:14: schedules.t.stop_nodes: cannot be combined with methods.database = "standbys", which leaves the fewest nodes that the engine runs with; remove one of them
     "#);
-    // Which method was meant is not known here, so nothing more is said than that.
+    // It is unknown which method was meant, so nothing more is reported.
     insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
 periods = [{}]
 resize_to = "s-1vcpu-1gb"

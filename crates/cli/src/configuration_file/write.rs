@@ -1,4 +1,4 @@
-//! A [`Configuration`] as TOML that is pleasant to read and to keep in git.
+//! Writes a [`Configuration`] as TOML that is pleasant to read and to keep in git.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,17 @@ use super::written::File;
 /// The longest list that stays on one line, in characters.
 const LINE: usize = 80;
 
-/// The TOML that says the same as a configuration: [`parse`](super::parse) reads it back.
+/// Writes a configuration as TOML that [`parse`](super::parse) reads back to an equal one.
 ///
-/// Defaults are left out, and the commonest time zone stands once, at the top. Comments of the file
-/// that was applied are not stored, so none are written.
+/// Defaults are left out, and the most common time zone is written once, at the top. The comments
+/// of the applied file are not stored, so none are written.
 #[must_use]
 pub fn write(configuration: &Configuration) -> String {
     commented(&File::of(configuration), &BTreeMap::new())
 }
 
-/// The TOML of a file, with lines of comment before some of its schedules, by their names.
+/// Writes a file as TOML, with comment lines before some of its schedules; `comments` is keyed by
+/// schedule name.
 pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> String {
     let mut document =
         toml_edit::ser::to_document(file).expect("names, texts and numbers are TOML");
@@ -39,7 +40,7 @@ pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> St
 
 const NO_COMMENTS: BTreeMap<&str, &[String]> = BTreeMap::new();
 
-/// Makes `accounts`, `schedules` or an account's `machines` a header for each of its tables.
+/// Turns `accounts`, `schedules` or an account's `machines` into tables with headers of their own.
 fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
     let mut tables = table(item);
     tables.set_implicit(true);
@@ -64,7 +65,8 @@ fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
     *item = Item::Table(tables);
 }
 
-/// An empty line and comments. Whatever ends a line in a comment begins another one.
+/// An empty line followed by comments. A control character such as a newline starts a new comment
+/// line.
 fn prefix(comments: &[String]) -> String {
     let lines = comments
         .iter()
@@ -78,14 +80,14 @@ fn table(item: &mut Item) -> Table {
     std::mem::take(item).into_table().unwrap_or_default()
 }
 
-/// One period stands beside its key, several stand on a line each.
+/// Leaves a single period beside its key, and puts several on one line each.
 fn lay_out_periods(array: &mut Array) {
     if array.len() > 1 {
         one_per_line(array);
     }
 }
 
-/// A short list stands on one line, the elements of a long one on a line each.
+/// Leaves a short list on one line, and puts the elements of a long one on one line each.
 fn lay_out(array: &mut Array) {
     if array.to_string().chars().count() > LINE {
         one_per_line(array);

@@ -1,4 +1,5 @@
-//! The file as data: its tables and keys, from a [`Configuration`] to what is written of it.
+//! The configuration file as data: its tables and keys, built from a [`Configuration`] to be
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +14,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A configuration of Offhours: which accounts it looks after, when their resources run, and what
-/// it never touches.
+/// An Offhours configuration: the accounts that it manages, when their resources run, and what is
+/// never touched.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(
     deny_unknown_fields,
     title = "Offhours configuration",
     extend(
-        // Each schedule needs a time zone of its own where there is none for all.
+        // Without a global time zone, each schedule needs its own.
         "if" = { "not": { "required": ["timezone"] } },
         "then" = { "properties": { "schedules": { "patternProperties": {
             NAME_PATTERN: { "required": ["timezone"] },
@@ -34,19 +35,21 @@ pub(crate) struct File {
     timezone: Option<String>,
     #[serde(flatten)]
     settings: Settings,
-    /// The accounts, by a name of yours: 1 to 63 of a-z, 0-9, - and _, with a letter or digit at
-    /// both ends. The name begins every reference, as in NAME/droplet/3164444.
+    /// The accounts, by a name of your choice: 1 to 63 of a-z, 0-9, - and _, with a letter or digit
+    /// at both ends. The name begins every reference, as in NAME/droplet/3164444.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Named<Account>")]
     accounts: BTreeMap<AccountName, Account>,
-    /// The schedules, by a name of yours: 1 to 63 of a-z, 0-9, - and _, with a letter or digit at
-    /// both ends. What has the tag offhours:NAME (Hetzner: the label offhours=NAME) follows it.
+    /// The schedules, by a name of your choice: 1 to 63 of a-z, 0-9, - and _, with a letter or
+    /// digit at both ends. A resource with the tag offhours:NAME (Hetzner: the label offhours=NAME)
+    /// follows it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Named<ScheduleTable>")]
     schedules: BTreeMap<ScheduleName, ScheduleTable>,
 }
 
-/// When resources run, which, and how that is followed: periods, or start and stop.
+/// A schedule: when resources run (periods, or start and stop), which resources follow it, and how
+/// it is followed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(
     rename = "schedule",
@@ -63,11 +66,12 @@ pub(crate) struct File {
     )
 )]
 struct ScheduleTable {
-    /// Without a time zone of its own, the one at the top of the file counts.
+    /// The time zone at the top of the file applies to a schedule that names none.
     #[serde(flatten)]
     definition: Definition,
     /// Resources that follow the schedule besides the tagged ones: ACCOUNT/droplet/NUMBER,
-    /// ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER.
+    /// ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or
+    /// ACCOUNT/machine/NAME.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schemars(with = "OneOrSeveral<ResourceRef>")]
     resources: BTreeSet<ResourceRef>,
@@ -75,8 +79,8 @@ struct ScheduleTable {
     policy: Policy,
 }
 
-/// Keys without effect unless a kind has another method than the default, and the one that such a
-/// method contradicts.
+/// Conditions for keys that have no effect unless a kind has a non-default method, and for the one
+/// key that such a method contradicts.
 fn keys_that_need_methods() -> Value {
     let stopped_by = |kind: &str, method: &str| {
         json!({
@@ -110,8 +114,8 @@ fn keys_that_need_methods() -> Value {
 }
 
 impl File {
-    /// What is to be written of a configuration: defaults are left out, and the time zone that
-    /// most schedules have stands at the top.
+    /// The file to write for a configuration: defaults are left out, and the most common time zone
+    /// is at the top.
     pub(crate) fn of(configuration: &Configuration) -> Self {
         let timezone = commonest_timezone(configuration);
         let schedules = configuration.schedules.iter();
@@ -141,7 +145,7 @@ impl ScheduleTable {
     }
 }
 
-/// The zone that most schedules have; of several, the first by name.
+/// The zone that most schedules have. A tie goes to the first by name.
 fn commonest_timezone(configuration: &Configuration) -> Option<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for rule in configuration.schedules.values() {

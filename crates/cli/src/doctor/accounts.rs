@@ -1,4 +1,4 @@
-//! The accounts: token, rights, what is left of the rate limit, the last inventory.
+//! Checks of the accounts: token, permissions, remaining rate limit, last inventory.
 
 use std::{collections::BTreeMap, iter};
 
@@ -21,11 +21,11 @@ use store::AccountState;
 use super::{Check, Finding, clock::compare, store::Known};
 use crate::{configuration_file::count, remedies, time::ago};
 
-/// Below this part of the limit little is left.
+/// The rate limit is low when less than this fraction (one tenth) of it remains.
 const LOW: u64 = 10;
 
-/// On a local store: tries an account's token, and checks what is left of its limit and what time
-/// its provider has.
+/// On a local store: tries an account's token, and checks the remaining rate limit and the
+/// provider's clock.
 pub(crate) async fn here(
     providers: &Providers,
     name: &AccountName,
@@ -69,7 +69,7 @@ pub(crate) async fn here(
     findings
 }
 
-/// What a host says of its machines: each status command runs once, and nothing else.
+/// Checks the machines behind a host: runs each status command once, and nothing else.
 async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
     let reading = Reading {
         now: &|| clock.now(),
@@ -115,7 +115,7 @@ fn no_client(error: &ProvidersError) -> Finding {
     Finding::problem(Check::Token, in_words(error), remedies::of_client(error))
 }
 
-/// Whether tags can be read, as far as the last inventory shows.
+/// Whether tags can be read, judging by the last inventory.
 fn has_tags(account: &AccountName, records: &[Record]) -> bool {
     let of_it = |record: &&Record| record.reference.account == *account;
     let tagged = |record: &Record| {
@@ -125,7 +125,7 @@ fn has_tags(account: &AccountName, records: &[Record]) -> bool {
     records.iter().filter(of_it).any(tagged)
 }
 
-/// What is known of a token without changing anything, and what is not.
+/// Reports what can be known about a token without changing anything, and what cannot.
 fn token(provider: Provider, refused: &[(ResourceKind, Refusal)], tagged: bool) -> Finding {
     if let Some((_, refusal)) = refused.first() {
         let kinds: Vec<_> = refused.iter().map(|(kind, _)| format!("{kind}s")).collect();
@@ -162,7 +162,8 @@ fn rate_here(client: &Client, name: &AccountName) -> Option<Finding> {
     Some(rate_limit(rate.remaining, rate.limit).of(name))
 }
 
-/// Few requests left delay what Offhours does; it leaves a twentieth of the limit to others.
+/// Checks the remaining rate limit: when it is low, stops and starts are delayed. Offhours leaves a
+/// twentieth of the limit to other tools.
 fn rate_limit(remaining: u64, limit: u64) -> Finding {
     let found = format!(
         "{remaining} of {limit} requests an hour are left; Offhours may use {}",
@@ -178,7 +179,8 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
     Finding::ok(Check::RateLimit, found)
 }
 
-/// Against AWS, where this machine holds no token: what the inventory noted of the rate limits.
+/// Against AWS, where this machine holds no token: the rate limits that the last inventory
+/// recorded.
 pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
     let accounts = known.in_force.configuration.accounts.iter();
     accounts
@@ -198,12 +200,12 @@ pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
         .collect()
 }
 
-/// Against AWS: poll-status reads one resource of each account with the account's token.
+/// Against AWS: has poll-status read one resource of each account with the account's token.
 pub(crate) async fn at_aws(functions: &LambdaFunctions, known: &Known) -> Vec<Finding> {
     let asked = one_of_each(&known.in_force.configuration, &known.records);
     let resources = asked.values().map(|&resource| resource.clone()).collect();
     let answer = functions.ask(&Question::Resources(resources)).await;
-    // A failure of poll-status is reported by the check of the functions.
+    // A failure of poll-status is reported by the check of the functions, not here.
     let report: Option<Report> = answer.ok();
     let accounts = known.in_force.configuration.accounts.keys();
     accounts
@@ -257,7 +259,7 @@ fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
     }
 }
 
-/// The last inventory of each account: without one that is young, nothing is stopped.
+/// Checks the last inventory of each account: without a recent one, nothing is stopped.
 pub(crate) fn inventories(known: &Known, now: Timestamp) -> Vec<Finding> {
     let accounts = known.in_force.configuration.accounts.keys();
     accounts

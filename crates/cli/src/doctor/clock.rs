@@ -1,4 +1,4 @@
-//! Clocks that differ: the protocol allows five seconds.
+//! Checks for differing clocks: the protocol allows five seconds.
 
 use domain::record::SKEW;
 use jiff::{SignedDuration, Timestamp};
@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Check, Finding};
 use crate::time::length;
 
-/// The `Date` of an answer is cut to whole seconds.
+/// The `Date` header of a response is truncated to whole seconds.
 const CUT: SignedDuration = SignedDuration::from_secs(1);
 
-/// Compares this machine's clock with another one, which said `theirs` just before `ours`.
+/// Compares this machine's clock with another one, which reported `theirs` just before `ours`.
 pub(crate) fn compare(whose: &str, theirs: Option<Timestamp>, ours: Timestamp) -> Finding {
     let Some(theirs) = theirs else {
         return Finding::hint(Check::Clock, format!("{whose} does not give its time"));
@@ -43,7 +43,7 @@ mod tests {
         let ours = monday("10:00:10.5");
         for (theirs, verdict, words) in [
             ("10:00:10", Verdict::Ok, "agree"),
-            // Cut to the second: it may have been 05.9.
+            // Truncated to the second: it may have been 05.9.
             ("10:00:05", Verdict::Ok, "agree"),
             ("10:00:15", Verdict::Ok, "agree"),
             ("10:00:04", Verdict::Warning, "7s ahead of the store"),

@@ -1,4 +1,4 @@
-//! The functions that do the work: at AWS, or as one process on a local store.
+//! Checks of the functions that do the work: at AWS, or in one process on a local store.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,7 +15,7 @@ use store::AccountState;
 use super::{Check, Finding};
 use crate::time::ago;
 
-/// On a local store nothing runs by itself: the last inventory shows whether something does.
+/// On a local store nothing runs by itself; a recent inventory shows that a service is running.
 pub(crate) fn here(
     states: &BTreeMap<AccountName, AccountState>,
     file: &Path,
@@ -50,7 +50,8 @@ pub(crate) fn here(
     }
 }
 
-/// At AWS: each of the four is there, and those that take questions answer an empty one.
+/// At AWS: checks that each of the four functions exists, and that those that take questions answer
+/// an empty one.
 pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
     let nothing = Invocation::Command(Command {
         target: CommandTarget::Resources(Vec::new()),
@@ -143,7 +144,8 @@ mod tests {
         }
     }
 
-    /// A Lambda service that knows three functions, one of which fails, and forbids another.
+    /// A fake Lambda service with three functions, of which one fails, one is missing, and the
+    /// fourth is forbidden.
     async fn lambda() -> LambdaFunctions {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,5 +1,6 @@
-//! What stands in the way of hibernating machines, asked of their providers: an SSH key that is missing,
-//! a token that may not read what would have to be put back, backups, and all else.
+//! Checks, by asking the providers, what stands in the way of hibernating machines: a missing SSH
+//! key, a token that may not read what would have to be restored, backups, and every other
+//! obstacle.
 
 use domain::{
     configuration::{Account, AccountKind, CloudAccount, Configuration, Provider},
@@ -12,7 +13,7 @@ use lifecycle::report::{AccountMoves, MissingScope, MoveTarget, PlanMove};
 use super::{Check, Finding, or_ok, store::Known};
 use crate::{configuration_file::count, connection::Functions};
 
-/// Asks only where a schedule hibernates anything, or a machine is hibernated. Nothing is changed.
+/// Asks only if a schedule hibernates something or a machine is hibernated. Changes nothing.
 pub(crate) async fn check(functions: &Functions, known: &Known) -> Vec<Finding> {
     let configuration = &known.in_force.configuration;
     if !hibernates(configuration) && !known.records.iter().any(Record::is_asleep) {
@@ -74,7 +75,7 @@ fn found(answers: Vec<AccountMoves>, configuration: &Configuration) -> Vec<Findi
     rights
 }
 
-/// What a token that reads everything may change is not known.
+/// The finding for a token that can read everything: what it may change is still unknown.
 fn changes(account: &CloudAccount) -> Finding {
     let found = match (account.provider, token(account)) {
         (Provider::DigitalOcean, token) => format!(
@@ -102,7 +103,7 @@ fn lacking(missing: &[MissingScope], account: &CloudAccount) -> Finding {
     )
 }
 
-/// With which token poll-status reads.
+/// The token that poll-status reads with.
 fn token(account: &CloudAccount) -> &'static str {
     if account.read_token.is_some() {
         "the read_token"

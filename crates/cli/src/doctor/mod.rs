@@ -1,6 +1,6 @@
-//! What `offhours doctor` checks: one function per check, each answering with what it found.
+//! The checks of `offhours doctor`: one function per check, each returning its findings.
 //!
-//! Checks over records and rules are pure; those that ask others are given what they ask.
+//! Checks of records and rules are pure; those that query something are given what they query.
 
 pub(crate) mod accounts;
 pub(crate) mod clock;
@@ -13,22 +13,23 @@ pub(crate) mod store;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One thing that a check found.
+/// One finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Finding {
-    /// What was checked.
+    /// The check that was made.
     pub check: Check,
-    /// How bad it is.
+    /// How serious it is.
     pub verdict: Verdict,
-    /// Of which account, resource, schedule, table or function; null for the whole.
+    /// The account, resource, schedule, table or function that it concerns; null if it concerns the
+    /// whole.
     pub subject: Option<String>,
     /// What was found.
     pub found: String,
-    /// What to do about it; null where nothing is to be done.
+    /// What to do about it; null if nothing has to be done.
     pub remedy: Option<String>,
 }
 
-/// What is checked.
+/// The subject of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Check {
@@ -38,7 +39,7 @@ pub(crate) enum Check {
     Configuration,
     /// The clocks of this machine, the store and the providers.
     Clock,
-    /// The accounts' tokens and their rights.
+    /// The accounts' tokens and their permissions.
     Token,
     /// What is left of the providers' rate limits.
     RateLimit,
@@ -46,29 +47,29 @@ pub(crate) enum Check {
     Inventory,
     /// The functions that do the work.
     Functions,
-    /// What stands in the way of hibernating machines.
+    /// What prevents hibernating machines.
     Hibernation,
-    /// What is stuck, refused, held, owed or overdue.
+    /// Resources that are stuck, refused, held, owed a size or overdue.
     Records,
     /// Tags that name schedules, and schedules that nothing follows.
     Schedules,
-    /// What the schedules list.
+    /// The resources that the schedules list.
     References,
-    /// What overrides are about.
+    /// The targets of the overrides.
     Overrides,
-    /// What `protect` covers.
+    /// The resources that `protect` covers.
     Protect,
 }
 
-/// How bad it is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
-    /// As it should be.
+    /// It is as it should be.
     Ok,
-    /// Nothing is wrong, but it may not be meant.
+    /// Nothing is wrong, but it may be unintended.
     Hint,
-    /// May become a problem, or mends itself.
+    /// It may become a problem, or clears by itself.
     Warning,
     /// A person is needed.
     Problem,
@@ -77,7 +78,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// The word for it.
+    /// The verdict's name.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -149,7 +150,7 @@ impl Finding {
     }
 }
 
-/// The findings; without any, one that says `ok`.
+/// The findings, or a single `ok` if there are none.
 pub(crate) fn or_ok(findings: Vec<Finding>, check: Check, ok: impl Into<String>) -> Vec<Finding> {
     if findings.is_empty() {
         return vec![Finding::ok(check, ok)];

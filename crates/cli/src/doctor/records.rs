@@ -1,4 +1,4 @@
-//! Records that need a person, or that do not move as they should.
+//! Checks for records that need a person or do not make progress.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ use crate::{
     time::{ago, length},
 };
 
-/// From so many failures in a row on, a record is reported.
+/// A record is reported once it has failed this many times in a row.
 const ATTEMPTS: u32 = 5;
 
-/// All that is found of the records.
+/// Runs all checks of the records.
 pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
     let configuration = &known.in_force.configuration;
     let (of_accounts, left): (Vec<_>, Vec<_>) = known
@@ -54,7 +54,7 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
             too_many_snapshots(record),
             unrehearsed(record, rules, now),
         ];
-        // What is overdue says what is under way, and what fails, in one finding.
+        // The overdue finding also covers a transition in flight and its failures.
         let found = found.into_iter().chain(match overdue {
             Some(overdue) => [Some(late(record, overdue, configuration, now)), None],
             None => [lasting(record, now), failing(record, now)],
@@ -154,7 +154,7 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
     })
 }
 
-/// In a conflict, or tagged with a schedule that does not exist.
+/// In conflict, or tagged with a schedule that does not exist.
 fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
     match Membership::of(Subject::recorded(record), configuration) {
         Membership::Barred(exclusion) => {
@@ -188,7 +188,7 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
     }
 }
 
-/// Not as wanted, for longer than its kind usually takes.
+/// Not in the desired state for longer than its kind usually takes.
 fn late(
     record: &Record,
     overdue: Overdue,
@@ -215,7 +215,7 @@ fn late(
     )
 }
 
-/// Under way for longer than it may take.
+/// In flight for longer than allowed.
 fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref();
@@ -251,7 +251,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// A writer was about to send, and never noted the outcome.
+/// A writer was about to send a request and never recorded the outcome.
 fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
     let permit = record.permit.as_ref()?;
     (now > permit.until).then(|| {
@@ -267,7 +267,7 @@ fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Failing again and again.
+/// Failing repeatedly.
 fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     (record.attempts >= ATTEMPTS).then(|| {
         let error = record.last_error.as_ref();
@@ -285,7 +285,7 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Hibernated, and what it is made again from was not seen.
+/// Hibernated, but the snapshot it would be recreated from has not been seen.
 fn asleep_without_snapshot(record: &Record) -> Option<Finding> {
     let reference = &record.reference;
     let of = of_label(&reference.id);
@@ -299,7 +299,7 @@ fn asleep_without_snapshot(record: &Record) -> Option<Finding> {
     ))
 }
 
-/// More snapshots than are needed.
+/// The maximum number of snapshots, with none of the newer ones seen to boot.
 fn too_many_snapshots(record: &Record) -> Option<Finding> {
     let kept = record.hibernation.as_deref()?;
     let number = kept.snapshots.len();
@@ -310,7 +310,7 @@ fn too_many_snapshots(record: &Record) -> Option<Finding> {
     let newer = kept.snapshots.iter().take(number - 1);
     let proven = newer.filter(|one| one.proven_at.is_some()).count();
     if proven > 0 {
-        // The next stop removes the oldest one, if that is three days old by then.
+        // The next stop removes the oldest one if it is three days old by then.
         return None;
     }
     Some(Finding::problem(
@@ -326,7 +326,7 @@ fn too_many_snapshots(record: &Record) -> Option<Finding> {
     ))
 }
 
-/// Its schedule hibernates it, and it was never seen to come back.
+/// Hibernated by its schedule, but never seen to come back.
 fn unrehearsed(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding> {
     let verdict = judge(record, Subject::recorded(record), rules, now);
     let schedule = verdict.membership.schedule()?;
@@ -350,7 +350,7 @@ fn unrehearsed(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Find
     ))
 }
 
-/// Records of accounts that are not configured.
+/// Records of accounts that are no longer configured.
 fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
     let mut by_account = BTreeMap::<&AccountName, Vec<&Record>>::new();
     for record in records {
@@ -417,7 +417,7 @@ mod tests {
         check(&known(in_force(OFFICE), [record]), now())
     }
 
-    /// The only finding, as verdict, words and remedy.
+    /// The only finding, as its verdict, text and remedy.
     #[track_caller]
     fn only(record: Record) -> (Verdict, String, String) {
         let mut found = found(record);
@@ -541,7 +541,7 @@ mod tests {
             at: before(minutes),
             action: None,
         };
-        // A Droplet has ten minutes from its acceptance, a database thirty.
+        // A Droplet has ten minutes from acceptance, a database thirty.
         assert_eq!(only(stopping(before(60), accepted(10))).0, Verdict::Ok);
         assert_eq!(only(stopping(before(60), accepted(11))).0, Verdict::Problem);
         let mut slow = database("do-main/database/d", "orders", &["offhours:office"]);

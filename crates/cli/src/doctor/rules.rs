@@ -1,4 +1,4 @@
-//! What the configuration names, against what the accounts hold.
+//! Checks what the configuration names against what the accounts contain.
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -15,14 +15,14 @@ use crate::{
     time::ago,
 };
 
-/// An override that ended longer ago than this is of no more interest.
+/// An override that ended longer ago than this is reported as a leftover.
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// All that is found of what the configuration names.
+/// Runs all checks of what the configuration names.
 pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
     let mut findings = references(known);
     findings.extend(overrides(known, now));
-    // Before every account was listed, nothing is known of what they hold.
+    // Until every account has been listed, what they contain is unknown.
     let configured = &known.in_force.configuration.accounts;
     if configured.keys().all(|account| known.was_listed(account)) {
         findings.extend(unfollowed(known));
@@ -36,8 +36,8 @@ fn present(known: &Known) -> impl Iterator<Item = &Record> {
     known.records.iter().filter(is_there)
 }
 
-/// References in `resources` that no inventory has seen. Of an account that was never listed
-/// nothing can be said.
+/// References in `resources` that no inventory has seen. Nothing can be said about an account that
+/// has never been listed.
 fn references(known: &Known) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut not_known = 0;
@@ -67,7 +67,7 @@ fn references(known: &Known) -> Vec<Finding> {
     )
 }
 
-/// Why there is no such resource; none if there is.
+/// Why there is no such resource. `None` if there is one.
 fn unseen(known: &Known, reference: &ResourceRef) -> Option<&'static str> {
     let record = known.records.iter().find(|r| r.reference == *reference);
     match record.map(|record| &record.phase) {
@@ -82,8 +82,8 @@ fn unseen(known: &Known, reference: &ResourceRef) -> Option<&'static str> {
     }
 }
 
-/// What was probably meant: the same id in another account, its name instead of its id, or an id
-/// that is nearly the same.
+/// What was probably meant: the same id in another account, a name instead of an id, or a similar
+/// id.
 fn instead(known: &Known, reference: &ResourceRef) -> String {
     let id = reference.id.provider_id();
     let like = || present(known).filter(|record| record.kind() == reference.kind());
@@ -124,7 +124,7 @@ fn unfollowed(known: &Known) -> Vec<Finding> {
     )
 }
 
-/// Overrides of what does not exist, and those that ended long ago.
+/// Overrides of targets that do not exist, and overrides that ended long ago.
 fn overrides(known: &Known, now: Timestamp) -> Vec<Finding> {
     let all = known.in_force.overrides.iter();
     let findings: Vec<_> = all.filter_map(|one| an_override(known, one, now)).collect();
@@ -172,7 +172,7 @@ fn an_override(known: &Known, one: &Override, now: Timestamp) -> Option<Finding>
     Some(finding.of(&one.target))
 }
 
-/// Patterns of `protect` that cover nothing: a slip in a guard rail guards nothing.
+/// Patterns of `protect` that cover nothing: a guard rail with a typo guards nothing.
 fn protect(known: &Known) -> Vec<Finding> {
     let patterns = &known.in_force.configuration.settings.protect;
     if patterns.is_empty() {

@@ -1,4 +1,4 @@
-//! The store: its tables, whether its items can be read, and what is in force.
+//! Checks of the store: its tables, whether its items are readable, and the configuration in force.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use store::{
 use super::{Check, Finding, or_ok};
 use crate::time::ago;
 
-/// All that the checks judge, read once.
+/// Everything the checks need, read once.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub head: Head,
     pub in_force: InForce,
     pub states: BTreeMap<AccountName, AccountState>,
-    /// Those of accounts that are no longer configured, too.
+    /// All records, including those of accounts that are no longer configured.
     pub records: Vec<Record>,
     pub unreadable: Vec<Unreadable>,
 }
@@ -44,14 +44,14 @@ impl Known {
         Ok(known)
     }
 
-    /// Whether an account was ever listed: before that nothing is known of what it holds.
+    /// Whether an account has ever been listed; until then, what it contains is unknown.
     pub(crate) fn was_listed(&self, account: &AccountName) -> bool {
         let state = self.states.get(account);
         state.is_some_and(|state| state.listed_at.is_some())
     }
 }
 
-/// Why the store could not be read.
+/// Reports why the store could not be read.
 pub(crate) fn unread(error: &StoreError) -> Finding {
     let item = match error {
         StoreError::Configuration { source, .. } => source,
@@ -74,7 +74,7 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
     Finding::unknown(Check::Store, in_words(error), remedy)
 }
 
-/// The tables, and the index of what is due.
+/// Checks the tables, and the index of due records.
 pub(crate) async fn tables(store: &Store) -> Vec<Finding> {
     match store.conditions().await {
         Ok(conditions) => or_ok(
@@ -100,7 +100,7 @@ fn table(condition: &TableCondition) -> Option<Finding> {
     Some(Finding::problem(Check::Store, found, remedy).of(&condition.table))
 }
 
-/// Records that this program cannot read.
+/// Items that this program cannot read.
 pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
     let finding = |one: &Unreadable| {
         let remedy = match one.source {
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
     )
 }
 
-/// What is in force, since when, and who applied it.
+/// Reports which configuration is in force, since when, and who applied it.
 pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
     let Head {
         generation,
@@ -153,8 +153,8 @@ pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Records that a later generation has handled: for every function they are ahead of what is in
-/// force.
+/// Records that a later generation has handled: to every function they are ahead of the
+/// configuration in force.
 fn set_back(known: &Known) -> Option<Finding> {
     let generation = known.head.generation;
     let ahead = known.records.iter().filter(|r| r.is_ahead_of(generation));
@@ -276,7 +276,7 @@ mod tests {
             "{words}"
         );
 
-        // What the finding advises mends it.
+        // The finding's advice fixes it.
         applied.generation = Generation(1);
         let generation = store.apply(&applied, "ada", now).await.unwrap();
         assert_eq!(generation, Generation(8));

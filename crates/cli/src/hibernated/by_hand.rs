@@ -1,4 +1,4 @@
-//! The commands with which a person makes a machine again without Offhours.
+//! The commands with which a person recreates a machine without Offhours.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ impl Line {
         Self(words.to_owned())
     }
 
-    /// A word that the shell takes as it is.
+    /// Appends a word, quoted for the shell if necessary.
     fn word(mut self, word: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+".contains(c);
         self.0.push(' ');
@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// With Hetzner's program, as [`provider`] would ask for it.
+/// The commands for Hetzner's CLI, equivalent to the requests that [`provider`] would send.
 pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
     let snapshot = snapshot.to_string();
     let name = manifest.name.as_str();
@@ -53,7 +53,7 @@ pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
         let mut all = manifest.addresses.iter();
         create = match all.find(|one| one.is_ipv6 == is_ipv6) {
             Some(address) => create.option(option, &address.id),
-            // Otherwise it would get a new one, which costs.
+            // Otherwise it would be given a new address, which costs money.
             None => create.word(without),
         };
     }
@@ -94,7 +94,7 @@ pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
     lines.into_iter().map(|line| line.0).collect()
 }
 
-/// With `DigitalOcean`'s program. A Droplet that is made is switched on.
+/// The commands for `DigitalOcean`'s CLI. A newly created Droplet is switched on.
 pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
     let snapshot = snapshot.to_string();
     let joined = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(",");

@@ -84,7 +84,7 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
         by_file.kept(),
         "2 snapshots kept, 1 proven, 0.13 EUR a month"
     );
-    // DigitalOcean's documentation has a price, and its API none.
+    // DigitalOcean's documentation gives a price; its API does not.
     let mut record = asleep();
     record.reference = "do-main/droplet/1".parse().unwrap();
     let prices = SnapshotPrices::known(&configuration(OFFICE), None);

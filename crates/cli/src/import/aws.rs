@@ -1,4 +1,4 @@
-//! AWS Instance Scheduler's schedules and periods.
+//! Imports the schedules and periods of AWS Instance Scheduler.
 
 mod days;
 mod items;
@@ -19,13 +19,13 @@ use crate::exit::UsageError;
 use items::Item;
 use one_sided::Reading;
 
-/// Translates what the files hold together. Schedules without a time zone get `default_zone`, or
-/// else the one among the scheduler's settings, or else UTC, as there.
+/// Translates the combined contents of the files. Schedules without a time zone get `default_zone`,
+/// or else the one from the scheduler's settings, or else UTC, as at AWS.
 pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported, UsageError> {
     let mut import = Import::read(sources)?;
     import.look_at_settings(default_zone)?;
     let schedules = std::mem::take(&mut import.schedules);
-    // A schedule whose name needs no change keeps it.
+    // A schedule keeps its name if the name is valid here.
     let kept = schedules
         .iter()
         .map(|item| (name(&item.name), item.name.clone()));
@@ -42,16 +42,16 @@ pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported
     })
 }
 
-/// An import under way.
+/// An import in progress.
 struct Import {
     schedules: Vec<Item>,
     periods: BTreeMap<String, Item>,
     settings: Vec<Item>,
     default_zone: Option<String>,
-    /// The names of the periods that a schedule has named.
+    /// The names of the periods that a schedule refers to.
     used: BTreeSet<String>,
     translated: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
-    /// The schedules' names there, by those here.
+    /// The schedules' original names, by their names here.
     names: BTreeMap<ScheduleName, String>,
     remarks: Vec<Remark>,
 }
@@ -145,7 +145,7 @@ impl Import {
         Ok(())
     }
 
-    /// Translates a schedule, or says why it is left out.
+    /// Translates a schedule, or reports why it is left out.
     fn translate(&mut self, item: &Item) {
         let name = self.free_name(item);
         self.names.insert(name.clone(), item.name.clone());
@@ -158,8 +158,8 @@ impl Import {
         }
     }
 
-    /// The name of a schedule here: with a number where another has it, as of two there that differ
-    /// in case alone.
+    /// The name of a schedule here. A number is appended if another schedule has the name, such as
+    /// one whose original name differs only in case.
     fn free_name(&mut self, item: &Item) -> ScheduleName {
         let name = name(&item.name);
         let other = self.names.get(&name).filter(|other| **other != item.name);
@@ -174,7 +174,8 @@ impl Import {
         free
     }
 
-    /// What stands before the schedule: its description, and its name there if that was another.
+    /// The comments before the schedule: its description, and its original name if that was
+    /// different.
     fn comments(&mut self, item: &Item, name: &ScheduleName) -> Vec<String> {
         let mut comments = Vec::new();
         if item.name != name.as_str() {
@@ -193,7 +194,7 @@ impl Import {
             timezone: self.timezone(item)?,
             ..Definition::default()
         };
-        // Whatever else is wrong is reported before one-sided periods are judged.
+        // Any other problem is reported before one-sided periods are compared.
         schedule(&definition)?;
         let schedule = schedule(&Definition {
             periods: self.settle_one_sided(item, definition.periods)?,
@@ -220,7 +221,7 @@ impl Import {
         }))
     }
 
-    /// The schedule's periods, but for those that never run anything there.
+    /// The schedule's periods, except those that never run anything at AWS.
     fn periods_of(&mut self, item: &Item) -> Result<Vec<PeriodDefinition>, String> {
         let mut periods = Vec::new();
         for named in item.list("periods")?.unwrap_or_default() {
@@ -359,7 +360,7 @@ impl Import {
     }
 }
 
-/// The fields of a schedule that are looked at, or say nothing of when it runs.
+/// The fields of a schedule that are handled, or that do not affect when it runs.
 const SCHEDULE: [&str; 15] = [
     "type",
     "name",
@@ -399,13 +400,13 @@ fn definition(period: &Item) -> Result<PeriodDefinition, String> {
     })
 }
 
-/// The override of a schedule there: running or stopped.
+/// The override of a schedule at AWS: running or stopped.
 fn override_status(schedule: &Item) -> Result<Option<String>, String> {
     let status = schedule.text("overridestatus")?;
     Ok(status.map(|status| status.to_lowercase()))
 }
 
-/// The name that is nearest to one there and keeps to our grammar.
+/// The valid name closest to the original one.
 fn name(theirs: &str) -> ScheduleName {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let lower = theirs.to_lowercase();

@@ -1,4 +1,4 @@
-//! Other schedulers' configurations, as ours.
+//! Imports the configurations of other schedulers.
 
 pub mod aws;
 
@@ -13,32 +13,32 @@ use serde::Serialize;
 
 use crate::configuration_file::{self, written::File};
 
-/// A file of another scheduler, read.
+/// A file of another scheduler, with its contents.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The file, as it was named.
     pub name: String,
-    /// What it holds.
+    /// The file's contents.
     pub text: String,
 }
 
-/// What became of another scheduler's configuration.
+/// The result of importing another scheduler's configuration.
 #[derive(Debug)]
 pub struct Imported {
-    /// Its schedules, with the comments that stand before them.
+    /// The schedules, each with the comments to write before it.
     pub schedules: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
-    /// What is not as it was.
+    /// The differences from the original.
     pub remarks: Vec<Remark>,
 }
 
-/// Something that is not as it was.
+/// A difference from the original.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Remark {
-    /// What it is about, as the other scheduler calls it: `schedule office`, `period night`.
+    /// The subject, as the other scheduler calls it: `schedule office`, `period night`.
     pub about: String,
     /// What is different.
     pub message: String,
-    /// Whether a whole schedule is missing in the result, so that a person is needed.
+    /// Whether a whole schedule is missing from the result, so that a person is needed.
     pub left_out: bool,
 }
 

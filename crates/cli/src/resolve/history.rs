@@ -1,4 +1,4 @@
-//! Finding what a person names in history: resources that are gone are known from there alone.
+//! Finds the resources a person names in history: those that are gone are known only from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,23 +31,24 @@ pub(crate) fn check_schedule(
     Err(UsageError(message).into())
 }
 
-/// The resources that a person names; those that are gone are known from history alone.
+/// The resources that a person names. Those that are gone are known only from history.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     references: BTreeSet<ResourceRef>,
-    /// What they were called before their accounts were renamed.
+    /// Their references before their accounts were renamed.
     former: BTreeSet<ResourceRef>,
     /// Names that no record has.
     names: BTreeSet<String>,
-    /// Whatever was found under either.
+    /// The references and names that were found.
     found: BTreeSet<String>,
-    /// Other names in history, for the nearest.
+    /// Other names in history, from which the nearest is suggested.
     other_names: BTreeSet<String>,
     all: bool,
 }
 
 impl Wanted {
-    /// What the targets name, by reference or by name; all resources where there are none.
+    /// The resources that the targets name, by reference or by name. All resources if there are no
+    /// targets.
     pub(crate) fn of(
         targets: &[String],
         records: &[Record],
@@ -79,7 +80,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// With what was done while the accounts had their former names.
+    /// Adds the references that the resources had under the accounts' former names.
     pub(crate) fn with_former_names(mut self, configuration: &Configuration) -> Self {
         for (was, present) in configuration.renames() {
             let references = self.references.iter();
@@ -92,12 +93,12 @@ impl Wanted {
         self
     }
 
-    /// Whether a resource is wanted that is known by its record.
+    /// Whether a record's resource is wanted.
     pub(crate) fn includes_record(&self, record: &Record) -> bool {
         self.all || self.references.contains(&record.reference)
     }
 
-    /// Whether a finished transition is of a wanted resource.
+    /// Whether a finished transition belongs to a wanted resource.
     fn includes(&mut self, entry: &HistoryEntry) -> bool {
         if self.all {
             return true;
@@ -119,7 +120,7 @@ impl Wanted {
         false
     }
 
-    /// Refuses what neither a record nor the history that was read knows.
+    /// Refuses targets that are in neither the records nor the history that was read.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let references = self.references.iter().map(ToString::to_string);
         let mut targets = references.chain(self.names.iter().cloned());
@@ -135,8 +136,8 @@ impl Wanted {
         Err(UsageError(message).into())
     }
 
-    /// Reads the finished transitions of what is wanted, and says how many could not be read.
-    /// Those of one resource come together.
+    /// Reads the finished transitions of the wanted resources, and returns how many could not be
+    /// read. Those of one resource come together.
     pub(crate) async fn read(
         &mut self,
         store: &Store,
@@ -165,8 +166,7 @@ impl Wanted {
     }
 }
 
-/// Which resources have which name: where a name says which is meant, a table does without the long
-/// reference.
+/// The resources that have each name. If a name is unique, a table omits the long reference.
 #[derive(Debug, Default)]
 pub(crate) struct NameIndex<'n>(BTreeMap<&'n str, BTreeSet<&'n ResourceRef>>);
 
@@ -181,7 +181,7 @@ impl<'n> FromIterator<(&'n str, &'n ResourceRef)> for NameIndex<'n> {
 }
 
 impl NameIndex<'_> {
-    /// The account and the kind of the only one with a name; the whole reference of others.
+    /// The account and kind if the name is unique, otherwise the whole reference.
     pub(crate) fn short(&self, name: &str, reference: &ResourceRef) -> String {
         if self.0.get(name).is_some_and(|index| index.len() > 1) {
             return reference.to_string();
@@ -190,7 +190,7 @@ impl NameIndex<'_> {
     }
 }
 
-/// Reports what of history could not be read.
+/// Reports how many history items could not be read.
 pub(crate) fn report_unreadable(unreadable: usize) {
     if unreadable > 0 {
         output::remark(&format!(

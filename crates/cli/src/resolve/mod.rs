@@ -1,4 +1,4 @@
-//! Finding the resources that a person names.
+//! Finds the resources that a person names.
 
 pub(crate) mod history;
 pub(crate) mod nearest;
@@ -18,8 +18,8 @@ use crate::{
     exit::UsageError,
 };
 
-/// The records of the resources that a person names, by reference, by unique name or by a pattern
-/// such as `ci-*`, in the order in which they are named, and each of them once.
+/// Returns the records of the resources that a person names, by reference, by unique name or by a
+/// pattern such as `ci-*`, in the order named and without duplicates.
 pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Vec<Record>> {
     let mut wanted: Vec<_> = targets.iter().map(|target| Wanted::of(target)).collect();
     let names = wanted.iter().any(|one| one.reference.is_none());
@@ -49,17 +49,17 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
     Ok(found)
 }
 
-/// Whether a text is to be compared by its `*` and `?`: no provider takes them in a name.
+/// Whether a text is a pattern with `*` or `?`. No provider allows these in a name.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Whether a resource's name or its reference is like a pattern.
+/// Whether a resource's name or reference matches a pattern.
 pub(crate) fn fits(pattern: &WildMatch, name: &str, reference: &ResourceRef) -> bool {
     pattern.matches(name) || pattern.matches(&reference.to_string())
 }
 
-/// [`find`] for one resource, among records that were read already.
+/// Like [`find`], but for one resource, among records that were already read.
 pub(crate) fn named<'r>(
     target: &str,
     records: &'r [Record],
@@ -110,22 +110,22 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
     Err(UsageError(format!("no inventory has seen {reference}; {last}")).into())
 }
 
-/// One resource that is sought.
+/// One target to look up.
 struct Wanted<'t> {
     target: &'t str,
-    /// Where it is a reference; a name or a pattern otherwise.
+    /// The reference, if the target is one. Otherwise it is a name or a pattern.
     reference: Option<ResourceRef>,
-    /// Where it is a pattern.
+    /// The pattern, if the target is one.
     pattern: Option<WildMatch>,
-    /// The records that fit the pattern.
+    /// The records that match the pattern.
     fitting: Vec<Record>,
     /// The first record of this name.
     found: Option<Record>,
     /// The reference of another record of this name.
     other: Option<ResourceRef>,
-    /// The reference of what a removed account has left of this name.
+    /// The reference of a record with this name that a removed account has left.
     ghost: Option<ResourceRef>,
-    /// The known name most like it.
+    /// The known name most similar to the target.
     like: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl<'t> Wanted<'t> {
         }
     }
 
-    /// The records that fit, if there are any.
+    /// The records that match. An error if there are none.
     fn all(self) -> Result<Vec<Record>, UsageError> {
         if self.fitting.is_empty() {
             let target = self.target;
@@ -182,7 +182,7 @@ impl<'t> Wanted<'t> {
         Ok(self.fitting)
     }
 
-    /// The record, if there is just one.
+    /// The record with this name. An error unless there is exactly one.
     fn only(self) -> Result<Record, UsageError> {
         let target = self.target;
         if let (None, Some(ghost)) = (&self.found, self.ghost) {

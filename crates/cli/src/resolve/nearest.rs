@@ -1,8 +1,8 @@
-//! What was probably meant.
+//! Suggests what was probably meant.
 
 use crate::exit::UsageError;
 
-/// The candidate nearest to a word; none if none is near enough to be meant.
+/// The candidate most similar to a word. `None` if none is similar enough.
 pub(crate) fn nearest<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -19,7 +19,7 @@ pub(crate) fn nearest<'c>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean `x`? ` where something is near, then all that may be written.
+/// Suggests the candidate most similar to a word, or otherwise lists all of them.
 pub(crate) fn advice<'c>(
     word: &str,
     what: &str,
@@ -33,7 +33,7 @@ pub(crate) fn advice<'c>(
     }
 }
 
-/// Whether there is such a name; if not, what may be written instead.
+/// Checks that a name exists. The error says what to write instead.
 pub(crate) fn exists<'n>(
     what: &str,
     name: &str,

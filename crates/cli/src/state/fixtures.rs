@@ -1,5 +1,5 @@
-//! A store with records of every kind of state, for tests: on Friday, 20 November 2026, at 18:55
-//! in Berlin, five minutes before the office closes.
+//! A store with records in every kind of state, for tests. The time is Friday, 20 November 2026, at
+//! 18:55 in Berlin, five minutes before the office closes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -64,7 +64,7 @@ pub(crate) fn configuration() -> Configuration {
     }
 }
 
-/// The same, since the day before, without overrides.
+/// The same configuration, in force since the day before, without overrides.
 pub(crate) fn in_force() -> InForce {
     InForce {
         configuration: Arc::new(configuration()),
@@ -73,7 +73,7 @@ pub(crate) fn in_force() -> InForce {
     }
 }
 
-/// A resource that runs and follows nothing.
+/// A running resource that follows no schedule.
 pub(crate) fn seen(reference: &str, name: &str) -> Record {
     let reference: ResourceRef = reference.parse().expect("a test's reference");
     let resource = Resource {
@@ -95,7 +95,7 @@ pub(crate) fn seen(reference: &str, name: &str) -> Record {
     record
 }
 
-/// The same under a schedule, by its own tag, which has handled this morning's edge.
+/// The same resource under a schedule, by its own tag. It has handled this morning's edge.
 pub(crate) fn following(schedule: &str, record: Record) -> Record {
     let morning = at("2026-11-20T07:00:00Z");
     Record {
@@ -124,7 +124,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
     }
 }
 
-/// A database that ada stopped a moment ago.
+/// A database that ada stopped five minutes ago.
 pub(crate) fn stopping_database() -> Record {
     let reference = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30";
     let commanded = at("2026-11-20T17:50:00Z");
@@ -198,7 +198,7 @@ pub(crate) fn stuck_pool() -> Record {
     }
 }
 
-/// One record of every kind of state.
+/// Records in every kind of state.
 pub(crate) fn fleet() -> Vec<Record> {
     let stopped = Record {
         phase: Phase::Settled { at: Power::Stopped },
@@ -219,7 +219,7 @@ pub(crate) fn fleet() -> Vec<Record> {
     ]
 }
 
-/// `lonely` is to run until ten.
+/// An override: `lonely` runs until ten.
 pub(crate) fn overriding() -> Override {
     Override {
         target: Target::Resource("do-main/droplet/3".parse().expect("a test's reference")),
@@ -231,10 +231,10 @@ pub(crate) fn overriding() -> Override {
     }
 }
 
-/// An empty store with the configuration, in this process.
+/// A store in this process that contains only the configuration.
 pub(crate) async fn store() -> Store {
     let store = empty_store().await;
-    // Applying raises it.
+    // Applying increments it.
     let configuration = Configuration {
         generation: Generation(0),
         ..configuration()
@@ -244,7 +244,7 @@ pub(crate) async fn store() -> Store {
     store
 }
 
-/// The same with the [`fleet`], an override, and what was learnt of the accounts.
+/// The same store with the [`fleet`], an override, and the state of the accounts.
 pub(crate) async fn full_store() -> Store {
     let store = store().await;
     for record in fleet() {

@@ -1,4 +1,4 @@
-//! When an account needs a person, and in which words.
+//! Tests of when an account needs a person, and of the wording.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn state(listed_at: Option<&str>, error: Option<&str>) -> AccountState {
     }
 }
 
-/// The few words and all of them, at 08:00 under a configuration of 07:30.
+/// The brief and the whole text, at 08:00 under a configuration applied at 07:30.
 fn failure(state: &AccountState) -> Option<(String, String)> {
     let failure = AccountFailure::of(Some(state), Some(at("07:30")), at("08:00"));
     failure.map(|failure| (failure.brief, failure.whole))

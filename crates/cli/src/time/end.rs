@@ -1,7 +1,8 @@
-//! Ends as people write them, such as `--for 2h` or `--until friday`, and the instants they mean.
+//! End times as people write them, such as `--for 2h` or `--until friday`, and the instants they
+//! mean.
 //!
-//! Nothing in here reads a clock or knows a zone: an [`End`] is what was written, and
-//! [`End::understand`] says which instant that is, for a person in a zone at an instant.
+//! Nothing here reads a clock or knows a zone: an [`End`] is what was written, and
+//! [`End::understand`] resolves it to an instant, for a person in a zone at a given time.
 
 use std::str::FromStr;
 
@@ -17,7 +18,7 @@ use crate::{
     time::{Length, When, local},
 };
 
-/// Words that name a day, with what they name; short weekdays are three letters of long ones.
+/// Words for days. Weekdays may be shortened to three letters.
 const DAYS: [(&str, Day); 9] = [
     ("today", Day::Today),
     ("tomorrow", Day::Tomorrow),
@@ -33,19 +34,19 @@ const DAYS: [(&str, Day); 9] = [
 /// The word for the schedule's next edge.
 const NEXT_EDGE: &str = "next-edge";
 
-/// Further away than this is a slip.
+/// Anything further away is taken for a typo.
 const AT_MOST_YEARS: i64 = 10;
 
-/// When something is to end, as written.
+/// An end time, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// So long after now.
+    /// This long after now.
     After(SignedDuration),
-    /// At this very instant.
+    /// At this instant.
     At(Timestamp),
-    /// When the clock shows this next.
+    /// When the clock next shows this time.
     Clock(TimeOfDay),
-    /// On a day, at a time; without one when the day ends.
+    /// On a day, at a time. Without a time, at the end of the day.
     On(Day, Option<TimeOfDay>),
     /// When the schedule next starts or stops something.
     NextEdge,
@@ -54,17 +55,17 @@ pub enum End {
 /// A day, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Day {
-    /// The day that it is.
+    /// The current day.
     Today,
-    /// The day after that.
+    /// The day after.
     Tomorrow,
-    /// The next one of this name; today, if today is one.
+    /// The next day with this name. Today, if it has that name.
     Next(Weekday),
-    /// A day of the calendar.
+    /// A calendar date.
     Date(Date),
 }
 
-/// A clock's reading, in seconds from midnight; 24:00 is the end of a day.
+/// A clock reading, in seconds from midnight. 24:00 is the end of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOfDay(i64);
 
@@ -74,7 +75,7 @@ impl From<Length> for End {
     }
 }
 
-/// A text that names no end, and what was probably meant.
+/// Not a valid end time; `near` is what was probably meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", match .near {
     Some(near) => format!("did you mean `{near}`?"),
@@ -130,7 +131,7 @@ impl Day {
         })
     }
 
-    /// The day meant on a day of the calendar; none beyond the calendar's end.
+    /// The calendar date meant, as seen from `today`. `None` past the end of the calendar.
     fn from(self, today: Date) -> Option<Date> {
         match self {
             Self::Today => Some(today),
@@ -144,7 +145,7 @@ impl Day {
     }
 }
 
-/// Reads `YYYY-MM-DD` and no other of the ways in which a date may be written.
+/// Reads `YYYY-MM-DD`, and no other date format.
 fn parse_date(text: &str) -> Option<Date> {
     let plain = |(at, c): (usize, u8)| match at {
         4 | 7 => c == b'-',
@@ -173,7 +174,8 @@ impl TimeOfDay {
         (time.0 <= Self::END_OF_DAY.0).then_some(time)
     }
 
-    /// When a zone's clock shows this on a day; at the last time, if it does so twice.
+    /// The instant at which a zone's clock shows this time on a day: the last one, if it does so
+    /// twice.
     fn on(self, date: Date, zone: &TimeZone) -> Option<Understood> {
         let midnight = date.at(0, 0, 0, 0);
         let reading = midnight.checked_add(self.0.seconds()).ok()?;
@@ -189,12 +191,12 @@ impl TimeOfDay {
     }
 }
 
-/// The instant that was understood.
+/// The instant that was meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Understood {
-    /// Which.
+    /// The instant.
     pub at: Timestamp,
-    /// What the clock does there.
+    /// What the clock does at that time.
     pub clock: ClockThen,
 }
 
@@ -203,7 +205,7 @@ pub struct Understood {
 pub enum ClockThen {
     /// It shows the time once, or no time was written.
     Even,
-    /// It is set forward over this reading.
+    /// It is set forward past this reading.
     Skips(DateTime),
     /// It is set back, and shows this reading twice.
     Repeats(DateTime),
@@ -217,7 +219,7 @@ impl Understood {
         }
     }
 
-    /// What there is to say where the clock changes in `zone`; none where it does not.
+    /// Explains the reading if the clock changes in `zone`. `None` if it does not.
     #[must_use]
     pub fn remark(&self, zone: &TimeZone) -> Option<String> {
         let understood = local(self.at, zone);
@@ -236,31 +238,31 @@ impl Understood {
     }
 }
 
-/// An end that means no instant to end at.
+/// An end time that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndError {
-    /// It is over.
+    /// It is not in the future.
     #[error("that was understood as {understood}, which is not after now, {now}")]
     NotAfterNow {
-        /// As people read it.
+        /// The instant that was understood, in a person's format.
         understood: String,
-        /// As people read it.
+        /// The current time, in a person's format.
         now: String,
     },
-    /// It is too far away to be meant.
+    /// It is too far away to be intended.
     #[error("that is more than {AT_MOST_YEARS} years away")]
     TooFar,
-    /// `next-edge`, and there is no schedule.
+    /// `next-edge`, but there is no schedule.
     #[error("`{NEXT_EDGE}` is an edge of a schedule, and it follows none: write a time or a span")]
     NoSchedule,
-    /// `next-edge`, and the schedule has none.
+    /// `next-edge`, but the schedule has none.
     #[error("its schedule has no next edge: write a time or a span")]
     NoEdge,
 }
 
 impl End {
-    /// The instant meant by a person in `zone`, after `now`; `schedule` is the one whose next edge
-    /// is meant.
+    /// The instant meant by a person in `zone`, after `now`. `next-edge` means the next edge of
+    /// `schedule`.
     pub fn understand(
         self,
         now: Timestamp,
@@ -291,7 +293,7 @@ impl End {
     }
 }
 
-/// When the clock next shows a time: today, or else tomorrow.
+/// When the clock next shows a time: today, or otherwise tomorrow.
 fn next_on(time: TimeOfDay, today: Date, now: Timestamp, zone: &TimeZone) -> Option<Understood> {
     let today_at = time.on(today, zone)?;
     if today_at.at > now {
@@ -319,7 +321,7 @@ fn on(
     }
 }
 
-/// The next edge that starts or stops something; one without a desired state does neither.
+/// The next edge that starts or stops something. An edge to no desired state does neither.
 fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<Understood, EndError> {
     let schedule = schedule.ok_or(EndError::NoSchedule)?;
     let edge = schedule.edges(now).find(|edge| edge.desired.is_some());

@@ -1,27 +1,26 @@
-//! Lengths of time as people write them, such as `90m`, `7d` or `1d12h`: one grammar for all
-//! options.
+//! Durations as people write them, such as `90m`, `7d` or `1d12h`: one grammar for all options.
 
 use std::str::FromStr;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// More than this is a slip.
+/// Anything longer is taken for a typo.
 const AT_MOST: SignedDuration = SignedDuration::from_hours(24 * 3653);
 
-/// A length of time: more than nothing, ten years at most. Days have 24 hours here and weeks seven
+/// A duration: more than zero, and at most ten years. A day always has 24 hours and a week seven
 /// days, whatever the clocks do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length(SignedDuration);
 
 impl Length {
-    /// As a duration.
+    /// Returns the duration.
     #[must_use]
     pub fn duration(self) -> SignedDuration {
         self.0
     }
 }
 
-/// A text that names no length of time.
+/// Not a valid duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a length of time such as 90m, 36h, 7d or 1d12h, of ten years at most; months and years \
@@ -34,7 +33,7 @@ impl FromStr for Length {
 
     fn from_str(text: &str) -> Result<Self, NotALength> {
         let span: Span = text.trim().parse().map_err(|_| NotALength)?;
-        // Months and years have no length of their own, so this refuses them.
+        // Months and years have no fixed length, so they are refused here.
         let length = span.to_duration(SpanRelativeTo::days_are_24_hours());
         length
             .ok()

@@ -1,4 +1,4 @@
-//! Instants and lengths of time as people write and read them.
+//! Instants and durations as people write and read them.
 
 pub mod end;
 mod length;
@@ -16,12 +16,12 @@ use serde::Serialize;
 pub use length::{Length, NotALength};
 pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
 
-/// An edge to come.
+/// A coming edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextEdge {
-    /// When.
+    /// When the desired state changes.
     pub at: Timestamp,
-    /// The desired state from then on; null where either will do.
+    /// The desired state from then on; null if either state will do.
     pub to: Option<Desired>,
 }
 
@@ -34,8 +34,8 @@ impl From<Edge> for NextEdge {
     }
 }
 
-/// The zone in which a command shows all its times: that of the schedule that it is asked about;
-/// otherwise the one that all schedules have in common, and UTC where they have none.
+/// The zone in which a command shows all its times: that of the schedule it was given, otherwise
+/// the one that all schedules share, otherwise UTC.
 #[must_use]
 pub fn screen_zone<'c>(
     schedule: Option<&ScheduleName>,
@@ -53,11 +53,11 @@ pub fn screen_zone<'c>(
     }
 }
 
-/// Within this time a weekday says which day is meant.
+/// Within this time, a weekday identifies the day.
 const A_WEEK: SignedDuration = SignedDuration::from_hours(6 * 24);
 
-/// An instant as people read it in a zone, as short as `now` allows: the weekday and the time, or
-/// the date where the weekday would be ambiguous.
+/// Formats an instant for people in a zone, as briefly as `now` allows: weekday and time, or the
+/// date if the weekday would be ambiguous.
 #[must_use]
 pub fn short(at: Timestamp, zone: &TimeZone, now: Timestamp) -> String {
     let zoned = at.to_zoned(zone.clone());
@@ -69,20 +69,20 @@ pub fn short(at: Timestamp, zone: &TimeZone, now: Timestamp) -> String {
     zoned.strftime(format).to_string()
 }
 
-/// An instant as people read it in a zone, whole.
+/// Formats an instant for people in a zone, in full.
 #[must_use]
 pub fn local(at: Timestamp, zone: &TimeZone) -> String {
     let zoned = at.to_zoned(zone.clone());
     zoned.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
 }
 
-/// The zone of this machine; UTC where it does not say.
+/// The zone of this machine. UTC if it is unknown.
 #[must_use]
 pub fn here() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }
 
-/// From an instant until now: `45s ago`, `3m ago`, `2h 10m ago`; `now` for what is yet to come.
+/// The time since an instant: `45s ago`, `3m ago`, `2h 10m ago`. `now` if it is not in the past.
 #[must_use]
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     let past = now.duration_since(at);
@@ -92,7 +92,7 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", length(past))
 }
 
-/// How long something takes or took, in the units that matter: `50s`, `10m`, `3h 10m`, `4d 2h`.
+/// Formats a duration in the units that matter: `50s`, `10m`, `3h 10m`, `4d 2h`.
 #[must_use]
 pub fn length(duration: SignedDuration) -> String {
     let duration = duration.abs();

@@ -1,4 +1,4 @@
-//! Instants as people name them.
+//! Instants as people write them.
 
 use std::{fmt, str::FromStr};
 
@@ -10,16 +10,16 @@ use jiff::{
 
 use super::Length;
 
-/// An instant, as a person names it.
+/// An instant, as a person writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// By itself.
+    /// An exact instant.
     Instant(Timestamp),
-    /// In a zone that the subject decides.
+    /// A local time, in a zone that depends on the subject.
     Local(DateTime),
 }
 
-/// A text that names no instant.
+/// Not a valid instant.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "write an instant such as 2026-06-15T07:00:00Z, or a local time such as \"2026-06-15 09:00\""
@@ -41,7 +41,7 @@ impl FromStr for When {
 }
 
 impl When {
-    /// The instant, where a local time is one of `zone`'s.
+    /// The instant. A local time is taken in `zone`.
     pub fn instant(self, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
         match self {
             Self::Instant(instant) => Ok(instant),
@@ -50,16 +50,16 @@ impl When {
     }
 }
 
-/// An instant in the past, as a person names it.
+/// An instant in the past, as a person writes it.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment {
-    /// So long ago.
+    /// This long ago.
     Ago(Length),
-    /// Then.
+    /// At this time.
     When(When),
 }
 
-/// A text that names no instant in the past.
+/// Not a valid instant in the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write how long ago, such as 36h or 7d, a day or local time such as 2026-10-01 or \
@@ -77,7 +77,7 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The instant, seen from `now`, where a local time is one of `zone`'s.
+    /// The instant, relative to `now`. A local time is taken in `zone`.
     pub fn instant(self, zone: &TimeZone, now: Timestamp) -> Result<Timestamp, jiff::Error> {
         match self {
             Self::Ago(length) => now.checked_sub(length.duration()),
@@ -90,7 +90,7 @@ impl Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Month(Date);
 
-/// A text that names no month.
+/// Not a valid month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write a month such as 2026-10")]
 pub struct NotAMonth;
@@ -112,7 +112,7 @@ impl fmt::Display for Month {
 }
 
 impl Month {
-    /// Its beginning, and the beginning of the next one.
+    /// The beginning of the month and of the next one.
     pub fn bounds(self) -> Result<[Timestamp; 2], jiff::Error> {
         let first = |date: Date| {
             date.to_zoned(TimeZone::UTC)

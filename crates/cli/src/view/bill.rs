@@ -1,4 +1,4 @@
-//! What simulated clouds charge, beside what they would have charged without any stop.
+//! What simulated clouds charge, compared with what they would have charged without any stop.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use crate::{
 /// What one account is charged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Charge {
-    /// In which currency.
+    /// The currency of the amounts.
     pub currency: String,
-    /// What the bill says, as a decimal number.
+    /// The amount that is charged, as a decimal number.
     #[schemars(with = "String")]
     pub charged: Amount,
-    /// What it would say had nothing been stopped.
+    /// The amount that would be charged if nothing had been stopped, as a decimal number.
     #[schemars(with = "String")]
     pub left_running: Amount,
 }
 
 impl Charge {
-    /// How much less the bill is, in percent.
+    /// How much lower the bill is, in percent.
     fn saved_percent(&self) -> f64 {
         let left_running = self.left_running.as_f64();
         if left_running == 0.0 {
@@ -36,7 +36,7 @@ impl Charge {
     }
 }
 
-/// What the clouds of a simulation charge each account, from its beginning on.
+/// The charges of a simulation's clouds, by account, since its beginning.
 pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
     let lines = |left_running| {
         let query = BillQuery {
@@ -63,7 +63,7 @@ pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
     bill
 }
 
-/// The bill for people.
+/// The bill as a table for people.
 pub(crate) fn table(bill: &BTreeMap<AccountName, Charge>, style: Style) -> String {
     let columns = [
         Column::of("Bill"),

@@ -1,4 +1,4 @@
-//! What became of each resource, counted from what happened.
+//! The outcome for each resource, counted from events.
 
 use std::collections::BTreeMap;
 
@@ -30,33 +30,33 @@ use crate::{
 pub struct Tally {
     /// Its name.
     pub name: String,
-    /// Stops seen.
+    /// Number of stops whose end was seen.
     pub stopped: u32,
-    /// Starts seen.
+    /// Number of starts whose end was seen.
     pub started: u32,
-    /// The size that the latest stop saved.
+    /// The size that the latest stop saved; null if none did.
     pub saved: Option<SavedState>,
-    /// Starts that put a saved size back.
+    /// Number of starts that restored a saved size.
     pub restored: u32,
-    /// Powers cut after an unanswered shutdown.
+    /// Number of stops whose power was cut after an unanswered shutdown.
     pub forced: u32,
-    /// Requests that the provider refused, in its words.
+    /// The requests that the provider refused, in its words.
     pub refused: Vec<String>,
-    /// Edges that found nothing to do, and why.
+    /// The edges at which there was nothing to do, and why.
     pub already: Vec<String>,
     /// Why nothing was done, or what else a person should know.
     pub notes: Vec<String>,
 }
 
-/// What happened to each resource.
+/// The outcome for each resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// By reference.
+    /// The resources, by reference.
     pub resources: BTreeMap<String, Tally>,
-    /// What simulated clouds charge, by account.
+    /// What the simulated clouds charge, by account; omitted if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bill: BTreeMap<AccountName, Charge>,
-    /// How often each function was invoked.
+    /// The invocations of each function, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invocations: BTreeMap<String, Invocations>,
 }
@@ -64,15 +64,15 @@ pub struct Summary {
 /// The invocations of one function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Invocations {
-    /// How many there were.
+    /// Number of invocations.
     pub count: u64,
-    /// How many seconds they lasted together. A simulation's clock stands still while a function
-    /// works: there it is how long they waited.
+    /// Their total duration, in seconds. A simulation's clock stands still while a function works;
+    /// there, it is how long the functions waited.
     pub seconds: u64,
 }
 
 impl Summary {
-    /// Counts one more outcome.
+    /// Adds one outcome to the counts.
     pub fn count(&mut self, outcome: &Outcome) {
         let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return;
@@ -125,7 +125,7 @@ impl Summary {
         }
     }
 
-    /// Adds those to which nothing happened, and why.
+    /// Adds the resources that were left untouched, and why.
     pub async fn add_untouched(&mut self, store: &Store, now: Timestamp) -> anyhow::Result<()> {
         let in_force = store.in_force().await?;
         for account in in_force.configuration.accounts.keys() {
@@ -143,7 +143,7 @@ impl Summary {
         Ok(())
     }
 
-    /// The table for people.
+    /// The summary as a table for people.
     #[must_use]
     pub fn table(&self, style: Style) -> String {
         let columns = [
@@ -197,7 +197,7 @@ impl Summary {
 }
 
 impl Tally {
-    /// Refusals, idle edges and notes, each once.
+    /// Refusals, edges with nothing to do, and notes, without duplicates.
     fn remarks(&self) -> String {
         let mut remarks: Vec<String> = Vec::new();
         let refused = self.refused.iter().map(|words| format!("refused: {words}"));

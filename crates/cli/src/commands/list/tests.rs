@@ -18,7 +18,7 @@ fn args(words: &[&str]) -> Args {
         .args
 }
 
-/// One of everything that is covered, and of everything that is not.
+/// A record for every way of being covered, and for every way of not being covered.
 fn records() -> Vec<Record> {
     let mut kafka = database("do-main/database/k", "stream", &["offhours:office"]);
     kafka.unsupported = Some("no smaller plan".to_owned());
@@ -237,7 +237,7 @@ fn filters_narrow_each_other() {
         ["general", "listed"]
     );
     assert_eq!(names(&["--tag", "Team:*"]), ["plain"]);
-    // A pool's cluster carries its tag.
+    // A pool's tag is on its cluster.
     assert_eq!(
         names(&["--tag", "offhours:office", "--kind", "node-pool"]),
         ["general"]

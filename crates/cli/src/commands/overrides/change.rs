@@ -1,4 +1,4 @@
-//! A change of what overrides say: all that is worked out before anything is written.
+//! A change to the overrides, worked out in full before anything is written.
 
 use domain::{
     configuration::{Override, Target},
@@ -17,7 +17,7 @@ use crate::{
     time::end::{End, Understood},
 };
 
-/// An override as a person wants it.
+/// An override as a person requests it.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) target: Target,
@@ -27,20 +27,20 @@ pub(super) struct Wanted {
     pub(super) why: Option<String>,
 }
 
-/// A change, and what is shown of it.
+/// A change to the overrides, and the report of it.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The override as it is to be.
+    /// The override to write.
     pub(super) one: Override,
-    /// The one of the same target that it replaces, ended or not.
+    /// The override of the same target that it replaces, ended or not.
     pub(super) replaces: Option<Override>,
-    /// The instant from which it makes a difference.
+    /// The instant from which the change takes effect.
     pub(super) edge_at: Timestamp,
     pub(super) report: ChangeReport,
 }
 
 impl Wanted {
-    /// What is to be written, for a person in the zone `here`.
+    /// Works out the change to write, for a person in the zone `here`.
     ///
     /// # Errors
     /// [`UsageError`] for a resource that is never touched, and for an invalid end.
@@ -62,7 +62,7 @@ impl Wanted {
             target: self.target,
             desired: self.desired,
             set_at,
-            // One that is over as it begins never was.
+            // An override that ends as it begins was never in force.
             ends_at: understood.at.max(set_at + SignedDuration::from_millis(1)),
             by: self.by,
             why: self.why,
@@ -88,10 +88,10 @@ impl Wanted {
     }
 }
 
-/// The end of a target's override, now.
+/// Works out the change that ends a target's override now.
 ///
 /// # Errors
-/// [`OverrideError::Overtaken`] if it has none any more.
+/// [`OverrideError::Overtaken`] if the target has no active override any more.
 pub(super) fn cleared(
     known: Known<'_>,
     target: &Target,

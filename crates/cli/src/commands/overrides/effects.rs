@@ -1,4 +1,4 @@
-//! What an override does to each resource: worked out from what is stored, before anything is
+//! The effect of an override on each resource, worked out from the stored state before anything is
 //! written.
 
 use domain::{
@@ -16,36 +16,36 @@ use serde::Serialize;
 
 use crate::{state::State, time::local};
 
-/// What is stored, as far as an override may concern it.
+/// The stored state that an override may concern.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'k> {
     pub(super) configuration: &'k Configuration,
     pub(super) overrides: &'k Overrides,
-    /// At least those of the resources in question.
+    /// At least the records of the resources in question.
     pub(super) records: &'k [Record],
 }
 
-/// What governs a target at an instant, apart from its own override.
+/// What governs a target at an instant, apart from the target's own override.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub(super) enum Governor {
-    /// The schedule that it follows, or is.
+    /// The schedule that the target follows, or is.
     Schedule {
-        /// Which.
+        /// The schedule's name.
         schedule: ScheduleName,
-        /// What it wants at that instant; none where either state will do.
+        /// The schedule's desired state at that instant; null if either state will do.
         desired: Option<Desired>,
     },
     /// For a resource: an override of the schedule that it follows.
     Override {
-        /// Of which schedule.
+        /// The schedule's name.
         schedule: ScheduleName,
-        /// What it wants.
+        /// The desired state.
         desired: Desired,
-        /// Until when.
+        /// When the override ends, exclusive.
         until: Timestamp,
     },
-    /// Nothing: it stays as it is.
+    /// Nothing: the target stays as it is.
     Nothing,
 }
 
@@ -57,34 +57,34 @@ pub(super) enum Effect {
     Starts,
     /// It will be stopped.
     Stops,
-    /// Observe mode: it would be started, and nothing is sent.
+    /// It would be started, but observe mode sends nothing.
     WouldStart,
-    /// Observe mode: it would be stopped, and nothing is sent.
+    /// It would be stopped, but observe mode sends nothing.
     WouldStop,
-    /// It is as it should be.
+    /// It is in the desired state already.
     AlreadyThere,
-    /// A transition towards what is wanted is under way.
+    /// A transition to the desired state is in progress.
     UnderWay,
-    /// Nothing is wanted of it that was not done.
+    /// Nothing is due: the desired state was acted on already, or there is none.
     Unchanged,
-    /// An override of its own wins.
+    /// Its own override wins.
     OwnOverride,
-    /// It is not touched.
+    /// It is left untouched.
     LeftAlone,
 }
 
 /// A resource that an override concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Concerned {
-    /// Which.
+    /// The resource.
     pub(super) resource: ResourceRef,
     /// Its name.
     pub(super) name: String,
-    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    /// Its state in a word or two: `running`, `stopping`, `stop stuck`.
     pub(super) state: String,
     /// What happens to it now.
     pub(super) effect: Effect,
-    /// Why, where the effect does not say it all.
+    /// Why, if the effect alone does not say; null otherwise.
     pub(super) why: Option<String>,
     /// Whether it waits for a person's approval.
     #[serde(skip)]
@@ -99,7 +99,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// The record of a resource; none for schedules.
+    /// The record of a resource; `None` for a schedule.
     pub(super) fn record(self, target: &Target) -> Option<&'k Record> {
         match target {
             Target::Resource(reference) => {
@@ -140,7 +140,7 @@ impl<'k> Known<'k> {
                 .iter()
                 .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
                 .filter(|record| {
-                    // What is protected is shown as left alone.
+                    // Protected resources are included, and shown as left alone.
                     let subject = Subject::recorded(record);
                     Membership::named(subject, self.configuration).schedule() == Some(name)
                 })
@@ -171,7 +171,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// Why a resource cannot be overridden; none for schedules, whose members are judged singly.
+    /// Why a resource cannot be overridden; `None` for a schedule, whose members are judged singly.
     pub(super) fn exclusion(self, target: &Target) -> Option<String> {
         let record = self.record(target)?;
         match (&record.phase, self.membership(record)) {
@@ -183,7 +183,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// What happens to the resources of `one` at an instant, once it is written.
+    /// Works out what happens to the resources of `one` at an instant, once it is written.
     pub(super) fn effects(self, one: &Override, at: Timestamp) -> Vec<Concerned> {
         let overrides: Overrides = self.overrides.iter().chain([one]).cloned().collect();
         let known = Known {
@@ -250,7 +250,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// What becomes of a record for which something is due.
+    /// The effect on a record for which something is due, and why.
     fn acted(
         self,
         target: &Target,
@@ -291,7 +291,7 @@ impl<'k> Known<'k> {
         (effect, why)
     }
 
-    /// An instant as people read it in the zone of a target.
+    /// Formats an instant in the zone of a target.
     fn local(self, target: &Target, at: Timestamp) -> String {
         local(at, self.zone(target, &TimeZone::UTC))
     }
@@ -301,11 +301,11 @@ impl<'k> Known<'k> {
     }
 }
 
-/// The instant of an edge that a person makes now: at the earliest just after what was handled,
-/// and after the edge that `replaced` made, or it would never be the latest.
+/// Returns the instant for an edge that a person makes now: just after everything handled and after
+/// the edge of `replaced`, or it would never be the latest.
 ///
-/// The store's clock has whole seconds and others may be ahead of it; a record that is further
-/// ahead than that is not followed.
+/// The store's clock has whole seconds, and other clocks may be ahead of it. An instant that is
+/// further ahead than that is ignored.
 pub(super) fn edge_at(
     now: Timestamp,
     concerned: &[&Record],

@@ -1,4 +1,4 @@
-//! `offhours override`: what schedules want is overridden for a time, and it ends by itself.
+//! `offhours override`: temporary overrides of schedules, which end by themselves.
 
 mod change;
 mod effects;
@@ -33,16 +33,16 @@ use render::Places;
 pub(super) use render::{ChangeReport, Row};
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
 
-/// Longer than this is asked about: a slip, or a schedule that should be changed.
+/// A longer override needs confirmation: a slip, or a sign that the schedule should change.
 const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// For how long ended overrides are of interest.
+/// How long ended overrides stay in the list with `--all`.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// Keeps a resource, or all that follows a schedule, running or stopped for a time.
+/// Keep a resource or a whole schedule running or stopped for a time.
 ///
-/// An override wins over the schedule until it ends, and ends by itself: the schedule takes over
-/// then. It does not win over `protect` and opt-outs.
+/// An override wins over the schedule until it ends. It ends by itself; then the schedule takes
+/// over. It does not win over `protect` or opt-outs.
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
@@ -66,9 +66,9 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Keeps it running, or starts it, until the end given.
+    /// Keep the target running until the given end, and start it if necessary.
     Running(SetArgs),
-    /// Keeps it stopped, or stops it, until the end given.
+    /// Keep the target stopped until the given end, and stop it if necessary.
     Stopped(SetArgs),
     List(ListArgs),
     Clear(ClearArgs),
@@ -96,26 +96,27 @@ time that the clock skips there is the jump; one that it shows twice is the last
 struct SetArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// For how long, such as 90m, 2h or 1d12h.
+    /// Length of the override, such as 90m, 2h or 1d12h.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     lasting: Option<Length>,
-    /// Until when: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or next-edge.
+    /// End of the override: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or
+    /// next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
-    /// The reason, shown with the override; 300 characters at most.
+    /// Reason that is shown with the override, 300 characters at most.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Do not ask about more than 30 days.
+    /// Skip the confirmation of an override of more than 30 days.
     #[arg(long)]
     yes: bool,
-    /// Say what would happen, and write nothing.
+    /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Ends an override now; the schedule takes over.
+/// End an override now, so that the schedule takes over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -124,14 +125,14 @@ Examples:
 struct ClearArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Say what would happen, and write nothing.
+    /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Shows the overrides in force, and what takes over when they end.
+/// List the overrides in force, and what takes over when they end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -139,7 +140,7 @@ Examples:
   offhours override list --all           those that ended within 90 days as well
   offhours override list --format json | jq '.[] | select(.desired == \"running\").ends_at'")]
 struct ListArgs {
-    /// Those that have ended within 90 days as well: the last one of each target.
+    /// Include overrides that ended within 90 days: the last one of each target.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -149,24 +150,24 @@ struct ListArgs {
 #[derive(Debug, clap::Args)]
 struct TargetArgs {
     /// A resource, by reference or by unique name; or a schedule, as schedule:NAME, or by its name
-    /// where no resource has that.
+    /// if no resource has that name.
     #[arg(value_name = "TARGET", required_unless_present = "schedule", add = candidates::resources())]
     target: Option<String>,
-    /// All that follows this schedule.
+    /// All resources that follow this schedule.
     #[arg(long, value_name = "NAME", conflicts_with = "target", add = candidates::schedules())]
     schedule: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Sets, lists or clears.
+/// Sets, lists or clears overrides.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     match &args.action {
         Action::Running(args) => set(args, Desired::Running).await,
@@ -182,7 +183,7 @@ async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
     if is_long && !args.yes && !args.dry_run {
         agree(&places.both(change.one.ends_at), args.common.format)?;
-        // All that was read is as old as the answer took, and an edge may have passed.
+        // What was read before the question is stale by now, and an edge may have passed.
         (change, places) = planned(args, desired, &session.store, session.present()).await?;
     }
     finish(
@@ -195,7 +196,7 @@ async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     .await
 }
 
-/// What is to be written, by what is stored now.
+/// Works out the change to write from what is stored now.
 async fn planned(
     args: &SetArgs,
     desired: Desired,
@@ -269,7 +270,7 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The rows of a list: what is active, then what ended, the latest first.
+/// Returns the rows of a list: active overrides first, then ended ones, the latest first.
 fn rows(known: Known<'_>, now: Timestamp, all: bool) -> Vec<Row> {
     let (mut active, mut ended): (Vec<_>, Vec<_>) =
         known.overrides.iter().partition(|one| is_to_come(one, now));
@@ -280,7 +281,7 @@ fn rows(known: Known<'_>, now: Timestamp, all: bool) -> Vec<Row> {
     rows.map(|one| Row::of(known, one, now)).collect()
 }
 
-/// Whether an override has an end to come. One that was ended as it began never was.
+/// Reports whether an override has yet to end. One that ended as it began was never in force.
 ///
 /// The store's clock has whole seconds, so one that ends within this second is over.
 fn is_to_come(one: &Override, now: Timestamp) -> bool {
@@ -288,7 +289,7 @@ fn is_to_come(one: &Override, now: Timestamp) -> bool {
 }
 
 impl TargetArgs {
-    /// What a person wrote; `--schedule` is another way to write `schedule:`.
+    /// The target as it was written; `--schedule` is another way to write `schedule:`.
     fn word(&self) -> String {
         match (&self.target, &self.schedule) {
             (Some(target), _) => target.clone(),
@@ -309,7 +310,7 @@ impl SetArgs {
     }
 }
 
-/// How long a reason may be: it is shown in tables, and kept with each override.
+/// The longest reason allowed, in characters: it is shown in tables and stored with each override.
 const REASON: usize = 300;
 
 fn reason(text: &str) -> Result<String, String> {
@@ -328,7 +329,7 @@ fn agree(end: &str, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a change, unless it is only to be shown, and shows it.
+/// Writes a change, unless this is a dry run, and prints its report.
 async fn finish(
     store: &Store,
     change: Change,

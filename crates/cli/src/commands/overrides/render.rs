@@ -1,4 +1,4 @@
-//! What is shown of overrides, to people and to programs.
+//! How overrides are shown to people and to programs.
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -19,7 +19,7 @@ use crate::{
     time::local,
 };
 
-/// Most resources that are named in one line.
+/// The most resources that are named on one line.
 const MANY: usize = 8;
 
 /// The zones in which instants are shown: the schedule's, and the reader's own.
@@ -37,7 +37,7 @@ impl Places {
         }
     }
 
-    /// An instant in both zones, where they show different times.
+    /// Formats an instant in both zones, or once if they show the same time.
     pub(super) fn both(&self, at: Timestamp) -> String {
         let (there, here) = (local(at, &self.there), local(at, &self.here));
         if there == here {
@@ -48,30 +48,31 @@ impl Places {
     }
 }
 
-/// One override, as programs read it.
+/// One override.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::commands) struct Row {
-    /// The resource that it is about; none if it is about a schedule.
+    /// The resource that is overridden; null if it is a schedule.
     resource: Option<ResourceRef>,
-    /// The resource's name, where that is known.
+    /// The resource's name; null if it is unknown, or if a schedule is overridden.
     name: Option<String>,
-    /// The schedule that it is about; none if it is about a resource.
+    /// The schedule that is overridden; null if it is a resource.
     schedule: Option<ScheduleName>,
-    /// What is wanted.
+    /// The state in which the override keeps its target.
     desired: Desired,
-    /// From when.
+    /// When the override was set.
     set_at: Timestamp,
-    /// Until when, exclusively.
+    /// When the override ends, exclusive.
     ends_at: Timestamp,
-    /// Whether it has not ended yet.
+    /// Whether the override has not ended yet.
     active: bool,
     /// Who set it.
     by: String,
-    /// Why.
+    /// The reason; null if none was given.
     why: Option<String>,
-    /// What takes over when it ends.
+    /// What takes over when the override ends.
     then: Governor,
-    /// The zone in which its times are read: its schedule's; none if it follows none.
+    /// The time zone in which its times are read, that of its schedule; null if its target follows
+    /// none.
     timezone: Option<String>,
 }
 
@@ -115,33 +116,33 @@ impl Row {
     }
 }
 
-/// What was done.
+/// What was done to the override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Done {
-    /// It holds from now on.
+    /// The override holds from now on.
     Set,
-    /// It ends now.
+    /// The override ends now.
     Cleared,
 }
 
-/// What was set or cleared, or would be, as programs read it.
+/// An override that was set or cleared, or would be with --dry-run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::commands) struct ChangeReport {
-    /// `set` or `cleared`.
+    /// What was done: `set` or `cleared`.
     pub(super) done: Done,
-    /// Whether nothing was written.
+    /// Whether this was a dry run, so that nothing was written.
     pub(super) dry_run: bool,
-    /// The override as it is then; one that is cleared ends at that instant.
+    /// The override after the change. One that is cleared ends at that instant.
     #[serde(rename = "override")]
     pub(super) row: Row,
-    /// What governs, or would govern, at the instant of the change without it.
+    /// What governs, or would govern, at the instant of the change without the override.
     pub(super) otherwise: Governor,
-    /// How the end was understood, where the clock skips or repeats it.
+    /// How the end was understood, if the clock skips or repeats it; null otherwise.
     pub(super) remark: Option<String>,
-    /// The active override of the same target that was there before.
+    /// The active override of the same target that was there before; null if there was none.
     pub(super) replaced: Option<Row>,
-    /// Whom it concerns, and what happens to them.
+    /// The resources that the override concerns, and what happens to them.
     pub(super) resources: Vec<Concerned>,
 }
 
@@ -170,13 +171,13 @@ impl ChangeReport {
         }
     }
 
-    /// Whether a person has to approve something before it takes effect.
+    /// Reports whether a person has to approve something before it takes effect.
     pub(super) fn needs_person(&self) -> bool {
         let held = |one: &Concerned| one.held && one.effect == Effect::LeftAlone;
         self.resources.iter().any(held)
     }
 
-    /// For people.
+    /// The report for people.
     pub(super) fn text(&self, places: &Places) -> String {
         let Row {
             desired, ends_at, ..
@@ -223,7 +224,7 @@ impl ChangeReport {
         text.join("\n") + "\n"
     }
 
-    /// What happens to each resource, in a line.
+    /// What happens to the resources, one line per effect.
     fn effects(&self) -> Vec<String> {
         let all = self.resources.as_slice();
         match (&self.row.resource, all) {
@@ -244,7 +245,7 @@ fn alone(one: &Concerned) -> String {
     }
 }
 
-/// What happens to many, a line for each effect.
+/// What happens to many resources, under a title and with one line per effect.
 fn groups(title: &str, all: &[Concerned]) -> Vec<String> {
     let mut groups: Vec<(Effect, Vec<&Concerned>)> = Vec::new();
     for one in all {
@@ -303,7 +304,7 @@ fn instead(governor: &Governor, places: &Places) -> String {
     }
 }
 
-/// What takes over from an override that wanted `before`.
+/// What takes over from an override whose desired state was `before`.
 fn takes_over(governor: &Governor, before: Desired, places: &Places) -> String {
     match governor {
         Governor::Nothing => "nothing takes over: it stays as it is".to_owned(),

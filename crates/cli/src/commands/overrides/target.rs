@@ -1,4 +1,4 @@
-//! What a person means to override: a resource, or all that follows a schedule.
+//! Resolves what a person means to override: a resource, or everything that follows a schedule.
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// What marks a schedule where a resource may stand too.
+/// The prefix that marks a schedule where a resource is accepted too.
 pub(super) const SCHEDULE: &str = "schedule:";
 
-/// The records that may be meant: all of them, unless one is named by its reference.
+/// Reads the records that may be meant: all of them, unless `word` is a reference.
 pub(super) async fn records_for(store: &Store, word: &str) -> anyhow::Result<Vec<Record>> {
     match word.parse::<ResourceRef>() {
         Ok(reference) => Ok(readable(store.records(&[reference]).await?)),
@@ -28,7 +28,7 @@ pub(super) async fn records_for(store: &Store, word: &str) -> anyhow::Result<Vec
     }
 }
 
-/// The records of the resources that are overridden.
+/// Reads the records of the overridden resources.
 pub(super) async fn overridden_records(
     store: &Store,
     overrides: impl Iterator<Item = &Override>,
@@ -42,7 +42,7 @@ pub(super) async fn overridden_records(
     Ok(readable(store.records(&references).await?))
 }
 
-/// What a person means to override.
+/// Resolves what a person means to override.
 pub(super) fn target(
     word: &str,
     configuration: &Configuration,
@@ -91,7 +91,7 @@ fn ambiguous(word: &str, record: &Record) -> UsageError {
     ))
 }
 
-/// Which of the overrides in force a person means: its target may be known no more.
+/// Resolves which active override a person means. Its target may no longer be known.
 pub(super) fn overridden_target(
     word: &str,
     active: &[&Override],

@@ -32,7 +32,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Saturday, a quarter past one in Berlin: `office-hours` wants stopped.
+/// Saturday, 13:15 in Berlin: the desired state of `office-hours` is stopped.
 fn saturday() -> Timestamp {
     at("2026-11-21T12:15:00Z")
 }
@@ -49,7 +49,7 @@ fn schedule(name: &str) -> Target {
     Target::Schedule(name.parse().unwrap())
 }
 
-/// A server that follows `word`, where that is not empty, and was stopped on Friday evening.
+/// A server tagged with `word` unless that is empty, and stopped on Friday evening.
 fn server(number: u32, name: &str, word: &str) -> Record {
     let reference = reference(&format!("hz-eu/server/{number}"));
     let label = (!word.is_empty()).then(|| format!("offhours={word}"));
@@ -61,7 +61,7 @@ fn server(number: u32, name: &str, word: &str) -> Record {
     let friday = at("2026-11-20T18:00:00Z");
     Record {
         handled: (!word.is_empty()).then(|| Handled {
-            // What opts out follows none.
+            // An opted-out server follows no schedule.
             schedule: word.parse().ok(),
             ..handled(friday, Desired::Stopped, "office-hours")
         }),
@@ -76,7 +76,7 @@ fn running(record: Record) -> Record {
     }
 }
 
-/// What is stored.
+/// The stored state that a test starts from.
 struct Stored {
     configuration: Configuration,
     overrides: Overrides,
@@ -113,7 +113,7 @@ impl Stored {
         }
     }
 
-    /// With an override that ada set an hour ago, or a day before its end.
+    /// Adds an override by ada, set an hour ago, or a day before its end if that is earlier.
     fn overriding(mut self, target: Target, desired: Desired, ends_at: &str) -> Self {
         let an_hour_ago = saturday() - SignedDuration::from_hours(1);
         let one = Override {
@@ -135,7 +135,7 @@ impl Stored {
         self
     }
 
-    /// What it takes to set an override now, as bob.
+    /// Works out the change that sets an override now, as bob.
     fn set(&self, target: Target, desired: Desired, until: &str) -> Result<Change, UsageError> {
         let wanted = Wanted {
             target,
@@ -373,7 +373,7 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
         (None, "2026-11-21T12:15:00.001Z"),
         (Some("2026-11-20T18:00:00Z"), "2026-11-21T12:15:00.001Z"),
         (Some("2026-11-21T12:15:02.5Z"), "2026-11-21T12:15:02.501Z"),
-        // Its clock is wrong: it would be ahead of every edge.
+        // Its clock was wrong: following it would put this edge ahead of every other.
         (Some("2026-11-21T13:15:00Z"), "2026-11-21T12:15:00.001Z"),
     ] {
         let stored = just_set(handled);

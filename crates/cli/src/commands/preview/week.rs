@@ -10,10 +10,10 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::AmbiguousOff
 
 use crate::output::Style;
 
-/// The width of what stands before the hours.
+/// The width of the label before the hours.
 const LABEL: usize = 16;
 
-/// Every third hour, over the half hour with which it begins.
+/// Every third hour, above its first half hour.
 const HOURS: &str = "0     3     6     9     12    15    18    21";
 
 const HALF_HOUR: SignedDuration = SignedDuration::from_mins(30);
@@ -51,7 +51,7 @@ impl HalfHour {
     }
 }
 
-/// The week of a schedule in which an instant lies, from Monday on.
+/// Draws the week of a schedule that contains an instant, from Monday on.
 pub(super) fn draw(
     name: &ScheduleName,
     schedule: &Schedule,
@@ -122,7 +122,7 @@ struct Week<'a> {
 }
 
 impl Week<'_> {
-    /// Half an hour, by its number in the day. Where the clock repeats one, the first.
+    /// Judges a half hour by its number in the day. If the clock repeats it, the first one counts.
     fn half_hour(&self, date: Date, number: i32) -> HalfHour {
         let zone = self.schedule.timezone();
         let Ok(reading) = date.at(0, 0, 0, 0).checked_add(HALF_HOUR * number) else {

@@ -1,4 +1,4 @@
-//! `offhours rehearse --cycle`: a machine is hibernated and woken while a person looks on.
+//! `offhours rehearse --cycle`: hibernates a machine and wakes it while a person looks on.
 
 use domain::{
     decision::judge, invocation::CommandTarget, membership::Subject, record::Direction,
@@ -15,7 +15,7 @@ use crate::{
     output, resolve,
 };
 
-/// Hibernates the machine, wakes it, and follows both until they are seen.
+/// Hibernates the machine and wakes it, following both until the result is seen.
 pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection().open_to_change().await?;
     let record = record(args, &session).await?;

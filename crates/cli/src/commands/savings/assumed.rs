@@ -1,4 +1,4 @@
-//! What is assumed where no configuration says it: the accounts, and the hours of work.
+//! What is assumed without a configuration: the accounts and the working hours.
 
 use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
@@ -10,13 +10,13 @@ use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
 use crate::exit::UsageError;
 
-/// Where the providers' own tools look for a token, and what the account is called then.
+/// The variables in which the providers' own tools look for a token, and the account of each.
 const VARIABLES: [(Provider, &str, &str); 2] = [
     (Provider::DigitalOcean, "DIGITALOCEAN_TOKEN", "digitalocean"),
     (Provider::Hetzner, "HCLOUD_TOKEN", "hetzner"),
 ];
 
-/// A configuration with an account for each variable that has a token, and no schedule.
+/// Returns a configuration with an account for each variable that has a token, and no schedule.
 pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, UsageError> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
     let set = VARIABLES.into_iter().filter(|(_, name, _)| is_set(name));
@@ -51,7 +51,7 @@ pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, Usag
     })
 }
 
-/// Hours in which things are taken to run.
+/// The hours in which resources are assumed to run.
 #[derive(Debug, Clone)]
 pub(in crate::commands) struct Hours {
     text: String,
@@ -59,7 +59,7 @@ pub(in crate::commands) struct Hours {
     pub(in crate::commands) schedule: Schedule,
 }
 
-/// Not hours.
+/// Invalid hours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
 pub(in crate::commands) struct NotHours(String);
@@ -74,7 +74,7 @@ impl Default for Hours {
 impl FromStr for Hours {
     type Err = NotHours;
 
-    /// The weekdays may be left out: then it is every day.
+    /// Parses weekdays and times. Without weekdays, the times apply every day.
     fn from_str(text: &str) -> Result<Self, NotHours> {
         let text = text.trim();
         let (days, times) = match text.rsplit_once(' ') {

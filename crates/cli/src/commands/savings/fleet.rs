@@ -1,4 +1,4 @@
-//! What the accounts hold and what it costs, asked of the providers now.
+//! What the accounts hold and what it costs, as the providers report it now.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,11 @@ use crate::{
     remedies,
 };
 
-/// What a token of `DigitalOcean` must be allowed, for all that is read here.
+/// The remedy for a refused `DigitalOcean` token: the scopes for everything that is read here.
 const SCOPES: &str = "give the account a valid token with the scopes droplet:read, database:read, \
                       kubernetes:read, tag:read, sizes:read and regions:read";
 
-/// The clouds, and the instant.
+/// The clouds, and the current instant.
 pub(in crate::commands) struct Clouds {
     providers: Providers,
     /// By this machine's clock, or the simulator's.
@@ -34,7 +34,7 @@ pub(in crate::commands) struct Clouds {
 }
 
 impl Clouds {
-    /// The real ones, or a simulator at an address.
+    /// Opens the real clouds, or a simulator at an address.
     pub(in crate::commands) async fn open(
         simulator: Option<&str>,
         now: Timestamp,
@@ -59,7 +59,7 @@ impl Clouds {
 }
 
 impl Clouds {
-    /// The client of an account, to read with.
+    /// Returns a client that reads an account.
     pub(in crate::commands) async fn client(
         &self,
         account: &AccountName,
@@ -79,15 +79,15 @@ pub(super) struct Holdings {
     pub(super) account: AccountName,
     pub(super) looks: Vec<Look>,
     pub(super) catalog: Catalog,
-    /// The machines that autoscale pools have made.
+    /// The machines that autoscale pools have created.
     pub(super) autoscaled: BTreeSet<ResourceId>,
     database_plans: DatabasePlans,
-    /// What a GB of a snapshot costs in a month, where there are machines.
+    /// The monthly price of a GB of a snapshot; read only if there are machines.
     pub(super) snapshot_price: Option<Money>,
 }
 
 impl Holdings {
-    /// The smallest plan for a database; none where none is offered.
+    /// The smallest plan for a database; `None` if none is offered.
     pub(super) fn smallest(
         &self,
         size: &DatabaseSize,
@@ -112,7 +112,7 @@ pub(super) struct Answers {
     pub(super) failures: Vec<Failure>,
 }
 
-/// Asks all accounts at clouds at once.
+/// Asks all cloud accounts concurrently.
 pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answers {
     let at_clouds = configuration.accounts.iter();
     let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
@@ -159,7 +159,7 @@ fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
     }
 }
 
-/// Only what is there is asked about further.
+/// Reads what an account holds, and plans and prices only for what is there.
 async fn holdings(
     client: &Client,
     account: &AccountName,

@@ -1,4 +1,4 @@
-//! What people read: a line for each method, and a bar for each resource that could cost less.
+//! The report for people: a line for each method, and a bar for each resource that could cost less.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -12,13 +12,13 @@ use crate::{
     table::{Cell, Column, Table},
 };
 
-/// How wide a bar is for something that is saved whole.
+/// The width of the bar of a resource whose whole cost is saved.
 const BAR: usize = 24;
 
 /// The widest label before a bar.
 const LABEL: usize = 30;
 
-/// How many bars there are at most: the longest.
+/// The most bars to draw: those of the largest savings.
 const BARS: usize = 20;
 
 pub(super) fn draw(report: &Report, args: &Args, style: Style) -> String {
@@ -38,7 +38,7 @@ pub(super) fn draw(report: &Report, args: &Args, style: Style) -> String {
     text
 }
 
-/// Of which month, and when things are taken to run.
+/// Which month, and when resources are assumed to run.
 fn heading(report: &Report, args: &Args) -> String {
     let month = match &report.month {
         Some(month) => format!("{month}, {:.1} h", report.month_hours),
@@ -92,7 +92,7 @@ fn table(report: &Report, has_hours: bool, style: Style) -> String {
     Table::whole(style, columns, &rows)
 }
 
-/// A line for each method, the best one beside the resource.
+/// One line per method, the best one beside the resource.
 fn lines(row: &Row, is_unique: bool, has_hours: bool) -> Vec<Vec<Cell>> {
     let resource = if is_unique {
         format!("{}/{}", row.account, row.kind)
@@ -140,7 +140,7 @@ fn spoken(method: &Method) -> String {
     }
 }
 
-/// What part of its cost each resource could save, the most first.
+/// The share of its cost that each resource could save, the largest saving first.
 fn bars(report: &Report, style: Style) -> String {
     let mut saving: Vec<(&Row, f64, f64)> = report
         .resources
@@ -175,11 +175,11 @@ fn bars(report: &Report, style: Style) -> String {
     text
 }
 
-/// Blocks by eighths where a terminal shows colours, signs otherwise.
+/// Draws in eighths of a block where colors are shown, in ASCII signs otherwise.
 fn bar(share: f64, style: Style) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = u32::try_from(BAR * 8).map_or(0.0, f64::from);
-    // Rounded as text: no number of this size is cut off.
+    // Rounded through text, which avoids a truncating cast.
     let eighths = format!("{:.0}", share * most);
     let eighths: usize = eighths.parse().unwrap_or_default();
     let (whole, part) = (eighths / 8, eighths % 8);

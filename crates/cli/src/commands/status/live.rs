@@ -1,4 +1,4 @@
-//! What the resources' own Status operations show, here or by way of poll-status.
+//! What the resources' own Status operations show, called from here or through poll-status.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use lifecycle::{Report, event::Subject};
 use super::Row;
 use crate::connection::Functions;
 
-/// How many resources one invocation is asked about: each costs it a request to the provider.
+/// The number of resources per invocation: each costs it a request to the provider.
 const BATCH: usize = 20;
 
-/// Asks about each row, and notes what was answered.
+/// Asks about the resource of each row and stores the answer in the row.
 pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Result<()> {
     for batch in rows.chunks_mut(BATCH) {
         let references = batch.iter().map(|row| row.resource.clone()).collect();
@@ -21,7 +21,7 @@ pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Resu
     Ok(())
 }
 
-/// Notes a report's answers, each at its own resource.
+/// Stores each of a report's answers in the row of its resource.
 fn note(report: Report, rows: &mut [Row]) {
     let mut answers: HashMap<ResourceRef, String> = HashMap::new();
     for outcome in report.outcomes {

@@ -1,4 +1,4 @@
-//! What is shown of one resource, and of one account.
+//! The rows for one resource and for one account.
 
 use std::collections::BTreeMap;
 
@@ -31,41 +31,44 @@ use crate::{
 /// One resource.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Row {
-    /// Which.
+    /// The resource.
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
-    /// The schedule that it follows.
+    /// The schedule that it follows; null if it follows none.
     pub schedule: Option<String>,
-    /// What is desired now; null where either state will do.
+    /// The desired state now; null if either state will do.
     pub desired: Option<Desired>,
-    /// Where in its life it is.
+    /// Its phase.
     pub phase: PhaseName,
-    /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
+    /// Its state in a word or two: `running`, `stopping`, `stop stuck`. The reason is in
+    /// `needs_person`.
     pub state: String,
-    /// When the phase began, as far as the record shows.
+    /// When the phase began, as far as the record shows; null if it does not.
     pub since: Option<Timestamp>,
-    /// The next edge that wants something.
+    /// The next edge that has a desired state; null if there is none.
     pub next: Option<NextEdge>,
-    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    /// How a stop would stop it, by its schedule's methods, or by the defaults if it follows no
+    /// schedule.
     pub method: StopMethod,
-    /// The override that decides.
+    /// The override that decides; null if none does.
     #[serde(rename = "override")]
     pub overridden: Option<Overriding>,
-    /// What will be put back.
+    /// The saved state that a start will restore; null if there is none.
     pub saved: Option<SavedState>,
-    /// For a machine that is hibernated, or was: what it is made again from.
+    /// What the machine is recreated from; omitted unless it is or was hibernated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hibernation: Option<Hibernated>,
-    /// Since when it should have been as wanted, where that is longer than its kind usually takes.
+    /// Since when it should have been in the desired state, if that is longer than its kind usually
+    /// takes; null otherwise.
     pub overdue_since: Option<Timestamp>,
-    /// What only a person can settle, and how.
+    /// What only a person can resolve, and how; null if nothing needs a person.
     pub needs_person: Option<String>,
-    /// The latest failure.
+    /// The latest failure; null if there is none.
     pub last_error: Option<String>,
-    /// What else is worth knowing.
+    /// What else is worth knowing; null if nothing is.
     pub remark: Option<String>,
-    /// What its own Status operation shows, where that was asked.
+    /// What its own Status operation shows; omitted if that was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
 }
@@ -73,15 +76,15 @@ pub struct Row {
 /// The override that decides over a resource.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Overriding {
-    /// What it was set for: `resource` or `schedule`.
+    /// The target of the override: `resource` or `schedule`.
     pub of: &'static str,
-    /// What it wants.
+    /// The desired state.
     pub desired: Desired,
-    /// Until when, exclusively.
+    /// When the override ends, exclusive.
     pub until: Timestamp,
     /// Who set it.
     pub by: String,
-    /// Why.
+    /// The reason; null if none was given.
     pub why: Option<String>,
 }
 
@@ -101,7 +104,7 @@ impl From<&Override> for Overriding {
 }
 
 impl Row {
-    /// With words for people in the zone of the screen.
+    /// Builds the row of a record. Times in its words are in the zone of the screen.
     pub(super) fn of(
         record: &Record,
         in_force: &InForce,
@@ -144,7 +147,7 @@ impl Row {
         }
     }
 
-    /// What people read of it, in the order of the columns.
+    /// The cells for people, in the order of the columns.
     pub(super) fn cells(&self, columns: Columns, zone: &TimeZone, now: Timestamp) -> Vec<Cell> {
         let time = |at| short(at, zone, now);
         let mark = |cell: Cell| match self.needs_person {
@@ -230,16 +233,16 @@ fn remark(
 /// Which columns a table has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// References in full length.
+    /// Whether references are shown in full.
     pub(super) whole_references: bool,
-    /// Any override is active.
+    /// Whether any override is active.
     pub(super) overrides: bool,
-    /// Status operations were asked.
+    /// Whether Status operations were called.
     pub(super) live: bool,
 }
 
 impl Columns {
-    /// In the order of [`Row::cells`].
+    /// The columns, in the order of [`Row::cells`].
     pub(super) fn all(self) -> Vec<Column> {
         let mut columns = vec![
             Column::of("Resource"),
@@ -267,17 +270,18 @@ impl Columns {
 /// One account.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AccountRow {
-    /// Which.
+    /// The account's name.
     pub account: AccountName,
-    /// Which cloud, or "ssh"; none if it is no longer configured.
+    /// The cloud, or `ssh`; null if the account is no longer configured.
     pub provider: Option<AccountKind>,
-    /// When its resources were last listed whole.
+    /// When its resources were last listed completely; null if they never were.
     pub listed_at: Option<Timestamp>,
-    /// When listing was last tried.
+    /// When listing it was last tried; null if it never was.
     pub tried_at: Option<Timestamp>,
-    /// Why the last listing failed.
+    /// Why the last listing failed; null if it did not.
     pub error: Option<String>,
-    /// What only a person can settle: a token that fails, or no listing for a quarter of an hour.
+    /// What only a person can resolve: a token that fails, or no listing for 15 minutes. Null if
+    /// nothing needs a person.
     pub needs_person: Option<String>,
     #[serde(skip)]
     failure: Option<AccountFailure>,
@@ -325,7 +329,7 @@ impl AccountRow {
         ]
     }
 
-    /// What is wrong with it, in a line.
+    /// What is wrong with the account, in a line.
     pub(super) fn wrong(self) -> Option<String> {
         let account = &self.account;
         self.provider?;
@@ -343,7 +347,7 @@ impl AccountRow {
         self.needs_person.as_ref().or(self.error.as_ref())
     }
 
-    /// In the order of [`AccountRow::cells`].
+    /// The columns, in the order of [`AccountRow::cells`].
     pub(super) const COLUMNS: [Column; 4] = [
         Column::of("Account"),
         Column::of("Provider"),

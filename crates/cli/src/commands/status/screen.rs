@@ -1,4 +1,4 @@
-//! A screen of its own, redrawn in place.
+//! The terminal's alternate screen, redrawn in place.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -14,17 +14,17 @@ use crossterm::{
 
 use crate::{exit::UsageError, output};
 
-/// Without a size, terminals have so many lines.
+/// The number of lines if the terminal does not report its size.
 const USUAL_HEIGHT: u16 = 24;
 
-/// The terminal's second screen, until it is dropped.
+/// The terminal's alternate screen, left on drop.
 #[derive(Debug)]
 pub(super) struct Screen {
     stdout: io::Stdout,
 }
 
 impl Screen {
-    /// Takes over the terminal; what was on it comes back afterwards.
+    /// Takes over the terminal; its previous content comes back afterwards.
     pub(super) fn open() -> anyhow::Result<Self> {
         if !io::stdout().is_terminal() {
             let message = "--watch needs a terminal; programs ask again with --format json";
@@ -35,12 +35,12 @@ impl Screen {
         Ok(Self { stdout })
     }
 
-    /// How many lines it has.
+    /// The number of lines of the terminal.
     pub(super) fn height() -> usize {
         size().map_or(USUAL_HEIGHT, |(_, height)| height).into()
     }
 
-    /// Shows a text in place of what was there, line over line, so that nothing flickers.
+    /// Replaces what was shown with a text, line by line, so that nothing flickers.
     pub(super) fn draw(&self, text: &str) -> io::Result<()> {
         let mut stdout = self.stdout.lock();
         queue!(stdout, BeginSynchronizedUpdate, MoveTo(0, 0))?;
@@ -63,12 +63,12 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has gone away needs no putting back.
+        // A terminal that has gone away does not need to be restored.
         execute!(self.stdout, Show, LeaveAlternateScreen).ok();
     }
 }
 
-/// The first lines, as many as fit, without a break after the last.
+/// The first lines, as many as fit, without a line break after the last.
 fn clipped(text: &str, height: usize) -> &str {
     let end = text.match_indices('\n').nth(height.saturating_sub(1));
     match end {

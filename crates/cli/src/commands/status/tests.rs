@@ -1,4 +1,4 @@
-//! What `status` shows of a store of fixtures.
+//! What `status` shows for a store of fixtures.
 
 use clap::Parser;
 use domain::{record::Phase, resource::Power, schedule::Desired};
@@ -66,7 +66,7 @@ async fn the_tables_show_every_state_and_the_accounts() {
     insta::assert_snapshot!(tables(&store, &[], None).await);
 }
 
-/// `web-1` as a token leaves it that was revoked in the night: off, and due since 08:00.
+/// `web-1` after its token was revoked during the night: off, and due since 08:00.
 async fn overdue_store() -> Store {
     let store = full_store().await;
     let mut record = office("do-main/droplet/1", "web-1");
@@ -168,7 +168,7 @@ async fn a_narrow_terminal_wraps_what_is_long_and_loses_nothing() {
     insta::assert_snapshot!(text);
 }
 
-/// Whether what is printed has the shape that is served.
+/// Checks that what is printed has the shape that is served.
 #[track_caller]
 fn fits<T: serde::Serialize + schemars::JsonSchema>(printed: &[T]) {
     let schema = crate::shape::of::<Vec<T>>();
@@ -260,7 +260,7 @@ async fn an_empty_store_says_so() {
     assert!(text.contains("No resource matches; account"), "{text}");
 }
 
-/// Records enough for several of DynamoDB's pages of 1 MB.
+/// Stores enough data for several of DynamoDB's 1 MB pages.
 async fn many(store: &Store, count: usize) {
     for number in 1..=count {
         let mut record = office(

@@ -1,4 +1,4 @@
-//! What `why` prints of fixtures, on Friday at 18:55 in Berlin.
+//! What `why` prints for fixtures, on Friday at 18:55 in Berlin.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::state::fixtures::{
     stopping_database, stuck_pool,
 };
 
-/// The text, at an instant that was asked for on Friday at 18:55.
+/// The text for an instant, as asked for on Friday at 18:55.
 fn text_at(record: &Record, in_force: &InForce, instant: &str) -> String {
     let inventory_at = Some(at("2026-11-20T17:51:00Z"));
     let why = Why::of(record, in_force, at(instant), now(), inventory_at);

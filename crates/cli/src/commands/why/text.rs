@@ -1,4 +1,4 @@
-//! The chain of reasons as people read it: short lines, the answer first.
+//! The chain of reasons as text for people: short lines, the answer first.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ use crate::{
     time::{length, local, short},
 };
 
-/// How wide the words before the explanations are.
+/// The width of the label column.
 const LABEL: usize = 26;
 
 /// The whole text.
@@ -81,7 +81,7 @@ impl Text<'_> {
         self.explanation.at == self.why.now
     }
 
-    /// The summary line.
+    /// The lines of the summary.
     fn answer(&self) -> Vec<String> {
         let mut lines = vec![self.present()];
         if let (true, Some(needed)) = (self.is_now(), &self.why.needs_person) {
@@ -116,7 +116,7 @@ impl Text<'_> {
         let state = &self.why.sentence;
         match (&self.explanation.decision, self.why.phase) {
             (_, PhaseName::InFlight) => match self.why.since {
-                // Watched since it was seen; the sentence says until when.
+                // Its end state was seen and is being watched; the sentence says until when.
                 Some(_) if self.why.state != "stopping" && self.why.state != "starting" => {
                     format!("{state}.")
                 }
@@ -158,13 +158,13 @@ impl Text<'_> {
         desired_or_any(desired) == self.why.state || asleep && desired == Some(Desired::Stopped)
     }
 
-    /// Whether the latest edge was recorded in observe mode, in which nothing was done about it.
+    /// Reports whether the last edge handled was only observed, so that nothing was done about it.
     fn was_observed(&self) -> bool {
         let handled = self.explanation.handled.as_ref();
         handled.is_some_and(|handled| handled.desired.is_none())
     }
 
-    /// That its next start begins before the time that its schedule names.
+    /// Says that the next start begins early; `None` if it begins at the time its schedule names.
     fn early(&self) -> Option<String> {
         let edge = self.explanation.next.edge.as_ref()?;
         let lead = self.why.hibernation.as_ref()?.lead()?;
@@ -174,7 +174,7 @@ impl Text<'_> {
         starts.then(|| format!("begun {lead} min early, at {}", begun.strftime("%H:%M")))
     }
 
-    /// How it is hibernated: its snapshots, what is made of them, and how far that is.
+    /// How it is hibernated: its snapshots, what is made from them, and how far that has got.
     fn hibernated(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut tell = |label: &str, words: Option<String>| {
@@ -351,7 +351,7 @@ impl Text<'_> {
             |handled| {
                 let at = self.time(handled.key.instant);
                 match handled.desired {
-                    // Observing records this, so that acting can begin later.
+                    // Observe mode records no desired state, so that acting can begin later.
                     None => format!("{at} (observed only)"),
                     Some(desired) => format!("{at} ({desired})"),
                 }
@@ -449,7 +449,7 @@ impl Text<'_> {
         lines
     }
 
-    /// What to bear in mind where another instant than now is explained.
+    /// The caveat to add if the explained instant is not now.
     fn caveat(&self) -> Vec<String> {
         if self.is_now() {
             return Vec::new();
@@ -587,7 +587,7 @@ fn span(said: &PeriodExplanation) -> String {
     }
 }
 
-/// Which field of a period a day does not match.
+/// Names the field of a period that a day does not match.
 fn day_miss(miss: Miss) -> &'static str {
     match miss {
         Miss::Weekday => "is none of its weekdays",
@@ -599,7 +599,7 @@ fn day_miss(miss: Miss) -> &'static str {
     }
 }
 
-/// Where the clock stands beside a window.
+/// Says where the judged time is relative to a window.
 fn time_miss(miss: Miss, said: &PeriodExplanation) -> String {
     let time = |turn: Option<Turn>| turn.map(|turn| turn.reading.strftime("%a %H:%M").to_string());
     let (begins, ends) = (time(said.begins), time(said.ends));

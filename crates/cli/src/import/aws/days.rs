@@ -1,8 +1,8 @@
-//! What AWS Instance Scheduler writes for days and times, as we write it.
+//! Translates the days and times of AWS Instance Scheduler into ours.
 
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// `9:00` as `09:00`.
+/// Writes `9:00` as `09:00`.
 pub(super) fn time(text: &str) -> Result<String, String> {
     let malformed = || format!("invalid time `{text}`");
     let (hour, minute) = text.split_once(':').ok_or_else(malformed)?;
@@ -16,7 +16,7 @@ pub(super) fn time(text: &str) -> Result<String, String> {
     }
 }
 
-/// Entries of a field, each translated; none if the field matches all days.
+/// Translates the entries of a field. The result is empty if the field matches all days.
 pub(super) fn field(
     entries: Option<Vec<String>>,
     translate: fn(&str) -> Result<String, String>,
@@ -36,7 +36,8 @@ pub(super) fn field(
     })
 }
 
-/// Weekdays count from 0, Monday, there; here they have names. A step becomes a list of days.
+/// Translates weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become
+/// names. A step becomes a list of days.
 pub(super) fn weekdays(entry: &str) -> Result<String, String> {
     let day = |text: &str| weekday(entry, text);
     let name = |text: &str| Ok(WEEKDAYS[day(text)?].to_owned());
@@ -65,7 +66,7 @@ pub(super) fn weekdays(entry: &str) -> Result<String, String> {
     }
 }
 
-/// The place of a weekday in the week, by its number or the first three letters of its name.
+/// The index of a weekday in the week, from its number or the first three letters of its name.
 fn weekday(entry: &str, text: &str) -> Result<usize, String> {
     let text = text.trim();
     let short = text.get(..3).unwrap_or(text);
@@ -76,7 +77,7 @@ fn weekday(entry: &str, text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("unknown weekday `{entry}`"))
 }
 
-/// Days of the month are written alike, but that ranges do not wrap there.
+/// Days of the month are written the same, except that ranges do not wrap at AWS.
 pub(super) fn monthdays(entry: &str) -> Result<String, String> {
     let upper = entry.to_uppercase();
     let range = upper.split('/').next().unwrap_or_default();
@@ -89,7 +90,7 @@ pub(super) fn monthdays(entry: &str) -> Result<String, String> {
     Ok(upper)
 }
 
-/// Months are written alike.
+/// Months are written the same.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "it stands where its fallible siblings do"

@@ -1,5 +1,5 @@
 //! The forms in which schedules and periods leave AWS Instance Scheduler: its `DynamoDB` table,
-//! exported to S3 or scanned, and what its `scheduler-cli` describes.
+//! exported to S3 or scanned, and the output of its `scheduler-cli`.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::{exit::UsageError, import::Source};
 /// A schedule, a period or a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
-    /// `schedule`, `period`, `config`, or what else there may be.
+    /// `schedule`, `period`, `config`, or any other type.
     pub(super) kind: String,
     pub(super) name: String,
-    /// By name in lower case without separators, so that `begin_time` and `BeginTime` are one: the
-    /// name as it stood, and the value.
+    /// The original name and the value of each field. The key is the name in lower case without
+    /// separators, so that `begin_time` and `BeginTime` are the same.
     fields: BTreeMap<String, (String, Value)>,
 }
 
-/// Reads all items of a file: one JSON document, or several after another.
+/// Reads all items of a file: one JSON document, or several in a row.
 pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
     let file = &source.name;
     let mut items = Vec::new();
@@ -47,7 +47,7 @@ fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
         return Err(format!("holds an error of scheduler-cli: {error}"));
     }
     let found = items.len();
-    // A table's items have their attributes' types; those of the command line have not.
+    // Items from a table carry their attribute types; those from the CLI do not.
     for (key, kind) in [
         ("Item", None),
         ("Items", None),
@@ -66,7 +66,7 @@ fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
             Some(_) | None => {}
         }
     }
-    // An empty list is a list, too.
+    // An empty list is valid, too.
     let is_list = ["Items", "Schedules", "Periods"]
         .iter()
         .any(|key| object.get(*key).is_some_and(Value::is_array));
@@ -103,7 +103,7 @@ fn plain(key: &str) -> String {
     letters.collect::<String>().to_lowercase()
 }
 
-/// A value without the type that `DynamoDB` writes around it.
+/// A value without the type with which `DynamoDB` wraps it.
 fn untyped(value: &Value) -> Value {
     let single = value.as_object().filter(|object| object.len() == 1);
     let Some((kind, inner)) = single.and_then(|object| object.iter().next()) else {
@@ -119,12 +119,12 @@ fn untyped(value: &Value) -> Value {
 }
 
 impl Item {
-    /// What messages call it.
+    /// The item's name in messages.
     pub(super) fn about(&self) -> String {
         format!("{} {}", self.kind, self.name)
     }
 
-    /// A text; none if it is absent or empty.
+    /// A string. `None` if it is absent or empty.
     pub(super) fn text(&self, key: &str) -> Result<Option<String>, String> {
         match self.value(key) {
             None => Ok(None),
@@ -133,7 +133,7 @@ impl Item {
         }
     }
 
-    /// True or false, in either spelling; none if it is absent.
+    /// A boolean, in either spelling. `None` if it is absent.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, String> {
         let Some((name, value)) = self.value(key) else {
             return Ok(None);
@@ -147,7 +147,7 @@ impl Item {
         }
     }
 
-    /// The entries of a list, or of a text with commas; none if it is absent or empty.
+    /// The entries of a list, or of a comma-separated string. `None` if it is absent or empty.
     pub(super) fn list(&self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some((name, value)) = self.value(key) else {
             return Ok(None);
@@ -168,7 +168,7 @@ impl Item {
         Ok(Some(entries))
     }
 
-    /// The names of fields that say something and are not among `known`.
+    /// The names of fields that have a value and are not among `known`.
     pub(super) fn others<'i>(&'i self, known: &'i [&str]) -> impl Iterator<Item = &'i str> {
         let keys = self
             .fields
@@ -177,7 +177,7 @@ impl Item {
         keys.filter_map(|key| Some(self.value(key)?.0))
     }
 
-    /// The name as it stood, and the value if it says anything.
+    /// The original name, and the value if it is not empty.
     fn value(&self, key: &str) -> Option<(&str, &Value)> {
         let (name, value) = self.fields.get(key)?;
         let says_nothing = match value {

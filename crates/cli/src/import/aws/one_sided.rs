@@ -1,31 +1,32 @@
-//! Periods with a begin or an end alone.
+//! Periods with only a begin or only an end.
 //!
-//! There, such a period wants *stopped* on days that it does not name; here it has no say then, and
-//! a schedule of such periods alone has no desired state. So each schedule with such a period is
-//! judged by what it does: the starts and stops of some years, there and here, must be the same.
+//! At AWS, such a period wants *stopped* on days that it does not name. Here it has no say on them,
+//! and a schedule made only of such periods has no desired state. So each schedule with such a
+//! period is compared by its effect: its starts and stops over five years must be the same in both
+//! systems.
 
 use std::collections::BTreeSet;
 
 use domain::schedule::{Definition, Desired, Edge, PeriodDefinition, Schedule};
 use jiff::{SignedDuration, Timestamp};
 
-/// Five years, with a leap day among them.
+/// Five years, with two leap days among them.
 const FIRST_DAY: Timestamp = Timestamp::constant(1_704_067_200, 0);
 const DAYS: i64 = 5 * 365 + 2;
 const RUNNING: Option<Desired> = Some(Desired::Running);
 const STOPPED: Option<Desired> = Some(Desired::Stopped);
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// How a schedule with one-sided periods is understood here, written as it is.
+/// How a schedule with one-sided periods, written unchanged, behaves here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// It means the same.
     Same,
-    /// It starts and stops the same, but has no desired state where it wanted stopped.
+    /// It starts and stops at the same times, but has no desired state where AWS wanted stopped.
     Looser,
 }
 
-/// Compares what the periods do there and here; none where that differs.
+/// Compares the effect of the periods in both systems. `None` if it differs.
 pub(super) fn read(periods: &[PeriodDefinition]) -> Option<Reading> {
     let names_days = |period: &PeriodDefinition| {
         let fields = [&period.weekdays, &period.monthdays, &period.months];
@@ -49,7 +50,7 @@ fn is_one_sided(period: &PeriodDefinition) -> bool {
     period.begin.is_some() != period.end.is_some()
 }
 
-/// The starts and stops of our reading; none if the periods are refused.
+/// The starts and stops here. `None` if the periods are refused.
 fn ours(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     let schedule = schedule(periods)?;
     let until = FIRST_DAY + MINUTE * (24 * 60) * i32::try_from(DAYS).ok()?;
@@ -66,7 +67,7 @@ fn schedule(periods: &[PeriodDefinition]) -> Option<Schedule> {
     Schedule::new(&definition).ok()
 }
 
-/// The starts and stops as they are there; none if the periods' days cannot be read.
+/// The starts and stops at AWS. `None` if the days of the periods cannot be read.
 fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     let days_of = |period: &PeriodDefinition| {
         schedule(&[PeriodDefinition {
@@ -104,7 +105,7 @@ fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     Some(desired_states)
 }
 
-/// Adds a desired state if it is a change; a stop of one minute between two runs is not one.
+/// Adds a desired state if it is a change. A stop of one minute between two runs is dropped.
 fn push(desired_states: &mut Vec<Edge>, next: Edge) {
     if let [.., before, gap] = desired_states.as_slice()
         && (before.desired, gap.desired, next.desired) == (RUNNING, STOPPED, RUNNING)
@@ -128,7 +129,7 @@ fn strongest(desired_states: impl Iterator<Item = Option<Desired>>) -> Option<De
     desired_states.max_by_key(rank).unwrap_or(STOPPED)
 }
 
-/// What one period wants there, at a minute of a day that it names or not.
+/// The desired state of one period at AWS, at a minute of a day that it does or does not name.
 fn desired(period: &PeriodDefinition, matches: bool, minute: i64) -> Option<Desired> {
     let begin = period.begin.as_deref().map(minutes);
     let end = period.end.as_deref().map(minutes);
@@ -143,7 +144,7 @@ fn desired(period: &PeriodDefinition, matches: bool, minute: i64) -> Option<Desi
     }
 }
 
-/// Minutes after midnight of a time that is in order.
+/// Minutes after midnight of a valid time.
 fn minutes(time: &str) -> i64 {
     let number = |text: &str| text.parse::<i64>().unwrap_or_default();
     let (hour, minute) = time.split_once(':').unwrap_or((time, "0"));
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_does_something_else_here_is_not_read() {
-        // Runs from Monday's begin until Saturday there, and is never stopped here.
+        // Runs from Monday's begin until Saturday at AWS, and is never stopped here.
         assert_eq!(read(&[period("mon-fri", "08:00", "")]), None);
     }
 
@@ -207,7 +208,7 @@ mod tests {
             period("fri", "", "17:00"),
         ];
         assert_eq!(read(&days), Some(Reading::Same));
-        // After this one there is no desired state, and the minute before it is a stop.
+        // No desired state follows this gap, so its minute is a stop.
         let days = [
             period("wed-thu", "00:00", "23:59"),
             period("fri", "", "17:00"),

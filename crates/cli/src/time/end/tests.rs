@@ -15,7 +15,7 @@ fn end(text: &str) -> End {
     text.parse().expect("a test's end")
 }
 
-/// On weekdays, from 8 to 19, in Berlin; or whatever else begin and end say.
+/// Weekdays in Berlin, from 8 to 19 or whatever begin and end say.
 fn office_hours(begin: Option<&str>, end: Option<&str>) -> Schedule {
     let period = PeriodDefinition {
         weekdays: vec!["mon-fri".to_owned()],
@@ -31,7 +31,7 @@ fn office_hours(begin: Option<&str>, end: Option<&str>) -> Schedule {
     Schedule::new(&definition).expect("a schedule in order")
 }
 
-/// In Berlin, what `text` means at `now`, where the clock is even.
+/// Checks what `text` means at `now` in Berlin, where no clock change is involved.
 #[track_caller]
 fn means(now: &str, text: &str, expected: &str) {
     let schedule = office_hours(Some("08:00"), Some("19:00"));
@@ -202,7 +202,7 @@ fn what_names_no_end_is_answered_with_what_was_meant() {
     }
 }
 
-/// What `text` means where the clock changes, and what is said of it.
+/// Checks what `text` means at a clock change, and the remark about it.
 #[track_caller]
 fn where_it_changes(place: &str, now: &str, text: &str, at: &str, remark: &str) {
     let zone = zone(place);
@@ -238,7 +238,8 @@ fn a_skipped_time_is_the_jump() {
 
 #[test]
 fn a_repeated_time_is_its_last_occurrence() {
-    // Before the first occurrence, between the two, and after the time was shown first.
+    // Before the repeated hour, within it before the first occurrence, and between the two
+    // occurrences.
     for now in [
         "2026-10-24T23:30:00Z",
         "2026-10-25T00:15:00Z",
@@ -265,7 +266,7 @@ fn days_of_23_and_25_hours_end_at_midnight() {
 
 #[test]
 fn a_day_that_the_calendar_leaves_out_is_over_at_the_jump() {
-    // Samoa crossed the date line at the end of Thursday, and went to bed on Saturday.
+    // Samoa crossed the date line at the end of Thursday: Friday never happened there.
     let samoa = zone("Pacific/Apia");
     let now = instant("2011-12-29T20:00:00Z");
     for text in ["tomorrow", "friday", "2011-12-30"] {
@@ -289,7 +290,7 @@ fn anywhere() -> impl Strategy<Value = TimeZone> {
     proptest::sample::select(&PLACES).prop_map(zone)
 }
 
-/// From 2005 to 2034, as often near a change of the clock as not.
+/// From 2005 to 2034, near a clock change about half of the time.
 fn any_instant() -> impl Strategy<Value = (TimeZone, Timestamp)> {
     let from = 1_104_537_600_i64..2_051_222_400;
     (anywhere(), from, any::<bool>(), -100_000_i64..100_000).prop_map(
@@ -316,7 +317,7 @@ proptest! {
         let text = format!("{hour:02}:{minute:02}");
         let understood = end(&text).understand(now, &zone, None).expect("there is always a next");
         prop_assert!(understood.at > now);
-        // The longest days of these zones have 25 hours.
+        // The longest days in these zones have 25 hours.
         prop_assert!(understood.at.duration_since(now) <= SignedDuration::from_hours(25));
         let shown = understood.at.to_zoned(zone.clone());
         match understood.clock {
