@@ -1,4 +1,4 @@
-# The only door: bare `make` lists what it can do.
+# The single entry point: bare `make` lists what it can do.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 EMULATOR_VENV := .emulator
 LOCALSTACK_VENV := .localstack
-# LocalStack 4.14 fails with any other Python.
+# LocalStack 4.14 fails with any other Python version.
 LOCALSTACK_PYTHON ?= python3.13
 CHECKOV_VENV := .checkov
 BENCH_VENV := .bench
@@ -21,7 +21,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
-# --- Set-up -----------------------------------------------------------------------------------
+# --- Setup ------------------------------------------------------------------------------------
 
 .PHONY: rust
 rust:
@@ -37,8 +37,8 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python is too old: install 3.11 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# Everything from PyPI, pinned, inside the checkout. The AWS emulator, checkov and the benchmarks
-# have environments of their own: they need other versions of the same packages.
+# All packages from PyPI, pinned and installed inside the checkout. The AWS emulator, checkov and
+# the benchmarks have their own environments: they need other versions of the same packages.
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
 $(CHECKOV_VENV)/installed: tests/python/checkov.txt
@@ -49,7 +49,7 @@ $(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed $(BENCH_V
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-# LocalStack with our plugin, on a Python of its own.
+# LocalStack with our plugin, on its own Python.
 LOCALSTACK_PLUGIN := infra/localstack-plugin
 $(LOCALSTACK_VENV)/installed: tests/python/localstack.txt $(LOCALSTACK_PLUGIN)/pyproject.toml
 	@$(LOCALSTACK_PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null || \
@@ -78,7 +78,7 @@ $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ): | rust
 # --- On AWS ---------------------------------------------------------------------------------------
 
 FUNCTIONS := dispatch poll-status stop start
-# The processor for which the functions are built, in the words of the template's Architecture.
+# The processor that the functions are built for, as a value of the template's Architecture.
 ARCH ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
 
 .PHONY: build
@@ -95,7 +95,7 @@ deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and wit
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
 	 python infra/deploy.py $(if $(GUIDED),--guided)
 
-# The programs for this machine. Always of the whole workspace: with one set of features, every
+# The programs for this machine. Always builds the whole workspace: with one set of features, every
 # dependency is compiled once, for programs and tests alike.
 PROGRAMS = $${CARGO_TARGET_DIR:-target}/debug
 .PHONY: programs
@@ -106,14 +106,14 @@ REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
 .PHONY: rehearsal
 rehearsal: build programs $(EMULATOR_VENV)/installed
 
-# What LocalStack runs on without Docker: its environment, and a DynamoDB engine.
+# What LocalStack needs without Docker: its environment and a DynamoDB engine.
 .PHONY: localstack
 localstack: $(LOCALSTACK_VENV)/installed rust
 	@$(CARGO) build --workspace --locked --example engine
 
 SOAK_MINUTES ?= 60
 EMULATOR ?= ministack
-# What each emulator needs, besides the programs.
+# What each emulator needs besides the programs.
 NEEDED_ministack := $(EMULATOR_VENV)/installed
 NEEDED_localstack := localstack
 NEEDED_localstack-docker :=
@@ -129,7 +129,7 @@ stack: emulator $(NEEDED_$(EMULATOR)) build programs ## Deploy to an emulator an
 	   --localstack $(LOCALSTACK_VENV)/bin/python
 
 .PHONY: soak
-soak: rehearsal ## Hold the deployed stack to its invariants under faults for an hour (SOAK_MINUTES=60, SEED=)
+soak: rehearsal ## Check the deployed stack's invariants under faults for an hour (SOAK_MINUTES=60, SEED=)
 	@PYTHONPATH=infra:tests $(VENV)/bin/python -m soak --programs $(PROGRAMS) \
 	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
 	   --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
@@ -139,7 +139,7 @@ sizes: rehearsal ## Print each function's archive size, and its memory for a tho
 	@$(REHEARSAL) rehearsal.sizes --programs $(PROGRAMS) \
 	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
 
-# --- What a newcomer does -----------------------------------------------------------------------
+# --- Development ----------------------------------------------------------------------------------
 
 .PHONY: run
 run: rust ## Build, then show a simulated day of the example fleet in about a minute
@@ -163,27 +163,27 @@ test-stack: rehearsal ## Build the functions for AWS, and test them deployed to 
 	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
-# Nights are computed: in a profile of their own, with optimized code.
+# Nights compute rather than wait, so they have a profile of their own with optimized code.
 NIGHTS = $(CARGO) build --package nights --profile nights --locked; $${CARGO_TARGET_DIR:-target}/nights/nights
 .PHONY: nights
 nights: rust ## Play simulated weeks of the whole service under faults (N=500, FROM=1: the first seed)
 	@$(NIGHTS) run --count $(or $(N),500) --from $(or $(FROM),1)
 
 .PHONY: night
-night: rust ## Print all that happens in one night (SEED=1, or the file of a night that failed)
+night: rust ## Print everything in one night (SEED=1, or the file of a night that failed)
 	@$(NIGHTS) replay $(or $(SEED),1)
 
 .PHONY: test-localstack
-test-localstack: localstack build programs ## Run the deployed stack's tests on LocalStack, where they can pass
+test-localstack: localstack build programs ## Run those tests of the deployed stack that LocalStack can pass
 	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
 
 .PHONY: mutants
-mutants: rust $(VENV)/installed ## Break one guard after the other, and see which test notices: hours (ONLY=pattern)
+mutants: rust $(VENV)/installed ## Break one guard at a time and see which test notices: hours (ONLY=pattern)
 	@$(VENV)/bin/python tests/mutants/run.py $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: readme
-readme: programs ## Rewrite what the commands print in README.md and docs
+readme: programs ## Update the commands' output in README.md and docs
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening
 
 .PHONY: check
@@ -202,7 +202,7 @@ doc: rust ## Build the documentation, warnings denied
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 .PHONY: deny
-deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources of the dependencies
+deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licenses, bans and sources of the dependencies
 	@$(CARGO) fetch --quiet --locked
 	@$(TOOLS)/bin/cargo-deny --offline check licenses bans sources
 
@@ -210,7 +210,7 @@ deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources
 lint-template: $(VENV)/installed $(CHECKOV_VENV)/installed ## Lint the template for AWS
 	@$(VENV)/bin/cfn-lint --config-file infra/cfnlint.yaml
 	@$(VENV)/bin/python tests/infra/resolved.py > $(CHECKOV_VENV)/template.json
-# An environment of its own: neither a platform's key nor the user's own settings of checkov count.
+# A clean environment: neither a platform's key nor the user's own checkov settings apply.
 	@found=$$(env -i HOME="$$PWD/$(CHECKOV_VENV)" PATH="$$PATH" $(CHECKOV_VENV)/bin/checkov \
 	   --config-file infra/checkov.yaml --file $(CHECKOV_VENV)/template.json 2>&1) || \
 	 { printf '%s\n' "$$found" "Fix infra/template.yaml, or add an exception with its reason to infra/checkov.yaml" >&2; exit 1; }
@@ -224,8 +224,8 @@ lint-python: $(VENV)/installed ## Check the Python: formatting and lints
 advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published advisories (needs the network)
 	@$(TOOLS)/bin/cargo-deny check advisories
 
-# No sanitizer: it would need a nightly toolchain, and our code has nothing unsafe for it to watch.
-# What the search finds worth keeping stays in fuzz/corpus, apart from the corpus in git.
+# No sanitizer: it would need a nightly toolchain, and our code has no unsafe code to check.
+# Inputs that the search finds worth keeping stay in fuzz/corpus, apart from the corpus in git.
 FUZZ := crates/fuzz-targets
 SECONDS ?= 60
 .PHONY: fuzz
@@ -240,8 +240,8 @@ fuzz: rust $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ) ## Search for input that breaks a p
 	     -- -max_total_time=$(SECONDS) -timeout=10 -max_len=8192 -print_final_stats=1; \
 	 done
 
-# The functions as they are shipped, the examples built in the same way, with the same features of
-# the same dependencies; and all that they reach in optimized builds.
+# The functions as shipped, and the examples built the same way, with the same features of the same
+# dependencies; everything that they reach is an optimized build.
 ROUNDS ?= 20
 BENCH_TARGET = $${CARGO_TARGET_DIR:-target}
 .PHONY: bench
@@ -256,7 +256,7 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 	   --functions target/lambda --programs $(BENCH_TARGET)/release $(if $(TLS),--tls) \
 	   --command 'make bench ROUNDS=$(ROUNDS)$(if $(TLS), TLS=1)'
 
-# Optimized builds; the functions work in one process, beside the engine and the clouds.
+# Optimized builds; the functions run in one process, beside the engine and the clouds.
 .PHONY: scale
 scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md and `offhours cost`
 	@$(CARGO) build --profile bench --locked --workspace \

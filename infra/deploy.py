@@ -1,6 +1,6 @@
-"""Deploys the stack with the stock sam: asks what it must know the first time, and remembers it.
+"""Deploys the stack with the stock SAM CLI; asks for its settings the first time and saves them.
 
-What is remembered is in infra/samconfig.toml, which sam reads; the webhook is not, for anyone who
+The answers are saved in infra/samconfig.toml, which sam reads, except for the webhook: anyone who
 knows its address may post there. It never appears on a command line either.
 """
 
@@ -25,16 +25,16 @@ TEMPLATE = ROOT / "infra" / "template.yaml"
 CONFIG = ROOT / "infra" / "samconfig.toml"
 BUILT = ROOT / "target" / "lambda"
 FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
-#: Machines as an ELF header names them, in the words of the parameter Architecture.
+#: Maps an ELF header's machine number to the matching value of the parameter Architecture.
 MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
 
 
 class DeployError(Exception):
-    """What keeps the stack from being deployed, in one line."""
+    """Why the stack cannot be deployed, in one line."""
 
 
 def machine(binary: Path) -> str:
-    """The processor that a binary was built for."""
+    """Returns the processor that a binary was built for."""
     try:
         header = binary.open("rb").read(20)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def machine(binary: Path) -> str:
 
 
 def built_for(folder: Path) -> str:
-    """The processor that all four functions were built for."""
+    """Returns the processor that all four functions were built for."""
     machines = {name: machine(folder / name / "bootstrap") for name in FUNCTIONS}
     if len(set(machines.values())) > 1:
         each = ", ".join(f"{name} for {what}" for name, what in machines.items())
@@ -62,7 +62,7 @@ def built_for(folder: Path) -> str:
 
 
 def check_architecture(built: str, wanted: str) -> None:
-    """Refuses binaries that the deployed functions could not run."""
+    """Rejects binaries that the deployed functions could not run."""
     if built != wanted:
         raise DeployError(
             f"the functions were built for {built}, but the parameter Architecture is {wanted}: "
@@ -71,22 +71,22 @@ def check_architecture(built: str, wanted: str) -> None:
 
 
 def shown(path: Path) -> str:
-    """A path as a person at the checkout's root would write it."""
+    """Formats a path relative to the checkout's root if it is inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def declared() -> dict[str, dict]:
-    """The template's parameters."""
+    """Returns the template's parameters."""
 
     class Loader(yaml.SafeLoader):
-        """Leaves CloudFormation's own tags aside."""
+        """Ignores CloudFormation's own tags."""
 
     Loader.add_multi_constructor("!", lambda *_: None)
     return yaml.load(TEMPLATE.read_text(), Loader)["Parameters"]
 
 
 def read_config(path: Path) -> tomlkit.TOMLDocument:
-    """What earlier deployments remembered."""
+    """Reads the settings that earlier deployments saved."""
     if not path.exists():
         return tomlkit.document()
     try:
@@ -96,7 +96,7 @@ def read_config(path: Path) -> tomlkit.TOMLDocument:
 
 
 def remembered(config: tomlkit.TOMLDocument) -> tuple[dict[str, str], dict[str, str]]:
-    """What sam deploy is given, and the template's parameters among it."""
+    """Returns the saved arguments of `sam deploy`, and the template's parameters among them."""
     given = config.get("default", {}).get("deploy", {}).get("parameters", {})
     overrides = given.get("parameter_overrides", [])
     if not isinstance(overrides, list):
@@ -106,7 +106,7 @@ def remembered(config: tomlkit.TOMLDocument) -> tuple[dict[str, str], dict[str, 
 
 
 def ask(question: str, default: str, parameter: dict | None = None, secret: bool = False) -> str:
-    """Asks until the answer fits the template's parameter. No answer is the default."""
+    """Asks until the answer fits the template's parameter. An empty answer means the default."""
     read = getpass.getpass if secret and sys.stdin.isatty() else input
     while True:
         answer = read(f"{question} [{default or 'none'}]: ").strip() or default
@@ -116,7 +116,7 @@ def ask(question: str, default: str, parameter: dict | None = None, secret: bool
 
 
 def guide(built: str) -> str | None:
-    """Asks, remembers, and returns the webhook; none if that is to stay as it is."""
+    """Asks for the settings and saves them. Returns the webhook, or None to leave it unchanged."""
     config = read_config(CONFIG)
     given, overrides = remembered(config)
     parameters = declared()
@@ -126,7 +126,7 @@ def guide(built: str) -> str | None:
         "Name of the stack",
         given.get("stack_name", "offhours"),
         {
-            # The longest name of a function has 64 characters, and S-poll-status is one.
+            # A function's name has at most 64 characters, and S-poll-status is one.
             "AllowedPattern": "[a-zA-Z][a-zA-Z0-9-]{1,51}",
             "ConstraintDescription": "must be a letter and 1 to 51 letters, digits and hyphens.",
         },
@@ -165,18 +165,18 @@ def guide(built: str) -> str | None:
 
 
 def optional(parameter: dict, *words: str) -> dict:
-    """A parameter that may also be answered with `none`, or with these words."""
+    """Returns the parameter, which now also accepts `none` and these words."""
     allowed = "|".join([parameter["AllowedPattern"], "none", *words])
     return {**parameter, "AllowedPattern": allowed}
 
 
 def deploy(overrides: dict[str, str], webhook: str | None) -> int:
-    """Runs sam. A parameter that is not given stays as it is in the stack."""
+    """Runs `sam deploy`. The stack keeps the value of a parameter that is not given."""
     if webhook is not None:
         overrides = {**overrides, "WebhookUrl": webhook}
     confirm = "--confirm-changeset" if sys.stdin.isatty() else "--no-confirm-changeset"
     with tempfile.TemporaryDirectory() as folder:
-        # In a folder that no other user may enter. JSON is YAML, which sam expects by the name.
+        # No other user may enter the folder. JSON is valid YAML, which sam expects from the suffix.
         file = Path(folder) / "parameters.yaml"
         file.write_text(json.dumps(overrides))
         command = ["sam", "deploy", "--template-file", str(TEMPLATE), "--config-file", str(CONFIG)]

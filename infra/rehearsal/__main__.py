@@ -1,6 +1,6 @@
-"""`make stack`: the deployed template, watched while real minutes pass.
+"""`make stack`: deploys the template and watches it while real minutes pass.
 
-Nothing is invoked by hand before the verdict: EventBridge's timers do the work.
+Nothing is invoked manually before the verdict: EventBridge's timers do the work.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ EMULATORS = ("ministack", "localstack", "localstack-docker")
 FOLLOWED = 5
 """Resources of the example fleet that follow its schedule."""
 PATIENCE = 15 * 60.0
-"""Seconds until the verdict is that something is missing: two circles of the schedule."""
+"""Seconds to wait before reporting that something is missing: two cycles of the schedule."""
 LOOK = 3.0
-"""Seconds between two reads of what the functions logged."""
+"""Seconds between two reads of the functions' logs."""
 
 
 def main() -> int:
@@ -70,7 +70,7 @@ def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
 
 @contextlib.contextmanager
 def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
-    """AWS and the clouds on this machine, until the block ends."""
+    """Runs AWS and the clouds on this machine until the block ends."""
     if arguments.emulator == "localstack-docker":
         say("Starting LocalStack and the simulator of both clouds in containers.")
         with containers.localstack(arguments.programs) as places:
@@ -85,7 +85,7 @@ def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
 
 @contextlib.contextmanager
 def _emulator(arguments: argparse.Namespace, directory: Path) -> Iterator[Emulator]:
-    """AWS on this machine without Docker."""
+    """Runs AWS on this machine without Docker until the block ends."""
     if arguments.emulator == "localstack":
         say("Starting LocalStack, its functions as processes, its tables on dynoxide.")
         engine = arguments.programs / "examples" / "engine"
@@ -119,7 +119,7 @@ def _apply(emulator: Emulator, offhours: Offhours) -> None:
 
 
 def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
-    """Lets minutes pass, printing what the functions log, until all has come full circle."""
+    """Prints what the functions log until every resource has gone full circle, or time is up."""
     say("Now EventBridge's minutes do the rest; everything stops and starts within ten of them.")
     printed: set[tuple[float, str, str]] = set()
     while time.time() < began + PATIENCE:
@@ -170,7 +170,7 @@ def _keep(emulator: Emulator, stack: str) -> None:
 
 
 def say(words: str) -> None:
-    """One step, at once: long work follows."""
+    """Prints a step and flushes, since long work follows."""
     print(words, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The `offhours` command, as an operator runs it against a stack."""
+"""Runs the `offhours` command against a stack, as an operator does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .emulator import ROOT, Emulator
 
 @dataclass(frozen=True)
 class Offhours:
-    """The command, by its program and the stack that it is to talk to."""
+    """The command: its program and the stack that it talks to."""
 
     program: Path
     emulator: Emulator
@@ -20,7 +20,8 @@ class Offhours:
     def run(
         self, *arguments: str, key: tuple[str, str] = ROOT, timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Runs it to its end, whatever that is; past `timeout` it is ended, with an error."""
+        """Runs it to completion, whatever its exit code. After `timeout` seconds it is killed,
+        and `TimeoutExpired` raised."""
         environment = self.emulator.environment(key) | {
             "OFFHOURS_TABLE_PREFIX": f"{self.stack}-",
             "NO_COLOR": "1",

@@ -20,17 +20,17 @@ COMPOSE = Path(__file__).with_name("compose.yaml")
 
 @dataclass(frozen=True)
 class Places:
-    """Where AWS and the clouds are played."""
+    """The emulated AWS and the simulated clouds."""
 
     emulator: Emulator
     simulator: Simulator
     clouds: str
-    """The simulator's address as the functions reach it."""
+    """The simulator's address, as seen by the functions."""
 
 
 @contextlib.contextmanager
 def localstack(programs: Path) -> Iterator[Places]:
-    """LocalStack and the simulator, until the block ends."""
+    """Runs LocalStack and the simulator until the block ends."""
     _require_compose()
     compose = ["docker", "compose", "--file", str(COMPOSE)]
     gateway, clouds = free_port(), free_port()
@@ -65,7 +65,7 @@ def _require_compose() -> None:
 
 
 def _down(compose: list[str], environment: dict[str, str]) -> None:
-    """Removes the containers. A failure must not hide how the block ended."""
+    """Removes the containers. A failure must not mask how the block ended."""
     try:
         run([*compose, "down", "--volumes"], environment)
     except Failed as error:

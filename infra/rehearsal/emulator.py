@@ -18,7 +18,7 @@ from .processes import bare_environment, free_port, running
 REGION = "eu-central-1"
 
 ROOT = ("test", "test")
-"""The key that the emulator takes for the account's own."""
+"""The access key that the emulator treats as the account's own."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Emulator:
     url: str
 
     def client(self, service: str, key: tuple[str, str] = ROOT) -> Any:
-        """A client of one service, under a key."""
+        """Returns a client for one service, with this access key."""
         return boto3.client(
             service,
             endpoint_url=self.url,
@@ -39,7 +39,7 @@ class Emulator:
         )
 
     def environment(self, key: tuple[str, str] = ROOT) -> dict[str, str]:
-        """What AWS tools and `offhours` need to find it."""
+        """Returns the variables with which AWS tools and `offhours` find it."""
         return bare_environment() | {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_REGION": REGION,
@@ -51,10 +51,10 @@ class Emulator:
 
 @contextlib.contextmanager
 def ministack(program: Path, directory: Path) -> Iterator[Emulator]:
-    """ministack with its roles enforced, until the block ends."""
+    """Runs ministack, with roles enforced, until the block ends."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    # The functions are its children and inherit its environment: it gets one of its own.
+    # The functions are its children and inherit its environment, so it gets a bare one.
     environment = bare_environment() | {
         "AUTH": "true",
         "AWS_ENDPOINT_URL": url,
@@ -69,7 +69,7 @@ def ministack(program: Path, directory: Path) -> Iterator[Emulator]:
 
 
 def answers(url: str) -> bool:
-    """Whether a health check succeeds."""
+    """Reports whether a health check succeeds."""
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:
             return answer.status == 200

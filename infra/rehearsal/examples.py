@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from .emulator import Emulator
 
 TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
-"""What the simulator takes from each account."""
+"""The token that the simulator accepts for each account."""
 
 
 def store_tokens(emulator: Emulator, tokens: Mapping[str, str] = TOKENS) -> None:
-    """Puts the accounts' tokens under the path that a stack may read."""
+    """Stores the accounts' tokens under the path that a stack may read."""
     ssm = emulator.client("ssm")
     for account, token in tokens.items():
         ssm.put_parameter(
@@ -20,7 +20,8 @@ def store_tokens(emulator: Emulator, tokens: Mapping[str, str] = TOKENS) -> None
 
 
 def standing(desired: str, settings: str = "") -> str:
-    """One schedule, `nights`, whose desired state holds but for the first minutes of a year."""
+    """Returns a configuration with one schedule, `nights`, whose desired state holds except in the
+    first minute of a year."""
     first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[desired]
     return f"""
 timezone = "UTC"

@@ -1,4 +1,4 @@
-"""LocalStack as a process of this machine, its functions beside it: no Docker, no download."""
+"""LocalStack and its functions as processes on this machine: no Docker, no download."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .emulator import Emulator, answers
 from .processes import bare_environment, free_port, running
 
 PATIENCE = 120.0
-"""Seconds that LocalStack gets to start: about ten on a machine with nothing else to do."""
+"""Seconds that LocalStack gets to start. It takes about ten on an idle machine."""
 
 
 @contextlib.contextmanager
 def localstack(python: Path, engine: Path, directory: Path) -> Iterator[Emulator]:
-    """LocalStack and the DynamoDB engine beneath it, until the block ends.
+    """Runs LocalStack and the DynamoDB engine beneath it until the block ends.
 
-    `python` is of the environment that LocalStack and our plugin are installed in.
+    `python` is the interpreter of the environment that has LocalStack and our plugin installed.
     """
     with _engine(engine, directory) as dynamodb:
         port = free_port()
@@ -27,12 +27,12 @@ def localstack(python: Path, engine: Path, directory: Path) -> Iterator[Emulator
             "GATEWAY_LISTEN": f"127.0.0.1:{port}",
             "DYNAMODB_LOCAL_PORT": str(dynamodb),
             "LAMBDA_RUNTIME_EXECUTOR": "process",
-            # Neither certificates nor statistics over the network, and no name server.
+            # Fetch no certificates, send no statistics, and run no DNS server.
             "SKIP_SSL_CERT_DOWNLOAD": "1",
             "DISABLE_EVENTS": "1",
             "DNS_ADDRESS": "0",
-            # Everything that it writes goes with the directory. It would write to /var/lib if it
-            # took a container around us for its own.
+            # Everything it writes is removed with the directory. It would write to /var/lib if it
+            # mistook a container around us for its own.
             "HOME": str(directory),
             "TMPDIR": str(directory),
             "FILESYSTEM_ROOT": str(directory / "filesystem"),
@@ -50,7 +50,7 @@ def localstack(python: Path, engine: Path, directory: Path) -> Iterator[Emulator
 
 @contextlib.contextmanager
 def _engine(program: Path, directory: Path) -> Iterator[int]:
-    """An empty DynamoDB engine; the port on which it listens."""
+    """Runs an empty DynamoDB engine until the block ends; yields its port."""
     port = free_port()
 
     def listens() -> bool:

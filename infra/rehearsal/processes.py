@@ -1,4 +1,4 @@
-"""Programs that run beside us until we are done."""
+"""Programs that run in the background until we are done."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE = 30.0
-"""Seconds that a program gets to start, unless it needs more, and to end."""
+"""Seconds that a program gets to end and, unless the caller allows more, to start."""
 
 
 class NotReady(Exception):
-    """A program ended, or did not answer, before it was ready."""
+    """A program ended, or timed out, before it was ready."""
 
 
 def end_on_termination() -> None:
-    """Lets `kill` end us as Ctrl-C does: with what runs beside us."""
+    """Makes `kill` work like Ctrl-C, which also ends our background programs."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def in_a_directory(name: str, work: Callable[[Path], int], *failures: type[Exception]) -> int:
-    """A program's work in a directory of its own, to its exit code: what fails is said in a line,
-    and Ctrl-C, or `kill`, ends it with what runs beside us."""
+    """Runs a program's work in a temporary directory and returns its exit code. Reports a failure
+    in one line; Ctrl-C and `kill` also end the background programs."""
     end_on_termination()
     try:
         with tempfile.TemporaryDirectory(prefix=f"offhours-{name}-") as directory:
@@ -42,7 +42,7 @@ def in_a_directory(name: str, work: Callable[[Path], int], *failures: type[Excep
 
 
 def free_port() -> int:
-    """A port of the loopback interface that is free now."""
+    """Returns a loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -56,7 +56,7 @@ def running(
     env: dict[str, str],
     patience: float = PATIENCE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a program, its output in `log`, from when it is ready until the block ends."""
+    """Runs a program, with its output in `log`, until the block ends. Waits until it is ready."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -92,7 +92,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def bare_environment() -> dict[str, str]:
-    """No more than a program needs to start: no credentials, no settings of this shell."""
+    """Returns the least a program needs to start: no credentials, none of this shell's settings."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),

@@ -1,4 +1,4 @@
-"""Both clouds, simulated, on an address of this machine."""
+"""Both clouds, simulated on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .processes import bare_environment, free_port, running
 
 
 class Refusal(Exception):
-    """Why the simulator does not do what a person, or a test, asks of it."""
+    """Why the simulator refused what a person or a test asked of it."""
 
 
 @dataclass(frozen=True)
@@ -25,24 +25,24 @@ class Simulator:
     url: str
 
     def requests(self, after: int = 0) -> list[dict[str, Any]]:
-        """Every request that it took after the one with this number, oldest first."""
+        """Returns every request received after the one with this number, oldest first."""
         return self._get(f"log?after={after}")["entries"]
 
     def changes(self) -> list[dict[str, Any]]:
-        """The requests that it accepted as changes, oldest first."""
+        """Returns the requests that were accepted as changes, oldest first."""
         return [entry for entry in self.requests() if entry["changed"]]
 
     def resources(self) -> dict[str, Any]:
-        """Every resource's state, by reference."""
+        """Returns every resource's state, keyed by reference."""
         return self._get("resources")["resources"]
 
     def refuse_next_change(self, resource: str) -> None:
-        """Answers the next change of a resource as the clouds answer what they will not do."""
+        """Refuses the next change of a resource with 422, as the clouds do."""
         match = {"resource": resource, "method": "POST"}
         self.misbehave(match, {"answer": {"status": 422}})
 
     def refuse_next_token(self, account: str) -> None:
-        """Refuses the token of an account's next request."""
+        """Rejects the token in an account's next request."""
         self.misbehave({"account": account}, "unauthorized")
 
     def misbehave(self, match: dict[str, Any], does: Any, times: int = 1) -> None:
@@ -54,23 +54,23 @@ class Simulator:
         self._request("DELETE", "faults")
 
     def hold(self, hold: dict[str, Any]) -> int:
-        """Sets a hold for the next requests that match; its number."""
+        """Sets a hold for the next requests that match. Returns the hold's number."""
         return self._post("holds", hold)["id"]
 
     def end_hold(self, number: int, *, discard: bool) -> None:
-        """Releases the requests in a hold, or closes their connections."""
+        """Releases the held requests, or closes their connections."""
         self._request("DELETE", f"holds/{number}?discard={str(discard).lower()}")
 
     def person(self, resource: str, act: Any) -> None:
-        """Does what a person would at the clouds; a `Refusal` where the cloud would refuse it."""
+        """Acts as a person would in the cloud. Raises `Refusal` where the cloud would refuse."""
         self._post("people", {"resource": resource, "act": act})
 
     def create(self, fleet: str) -> None:
-        """Adds what a fleet's TOML describes, as a person would at the clouds."""
+        """Adds the resources that a fleet's TOML describes, as a person would in the cloud."""
         self._post("people", {"create": fleet})
 
     def move_clock(self, to: str) -> None:
-        """Moves a clock that is held to an instant."""
+        """Moves a held clock to an instant."""
         self._post("clock", {"now": to})
 
     def _post(self, path: str, body: Any) -> Any:
@@ -97,8 +97,8 @@ class Simulator:
 def simulated(
     program: Path, fleet: Path, directory: Path, at: str | None = None
 ) -> Iterator[Simulator]:
-    """The fleet, on any free port, until the block ends: by this machine's clock, or by one that is
-    held at an instant."""
+    """Simulates the fleet on a free port until the block ends, by this machine's clock or, with
+    `at`, by a clock held at that instant."""
     log = directory / "simulator.log"
     address = f"127.0.0.1:{free_port()}"
     command = [str(program), "--fleet", str(fleet), "--listen", address]

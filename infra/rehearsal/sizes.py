@@ -1,7 +1,7 @@
-"""`make sizes`: how large each function is, and how much memory it needs for a thousand resources.
+"""`make sizes`: each function's archive size, and its memory for a thousand resources.
 
-Each runs as on Lambda, deployed by the template, but natively on this machine: what is measured is
-the most memory that its process ever had in RAM.
+Each function is deployed by the template and runs as on Lambda, but natively on this machine. Its
+memory is the most that its process ever had in RAM.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MIB = 1024 * 1024
 
 MOST_ZIPPED = 4_000_000
-"""Bytes of a function's archive."""
+"""The largest allowed archive of a function, in bytes."""
 MOST_MEMORY = 40 * MIB
-"""Bytes of a function's memory in a tick over a thousand resources."""
+"""The most memory a function may use in a tick over a thousand resources, in bytes."""
 
 DROPLETS, SERVERS = 600, 400
 
@@ -59,7 +59,7 @@ def _print(arguments: argparse.Namespace, directory: Path) -> int:
 
 
 def _zipped(binary: Path) -> int:
-    """The size of a function's archive, packed as the SAM CLI packs it."""
+    """Returns the size of a function's archive, packed as the SAM CLI packs it."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(binary, "bootstrap")
@@ -67,7 +67,7 @@ def _zipped(binary: Path) -> int:
 
 
 def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
-    """Lets each function work through a thousand resources; its peak memory in bytes."""
+    """Lets the functions work through a thousand resources. Returns their peak memory in bytes."""
     fleet = directory / "fleet.toml"
     fleet.write_text(_fleet())
     with (
@@ -113,7 +113,7 @@ rate_limit = { per_hour = 1000000 }""",
 
 def _deploy(arguments: argparse.Namespace, emulator: Emulator, simulator: Simulator) -> Stack:
     template = ROOT / "infra" / "template.yaml"
-    # The functions are invoked in turn, so that no minute has to be waited for.
+    # The functions are invoked directly, in turn, which saves waiting for the minute timers.
     given = parameters(simulator.url, Timers="DISABLED")
     stack = deploy(emulator, arguments.sam, template, "sizes", given)
     store_tokens(emulator)
@@ -129,7 +129,7 @@ def _apply(offhours: Offhours, directory: Path, desired: str) -> None:
 
 
 def _go_round(stack: Stack, simulator: Simulator, desired: str) -> None:
-    """Ticks until everything is as desired."""
+    """Ticks until everything is in the desired state."""
     ends = {"stopped": {"off"}, "running": {"active", "running"}}[desired]
     until = time.monotonic() + 600
     while {one["status"] for one in simulator.resources().values()} - ends:
@@ -142,14 +142,15 @@ def _go_round(stack: Stack, simulator: Simulator, desired: str) -> None:
 
 
 def _settle(stack: Stack) -> None:
-    """Ticks until nothing is under way."""
+    """Ticks until nothing is in flight."""
     while stack.invoke("poll-status", timer("poll-status"))["in_flight"]:
         time.sleep(1)
 
 
 @contextlib.contextmanager
 def _sampled(stack: Stack) -> Iterator[dict[str, int]]:
-    """The peak memory of each function's processes, as the kernel counts it, at the block's end."""
+    """Yields a dict that is filled at the block's end with each function's peak memory, as the
+    kernel counts it."""
     peaks: dict[str, int] = {}
     yield peaks
     for process in Path("/proc").glob("[0-9]*"):
@@ -161,7 +162,7 @@ def _sampled(stack: Stack) -> Iterator[dict[str, int]]:
 
 
 def _function_name(process: Path) -> str | None:
-    """The function that a process runs, by its environment."""
+    """Returns the name of the function that a process runs, taken from its environment."""
     for setting in (process / "environ").read_bytes().split(b"\0"):
         name, _, value = setting.partition(b"=")
         if name == b"AWS_LAMBDA_FUNCTION_NAME":

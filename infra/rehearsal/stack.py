@@ -1,4 +1,4 @@
-"""One deployed stack: how it is deployed, invoked and read."""
+"""One stack: deploys it, invokes its functions, and reads its logs and tables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BUILT = CHECKOUT / "target" / "lambda"
 
 
 class Failed(Exception):
-    """A command or an invocation that did not succeed, with what it said."""
+    """A command or an invocation failed; the message has its output."""
 
 
 def deploy(
     emulator: Emulator, sam: Path, template: Path, name: str, parameters: dict[str, str]
 ) -> Stack:
-    """Deploys a template with the stock SAM CLI and waits until it stands."""
+    """Deploys a template with the stock SAM CLI and waits until the stack is up."""
     command = [
         str(sam),
         "deploy",
@@ -50,7 +50,8 @@ def deploy(
 
 
 def parameters(clouds: str, **others: str) -> dict[str, str]:
-    """The template's parameters for the functions as built, with both clouds at one address."""
+    """Returns the template's parameters for the functions as built, with both clouds at one
+    address."""
     try:
         architecture = built_for(BUILT)
     except DeployError as error:
@@ -60,13 +61,14 @@ def parameters(clouds: str, **others: str) -> dict[str, str]:
 
 
 def for_sam(emulator: Emulator) -> dict[str, str]:
-    """What the SAM CLI needs to find an emulator; it keeps its notes in the checkout."""
+    """Returns the environment in which the SAM CLI finds an emulator and keeps its state in the
+    checkout."""
     notes = str(CHECKOUT / "target" / "sam")
     return emulator.environment() | {"SAM_CLI_TELEMETRY": "0", "__SAM_CLI_APP_DIR": notes}
 
 
 def run(command: list[str], environment: dict[str, str], stdin: str | None = None) -> str:
-    """Runs a command to its end; its standard output."""
+    """Runs a command to completion. Returns its standard output."""
     done = subprocess.run(
         command,
         env=environment,
@@ -82,7 +84,7 @@ def run(command: list[str], environment: dict[str, str], stdin: str | None = Non
 
 
 def timer(short: str) -> Any:
-    """The event of a function's timer, as it is committed beside the function."""
+    """Returns the event of a function's timer, as committed beside the function."""
     return json.loads((CRATES / short / "events" / "timer.json").read_text())
 
 
@@ -91,35 +93,35 @@ class Line:
     """One line that a function logged."""
 
     at: float
-    """Seconds since 1970, by the log service."""
+    """Seconds since 1970, according to the log service."""
     function: str
     fields: dict[str, Any]
 
     @property
     def message(self) -> str:
-        """What it says."""
+        """The line's message."""
         return str(self.fields.get("message", ""))
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack that stands."""
+    """A deployed stack."""
 
     emulator: Emulator
     name: str
 
     def function(self, short: str) -> str:
-        """A function's name."""
+        """Returns a function's full name."""
         return f"{self.name}-{short}"
 
     def outputs(self) -> dict[str, str]:
-        """The stack's outputs."""
+        """Returns the stack's outputs."""
         described = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)
         outputs = described["Stacks"][0].get("Outputs", [])
         return {output["OutputKey"]: output["OutputValue"] for output in outputs}
 
     def invoke(self, short: str, event: Any, key: tuple[str, str] = ROOT) -> Any:
-        """Invokes a function and waits for its answer."""
+        """Invokes a function and waits for its response."""
         answer = self.emulator.client("lambda", key).invoke(
             FunctionName=self.function(short), Payload=json.dumps(event).encode()
         )
@@ -129,7 +131,7 @@ class Stack:
         return said
 
     def rule_of(self, short: str) -> tuple[str, str]:
-        """The timer that invokes a function: its rule's name and schedule."""
+        """Returns the name and the schedule of the rule that invokes a function."""
         events = self.emulator.client("events")
         configuration = self.emulator.client("lambda").get_function_configuration(
             FunctionName=self.function(short)
@@ -139,7 +141,7 @@ class Stack:
         return rule, events.describe_rule(Name=rule)["ScheduleExpression"]
 
     def lines(self, short: str, since: float = 0) -> list[Line]:
-        """What a function logged from an instant on, oldest first."""
+        """Returns the lines a function has logged since an instant, oldest first."""
         logs = self.emulator.client("logs")
         pages = logs.get_paginator("filter_log_events").paginate(
             logGroupName=f"/aws/lambda/{self.function(short)}",
@@ -155,7 +157,7 @@ class Stack:
         return lines
 
     def items(self, table: str) -> list[dict[str, Any]]:
-        """All items of one of the four tables."""
+        """Returns all items of one of the four tables."""
         pages = self.emulator.client("dynamodb").get_paginator("scan")
         name = f"{self.name}-{table}"
         found = pages.paginate(TableName=name, ConsistentRead=True)
@@ -163,7 +165,7 @@ class Stack:
 
 
 def _fields(text: str) -> dict[str, Any] | None:
-    """A line of ours; None for the platform's own."""
+    """Parses one of our log lines. Returns None for the platform's own."""
     try:
         fields = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What became of each resource, and which timer led to it."""
+"""What happened to each resource, and which timer caused it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .simulator import Simulator
 from .stack import Line, Stack
 
 LOGGED_WITHIN = 130.0
-"""Seconds until the log has every request: the longest invocation, and its delivery.
+"""Seconds until the log has every request: the longest invocation plus delivery of its log.
 
-A log is delivered when its invocation ends, so a younger change may be one that no log has yet.
+A log is delivered when its invocation ends, so a more recent change may not be in any log yet.
 """
 
 
 @dataclass(frozen=True)
 class Change:
-    """One request that changed something at a provider, and what led to it."""
+    """One request that changed something at a provider, and what caused it."""
 
     at: str
     resource: str
@@ -30,20 +30,20 @@ class Change:
     rule: str
     function: str
     seen: str | None
-    """When poll-status saw the end of it, by the time of its line in the log.
+    """When poll-status saw it completed, by the timestamp of its log line. None if not seen.
 
     An emulator stamps all lines of an invocation when it ends, so this may be that much late.
     """
 
     def in_a_line(self) -> str:
-        """One line of the verdict."""
+        """Formats the change as one line of the verdict."""
         end = f"seen {self.seen}" if self.seen else "not seen"
         chain = f"{self.rule} -> {self.function}"
         return f"{self.at}  {chain:38}  {self.name:8}  {end:14}  {self.request}"
 
 
 def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
-    """The accepted changes, each traced from the simulator's log back to the rule that led to it.
+    """Returns the accepted changes, each traced from the simulator's log to the rule behind it.
 
     A change whose invocation may still be running is left out until the log has it.
     """
@@ -65,7 +65,7 @@ def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
                 name=str(by.fields.get("resource.name")),
                 direction=by.function,
                 request=_in_full(entry, by),
-                # A cut of power is asked for by poll-status, every first request by dispatch.
+                # poll-status triggers a power cut; dispatch triggers every first request.
                 rule=ticks["poll-status" if forced else "dispatch"],
                 function=stack.function(by.function),
                 seen=_when_seen(entry, by, seen),
@@ -82,7 +82,7 @@ class Untraced(Exception):
 
 
 def whole_circles(found: Iterable[Change]) -> set[str]:
-    """The resources that were stopped, seen so, started again, and seen so."""
+    """Returns the resources that were stopped and started again, and seen in both states."""
     stopped: set[str] = set()
     whole: set[str] = set()
     for change in found:
@@ -96,7 +96,7 @@ def whole_circles(found: Iterable[Change]) -> set[str]:
 
 
 def _who_asked(entry: dict[str, Any], lines: list[Line]) -> Line | None:
-    """The line that reports this request: the first about its resource that is not older."""
+    """Returns the line that reports this request: the first match that is not older."""
     at = _instant(entry["at"])
     about = [
         line
@@ -125,7 +125,7 @@ def _request(entry: dict[str, Any]) -> str:
 
 
 def _in_full(entry: dict[str, Any], by: Line) -> str:
-    """The request with what its body says, as the function logged it."""
+    """Returns the request with the contents of its body, as the function logged it."""
     request = by.message[by.message.index(_request(entry)) :]
     return request.split(", saved")[0].split(";")[0]
 

@@ -1,1 +1,1 @@
-"""`make bench`: the shipped functions measured beside their peers, in the same rounds."""
+"""`make bench`: measures the shipped functions beside their peers, in the same rounds."""

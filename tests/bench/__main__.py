@@ -1,4 +1,4 @@
-"""`make bench`: the functions as they are shipped, beside an empty one and Python peers."""
+"""`make bench`: measures the functions as shipped, beside an empty one and Python peers."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from .runtime import FunctionFailed, Life, Subject, live
 PEER_FOLDER = ROOT / "tests" / "bench" / "peers"
 MODULES = {"boto3": "plain", "boto3, asking": "observer", "powertools": "powertools"}
 PACKED = {"powertools": ("aws_lambda_powertools", "jmespath", "typing_extensions.py")}
-"""What the archive of a peer needs besides its code: boto3 comes with Lambda's runtime."""
+"""What a peer's archive needs besides its code; boto3 comes with Lambda's runtime."""
 DROPLET = "do-main/droplet/1"
 FLEET = 1000
-"""Records in the tables of a tick in which nothing is due."""
+"""The number of records for a tick in which nothing is due."""
 LARGE = 10_000
-"""Records that are all due."""
+"""The number of records for a tick in which all are due."""
 ZONE = "Europe/Berlin"
 EVALUATIONS = 20_000
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where what is measured stands, and what it reaches."""
+    """The folders of the measured programs, and the endpoints they reach."""
 
     functions: Path
     programs: Path
@@ -50,7 +50,7 @@ class Places:
     trusting: Mapping[str, str]
 
     def environment(self, prefix: str, endpoint: str | None = None) -> dict[str, str]:
-        """The settings of our functions, which the peers read as well."""
+        """Returns the settings of our functions, which the peers read as well."""
         return {
             **self.trusting,
             "RUST_LOG": "info",
@@ -114,7 +114,8 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> Result:
 
 @contextlib.contextmanager
 def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[tuple[Places, str]]:
-    """All that the functions reach, with filled tables; and the engine's own address."""
+    """Starts everything that the functions reach, with filled tables. Yields the places and the
+    engine's own address."""
     fleet = directory / "fleet.toml"
     fleet.write_text(services.FLEET)
     simulator = arguments.programs / "cloud-simulator"
@@ -150,7 +151,7 @@ def _subject(places: Places, name: str, prefix: str = "idle-", endpoint: str = "
 
 
 def _event(name: str) -> bytes:
-    """What a function is invoked with: it changes nothing, and can be repeated."""
+    """Returns the event for a function: it changes nothing and can be repeated."""
     if name in ("poll-status", "boto3, asking"):
         return json.dumps({"resources": [DROPLET]}).encode()
     if name in ("stop", "start"):
@@ -160,7 +161,7 @@ def _event(name: str) -> bytes:
 
 
 def _rounds(arguments: argparse.Namespace, subjects: list[Subject], places: Places) -> Result:
-    """Each subject once in each round; before the first, once without being counted."""
+    """Runs each subject once per round, after one uncounted run of each."""
     found = {
         subject.name: {"zip_bytes": _zipped(places, subject.name), "samples": _no_samples()}
         for subject in subjects
@@ -196,11 +197,11 @@ def _add(samples: dict[str, list[float]], life: Life) -> None:
 
 
 def _zipped(places: Places, name: str) -> int:
-    """The size of a function's archive, packed as the SAM CLI packs it."""
+    """Returns the size of a function's archive, packed as the SAM CLI packs it."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         if name in MODULES:
-            # The one with Powertools imports the plain one.
+            # The Powertools peer imports the plain one.
             for module in {"plain", MODULES[name]} if name in PACKED else {MODULES[name]}:
                 packed.write(PEER_FOLDER / f"{module}.py", f"{module}.py")
             for package in PACKED.get(name, ()):
@@ -218,7 +219,7 @@ def _pack(archive: zipfile.ZipFile, package: str) -> None:
 
 
 def _idle_requests(places: Places, engine: str) -> dict[str, int]:
-    """The requests to DynamoDB of a warm tick in which nothing is due, by the size of the fleet."""
+    """Counts the DynamoDB requests of a warm tick in which nothing is due, by fleet size."""
     found = {}
     for prefix, records in (("small-", 1), ("idle-", FLEET)):
         progress(f"Counting the requests of an idle tick over {records:,} records ...")
@@ -232,7 +233,7 @@ def _idle_requests(places: Places, engine: str) -> dict[str, int]:
 
 
 def _large(places: Places) -> Result:
-    """One process of dispatch over records that are all due, a few times."""
+    """Runs a process of dispatch over records that are all due, five times."""
     found: Result = {"records": LARGE, "first_ms": [], "cpu_ms": [], "memory_mib": []}
     for turn in range(5):
         progress(f"Dispatch over {LARGE:,} due records, {turn + 1} of 5 ...")
@@ -246,7 +247,7 @@ def _large(places: Places) -> Result:
 
 
 def _evaluators(arguments: argparse.Namespace) -> Result:
-    """One schedule evaluated by ours and by Instance Scheduler's, in turn."""
+    """Times our evaluator and Instance Scheduler's on one schedule, in turn."""
     commands = {
         "ours": [str((arguments.functions / "evaluations" / "bootstrap").resolve())],
         "Instance Scheduler, ported": [sys.executable, str(PEER_FOLDER / "instance_scheduler.py")],

@@ -27,46 +27,46 @@ MEASURES = {
     "cpu_ms": "CPU, ms",
     "memory_mib": "memory, MiB",
 }
-"""What is measured of a function in each round, and its heading."""
+"""What is measured of a function in each round, with its column heading."""
 
 Samples = dict[str, Sequence[float]]
-"""The values of each measure, one for each round."""
+"""The values of each measure, one per round."""
 Result = dict[str, Any]
-"""All that a run found, as it stands in the JSON."""
+"""Everything that a run found, in the form of its JSON file."""
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that is at least as large as so many percent of all."""
+    """Returns the smallest value that is at least as large as `percent` percent of all values."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
-    # Rounded first: a product of floats may be a little more than the integer that it stands for.
+    # Rounded first: a product of floats may be slightly more than the integer it stands for.
     rank = math.ceil(round(percent * len(ordered) / 100, 6))
     return ordered[max(rank, 1) - 1]
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value."""
+    """Returns the median."""
     return statistics.median(values)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """How many times theirs ours is: the median over the rounds. Both of a round were measured
-    within seconds of each other, so what slows the machine for minutes slows both."""
+    """Returns ours divided by theirs: the median over the rounds. Both values of a round were
+    measured within seconds of each other, so what slows the machine for minutes slows both."""
     if len(ours) != len(theirs):
         raise ValueError("not of the same rounds")
     return median([one / other for one, other in zip(ours, theirs, strict=True)])
 
 
 def cold(samples: Samples) -> list[float]:
-    """Start-up and first invocation together, of each round."""
+    """Returns start-up plus first invocation, for each round."""
     pairs = zip(samples["start_up_ms"], samples["first_ms"], strict=True)
     return [start_up + first for start_up, first in pairs]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What was to be reached, and what was."""
+    """A target and the value that was measured."""
 
     what: str
     limit: float
@@ -76,12 +76,12 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it was."""
+        """Whether the target is met."""
         return self.found <= self.limit if self.at_most else self.found >= self.limit
 
 
 def targets(result: Result) -> list[Target]:
-    """All targets, in the order in which they are shown."""
+    """Returns all targets, in the order in which they are shown."""
     found = [target for name in OURS for target in _of_function(result, name)]
     if large := result.get("large"):
         due = f"dispatch over {large['records']:,} due records"

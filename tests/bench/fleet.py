@@ -1,4 +1,4 @@
-"""What `make scale` measures with: so many resources, in accounts and schedules."""
+"""The fleets that `make scale` measures: resources in accounts and schedules."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 IN_AN_ACCOUNT = 500
 """The most resources in one account: half of the accounts hold Droplets, the others servers."""
 FOLLOWING = 20
-"""The resources that follow one schedule. All schedules say the same."""
+"""The number of resources that follow one schedule. All schedules have the same periods."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """So many resources, evenly in accounts and schedules."""
+    """`size` resources, spread evenly over accounts and schedules."""
 
     size: int
 
     @property
     def accounts(self) -> int:
-        """As many of each cloud."""
+        """The number of accounts, equally many for each cloud."""
         return max(2, 2 * -(-self.size // (2 * IN_AN_ACCOUNT)))
 
     @property
@@ -26,7 +26,7 @@ class Fleet:
         return max(1, self.size // FOLLOWING)
 
     def configuration(self) -> str:
-        """As a user would write it."""
+        """Returns the configuration, as a user would write it."""
         lines = ["max_stops = 1000"]
         for place in range(self.accounts):
             lines += [
@@ -43,7 +43,7 @@ class Fleet:
         return "\n".join(lines) + "\n"
 
     def clouds(self) -> str:
-        """What the simulated clouds hold."""
+        """Returns the fleet file of the simulated clouds."""
         lines = []
         for place in range(self.accounts):
             lines += [
@@ -64,7 +64,7 @@ class Fleet:
         return "\n".join(lines) + "\n"
 
     def tokens(self) -> dict[str, str]:
-        """By the variables that hold them."""
+        """Returns the tokens, keyed by the variables that hold them."""
         return {_variable(place): _token(place) for place in range(self.accounts)}
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves: its result in JSON, the pictures, and BENCHMARKS.md made of all of them."""
+"""The output of a run: its result in JSON, the pictures, and BENCHMARKS.md made from them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .figures import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "docs" / "benchmarks"
-"""The results in JSON, the pictures, and what people wrote about them."""
+"""The folder of the results in JSON, the pictures, and people's notes about them."""
 
 
 def machine() -> dict[str, str | int]:
-    """What is measured on, and with which versions."""
+    """Describes the machine and the versions of what was measured."""
     processor = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -41,7 +41,7 @@ def machine() -> dict[str, str | int]:
 
 
 def commit() -> str:
-    """The commit that is measured, and whether files differ from it."""
+    """Returns the measured commit, and whether the sources differ from it."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         commit = _said("git", "rev-parse", "--short=12", "HEAD")
         changed = _said("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock")
@@ -55,7 +55,7 @@ def _said(*command: str) -> str:
 
 
 def keep(result: Result, name: str) -> None:
-    """Writes the JSON of a run, and BENCHMARKS.md from those that there are."""
+    """Writes the JSON of a run, and BENCHMARKS.md from all results that exist."""
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / f"{name}.json").write_text(_lines(result))
     functions, over_tls, scale = (_kept(of) for of in ("result", "tls", "scale"))
@@ -80,12 +80,12 @@ def _images(drawn: list[tuple[str, Path]]) -> str:
 
 
 def _lines(result: Result) -> str:
-    """JSON with each list of samples on a line of its own."""
+    """Formats JSON with each list of samples on a line of its own."""
     text = json.dumps(result, indent=1)
     innermost = re.compile(r"\[([^\[\]{}]*)\]")
     return innermost.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
 
 
 def progress(line: str) -> None:
-    """Says what is done now."""
+    """Prints a line of progress to standard error."""
     print(line, file=sys.stderr, flush=True)

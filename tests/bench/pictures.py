@@ -19,7 +19,7 @@ PICTURES: dict[str, tuple[str, Callable[[Samples], float]]] = {
 
 
 def of_functions(result: Result, directory: Path) -> list[tuple[str, Path]]:
-    """Writes a picture for each measure; their titles and files."""
+    """Writes a picture for each measure. Returns their titles and files."""
     drawn = []
     for name, (title, value) in PICTURES.items():
         chart = pygal.HorizontalBar(
@@ -34,7 +34,7 @@ def of_functions(result: Result, directory: Path) -> list[tuple[str, Path]]:
             no_prefix=True,
         )
         chart.value_formatter = lambda number: f"{number:.3g}"
-        # The first is drawn at the bottom.
+        # The first bar is drawn at the bottom.
         subjects = list(reversed(SUBJECTS))
         chart.x_labels = subjects
         chart.add(title, [value(result["subjects"][name]["samples"]) for name in subjects])
@@ -61,11 +61,11 @@ GROWTH: dict[str, tuple[str, str, Callable[[Result], float]]] = {
         lambda size: size["parts"]["stop"]["memory_mib"],
     ),
 }
-"""How a value grows with the fleet; both axes are logarithmic."""
+"""Values that grow with the fleet, drawn with logarithmic axes: title, label, and the value."""
 
 
 def of_scale(result: Result, directory: Path) -> list[tuple[str, Path]]:
-    """Writes a picture of each growth, beside what grows as the fleet does; titles and files."""
+    """Writes a picture of each growth beside a proportional line. Returns titles and files."""
     sizes = filled(result)
     drawn = []
     for name, (title, label, value) in GROWTH.items():
@@ -84,7 +84,7 @@ def of_scale(result: Result, directory: Path) -> list[tuple[str, Path]]:
         points = [(size["resources"], value(size)) for size in sizes]
         (most, last) = points[-1]
         chart.x_labels = [count for count, _ in points]
-        # Those of the library's own overlap.
+        # The library's own labels overlap.
         steps = (step * 10**digits for digits in range(1, 6) for step in (1, 2, 5))
         lowest = last * points[0][0] / most
         chart.y_labels = [step for step in steps if lowest / 2 <= step <= 2 * last]

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md, and what `make bench` prints, from a run's result."""
+"""Formats a run's result: BENCHMARKS.md, and what `make bench` prints."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ WHAT = {
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table: names to the left, figures to the right."""
+    """Formats a Markdown table, with names on the left and figures on the right."""
     under = [":--", *["--:" for _ in headings[1:]]]
     lines = [headings, under, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def figure(value: float) -> str:
-    """A number with three significant digits, and no fraction from a hundred on."""
+    """Formats a number with three significant digits, and without a fraction from 100 up."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def functions(result: Result) -> str:
-    """Each function's medians, with the 90th percentiles beside them."""
+    """Formats each function's medians, with the 90th percentiles beside them."""
     rows = []
     for name in SUBJECTS:
         subject = result["subjects"][name]
@@ -60,7 +60,7 @@ def functions(result: Result) -> str:
 
 
 def ratios(result: Result) -> str:
-    """How many times its floor each of ours takes, and its peer how many times ours."""
+    """Formats each of our functions relative to the floor, and its peer relative to ours."""
     samples = {name: one["samples"] for name, one in result["subjects"].items()}
     rows = []
     for name in OURS:
@@ -97,7 +97,7 @@ def ratios(result: Result) -> str:
 
 
 def evaluators(result: Result) -> str:
-    """Nanoseconds for one evaluation of one schedule."""
+    """Formats the nanoseconds for one evaluation of one schedule."""
     found = result["evaluators"]
     rows = [
         [name, figure(median(values)), figure(percentile(values, 90))]
@@ -110,7 +110,7 @@ def evaluators(result: Result) -> str:
 
 
 def targets(found: Iterable[Target]) -> str:
-    """Each target, and whether it is met."""
+    """Formats each target, and whether it is met."""
     rows = []
     for target in found:
         bound = "at most" if target.at_most else "at least"
@@ -126,7 +126,7 @@ def targets(found: Iterable[Target]) -> str:
 
 
 def conditions(result: Result) -> str:
-    """Where, when and how a run was made."""
+    """Formats where, when and how a run was made."""
     machine = result["machine"]
     rows = [
         [
@@ -145,7 +145,7 @@ def conditions(result: Result) -> str:
 
 
 def over_tls(result: Result | None) -> str:
-    """The figures of a run in which DynamoDB was reached over TLS."""
+    """Formats the figures of a run that reached DynamoDB over TLS."""
     if result is None:
         return ""
     words = (
@@ -158,7 +158,7 @@ def over_tls(result: Result | None) -> str:
 
 
 def of_scale(result: Result | None, images: str) -> str:
-    """What an edge of everything takes, from small fleets to large ones."""
+    """Formats what an edge of every resource takes, from small fleets to large ones."""
     if result is None:
         return ""
     sizes = scaled.filled(result)
@@ -201,7 +201,7 @@ def document(
     images: str,
     images_of_scale: str,
 ) -> str:
-    """BENCHMARKS.md; `notes` is what people wrote about it, and stays as it is."""
+    """Formats BENCHMARKS.md; `notes` is people's text about it, kept unchanged."""
     subjects = table(["function", "what it does"], [[name, WHAT[name]] for name in SUBJECTS])
     command = f"Made by `{result['command']}`."
     sections = [

@@ -1,4 +1,4 @@
-"""A Lambda runtime API on loopback, and one function measured behind it, from spawn to end."""
+"""A Lambda runtime API on loopback, which measures one function from spawn to end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FunctionFailed(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """A function, and what it is invoked with."""
+    """A function and the event it is invoked with."""
 
     name: str
     command: tuple[str, ...]
@@ -37,7 +37,7 @@ class Subject:
 
 @dataclass
 class Life:
-    """What one process of a function took."""
+    """The measurements of one process of a function."""
 
     start_up_ms: float = 0.0
     """From spawn to its first call for work."""
@@ -46,13 +46,13 @@ class Life:
     warm_ms: list[float] = field(default_factory=list)
     """Each further invocation."""
     cold_cpu_ms: float = 0.0
-    """Processor time until the answer of its first invocation."""
+    """Processor time until the response of its first invocation."""
     cpu_ms: float = 0.0
     """Processor time, in user and system mode, of its whole life."""
     memory_mib: float = 0.0
     """The most memory that it ever had in RAM."""
     answer: bytes = b""
-    """What it answered last."""
+    """Its last response."""
 
 
 @dataclass
@@ -61,11 +61,11 @@ class _Request:
     path: str
     body: bytes
     at: int
-    """When it was here whole: nanoseconds of the performance counter."""
+    """When it had fully arrived, in nanoseconds of the performance counter."""
 
 
 class _Connection:
-    """One connection of the function's, on which requests follow each other."""
+    """One connection from the function, with one request after the other."""
 
     def __init__(self, stream: socket.socket) -> None:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -73,7 +73,7 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER)
 
     def request(self) -> _Request | None:
-        """The next request; none if the other side has closed the connection."""
+        """Returns the next request, or None if the other side has closed the connection."""
         head, body = None, b""
         at = time.perf_counter_ns()
         while True:
@@ -94,7 +94,7 @@ class _Connection:
                 return None
 
     def answer(self, code: int, headers: Mapping[str, str], body: bytes) -> int:
-        """Answers; returns when that began, in nanoseconds of the performance counter."""
+        """Sends a response. Returns when that began, in nanoseconds of the performance counter."""
         described = {
             **headers,
             "Content-Type": "application/json",
@@ -131,7 +131,7 @@ class _Served:
             )
 
     def live(self, warm: int) -> Life:
-        """Invokes it once, and so many times more; then ends it."""
+        """Invokes it once, then `warm` more times, then ends it."""
         life = Life()
         try:
             for index in range(warm + 1):
@@ -191,22 +191,22 @@ class _Served:
         return FunctionFailed("\n".join([f"{self._subject.name} {what}", *said]))
 
     def _peak_memory(self) -> float:
-        # Not the maximum that wait4 reports: this process counts in that, from before the exec.
+        # Not the maximum that wait4 reports: that includes this process, from before the exec.
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         raise self._failed("has no peak memory in /proc")
 
     def _processor_time(self) -> float:
-        """What its threads have taken so far, in milliseconds."""
+        """Returns the processor time of its threads so far, in milliseconds."""
         threads = Path(f"/proc/{self._process.pid}/task").iterdir()
         return sum(int((one / "schedstat").read_text().split()[0]) for one in threads) / 1e6
 
     def _end(self) -> float:
-        """Ends the process; returns the processor time that it took, in milliseconds."""
+        """Ends the process. Returns the processor time that it took, in milliseconds."""
         if self._process.returncode is not None:
             return 0.0
-        # Not Popen.kill: that would reap a process that has ended, and its usage with it.
+        # Not Popen.kill: that would reap a process that has ended, and lose its usage.
         os.kill(self._process.pid, signal.SIGKILL)
         _, status, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
@@ -216,7 +216,7 @@ class _Served:
 
 
 def live(subject: Subject, warm: int) -> Life:
-    """A function's life: its start, its first invocation, and so many warm ones."""
+    """Measures a function's life: its start, its first invocation, and `warm` further ones."""
     with (
         tempfile.TemporaryDirectory(prefix="offhours-bench-") as directory,
         socket.create_server(("127.0.0.1", 0)) as listener,

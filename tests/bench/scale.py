@@ -1,4 +1,4 @@
-"""`make scale`: one edge of everything at the same minute, for ever larger fleets."""
+"""`make scale`: measures an edge of every resource in the same minute, for ever larger fleets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .kept import commit, keep, machine, progress
 
 SIZES = (0, 100, 316, 1000, 3162, 10_000)
 A_MINUTE = 250
-"""What DigitalOcean allows: its documentation, and the simulator's limit."""
+"""Requests per minute that DigitalOcean allows, by its documentation and the simulator's limit."""
 MONDAY = "2026-11-23T"
 TUESDAY = "2026-11-24T"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the course: from when, and for how long, the service runs."""
+    """A part of the course: when the service begins to run, and for how long."""
 
     name: str
     begins: str
@@ -50,11 +50,11 @@ COURSE = (
     Part("night", f"{TUESDAY}07:54:30Z", "5m", 5, 1),
     Part("start", f"{TUESDAY}07:59:30Z", "12m", 12, 3),
 )
-"""An inventory is due in every fifth minute, those of the edges among them."""
+"""An inventory is due every fifth minute, including the minutes of the edges."""
 
 
 class Wrong(Exception):
-    """The service did not do what is measured."""
+    """The service did not do what was to be measured."""
 
 
 def main() -> int:
@@ -83,7 +83,7 @@ def _arguments() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class World:
-    """The service, and what it reaches."""
+    """The service and what it reaches."""
 
     program: Path
     engine: str
@@ -91,7 +91,7 @@ class World:
     environment: dict[str, str]
 
     def run(self, lasts: str, *more: str) -> Result:
-        """One process of the service for so long; what it took."""
+        """Runs one process of the service for this long. Returns what it took."""
         command = [
             str(self.program),
             "local",
@@ -122,12 +122,12 @@ class World:
             "units": _less(after["units"], before["units"]),
             "invocations": json.loads(summary).get("invocations", {}),
             "events": len(happened),
-            # A function's line of an event says the same.
+            # A function logs the same line for an event.
             "log_bytes": sum(len(line) for line in happened),
         }
 
     def counted(self) -> Result:
-        """The requests to the engine so far, and the capacity that they consumed, by table and
+        """Returns the requests to the engine so far, and the capacity they consumed, by table and
         index."""
         with urllib.request.urlopen(self.engine, timeout=10) as answer:
             return json.load(answer)
@@ -136,7 +136,7 @@ class World:
 def _less(
     after: dict[str, dict[str, float]], before: dict[str, dict[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """What was consumed in between."""
+    """Returns what was consumed in between."""
     return {
         name: {
             what: round(number - before.get(name, {}).get(what, 0.0), 1)
@@ -183,7 +183,7 @@ def _measure(programs: Path, size: int, directory: Path) -> Result:
                 **ran,
                 **_asked(requests),
             }
-        # What every process takes besides its ticks: to begin, and to sum up.
+        # What every process takes besides its ticks: starting up and summing up.
         processes = [world.run("1s") for _ in range(3)]
         found["process"] = sorted(processes, key=lambda ran: ran["cpu_ms"])[1]
     for name in ("stop", "start"):
@@ -194,8 +194,8 @@ def _measure(programs: Path, size: int, directory: Path) -> Result:
 
 
 def _asked(requests: list[dict[str, Any]]) -> Result:
-    """What was asked of the clouds: all of it; the changes; and these with the looks before them,
-    which leave at the same instant of the clock that is held."""
+    """Counts the requests to the clouds: all of them, the changes, and the changes together with
+    the observations before them, which are sent at the same instant of the held clock."""
     first: dict[tuple[str, str], int] = {}
     changes = [entry for entry in requests if entry["request"]["method"] != "GET"]
     for entry in changes:

@@ -1,4 +1,4 @@
-"""What `make scale` has found, for BENCHMARKS.md."""
+"""The findings of `make scale`, for BENCHMARKS.md."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from .figures import Result, Target
 
 AN_EDGE = "2026-11-23T18:00:00Z"
 A_PARTITION = 1000
-"""Write units a second that one partition of DynamoDB takes, an index's as well:
+"""Write units per second that one partition of DynamoDB accepts, in an index as well:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
 INDEX = "offhours-resources/due"
 
 
 def besides_ticks(size: Result, name: str, value: Callable[[Result], float]) -> float:
-    """What an inventory took besides its process and its ticks, or an edge besides inventories."""
+    """Returns what an inventory took on top of its process and its ticks, or an edge on top of
+    inventories as well."""
     parts, process = size["parts"], value(size["process"])
 
     def alone(part: Result) -> float:
@@ -31,40 +32,40 @@ def besides_ticks(size: Result, name: str, value: Callable[[Result], float]) -> 
 
 
 def cpu(part: Result) -> float:
-    """The processor time of the functions, in milliseconds."""
+    """Returns the processor time of the functions, in milliseconds."""
     return part["cpu_ms"]
 
 
 def units(kind: str, table: str) -> Callable[[Result], float]:
-    """The capacity units of a table or an index."""
+    """Returns a getter for the capacity units of a table or an index."""
     return lambda part: part["units"].get(table, {}).get(kind, 0.0)
 
 
 def tick_ms(size: Result) -> float:
-    """The processor time of a minute in which nothing is due."""
+    """Returns the processor time of a minute in which nothing is due, in milliseconds."""
     quiet = size["parts"]["quiet"]
     return max(0.0, cpu(quiet) - cpu(size["process"])) / quiet["ticks"]
 
 
 def requests_each(size: Result) -> float:
-    """Requests to the clouds for each resource that is stopped: looks before them and the changes,
-    besides inventories and what poll-status asks for to follow them."""
+    """Returns the requests to the clouds per stopped resource: changes and the observations before
+    them, without inventories and the requests by which poll-status follows them."""
     return (size["parts"]["stop"]["sent"]) / size["resources"]
 
 
 def last_after(size: Result) -> float:
-    """Seconds from the edge until the last stop was asked for."""
+    """Returns the seconds from the edge until the last stop was requested."""
     last, edge = (datetime.fromisoformat(at) for at in (size["parts"]["stop"]["last_at"], AN_EDGE))
     return (last - edge).total_seconds()
 
 
 def floor(size: Result) -> float:
-    """Seconds that the clouds' limits make of it: DigitalOcean's 250 requests a minute."""
+    """Returns the seconds that the clouds' limits require: DigitalOcean's 250 requests a minute."""
     return 60 * size["resources"] / size["accounts"] / size["a_minute"]
 
 
 def targets(size: Result) -> list[Target]:
-    """What the largest fleet is held to."""
+    """Returns the targets for the largest fleet."""
     count = f"{size['resources']:,}"
     times = last_after(size) / floor(size)
     return [
@@ -74,12 +75,12 @@ def targets(size: Result) -> list[Target]:
 
 
 def filled(result: Result) -> list[Result]:
-    """The fleets that hold something."""
+    """Returns the fleets that are not empty."""
     return [size for size in result["sizes"] if size["resources"]]
 
 
 def indexed(size: Result) -> str:
-    """What the one partition of the index takes of an edge, in words."""
+    """Describes the load of an edge on the index's one partition."""
     written = besides_ticks(size, "stop", units("write", INDEX))
     each = written / size["resources"]
     return (
@@ -95,12 +96,12 @@ Column = tuple[str, Callable[[Result], str]]
 
 
 def rows(sizes: list[Result], columns: list[Column]) -> list[list[str]]:
-    """A row for each fleet."""
+    """Returns a row for each fleet."""
     return [[show(size) for _, show in columns] for size in sizes]
 
 
 def tables() -> dict[str, list[Column]]:
-    """The tables of the section, by their titles."""
+    """Returns the columns of the section's tables, by the tables' names."""
 
     def number(value: Callable[[Result], Any], digits: int = 0) -> Callable[[Result], str]:
         return lambda size: f"{value(size):,.{digits}f}"

@@ -36,7 +36,7 @@ tags = ["offhours:office"]
 
 @contextlib.contextmanager
 def engine(programs: Path, directory: Path, *more: str) -> Iterator[str]:
-    """An empty DynamoDB engine; its address."""
+    """Runs an empty DynamoDB engine. Yields its address."""
     port = free_port()
     command = [str(programs / "examples" / "engine"), str(port), *more]
     log = directory / "engine.log"
@@ -51,14 +51,14 @@ def _listens(port: int) -> bool:
 
 
 def seed(programs: Path, endpoint: str, prefix: str, records: int, fleet: str) -> None:
-    """Makes and fills the tables behind a prefix."""
+    """Creates and fills the tables with a prefix."""
     command = [str(programs / "examples" / "seed"), endpoint, prefix, str(records), fleet]
     subprocess.run(command, check=True)
 
 
 @contextlib.contextmanager
 def accepting_functions() -> Iterator[str]:
-    """An AWS Lambda that accepts every invocation, and carries out none; its address."""
+    """Runs an AWS Lambda that accepts every invocation and executes none. Yields its address."""
 
     class Accepts(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -83,7 +83,7 @@ def accepting_functions() -> Iterator[str]:
 
 
 class Counting:
-    """A proxy to DynamoDB that counts the requests through it, by their operations."""
+    """A proxy to DynamoDB that counts the requests through it, by operation."""
 
     _TARGET = re.compile(rb"\r\nx-amz-target: *DynamoDB_\d+\.(\w+)", re.IGNORECASE)
 
@@ -99,12 +99,12 @@ class Counting:
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def requests(self) -> collections.Counter[str]:
-        """How many requests were made so far, by operation."""
+        """Returns the number of requests so far, by operation."""
         names = (name for sent in self._sent for name in self._TARGET.findall(bytes(sent)))
         return collections.Counter(name.decode() for name in names)
 
     def close(self) -> None:
-        """Accepts no more connections."""
+        """Stops accepting connections."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -112,7 +112,7 @@ class Counting:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._to))
-                # Otherwise what a client sends in two parts waits for an acknowledgement.
+                # Otherwise the second part of what a client sends waits for an acknowledgment.
                 for side in (client, server):
                     side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sent = bytearray()
@@ -132,7 +132,7 @@ def _pump(source: socket.socket, sink: socket.socket, seen: bytearray) -> None:
 
 @contextlib.contextmanager
 def counted(endpoint: str) -> Iterator[Counting]:
-    """A counting proxy to an engine."""
+    """Runs a counting proxy to an engine."""
     counting = Counting(int(endpoint.rsplit(":", 1)[1]))
     try:
         yield counting
@@ -142,9 +142,9 @@ def counted(endpoint: str) -> Iterator[Counting]:
 
 @contextlib.contextmanager
 def over_tls(endpoint: str, directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """An engine behind TLS, ended by a process of its own; its address, and the settings by which
-    its certificate is trusted beside those that each would trust at AWS: ours Amazon's five roots,
-    boto3 all public ones."""
+    """Puts an engine behind TLS, terminated by a process of its own. Yields its address, and the
+    settings that make clients trust its certificate beside the roots that each trusts at AWS:
+    Amazon's five for ours, all public ones for boto3."""
     import botocore
     import trustme
 

@@ -37,7 +37,7 @@ def test_a_cold_start_is_the_start_up_and_the_first_invocation_of_one_round() ->
 
 
 def result(**other: float) -> Result:
-    """A run in which all takes 1, and what `other` names takes that."""
+    """A run in which every value is 1, except for the subjects that `other` names."""
     return {
         "subjects": {
             name: {

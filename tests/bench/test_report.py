@@ -1,4 +1,4 @@
-"""How a run is shown."""
+"""The formatting of a run's result."""
 
 from __future__ import annotations
 

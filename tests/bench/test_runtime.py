@@ -1,4 +1,4 @@
-"""The runtime API, before a function of a few lines."""
+"""The runtime API, with a function of a few lines behind it."""
 
 from __future__ import annotations
 

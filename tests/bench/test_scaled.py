@@ -1,4 +1,4 @@
-"""What the course of a fleet is taken apart into."""
+"""How the course of a fleet is broken down into its parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def part(ticks: int, inventories: int, cpu_ms: float, write: float, **more: obje
 
 
 def size() -> Result:
-    """A process takes 10 ms, a tick 1, an inventory 20, a stop of all 300, and 500 units."""
+    """A process takes 10 ms, a tick 1, an inventory 20, a stop of everything 300 and 500 units."""
     edge = {"too_many": 0, "sent": 101, "last_at": "2026-11-23T18:02:02Z"}
     return {
         "resources": 100,

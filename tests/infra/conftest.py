@@ -1,10 +1,10 @@
-"""Two stacks: as the defaults make it, and with everything that is optional."""
+"""Two stacks: one with the defaults, one with everything that is optional."""
 
 import os
 
 import pytest
 
-# The transform asks for a region; nothing is sent anywhere.
+# The transform requires a region; nothing is sent anywhere.
 os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
 
 from template import EVERYTHING, Stack

@@ -1,6 +1,6 @@
-"""Prints the template with everything that is optional, and with no expression left in it.
+"""Prints the template with everything that is optional, and with all expressions resolved.
 
-checkov silently passes over what it cannot resolve: a policy with an `!If` in it is not judged.
+checkov silently skips what it cannot resolve: a policy with an `!If` in it is not checked.
 """
 
 import json
@@ -10,7 +10,7 @@ from template import EVERYTHING, REGION, Stack
 
 
 def resolved(stack: Stack) -> dict:
-    """A stack's template: every condition decided, every reference replaced."""
+    """Returns a stack's template, with every condition decided and every reference replaced."""
     resources = {
         name: {
             "Type": one["Type"],
@@ -23,6 +23,6 @@ def resolved(stack: Stack) -> dict:
 
 
 if __name__ == "__main__":
-    # The transform asks for a region; nothing is sent anywhere.
+    # The transform requires a region; nothing is sent anywhere.
     os.environ.setdefault("AWS_DEFAULT_REGION", REGION)
     print(json.dumps(resolved(Stack(**EVERYTHING)), indent=1))

@@ -10,7 +10,7 @@ from samtranslator.translator.transform import transform
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "infra" / "template.yaml"
-#: The code of the store, whose tables the template makes at AWS.
+#: The code of the store, whose tables the template creates on AWS.
 STORE = ROOT / "crates" / "store" / "src"
 
 NAME = "night"
@@ -34,19 +34,19 @@ NOTHING = object()
 
 
 class NoManagedPolicies:
-    """The template names none of AWS's own policies."""
+    """Loads nothing: the template uses none of AWS's own policies."""
 
     def load(self) -> dict:
         return {}
 
 
 def source() -> dict:
-    """The template as it is written."""
+    """Returns the template as written."""
     return yaml_parse(SOURCE.read_text())
 
 
 class Stack:
-    """A stack as these parameters make it."""
+    """A stack with these parameters."""
 
     def __init__(self, **parameters: str):
         template = source()
@@ -71,7 +71,7 @@ class Stack:
         self.outputs = self.value(self.transformed["Outputs"])
 
     def of_type(self, kind: str) -> dict[str, dict]:
-        """The properties of all resources of a type, by their logical names."""
+        """Returns the properties of all resources of a type, by logical name."""
         return {
             name: self.properties(name)
             for name, one in self.resources.items()
@@ -79,11 +79,11 @@ class Stack:
         }
 
     def properties(self, name: str) -> dict:
-        """A resource's properties, resolved."""
+        """Returns a resource's properties, resolved."""
         return self.value(self.resources[name]["Properties"])
 
     def value(self, written):
-        """What an expression of the template comes to."""
+        """Evaluates an expression of the template."""
         if isinstance(written, list):
             values = (self.value(one) for one in written)
             return [one for one in values if one is not NOTHING]
@@ -133,7 +133,7 @@ class Stack:
         return self.physical(name)
 
     def physical(self, name: str) -> str:
-        """A resource's own name; generated names are the logical ones here."""
+        """Returns a resource's physical name; generated names are the logical ones here."""
         properties = self.transformed["Resources"][name]["Properties"]
         for key in NAME_PROPERTIES:
             if key in properties:

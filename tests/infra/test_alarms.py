@@ -1,4 +1,4 @@
-"""Alarms that mean something, and a dashboard that shows what they mean."""
+"""The alarms, and the dashboard that shows what they watch."""
 
 import json
 
@@ -92,7 +92,7 @@ def test_functions_that_keep_failing_ring(plain):
     for alarm in errors:
         assert is_raised_at_one(alarm)
         assert (alarm["Statistic"], alarm["Period"]) == ("Sum", 60)
-        # One failure is made good by the next tick.
+        # The next tick makes up for a single failure.
         assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (3, 5)
 
 
@@ -110,9 +110,9 @@ def test_every_alarm_reports_to_the_topic_and_says_which_command_to_run(plain):
     assert len(every) == len(GAUGES) + len(TIMED) + len(FUNCTIONS) + 1
     for name, alarm in every.items():
         assert alarm["AlarmActions"] == [TOPIC], name
-        # The first evaluation of a new stack is an OK each: fifteen mails about nothing.
+        # In a new stack the first evaluation of each is OK: fifteen mails about nothing.
         assert "OKActions" not in alarm, name
-        # The topic's policy lets alarms of these names publish.
+        # The topic's policy lets alarms with such names publish.
         assert alarm["AlarmName"].startswith(f"{NAME}-"), name
         assert "`offhours " in alarm["AlarmDescription"], name
         assert len(alarm["AlarmDescription"]) <= 1024, name

@@ -1,4 +1,4 @@
-"""Where events go: the bus, the topic, the webhook and the queue of what failed."""
+"""Where events go: the bus, the topic, the webhook and the dead-letter queue."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_alerts_and_digests_go_to_the_topic(plain):
         assert rule["EventBusName"] == NAME
         (target,) = rule["Targets"]
         assert target["Arn"] == TOPIC
-        # EventBridge publishes by the topic's policy, and takes no role for it.
+        # EventBridge publishes under the topic's policy and does not use a role.
         assert "RoleArn" not in target
         assert target["InputTransformer"] == {
             "InputPathsMap": {"text": "$.detail.text"},
@@ -54,7 +54,7 @@ def test_the_webhook_is_posted_the_same_as_json(full):
         assert target["RoleArn"] == full.attribute("WebhookRole", "Arn")
         transformer = target["InputTransformer"]
         assert transformer["InputPathsMap"] == {"text": "$.detail.text"}
-        # EventBridge puts the quotes around a value that is text.
+        # EventBridge puts quotes around a text value.
         body = transformer["InputTemplate"].replace("<text>", '"web-1: refused"')
         assert json.loads(body) == {"text": "web-1: refused"}
 

@@ -13,12 +13,12 @@ from template import ROOT
 
 CHECKOV = ROOT / ".checkov" / "bin" / "checkov"
 SETTINGS = ROOT / "infra" / "checkov.yaml"
-#: What they say before the exceptions, and the exceptions.
+#: The settings before the exceptions, and the exceptions.
 GENERAL, _, EXCEPTIONS = SETTINGS.read_text().partition("skip-check:\n")
 
 
 def findings(template: dict, folder: Path, settings: str) -> set[tuple[str, str]]:
-    """The rules that a template breaks, each with the logical name of the resource."""
+    """Returns the rules that a template breaks, each with the logical name of the resource."""
     assert CHECKOV.exists(), "`make lint-template` sets up checkov: run it first"
     file, config = folder / "template.json", folder / "settings.yaml"
     file.write_text(json.dumps(template))
@@ -36,12 +36,12 @@ def findings(template: dict, folder: Path, settings: str) -> set[tuple[str, str]
 
 
 def exceptions_of_all() -> set[str]:
-    """The rules from which all resources are excepted."""
+    """Returns the rules from which all resources are exempt."""
     return set(yaml.safe_load(EXCEPTIONS))
 
 
 def exceptions_of_one(template: dict) -> dict[tuple[str, str], str]:
-    """The reasons in the resources' own Metadata, by rule and logical name."""
+    """Returns the reasons in the resources' own Metadata, by rule and logical name."""
     return {
         (skip["id"], name): skip["comment"]
         for name, one in template["Resources"].items()
@@ -50,7 +50,7 @@ def exceptions_of_one(template: dict) -> dict[tuple[str, str], str]:
 
 
 def anywhere(action: str) -> dict:
-    """A statement that allows too much."""
+    """Returns a statement that allows too much."""
     return {"Effect": "Allow", "Action": action, "Resource": "*"}
 
 
@@ -63,7 +63,7 @@ def test_faults_are_found_in_spite_of_the_exceptions(full, tmp_path):
     del properties["StopByRules"]["SourceArn"]
     (trust,) = properties["StartRole"]["AssumeRolePolicyDocument"]["Statement"]
     trust["Principal"] = {"AWS": "*"}
-    # As they are written, these two have an `!If` among their statements.
+    # As written, these two have an `!If` among their statements.
     (policy,) = properties["PollStatusRole"]["Policies"]
     policy["PolicyDocument"]["Statement"].append(anywhere("iam:PutRolePolicy"))
     properties["AdminPolicy"]["PolicyDocument"]["Statement"].append(anywhere("ssm:GetParameter"))

@@ -1,4 +1,4 @@
-"""`make deploy`: what it refuses, asks and remembers. A sam of our own notes what it is given."""
+"""`make deploy`: what it refuses, asks and saves. A fake `sam` records what it is given."""
 
 import json
 import os
@@ -19,13 +19,13 @@ ANSWERS = ["offhours", "eu-central-1", "ops@example.com", "https://hooks.example
 
 
 def elf(machine: int) -> bytes:
-    """The head of a program of 64 bits, least byte first."""
+    """Returns the header of a little-endian 64-bit program."""
     identity = b"\x7fELF\x02\x01\x01" + bytes(9)
     return identity + struct.pack("<HH", 2, machine) + bytes(44)
 
 
 class Checkout:
-    """A checkout with built functions, and a sam that notes its arguments and parameters."""
+    """A checkout with built functions, and a fake `sam` that records arguments and parameters."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -12,7 +12,7 @@ FUNCTIONS = {
     "Start": "start",
 }
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
-#: The settings that all functions have, and then those of each.
+#: The settings of all functions, then those of each.
 ALL = {"OFFHOURS_TABLE_PREFIX": f"{NAME}-", "RUST_LOG": "info"}
 ACTS = {
     "OFFHOURS_EVENT_BUS": NAME,
@@ -30,7 +30,7 @@ SETTINGS = {
 }
 #: Settings that only a person's command reads.
 OF_THE_COMMAND = {"OFFHOURS_POLL_STATUS_FUNCTION", "OFFHOURS_DISPATCH_FUNCTION"}
-#: Of a network of containers alone: no template may allow plain HTTP.
+#: Settings for a network of containers only: no template may allow plain HTTP.
 OF_CONTAINERS = {"OFFHOURS_PLAIN_HTTP_HOST"}
 
 

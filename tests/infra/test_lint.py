@@ -1,4 +1,4 @@
-"""The linter has nothing to say, and would say something."""
+"""The linter finds nothing in the template, and would find a fault."""
 
 import subprocess
 

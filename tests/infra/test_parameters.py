@@ -1,4 +1,4 @@
-"""Parameters that make no sense are refused by the template itself."""
+"""The template itself rejects parameters that make no sense."""
 
 import re
 
@@ -122,7 +122,7 @@ REFUSED = {
 
 
 def takes(parameter: dict, value: str) -> bool:
-    """Whether CloudFormation takes a value: patterns must match the whole of it."""
+    """Reports whether CloudFormation accepts a value: a pattern must match all of it."""
     if "AllowedValues" in parameter and value not in map(str, parameter["AllowedValues"]):
         return False
     if len(value) > parameter.get("MaxLength", len(value)):

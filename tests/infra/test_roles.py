@@ -1,4 +1,4 @@
-"""What each function and each kind of person may do: exactly this."""
+"""The exact permissions of each function and of each kind of person."""
 
 import json
 import re
@@ -111,11 +111,11 @@ ADMIN = {
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
 }
 PEOPLE = {"ViewerPolicy": VIEWER, "OperatorPolicy": OPERATOR, "AdminPolicy": ADMIN}
-#: Statements that take away what another one gives.
+#: Statements that deny what another one allows.
 DENIED = {"LeaveTokensThatAct"}
-#: Statements whose actions know no resources.
+#: Statements whose actions have no resource-level permissions.
 ANY_RESOURCE = {"SeeMetrics"}
-#: The partitions that each statement's writes are bound to.
+#: The partitions that each statement's writes are limited to.
 PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
     "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest"]),
@@ -225,7 +225,7 @@ def test_no_action_has_a_wildcard_and_no_resource_is_everything(full):
             assert re.fullmatch(r"[a-z]+:[A-Za-z]+", action), (name, sid, action)
         if sid not in ANY_RESOURCE:
             for resource in listed(statement["Resource"]):
-                # Below a log group, or below the path of the tokens.
+                # A wildcard only below a log group, or below the path of the tokens.
                 assert "*" not in resource.removesuffix(":*").removesuffix("/*"), (name, sid)
                 assert ACCOUNT in resource, (name, sid)
 
@@ -286,7 +286,7 @@ def test_without_a_key_of_ones_own_no_statement_names_one(plain):
 def test_policies_are_small_enough_for_iam_even_with_long_names(full, name):
     document = json.dumps(full.properties(name)["PolicyDocument"], separators=(",", ":"))
     longest = document.replace(NAME, "n" * 52).replace("/offhours/*", f"/{'p' * 199}/*")
-    # IAM counts without white space.
+    # IAM does not count whitespace.
     assert len(longest) <= 6144
 
 

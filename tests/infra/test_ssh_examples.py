@@ -1,4 +1,4 @@
-"""The examples of SSH accounts: every script does what docs/ssh.md says, with tools of our own."""
+"""The examples of SSH accounts: every script does what docs/ssh.md says, tested with fake tools."""
 
 import base64
 import os
@@ -22,7 +22,7 @@ SUCCEED = "exit 0"
 
 
 class Host:
-    """A host with the examples installed, whose tools note how they were called."""
+    """A host with the examples installed, whose tools record how they were called."""
 
     def __init__(self, folder: Path):
         self.bin = folder / "bin"
@@ -44,7 +44,7 @@ class Host:
         }
         for name in SCRIPTS:
             self.install(name)
-        # As sudo does with a listed command.
+        # Does what sudo does with a listed command.
         self.tool(
             "sudo", '[ "$1" = -n ] && shift\ncase "$1" in */systemctl) ;; *) exec "$@" ;; esac'
         )
@@ -53,7 +53,7 @@ class Host:
         self.credentials.write_text(f'user = "#ws+AbCdEfGh:{escaped}"\n')
 
     def install(self, name: str, **other: str) -> None:
-        """Puts a script where the gate finds it; its paths become those of this host."""
+        """Installs a script where the gate finds it, with this host's paths in it."""
         text = (EXAMPLES / name).read_text()
         text, found = re.subn(r"(?m)^PATH=.*$", f"PATH={self.bin}:/usr/bin:/bin", text)
         assert found == 1, f"{name} does not set PATH once"
@@ -67,7 +67,7 @@ class Host:
         (self.library / name).chmod(0o755)
 
     def tool(self, name: str, script: str) -> None:
-        """A tool that notes its arguments, one line for each call, and runs a script."""
+        """Installs a tool that records its arguments, one line per call, and runs a script."""
         path = self.bin / name
         note = f"{{ printf %s {name}; printf '\\t%s' \"$@\"; echo; }} >>'{self.log}'"
         path.write_text(f"#!/bin/sh\n{note}\n{script}\n")
@@ -91,7 +91,7 @@ class Host:
         return self.run("offhours-gate", SSH_ORIGINAL_COMMAND=words)
 
     def calls(self, name: str) -> list[list[str]]:
-        """The arguments of each call of a tool."""
+        """Returns the arguments of each call of a tool."""
         lines = [line.split("\t") for line in self.log.read_text().splitlines()]
         return [arguments for tool, *arguments in lines if tool == name]
 
@@ -162,7 +162,7 @@ RUNS = {
 
 
 def stand_ins(host: Host, script: str = SUCCEED) -> None:
-    """Puts a script of our own in place of each one that the gate runs."""
+    """Replaces each script that the gate runs with a fake one."""
     for name in SCRIPTS:
         if name == "offhours-gate":
             continue
@@ -171,7 +171,7 @@ def stand_ins(host: Host, script: str = SUCCEED) -> None:
 
 
 def ran(host: Host) -> list[str]:
-    """What the gate ran, as it would be on a host; what sudo ran is not repeated."""
+    """Returns what the gate ran, with the paths of a real host; what sudo ran is not repeated."""
     found = []
     for line in host.log.read_text().splitlines():
         call = line.replace("\t", " ").replace(str(host.library), LIBRARY)
@@ -321,7 +321,7 @@ def test_the_key_may_start_the_gate_and_nothing_else():
     options, algorithm, key, _ = line.split(" ", 3)
     assert options == 'restrict,command="/usr/local/sbin/offhours-gate"'
     assert algorithm == "ssh-ed25519"
-    # Installed as it is, it allows no login.
+    # Installed unchanged, it allows no login.
     with pytest.raises(ValueError):
         base64.b64decode(key, validate=True)
 
@@ -363,7 +363,7 @@ def test_silence_means_stopped_only_while_the_neighbour_answers(host, machine, n
 
 
 def test_wake_lan_without_its_tools_or_arguments_does_nothing(host):
-    # This machine may have a ping of its own.
+    # This machine may have its own ping.
     host.tool("ping", "exit 127")
     assert host.code("wake-lan", "status", "10.0.0.9", "10.0.0.1") == 1
     for arguments in ([], ["start"], ["status", "10.0.0.9"], ["stop", "a", "b"]):
@@ -422,7 +422,7 @@ def test_the_password_is_in_no_argument(host):
     [arguments] = host.calls("curl")
     assert "ss wo" not in " ".join(arguments)
     assert "#ws+AbCdEfGh" not in " ".join(arguments)
-    # First of all: otherwise a .curlrc of root's may add options.
+    # It must come first: otherwise root's .curlrc may add options.
     assert arguments[0] == "-q"
     assert arguments[arguments.index("--config") + 1] == str(host.credentials)
     assert arguments[-1] == "https://robot-ws.your-server.de/wol/321"
@@ -554,7 +554,7 @@ WORKLOADS = "Deployment/web 3 \nDeployment/paused 0 \nStatefulSet/queue 2 5\n"
 
 
 def cluster(host: Host, **answers: str) -> None:
-    """A kubectl whose answers are scripts, by what is asked."""
+    """Installs a kubectl that answers each kind of request with a script."""
     scripts = {
         "labels": f"echo '{AGENT}'",
         "node": "echo 'cordoned= ready=True'",
@@ -585,7 +585,7 @@ def cluster(host: Host, **answers: str) -> None:
 
 
 def changes(host: Host) -> list[str]:
-    """What was asked of the cluster besides reading."""
+    """Returns the requests to the cluster other than reads."""
     calls = [
         [word for word in call if not word.startswith("--request-timeout")]
         for call in host.calls("kubectl")
@@ -727,7 +727,7 @@ def test_a_node_is_named_plainly(host, arguments):
 
 # --- The configuration ----------------------------------------------------------------------------
 
-# Those of crates/domain/src/machine.rs; its own tests hold the rest.
+# The keys that crates/domain/src/machine.rs accepts; its own tests cover the rest.
 LOGIN = {
     "provider", "host", "port", "user", "key", "host_keys", "connect_timeout", "command_timeout",
     "output_limit", "allow_private_hosts", "machines",

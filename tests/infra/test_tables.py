@@ -1,4 +1,4 @@
-"""The tables: as the store makes them elsewhere, and safe from loss."""
+"""The tables: the same as the store creates elsewhere, and safe from loss."""
 
 import re
 
@@ -16,7 +16,7 @@ def key(schema: list[dict]) -> dict[str, str]:
 
 
 def keys_in_code() -> dict[str, dict[str, str]]:
-    """The keys with which the store makes its own tables."""
+    """Returns the keys with which the store creates its own tables."""
     code = (STORE / "tables.rs").read_text()
     layouts = re.findall(r'\(&tables\.(\w+), "(\w+)", "(\w+)"\)', code)
     return {f"{NAME}-{table}": {"HASH": one, "RANGE": other} for table, one, other in layouts}

@@ -1,7 +1,7 @@
-"""Counts lines of Rust outside tests, by crate, and finds the longest functions.
+"""Counts the lines of Rust outside tests, by crate, and finds the longest functions.
 
-Blank and comment lines count. Left out are benches, examples, folders and files of tests, and
-modules behind `#[cfg(test)]`, in their own files or inline.
+Blank and comment lines count. Benches, examples, folders and files of tests, and modules behind
+`#[cfg(test)]`, in their own files or inline, do not.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FUNCTION = re.compile(r"^( *)(?:pub(?:\([a-z]+\))? )?(?:const )?(?:async )?fn (\
 
 
 def test_modules(source: Path, text: str) -> set[Path]:
-    """The files and folders of a source's test modules."""
+    """Returns the files and folders of a source's test modules."""
     folder = source.parent if source.stem in ("lib", "main", "mod") else source.with_suffix("")
     names = [name for name, end in TEST_MODULE.findall(text) if end == ";"]
     return {path for name in names for path in (folder / f"{name}.rs", folder / name)}
 
 
 def without_inline_tests(text: str) -> list[str]:
-    """A source's lines up to its inline test module, which by convention comes last."""
+    """Returns a source's lines up to its inline test module, which by convention comes last."""
     for found in TEST_MODULE.finditer(text):
         if found.group(2) != ";":
             return text[: found.start()].rstrip().splitlines()
@@ -47,7 +47,7 @@ def sources(crate: Path) -> dict[Path, list[str]]:
 
 
 def functions(source: Path, lines: list[str]) -> list[tuple[int, str]]:
-    """Each function's length and place."""
+    """Returns each function's length and place."""
     found = []
     for first, line in enumerate(lines):
         start = FUNCTION.match(line)

@@ -2,11 +2,11 @@
 
     official_clients.py SIMULATOR_URL DO_TOKEN HZ_TOKEN
 
-The simulator's clock must be held (`cloud-simulator --at INSTANT`): instead of sleeping, the checks
-move it. They need two Droplets, a database cluster that may shrink, a node pool that may be empty
-and two servers, all running, and put back what they change; a machine of each cloud gets another
-id. For the second Droplet and one of the servers another plan must be for sale, and their own.
-Prints a line per check, and at the end how many passed; the exit code is 1 if any failed.
+The simulator's clock must be held (`cloud-simulator --at INSTANT`): the checks move it instead of
+sleeping. They need two Droplets, a database cluster that may shrink, a node pool that may be empty
+and two servers, all running. They restore what they change, but a machine of each cloud gets a new
+id. For the second Droplet and one of the servers, another plan and their own must be available.
+Prints a line per check and finally how many passed; the exit code is 1 if any failed.
 """
 
 import datetime
@@ -49,7 +49,7 @@ class Simulator:
         self.call("/_simulator/clock", {"now": now.isoformat()})
 
     def wait_until(self, holds, step):
-        """Lets time pass in steps of seconds until the condition holds."""
+        """Lets time pass in steps of `step` seconds until the condition holds."""
         end = self.now() + LONGEST_WAIT
         while not holds():
             assert self.now() < end, f"not after {LONGEST_WAIT}"
@@ -74,7 +74,7 @@ class Checks:
 
 
 def refusal_of(call):
-    """The cloud's error: declared ones are returned by pydo, others are raised."""
+    """Returns the cloud's error, or None. pydo returns declared errors and raises others."""
     try:
         answer = call()
     except HttpResponseError as error:
@@ -93,7 +93,7 @@ class DigitalOcean:
         self.plain = {"enforce_https": False}
 
     def droplets(self, per_page):
-        """All Droplets and how many pages they took."""
+        """Returns all Droplets and how many pages they took."""
         found, page = [], 1
         while True:
             answer = self.client.droplets.list(per_page=per_page, page=page, **self.plain)
@@ -104,7 +104,7 @@ class DigitalOcean:
             page += 1
 
     def own_droplets(self):
-        """Running Droplets that are not Kubernetes workers."""
+        """Returns the running Droplets that are not Kubernetes workers."""
         droplets, _ = self.droplets(200)
         return [
             droplet
@@ -205,7 +205,7 @@ class DigitalOcean:
         return f"{droplet['name']}: {own} to {other} and back"
 
     def copies(self, droplet):
-        """Makes a snapshot of a Droplet, deletes the Droplet, and makes it again."""
+        """Takes a snapshot of a Droplet, deletes the Droplet, and recreates it."""
         number, name = droplet["id"], "a copy"
         self.power(droplet, "power_off", "off")
         body = {"type": "snapshot", "name": name}
@@ -249,7 +249,7 @@ class DigitalOcean:
         return f"{len(databases)} clusters"
 
     def resize(self):
-        """Makes a database small and large again; some may refuse, in the cloud's form."""
+        """Shrinks a database and restores it; some may refuse, with the cloud's form of error."""
         options = self.client.databases.list_options(**self.plain)["options"]
         refused = []
         for database in self.client.databases.list_clusters(**self.plain)["databases"]:
@@ -274,7 +274,7 @@ class DigitalOcean:
         raise AssertionError("no database may shrink")
 
     def resized(self, uuid, plan, nodes):
-        """Resizes and waits; the refusal, if it is refused."""
+        """Resizes and waits. Returns the refusal, if it is refused."""
         body = {"size": plan, "num_nodes": nodes}
         refusal = refusal_of(
             lambda: self.client.databases.update_cluster_size(uuid, body, **self.plain)
@@ -330,7 +330,7 @@ class DigitalOcean:
         raise AssertionError("no pool may be empty")
 
     def scaled(self, cluster, pool, count, auto_scale):
-        """Scales and waits; the refusal, if it is refused."""
+        """Scales and waits. Returns the refusal, if it is refused."""
         body = {"name": pool["name"], "count": count, "auto_scale": auto_scale}
         body.update({field: pool[field] for field in ("tags", "labels", "taints")})
         if auto_scale:
@@ -352,7 +352,7 @@ class DigitalOcean:
 
 
 def capacity(plan):
-    """A plan's memory and vCPUs, as its name says: db-s-1vcpu-2gb."""
+    """Returns a plan's memory and vCPUs, parsed from its name: db-s-1vcpu-2gb."""
     parts = plan.split("-")
     number = {
         unit: int(part[: -len(unit)])
@@ -368,7 +368,7 @@ class Hetzner:
 
     def __init__(self, simulator, token):
         self.simulator = simulator
-        # The client waits for actions by polling; each time some simulated time passes instead.
+        # The client polls actions until they finish; simulated time passes instead of each wait.
         self.client = hcloud.Client(
             token=token, api_endpoint=simulator.url + "/v1", poll_interval=self.pass_a_second
         )
@@ -413,7 +413,7 @@ class Hetzner:
         assert error.code == "deprecated_api_endpoint", error
 
     def power(self, server):
-        """Signals, cuts if the guest does not follow, and powers on again."""
+        """Shuts down, cuts the power if the guest does not follow, and powers on again."""
         action = server.shutdown()
         assert action.status == "running" and action.command == "shutdown_server"
         server.reload()
@@ -449,7 +449,7 @@ class Hetzner:
             if server_type.name != server.server_type.name
         )
         own, disk = server.server_type, server.primary_disk_size
-        # By its name: the client sends an id as a number, and the description wants text.
+        # By name: the client sends an id as a number, but the API description requires text.
         for name in (other.name, own.name):
             wanted = ServerType(name=name)
             error = raised(server.change_type, wanted, False)
@@ -466,7 +466,7 @@ class Hetzner:
         return f"{server.name}: {own.name} to {other.name} and back"
 
     def copies(self):
-        """Makes an image of a server, deletes the server, and makes it again from the image."""
+        """Makes an image of a server, deletes the server, and recreates it from the image."""
         server = next(
             server
             for server in self.client.servers.get_all()
@@ -492,7 +492,7 @@ class Hetzner:
             return self.client.servers.create(
                 name=name,
                 server_type=ServerType(name=server.server_type.name),
-                # As text: the client sends an id as a number, and the description wants text.
+                # The client sends an id as a number, but the API description requires text.
                 image=Image(name=str(image.id)),
                 location=Location(name=server.data_model.location.name),
                 labels=server.labels,
@@ -521,7 +521,7 @@ class Hetzner:
 
 
 def fits(server, server_type):
-    """Whether a server's type can be changed to this one."""
+    """Reports whether a server's type can be changed to this one."""
     own, location = server.server_type, server.data_model.location.name
     return (
         (server_type.architecture, server_type.storage_type) == (own.architecture, own.storage_type)
@@ -534,7 +534,7 @@ def fits(server, server_type):
 
 
 def raised(call, *arguments):
-    """The client's error that a call raises."""
+    """Returns the client's error that a call raises."""
     try:
         call(*arguments)
     except hcloud.APIException as error:

@@ -4,14 +4,14 @@
     validate_traffic.py --self-test SPEC_DIR
 
 SPEC_DIR holds `digitalocean.openapi.yaml` and `hetzner.v1.openapi.json`. The exchanges are JSON
-lines as the simulator's `GET /_simulator/exchanges` gives them; `-` reads them from standard input.
+lines as the simulator's `GET /_simulator/exchanges` returns them; `-` reads standard input.
 
-Each violation is printed with the exchange's number, where it is and why. The exit code is 1 if
-there is any, and 2 if there is nothing to validate. `--self-test` shows the validator deliberate
+Each violation is printed with the exchange's number, its place and the reason. The exit code is 1
+if there is any, and 2 if there is nothing to validate. `--self-test` gives the validator deliberate
 violations, each of which it must find, and good exchanges, in which it must find none.
 
-An exchange that a fault has touched (`"faulty": true`) has an answer that is not the cloud's own:
-only its request is validated. A body that was forgotten since is left out.
+An exchange affected by a fault (`"faulty": true`) has an answer that is not the cloud's own: only
+its request is validated. A body that the simulator has since forgotten is skipped.
 """
 
 import json
@@ -48,7 +48,7 @@ class Description:
         self.paths = [(path, pattern_of(path)) for path in paths]
 
     def find(self, path):
-        """The path's template and the values of its parameters, or None."""
+        """Returns the path's template and the values of its parameters, or None."""
         for template, pattern in self.paths:
             match = pattern.fullmatch(path)
             if match:
@@ -56,7 +56,7 @@ class Description:
         return None
 
     def resolve(self, pointer):
-        """The node at a pointer, and the pointer of what it refers to at last."""
+        """Returns the node at a pointer after following references, and its own pointer."""
         node = self.document
         for part in pointer:
             node = node[part]
@@ -69,7 +69,7 @@ class Description:
         return node, pointer
 
     def errors(self, pointer, value, direction):
-        """What is wrong with a value, by the schema at a pointer."""
+        """Yields what is wrong with a value, according to the schema at a pointer."""
         parts = [str(part).replace("~", "~0").replace("/", "~1") for part in pointer]
         schema = {"$ref": self.uri + "#/" + "/".join(parts)}
         if self.is_31:
@@ -83,7 +83,7 @@ class Description:
 
 
 def pattern_of(template):
-    """The expression that matches the paths of a template."""
+    """Returns the expression that matches the paths of a template."""
     parts = re.split(r"\{(\w+)\}", template)
     fixed = [
         re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+)"
@@ -93,7 +93,7 @@ def pattern_of(template):
 
 
 def most_telling(error):
-    """An error's place and message; of alternatives, what each of them lacks."""
+    """Yields an error's place and message; for alternatives, why at most three do not fit."""
     place = "/".join(str(part) for part in error.absolute_path) or "(whole)"
     message = error.message if len(error.message) < 300 else error.message[:300] + "…"
     if error.validator in ("anyOf", "oneOf") and error.context:
@@ -103,7 +103,7 @@ def most_telling(error):
 
 
 def parsed(text, schema):
-    """A parameter's text as the schema's type, or else the text itself."""
+    """Converts a parameter's text to the schema's type. Returns the text itself if that fails."""
     kind = schema.get("type")
     try:
         if kind == "integer":
@@ -118,7 +118,7 @@ def parsed(text, schema):
 
 
 class Validator:
-    """Both clouds' descriptions, and the violations of one exchange after the other."""
+    """Validates one exchange after the other against both clouds' descriptions."""
 
     def __init__(self, spec_dir):
         spec_dir = pathlib.Path(spec_dir)
@@ -137,7 +137,7 @@ class Validator:
             self.hetzner = Description(json.load(file), "urn:hetzner")
 
     def violations(self, exchange):
-        """Everything that is wrong with an exchange: where, and why."""
+        """Yields everything that is wrong with an exchange: where, and why."""
         request, answer = exchange["request"], exchange["answer"]
         method, path = request["method"].lower(), request["path"]
         description = self.hetzner if path.startswith("/v1/") else self.digitalocean
@@ -266,7 +266,7 @@ class Validator:
 
 
 def exchange_of(method, path, status, answer, body=None, query="", **changes):
-    """An exchange for the self-test."""
+    """Builds an exchange for the self-test."""
     text = "" if body is None else json.dumps(body)
     return {
         "sequence": 0,
@@ -317,7 +317,7 @@ LOCKED = {"error": {"code": "locked", "message": "locked", "details": None}}
 
 
 def good_exchanges():
-    """Exchanges in which nothing may be found."""
+    """Yields exchanges in which nothing may be found."""
     droplet = "/v2/droplets/1/actions"
     yield exchange_of("POST", droplet, 201, ACTION, {"type": "power_off"})
     yield exchange_of(
@@ -335,7 +335,7 @@ def good_exchanges():
 
 
 def bad_exchanges():
-    """Deliberate violations: where each must be found, and its exchange."""
+    """Yields deliberate violations: where each must be found, and its exchange."""
     droplet = "/v2/droplets/1/actions"
     yield (
         "request body (whole)",
@@ -364,7 +364,7 @@ def bad_exchanges():
         exchange_of("GET", "/v2/databases/abc", 404, REFUSED),
     )
     yield "request path", exchange_of("GET", "/v2/nowhere", 404, REFUSED)
-    # Deleting by tag: the documents leave it out on purpose.
+    # Deleting by tag: the documents omit it on purpose.
     yield (
         "request method",
         exchange_of("DELETE", "/v2/droplets", 405, REFUSED, query="tag_name=web"),
@@ -420,7 +420,7 @@ def bad_exchanges():
 
 
 def self_test(validator):
-    """Counts the checks that came out as they must not."""
+    """Runs the self-test and prints what went wrong. Returns the exit code."""
     checks = failed = 0
     for exchange in good_exchanges():
         checks += 1
@@ -439,7 +439,7 @@ def self_test(validator):
 
 
 def validate(validator, lines):
-    """Prints all violations, and returns the exit code."""
+    """Prints all violations. Returns the exit code."""
     checked = violated = 0
     for line in lines:
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Finds LocalStack's plugin, which is installed only into LocalStack's own environment."""
+"""Makes LocalStack's plugin importable: it is installed only in LocalStack's own environment."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""LocalStack in containers, with a docker of our own that notes what it is asked to do."""
+"""LocalStack in containers, with a fake `docker` that records what it is asked to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORK = ["up", "down"]
 
 
 class Docker:
-    """A program `docker` that notes its commands and fails at some of them."""
+    """A program `docker` that records its commands and fails at some of them."""
 
     def __init__(self, folder: Path) -> None:
         self.notes = folder / "notes"
@@ -39,7 +39,7 @@ class Docker:
         self.failing.write_text(" ".join(commands))
 
     def noted(self) -> list[tuple[str, dict[str, str]]]:
-        """Its commands but for the first question of its version."""
+        """Returns its commands, except for the initial question of its version."""
         lines = [json.loads(line) for line in self.notes.read_text().splitlines()]
         assert lines[0][0] == "version"
         return [(command, environment) for command, environment in lines[1:]]

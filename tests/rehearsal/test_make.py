@@ -1,4 +1,4 @@
-"""What `make` says before it builds anything, where an emulator cannot be set up."""
+"""What `make` reports before it builds anything, when an emulator cannot be set up."""
 
 from __future__ import annotations
 

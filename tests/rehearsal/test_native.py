@@ -1,4 +1,4 @@
-"""LocalStack without Docker, with programs of our own in place of it and of its engine."""
+"""LocalStack without Docker, with fake programs in place of it and its engine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_it_runs_on_the_engine_and_both_end(
         assert emulator.url == f"http://{environment['GATEWAY_LISTEN']}"
         assert environment["LAMBDA_RUNTIME_EXECUTOR"] == "process"
         assert environment["DYNAMODB_LOCAL_PORT"].isdecimal()
-        # Functions are its children: they get no credentials of this shell.
+        # Functions are its children: they must not get this shell's credentials.
         assert "AWS_SECRET_ACCESS_KEY" not in environment
         assert runs(noted(python)["process"])
         # What it writes is removed with the directory.

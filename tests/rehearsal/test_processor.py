@@ -14,7 +14,7 @@ MACHINES = {"x86_64": 0x3E, "arm64": 0xB7}
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the functions were built: so far nowhere."""
+    """The folder of the built functions, still empty."""
     monkeypatch.setattr(stack, "BUILT", tmp_path)
     return tmp_path
 
@@ -25,7 +25,7 @@ def test_the_functions_run_on_the_processor_they_were_built_for(
 ) -> None:
     for short in stack.FUNCTIONS:
         (built / short).mkdir()
-        # The head of an ELF program of 64 bits.
+        # The header of a 64-bit ELF program.
         head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 2, machine)
         (built / short / "bootstrap").write_bytes(head)
     assert stack.parameters(CLOUDS, Timers="DISABLED") == {

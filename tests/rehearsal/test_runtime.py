@@ -51,7 +51,7 @@ os.kill(os.getpid(), 9)
 
 
 class Place:
-    """A folder of code; the runtimes that were started in it are ended by the test's end."""
+    """A folder of code. The runtimes started in it are ended when the test ends."""
 
     def __init__(self, folder: Path) -> None:
         self.code = folder / "code"

@@ -1,4 +1,4 @@
-"""How changes at the providers are traced back, by the logs as they are delivered."""
+"""How changes at the providers are traced back, given how logs are delivered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Clouds:
 
 
 def asked(at: float) -> Line:
-    """The line of the function that sent the request."""
+    """Returns the line of the function that sent the request."""
     words = f"ci-1: stop asked (schedule): {REQUEST['method']} {REQUEST['path']}"
     fields = {"message": words, "resource.id": SERVER, "resource.name": "ci-1"}
     return Line(at, "stop", fields)
@@ -65,7 +65,7 @@ def test_a_line_that_is_stamped_when_its_invocation_ends_is_found() -> None:
 
 @pytest.mark.parametrize("age", [0, 3, 119])
 def test_a_change_whose_invocation_may_still_run_is_left_out(age: float) -> None:
-    # A log is delivered when the invocation ends, and the simulator knows the request before.
+    # A log is delivered when the invocation ends; the simulator knows the request before that.
     assert verdict.changes(Logs(), Clouds(time.time() - age), 0) == []
 
 

@@ -1,1 +1,1 @@
-"""`make soak`: the deployed stack under faults for an hour, held to what must always be true."""
+"""`make soak`: checks the deployed stack's invariants under faults for an hour."""

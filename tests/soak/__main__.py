@@ -1,8 +1,8 @@
-"""`make soak`: the deployed stack under faults, people and new configurations, in real minutes.
+"""`make soak`: runs the deployed stack under faults, people and new configurations, in real time.
 
-Everything is laid out from a seed before it begins. The evidence is the simulator's log and every
-version of every item in the tables; what must always be true is checked while the run goes on, and
-where everything should be, at its end. The last quarter of an hour is calm.
+The whole run is planned from a seed before it begins. The evidence is the simulator's log and every
+version of every item in the tables. Invariants are checked during the run, and the state of every
+resource at its end. The last quarter of the run is calm: at least 6 and at most 15 minutes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .play import Player
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "target" / "soak"
-"""Where the evidence of each seed is kept."""
+"""The folder in which the evidence of each seed is kept."""
 LOOK = 10.0
 """Seconds between two reads of the log and the tables."""
 SHORTEST = 12
-"""Minutes."""
+"""The shortest run, in minutes."""
 
 
 def main() -> int:
@@ -80,7 +80,7 @@ def _soak(arguments: argparse.Namespace, directory: Path) -> int:
         try:
             return Run(arguments, collector, player, emulator, stack).play()
         finally:
-            # Also of a run that is cut short.
+            # Also for a run that is cut short.
             collector.keep(KEPT / str(arguments.seed))
 
 
@@ -106,8 +106,8 @@ class Run:
         self._begin = 0.0
 
     def play(self) -> int:
-        """Performs the plan, checks, and gives the verdict."""
-        # Edges are whole minutes.
+        """Performs the plan, checks the evidence, and prints the verdict. Returns the exit code."""
+        # Edges are at whole minutes.
         self._begin = (time.time() // 60 + 1) * 60
         plan = Planner(self._seed, self._minutes, self._begin).plan()
         say(f"{len(plan)} acts are laid out for {len(fleet.MEMBERS)} resources.")
@@ -196,7 +196,7 @@ def _clock(at: float) -> str:
 
 
 def say(words: str) -> None:
-    """One line, at once."""
+    """Prints a line and flushes."""
     print(words, flush=True)
 
 

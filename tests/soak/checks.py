@@ -1,4 +1,4 @@
-"""What must be true whatever the clouds and people do. Each check reads the evidence alone."""
+"""Invariants that hold whatever the clouds and people do. Each check reads only the evidence."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .kinds import CUTS, STOP, Kind, Size, kind_of
 from .rules import RUNNING, Rules
 
 GRACE = 60.0
-"""Seconds that a guest has between its accepted shutdown and the cut of its power."""
+"""Seconds that a guest has between its accepted shutdown and a cut of its power."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """Something that is not as it must be."""
+    """A violated invariant."""
 
     check: str
     at: float
@@ -31,12 +31,12 @@ class Violation:
 
 
 Found = Iterator[tuple[float, str, str]]
-"""Of each violation: when, of what, and why it is one."""
+"""Each violation: its time, its subject, and why it is one."""
 Check = Callable[[Evidence], Found]
 
 
 def every_change_has_a_permit_of_its_own(evidence: Evidence) -> Found:
-    """A request needs a write just before it that permits exactly this one."""
+    """A request needs a preceding write that permits exactly this request."""
     used: dict[tuple[str, str, float], Entry] = {}
     for entry in evidence.changes():
         permit = evidence.permit_of(entry)
@@ -54,7 +54,7 @@ def every_change_has_a_permit_of_its_own(evidence: Evidence) -> Found:
 
 
 def nothing_is_sent_for_what_is_not_to_be_touched(evidence: Evidence) -> Found:
-    """A permit rests on an observation that shows the resource opted in, and nothing against it."""
+    """A permit rests on an observation that shows the resource opted in and nothing against it."""
     by_generation: dict[int, Rules] = {}
     for entry in evidence.changes():
         permit = evidence.permit_of(entry)
@@ -85,7 +85,7 @@ def _forbidding(rules: Rules, now: Rules, record: Version, look: Look) -> str | 
 
 
 def an_original_size_is_stored_before_a_shrink(evidence: Evidence) -> Found:
-    """When a cloud accepts a shrink, the record has what was there before it."""
+    """When a cloud accepts a shrink, the record holds the size from before it."""
     for entry, kind, target in _sized_changes(evidence):
         permit = evidence.permit_of(entry)
         record = evidence.record_at(entry.resource, entry.at)
@@ -105,7 +105,7 @@ def an_original_size_is_stored_before_a_shrink(evidence: Evidence) -> Found:
 
 
 def a_stored_size_is_kept_until_it_is_put_back(evidence: Evidence) -> Found:
-    """It is neither cleared nor made smaller while our own shrink may stand."""
+    """A stored size is neither cleared nor reduced while our own shrink may be in effect."""
     shrinks = _shrinks(evidence)
     for reference, versions in evidence.records.items():
         kind = kind_of(reference)
@@ -135,7 +135,7 @@ def _sized_changes(evidence: Evidence) -> Iterator[tuple[Entry, Kind, Size]]:
 
 
 def _shrinks(evidence: Evidence) -> defaultdict[str, list[float]]:
-    """When a cloud accepted a shrink of each resource."""
+    """Returns when a cloud accepted shrinks, by resource."""
     found = defaultdict(list)
     for entry, _, target in _sized_changes(evidence):
         looks = [one for one in evidence.looks.get(entry.resource, []) if one.at <= entry.at]
@@ -145,7 +145,7 @@ def _shrinks(evidence: Evidence) -> defaultdict[str, list[float]]:
 
 
 def _in_history(evidence: Evidence, reference: str, kind: Kind, size: Size) -> bool:
-    """Whether history names a size as one that is not kept in the record any more."""
+    """Reports whether history has a size as one that the record no longer keeps."""
     endings = ("kept", "gone", "forgotten")
     items = (one for one in evidence.history.get(reference, []) if one["ending"] in endings)
     return any(kind.saved(one.get("saved")) == size for one in items)
@@ -156,7 +156,7 @@ def _listed(sizes: Iterable[Size]) -> str:
 
 
 def no_request_is_repeated_for_one_transition(evidence: Evidence) -> Found:
-    """Of each kind of request a cloud accepts one per transition; a machine that was moved to
+    """A cloud accepts each kind of request once per transition; a machine that was moved to
     another plan may be switched off or on once more.
     """
     accepted: defaultdict[tuple[str, str], dict[str, Entry]] = defaultdict(dict)
@@ -175,7 +175,7 @@ def no_request_is_repeated_for_one_transition(evidence: Evidence) -> Found:
 
 
 def power_is_cut_only_after_the_grace(evidence: Evidence) -> Found:
-    """A guest that is asked first has a minute; with `force = false` its power stays."""
+    """A guest that is asked to shut down has a minute; with `force = false` its power stays on."""
     shutdowns: defaultdict[str, list[float]] = defaultdict(list)
     for entry in evidence.accepted():
         verb = kind_of(entry.resource).verb(entry)
@@ -213,7 +213,7 @@ def history_does_not_overlap(evidence: Evidence) -> Found:
 
 
 def history_is_in_the_log(evidence: Evidence) -> Found:
-    """What history calls accepted, or forced, a cloud accepted."""
+    """A cloud accepted what history calls accepted or forced."""
     accepted: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in evidence.accepted():
         accepted[entry.resource].append(entry)
@@ -230,7 +230,7 @@ def _missing_in_log(
     within = [one for one in entries if begin <= one.at <= end]
     directions = (item["direction"], None)
     fitting = [one for one in within if kind.direction(one, item.get("saved")) in directions]
-    # A person's own request may pass for ours whose answer was lost.
+    # A person's own request may pass for one of ours whose response was lost.
     if evidence.acted_on(reference, begin, end):
         return
     if item.get("accepted_at") and not fitting:
@@ -241,14 +241,14 @@ def _missing_in_log(
 
 
 def the_rate_limit_is_never_exceeded(evidence: Evidence) -> Found:
-    """No cloud had to say that there were too many requests, unless a fault said so."""
+    """No cloud answers that there were too many requests, except through a fault."""
     for entry in evidence.entries:
         if entry.status == 429 and not entry.faulty and entry.at <= evidence.until:
             yield entry.at, entry.account or "?", f"{entry} exceeded the rate limit"
 
 
 def revisions_grow_by_one(evidence: Evidence) -> Found:
-    """Every write replaces the one before it, and no other."""
+    """Every write replaces the one right before it."""
     for reference, versions in evidence.records.items():
         for before, after in pairwise(versions):
             last, now = (one.get("revision") or 0 for one in (before, after))
@@ -257,7 +257,7 @@ def revisions_grow_by_one(evidence: Evidence) -> Found:
 
 
 def no_item_has_a_token(evidence: Evidence) -> Found:
-    """Items name where a token is kept."""
+    """Items name the place of a token and never contain it."""
     for table, versions in evidence.versions.items():
         for version in versions:
             text = json.dumps(version.item)
@@ -278,11 +278,11 @@ CHECKS: tuple[Check, ...] = (
     revisions_grow_by_one,
     no_item_has_a_token,
 )
-"""Those that hold at any instant."""
+"""The checks that hold at any instant."""
 
 
 def at_the_end_all_is_where_it_should_be(evidence: Evidence) -> Found:
-    """After a calm, what follows a schedule is where that wants it, or says why not."""
+    """After a calm, what follows a schedule is in its desired state, or its record says why not."""
     rules = Rules.in_force(evidence, evidence.until)
     for reference, state in evidence.resources.items():
         kind = kind_of(reference)
@@ -301,7 +301,7 @@ def at_the_end_all_is_where_it_should_be(evidence: Evidence) -> Found:
 
 
 def _wrong(kind: Kind, look: Look, record: Version, desired: str) -> str | None:
-    """Why something is not where it should be; None if it is."""
+    """Returns why something is not in the desired state; None if it is."""
     saved = kind.saved(record.get("saved"))
     shown = f"is {look.status}" if look.size is None else f"is {look.status}, {look.size}"
     if desired != RUNNING:
@@ -314,7 +314,7 @@ def _wrong(kind: Kind, look: Look, record: Version, desired: str) -> str | None:
 
 
 def _reason(record: Version) -> str | None:
-    """Why a person has to see to something, as its record says."""
+    """Returns why something needs a person, according to its record."""
     if record.get("phase", "name") in ("stuck", "refused"):
         return record.get("phase", "reason")
     if record.get("held"):
@@ -325,17 +325,17 @@ def _reason(record: Version) -> str | None:
 
 
 def _nothing_to_shrink_to(record: Version) -> str | None:
-    """A database on its smallest plan is stopped as it is."""
+    """A database on its smallest plan counts as stopped, unchanged."""
     smallest = record.get("last", "ending") == "already-there"
     return "already at its smallest" if smallest and "/database/" in record.reference else None
 
 
 FINAL: tuple[Check, ...] = (at_the_end_all_is_where_it_should_be,)
-"""Those that hold after a calm."""
+"""The checks that hold after a calm."""
 
 
 def run(checks: Iterable[Check], evidence: Evidence) -> Iterator[Violation]:
-    """All violations that these checks find."""
+    """Yields all violations that these checks find."""
     for check in checks:
         name = check.__name__.replace("_", " ")
         for at, subject, words in check(evidence):

@@ -1,4 +1,4 @@
-"""Gathers the evidence while a run goes on: the simulator's log, and the streams of the tables."""
+"""Gathers the evidence during a run: the simulator's log, and the streams of the tables."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .evidence import TABLES, Entry, Evidence, Look, Version
 from .kinds import Viewer
 
 NUMBERED_BY = 20
-"""Digits at the front of ministack's sequence numbers: the millisecond of the write."""
+"""How many leading digits of ministack's sequence numbers are the millisecond of the write."""
 
 
 class Stream:
-    """Every version of every item of one table, from now on."""
+    """Reads every version of every item of one table, from now on."""
 
     def __init__(self, stack: Stack, table: str) -> None:
         self._streams = stack.emulator.client("dynamodbstreams")
@@ -40,7 +40,7 @@ class Stream:
         )["ShardIterator"]
 
     def new(self) -> list[Version]:
-        """What was written since the last call."""
+        """Returns what was written since the last call."""
         found: list[Version] = []
         while True:
             page = self._streams.get_records(ShardIterator=self._iterator)
@@ -57,19 +57,19 @@ class Stream:
 
 
 def plain(item: dict[str, Any]) -> dict[str, Any]:
-    """An item of DynamoDB as JSON would have it."""
+    """Converts an item of DynamoDB to plain JSON."""
     read = TypeDeserializer()
     values = {name: read.deserialize(value) for name, value in item.items()}
     return json.loads(json.dumps(values, default=_plainly))
 
 
 def _plainly(value: Any) -> Any:
-    """DynamoDB has numbers and sets of its own."""
+    """Converts DynamoDB's own numbers and sets."""
     return sorted(value) if isinstance(value, set) else int(value)
 
 
 class Collector:
-    """All of it so far."""
+    """Collects all evidence so far."""
 
     def __init__(self, stack: Stack, simulator: Simulator, secrets: tuple[str, ...]) -> None:
         self._simulator = simulator
@@ -84,11 +84,11 @@ class Collector:
         self._latest: Evidence | None = None
 
     def act(self, resource: str) -> None:
-        """Notes that a person does something with a resource."""
+        """Records that a person does something with a resource."""
         self.acts.append((time.time(), resource))
 
     def collect(self, *, last: bool = False) -> Evidence:
-        """Reads what is new; at last the clouds' own state as well."""
+        """Reads what is new; with `last`, the clouds' own state as well."""
         until = time.time()
         after = self.entries[-1].sequence if self.entries else 0
         logged = self._simulator.requests(after)
@@ -111,7 +111,7 @@ class Collector:
         return self._latest
 
     def keep(self, directory: Path) -> None:
-        """Writes all of it down, a JSON document per line; `recheck` reads it again."""
+        """Saves the evidence, one JSON document per line; `recheck` reads it again."""
         if self._latest is None:
             return
         directory.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _read(path: Path) -> list[Any]:
 
 
 def kept(directory: Path) -> Evidence:
-    """The evidence of a run that was written down."""
+    """Reads the saved evidence of a run."""
     entries = [Entry.of(logged) for logged in _read(directory / "requests.jsonl")]
     looks: defaultdict[str, list[Look]] = defaultdict(list)
     for reference, look in Viewer().looks(entries):

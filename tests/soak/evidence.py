@@ -1,4 +1,4 @@
-"""What a run is judged by: the simulator's log, every version of every item, and nothing else."""
+"""The evidence of a run: the simulator's log, every version of every item, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import Any
 
 PERMIT = 120.0
-"""Seconds for which a permit stands, from the write that gives it."""
+"""Seconds for which a permit is valid, from the write that grants it."""
 OBSERVATION_AGE = 30.0
-"""Seconds that an observation may be old when it supports a permit."""
+"""The greatest age in seconds of an observation that supports a permit."""
 
 TABLES = ("schedules", "accounts", "resources", "history")
 
 
 def instant(text: str) -> float:
-    """An instant as seconds since 1970."""
+    """Parses an instant into seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
 
 
@@ -37,7 +37,7 @@ class Entry:
     path: str
     body: Any
     status: int | None
-    """None where the connection was closed instead of an answer."""
+    """None if the connection was closed instead of an answer."""
     answer: Any
     """The answer's JSON; None if it has none, or was cut off."""
     changed: bool
@@ -47,7 +47,7 @@ class Entry:
 
     @classmethod
     def of(cls, logged: dict[str, Any]) -> Entry:
-        """An entry in the simulator's form."""
+        """Parses an entry in the simulator's form."""
         request, answer = logged["request"], logged["answer"] or {}
         return cls(
             sequence=logged["sequence"],
@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def asks_for_a_change(self) -> bool:
-        """Whether it is one of the requests that need a permit."""
+        """Whether it is a request that needs a permit."""
         return self.method not in ("GET", "HEAD")
 
     def __str__(self) -> str:
@@ -87,15 +87,15 @@ class Version:
     """When it was written."""
     key: tuple[str, str]
     item: dict[str, Any] | None
-    """None: it was deleted."""
+    """None if it was deleted."""
 
     @property
     def reference(self) -> str:
-        """Of a record: the resource."""
+        """For a record, the resource."""
         return "/".join(self.key)
 
     def get(self, *path: str) -> Any:
-        """A value within the item; None where there is none."""
+        """Returns a value within the item; None if there is none."""
         value: Any = self.item
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
@@ -103,13 +103,13 @@ class Version:
 
     @property
     def permitted_at(self) -> float | None:
-        """When the permit that it carries was given."""
+        """When the permit that it carries was granted."""
         until = self.get("permit", "until")
         return None if until is None else instant(until) - PERMIT
 
     @property
     def direction(self) -> str | None:
-        """Of the transition under way: stop or start."""
+        """The direction of the transition in flight: stop or start."""
         return self.get("phase", "transition", "direction")
 
 
@@ -124,14 +124,14 @@ class Permit:
 
 @dataclass(frozen=True)
 class Look:
-    """What one answer of a cloud showed of one resource."""
+    """An observation: what one response of a cloud showed of one resource."""
 
     at: float
     name: str
     tags: frozenset[str]
     status: str
     size: Any = None
-    """What a stop may take from it; None where that is nothing."""
+    """What a stop may take from it; None if nothing."""
     cluster: tuple[str, frozenset[str]] = ("", frozenset())
     """The name and tags of the cluster around it."""
     supported: bool = True
@@ -142,26 +142,26 @@ class Evidence:
     """All that is known up to an instant."""
 
     until: float
-    """The log and the tables were read whole at this instant or later."""
+    """The log and the tables were read completely at this instant or later."""
     entries: list[Entry]
     """Oldest first."""
     versions: dict[str, list[Version]]
-    """Of each table, oldest first."""
+    """By table, oldest first."""
     looks: dict[str, list[Look]] = field(default_factory=dict)
-    """Of each resource, oldest first."""
+    """By resource, oldest first."""
     resources: dict[str, Any] = field(default_factory=dict)
     """The clouds' own state at the end."""
     acts: list[tuple[float, str]] = field(default_factory=list)
-    """When a person did something with a resource in a console."""
+    """When a person did something with which resource in a console."""
     secrets: tuple[str, ...] = ()
-    """What no item may contain."""
+    """Texts that no item may contain."""
 
     def changes(self) -> Iterator[Entry]:
-        """The requests for changes up to the instant, refused ones included."""
+        """Returns the requests for changes up to the instant, including refused ones."""
         return (one for one in self.entries if one.asks_for_a_change and one.at <= self.until)
 
     def accepted(self) -> Iterator[Entry]:
-        """The changes that a cloud accepted, whether or not its answer arrived."""
+        """Returns the changes that a cloud accepted, whether or not its response arrived."""
         return (one for one in self.changes() if one.changed)
 
     @cached_property
@@ -184,16 +184,16 @@ class Evidence:
         return (one for one in self.versions.get(table, []) if one.at <= self.until)
 
     def record_at(self, reference: str, at: float) -> Version | None:
-        """The record of a resource as it stood at an instant."""
+        """Returns the record of a resource as it was at an instant."""
         versions = self.records.get(reference, [])
         place = bisect_right(versions, at, key=lambda version: version.at)
         return versions[place - 1] if place else None
 
     def permit_of(self, entry: Entry) -> Permit | None:
-        """The latest permit before a request, if it still stood when the request arrived.
+        """Returns the latest permit before a request, if it was valid when the request arrived.
 
-        Later writes of the same permit's writer carry it as well; its first version is what the
-        request was decided by.
+        Later writes by the permit's writer carry it as well; the request was decided on the first
+        version that has it.
         """
         found = None
         for version in self.records.get(entry.resource or "", []):
@@ -208,12 +208,12 @@ class Evidence:
         return found
 
     def looks_behind(self, reference: str, permit: Permit) -> list[Look]:
-        """What the clouds showed of a resource just before a permit, while it supports one."""
+        """Returns what the clouds showed of a resource recently enough to support a permit."""
         looks = self.looks.get(reference, [])
         return [one for one in looks if permit.at - OBSERVATION_AGE <= one.at <= permit.at]
 
     def acted_on(self, reference: str, since: float, until: float) -> bool:
-        """Whether a person did something with a resource between two instants."""
+        """Reports whether a person did something with a resource between two instants."""
         return any(of == reference and since <= at <= until for at, of in self.acts)
 
 

@@ -1,6 +1,6 @@
-"""What the simulated clouds hold when a run begins: every kind, and every reason to be left alone.
+"""The simulated clouds when a run begins: every kind, and every reason to be left alone.
 
-Everything is quicker than at the real clouds, for the clock is the machine's own.
+Everything is faster than in the real clouds, because the clock is the machine's own.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ TOKENS = {
     "do-lab": "simulated-lab-token",
     "hz-eu": "simulated-hz-token",
 }
-"""What the simulator takes from each account."""
+"""The token that the simulator accepts for each account."""
 PROVIDERS = {"do-main": "digitalocean", "do-lab": "digitalocean", "hz-eu": "hetzner"}
 
 SCHEDULES = ("rota", "shifts", "gentle", "soft", "steady", "frugal")
-"""By cron; by periods; without cuts; Droplets shut down first; enforced; to smaller plans."""
+"""In order: cron, periods, no power cuts, Droplets shut down first, enforced, smaller plans."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Member:
 
     @property
     def kind(self) -> str:
-        """As in the reference."""
+        """The kind in the reference."""
         return self.reference.split("/")[1]
 
     @property
     def account(self) -> str:
-        """As in the reference."""
+        """The account in the reference."""
         return self.reference.split("/")[0]
 
 
@@ -100,7 +100,7 @@ CI = "bd5f5959-5e1e-4205-a714-000000000002"
 
 
 def pool(cluster: str, number: int, name: str, count: int, more: str = "") -> Member:
-    """A node pool; its cluster's table comes before it."""
+    """A node pool, whose table comes after its cluster's."""
     identity = f"cdda885e-7663-40c8-bc74-{number:012}"
     return Member(
         f"do-main/node-pool/{cluster}/{identity}",
@@ -118,7 +118,7 @@ scale_down = "15s"
 
 
 def cluster(identity: str, name: str, tags: str = "") -> str:
-    """A cluster, before its pools."""
+    """The table of a cluster, which comes before its pools."""
     return f"""
 [[clusters]]
 account = "do-main"
@@ -131,7 +131,7 @@ tags = [{tags}]
 DEAF = "ignores_shutdown = true"
 RESIZED = 'size = "c-4"\ndisk = 25\nresize = "15s"'
 RESCALED = 'server_type = "cpx32"\ndisk = 40\nchange_type = "15s"'
-"""Enlarged without their disks, so that they fit a smaller plan."""
+"""Machines enlarged without their disks, so that they fit a smaller plan."""
 
 DROPLETS = (
     droplet(3164441, "web-1", "offhours:rota"),
@@ -218,11 +218,11 @@ id = 62
 name = "bastion"
 labels = { offhours = "off" }
 """
-"""Protected, opted out, in conflict, misspelt, of no supported kind, or named by nothing."""
+"""Protected, opted out, in conflict, misspelled, of an unsupported kind, or named by nothing."""
 
 
 def toml() -> str:
-    """The whole fleet."""
+    """Returns the whole fleet."""
     accounts = "".join(
         f'[[accounts]]\nname = "{name}"\nprovider = "{PROVIDERS[name]}"\ntoken = "{token}"\n\n'
         for name, token in TOKENS.items()

@@ -1,6 +1,6 @@
-"""The kinds of resource: how the clouds show them, and what a stop takes that must be put back.
+"""The kinds of resource: how the clouds show them, and what must be restored after a stop.
 
-A stop method that takes something else brings a size of its own, with `covers`, and a class here.
+A stop method that takes something else adds a size of its own, with `covers`, and a class here.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ STOP, START = "stop", "start"
 
 
 class Size(Protocol):
-    """What must be put back after a stop."""
+    """What must be restored after a stop."""
 
     def covers(self, other: Any) -> bool:
-        """Whether it is at least as large as another in every respect."""
+        """Reports whether it is at least as large as another in every respect."""
 
     def restores(self, saved: Any) -> bool:
-        """Whether a start that was to put back `saved` may end with this."""
+        """Reports whether a start that is to restore `saved` may end with this."""
 
     def survives(self, target: Any) -> bool:
-        """Whether nothing of it is lost by a change to `target`."""
+        """Reports whether a change to `target` loses nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class DatabaseSize:
     storage_mib: int | None = None
 
     def capacity(self) -> tuple[int, int, int]:
-        """Memory in GiB, vCPUs and nodes."""
+        """Returns the memory in GiB, the vCPUs and the nodes."""
         memory, vcpus = (
             int(found[1]) if (found := re.search(rf"-(\d+){unit}\b", self.plan)) else 0
             for unit in ("gb", "vcpu")
@@ -46,19 +46,19 @@ class DatabaseSize:
         return memory, vcpus, self.nodes
 
     def covers(self, other: DatabaseSize) -> bool:
-        """Storage counts only where it is known: a plan brings its own."""
+        """Storage counts only if both are known: a plan comes with its own."""
         whole = zip(self.capacity(), other.capacity(), strict=True)
         return all(mine >= its for mine, its in whole) and self._stores(other)
 
     def restores(self, saved: DatabaseSize) -> bool:
-        """At least as large, or a person's own choice, larger in one respect and not in another."""
+        """At least as large, or a person's choice: larger in one respect and smaller in another."""
         mine, its = self.capacity(), saved.capacity()
         larger = any(one > other for one, other in zip(mine, its, strict=True))
         smaller = any(one < other for one, other in zip(mine, its, strict=True))
         return larger or not smaller
 
     def survives(self, target: DatabaseSize) -> bool:
-        """A request may leave storage out, and no request makes it smaller on one plan."""
+        """Storage is ignored: a request may omit it, and none makes it smaller on the same plan."""
         return target.covers(DatabaseSize(self.plan, self.nodes))
 
     def _stores(self, other: DatabaseSize) -> bool:
@@ -79,11 +79,11 @@ class PoolSize:
     bounds: tuple[int, int] | None = None
 
     def covers(self, other: PoolSize) -> bool:
-        """An autoscaler that is off covers none that is on."""
+        """An autoscaler that is off does not cover one that is on."""
         return self.count >= other.count and (self.bounds is not None or other.bounds is None)
 
     def restores(self, saved: PoolSize) -> bool:
-        """At least as many nodes; of an autoscaled pool any number within its bounds."""
+        """At least as many nodes or, with the same autoscaler bounds, any number but zero."""
         within = self.bounds == saved.bounds and self.bounds is not None
         return self.count > 0 and (self.covers(saved) or within)
 
@@ -104,7 +104,7 @@ MACHINE_PLANS = {
     "cx22": (2, 4),
     "cpx32": (4, 8),
 }
-"""The vCPUs and the memory in GiB of the plans that machines have."""
+"""The vCPUs and the memory in GiB of the machines' plans."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class MachineSize:
     plan: str
 
     def covers(self, other: MachineSize) -> bool:
-        """At least as many vCPUs, and as much memory."""
+        """At least as many vCPUs and as much memory."""
         whole = zip(MACHINE_PLANS[self.plan], MACHINE_PLANS[other.plan], strict=True)
         return all(mine >= its for mine, its in whole)
 
@@ -123,7 +123,7 @@ class MachineSize:
         return self.covers(saved)
 
     def survives(self, target: MachineSize) -> bool:
-        """Nothing but its plan is changed."""
+        """Only its plan changes."""
         return target.covers(self)
 
     def __str__(self) -> str:
@@ -134,49 +134,49 @@ class Kind(ABC):
     """One kind of resource."""
 
     word: str
-    """As in references."""
+    """The kind's word in references."""
 
     @abstractmethod
     def verb(self, entry: Entry) -> str:
-        """Which change a request asks for: two of one verb do the same."""
+        """Returns the change that a request asks for: two with the same verb do the same."""
 
     @abstractmethod
     def direction(self, entry: Entry, saved: dict[str, Any] | None) -> str | None:
-        """Whether a request stops or starts, by what the record then kept to be put back; None
-        where that does not say so.
+        """Returns whether a request stops or starts, given what the record had saved then; None
+        where that does not decide it.
         """
 
     @abstractmethod
     def leads_to(self, entry: Entry) -> Size | None:
-        """The size that a change leads to; None where it changes none."""
+        """Returns the size that a change leads to; None if it changes no size."""
 
     @abstractmethod
     def saved(self, saved: dict[str, Any] | None) -> Size | None:
-        """What a record keeps to be put back."""
+        """Returns the size that a record keeps to be restored."""
 
     @abstractmethod
     def state(self, state: dict[str, Any]) -> Look:
-        """A cloud's own state of a resource, as a look at the end."""
+        """Converts a cloud's own state of a resource at the end of a run to a `Look`."""
 
     @abstractmethod
     def is_running(self, look: Look) -> bool:
-        """Whether it is where a start leads, its size apart."""
+        """Reports whether it is where a start leads, apart from its size."""
 
     @abstractmethod
     def is_stopped(self, look: Look, saved: Size | None) -> bool:
-        """Whether it is where a stop leads, by what was saved before it."""
+        """Reports whether it is where a stop leads, given what was saved before it."""
 
 
 class Machine(Kind):
-    """A Droplet or a server, which a stop switches off, and may move to a smaller plan."""
+    """A Droplet or a server, which a stop switches off and may move to a smaller plan."""
 
     def __init__(self, word: str, on: str, verbs: dict[str, str], moves: tuple[str, str]) -> None:
         self.word = word
         self._on = on
         self._verbs = verbs
-        """The verb and, for each, its direction."""
+        """The direction of each verb."""
         self._moves, self._plan = moves
-        """The verb that moves it to another plan, and what names that plan in a request."""
+        """The verb that moves it to another plan, and the request's field that names the plan."""
 
     def verb(self, entry: Entry) -> str:
         # A Droplet's action is in the body, a server's in the path.
@@ -272,18 +272,18 @@ class NodePool(Kind):
 
 
 def machine_look(at: float, shown: dict[str, Any]) -> Look:
-    """A Droplet or a server as its cloud shows it."""
+    """Reads a Droplet or a server as its cloud shows it."""
     labels = shown.get("labels") or {}
     tags = [*(shown.get("tags") or []), *(f"{key}={value}" for key, value in labels.items())]
     worker = any(tag.startswith("k8s") for tag in tags)
-    # A Droplet's as its cloud shows it, and as the simulator itself does; the same of a server.
+    # A Droplet's plan as its cloud shows it, or as the simulator itself does; likewise a server's.
     plan = shown.get("size_slug") or shown.get("size") or shown["server_type"]
     size = MachineSize(plan["name"] if isinstance(plan, dict) else plan)
     return Look(at, shown["name"], frozenset(tags), shown["status"], size, supported=not worker)
 
 
 def database_look(at: float, shown: dict[str, Any]) -> Look:
-    """A database as its cloud shows it."""
+    """Reads a database as its cloud shows it."""
     size = DatabaseSize(shown["size"], shown["num_nodes"], shown.get("storage_size_mib"))
     tags = frozenset(shown.get("tags") or [])
     supported = shown["engine"] not in ("kafka", "opensearch")
@@ -291,7 +291,7 @@ def database_look(at: float, shown: dict[str, Any]) -> Look:
 
 
 def pool_look(at: float, shown: dict[str, Any], cluster: dict[str, Any]) -> Look:
-    """A node pool as its cloud shows it."""
+    """Reads a node pool as its cloud shows it."""
     tags = frozenset(tag for tag in shown["tags"] or [] if not tag.startswith("k8s"))
     around = frozenset(cluster.get("tags") or [])
     status = "running" if pool_size(shown).count else "off"
@@ -300,7 +300,7 @@ def pool_look(at: float, shown: dict[str, Any], cluster: dict[str, Any]) -> Look
 
 
 def pool_size(shown: dict[str, Any]) -> PoolSize:
-    """The size that a pool has, or that an update asks for."""
+    """Returns the size that a pool has, or that an update asks for."""
     scales = shown.get("auto_scale")
     bounds = (shown["min_nodes"], shown["max_nodes"]) if scales else None
     return PoolSize(shown["count"], bounds)
@@ -326,11 +326,11 @@ KINDS: dict[str, Kind] = {
     )
 }
 CUTS = ("power_off", "poweroff")
-"""The verbs that take a machine's power at once."""
+"""The verbs that cut a machine's power at once."""
 
 
 def kind_of(reference: str) -> Kind:
-    """The kind of resource that a reference names."""
+    """Returns the kind of resource that a reference names."""
     return KINDS[reference.split("/")[1]]
 
 
@@ -339,10 +339,10 @@ class Viewer:
 
     def __init__(self) -> None:
         self._clusters: dict[str, dict[str, Any]] = {}
-        """The latest name and tags of each cluster: a list of pools has none of them."""
+        """The latest name and tags of each cluster, which a list of pools does not contain."""
 
     def looks(self, entries: Iterable[Entry]) -> Iterator[tuple[str, Look]]:
-        """What these requests showed, by resource."""
+        """Yields what these requests showed, by resource."""
         for entry in entries:
             if entry.method == "GET" and entry.status == 200 and isinstance(entry.answer, dict):
                 yield from self._in_answer(entry)

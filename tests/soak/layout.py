@@ -24,7 +24,7 @@ HALF_AN_HOUR = 30 * 60.0
 
 @dataclass(frozen=True)
 class Edge:
-    """From an instant on, a schedule wants something else."""
+    """A change of a schedule's desired state."""
 
     at: float
     """A whole minute, in seconds since 1970."""
@@ -33,7 +33,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Layout:
-    """One configuration: the edges of each schedule, the first one no earlier than it applies."""
+    """One configuration: the edges of each schedule, the first no earlier than it takes effect."""
 
     edges: Mapping[str, Sequence[Edge]]
     observed: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class Layout:
     accounts: Sequence[str] = field(default_factory=lambda: list(PROVIDERS))
 
     def toml(self) -> str:
-        """As an operator would write it."""
+        """Returns the configuration, as an operator would write it."""
         accounts = "".join(
             f'[accounts.{name}]\nprovider = "{PROVIDERS[name]}"\ntoken = "ssm:/offhours/{name}"\n\n'
             for name in self.accounts
@@ -60,12 +60,12 @@ class Layout:
 
 
 def opposite(desired: str) -> str:
-    """The other desired state."""
+    """Returns the other desired state."""
     return STOPPED if desired == RUNNING else RUNNING
 
 
 def _cron(edges: Sequence[Edge]) -> list[str]:
-    """Of several edges their minutes, in every hour; of one its very instant."""
+    """Writes several edges as their minutes in every hour, a single one as its exact instant."""
     if len(edges) == 1:
         (last,) = edges
         before = Edge(last.at - HALF_AN_HOUR, opposite(last.desired))
@@ -86,7 +86,7 @@ def _field(at: float) -> str:
 
 
 def _periods(edges: Sequence[Edge]) -> list[str]:
-    """The times between a start and the stop after it."""
+    """Writes the times between each start and the stop after it."""
     begin = edges[0].at - HALF_AN_HOUR if edges[0].desired == STOPPED else None
     windows = []
     for edge in edges:

@@ -1,4 +1,4 @@
-"""What happens in a run, laid out before it begins: the same seed gives the same plan."""
+"""What happens in a run, planned before it begins: the same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ HALF_PERIOD = (3, 7)
 PAUSE = (8, 32)
 """Seconds between two acts, at least and at most."""
 LONGEST_LATE = 55
-"""Seconds that a lost request may be under way: a permit allows for twice as many."""
+"""The longest that a lost request may be in flight, in seconds: a permit allows for twice that."""
 GROWN_PLAN, GROWN_MIB = "db-s-2vcpu-4gb", 184_320
-"""What a person grows a database's storage to: more than comes with the plan."""
+"""A plan and the storage that a person gives a database on it: more than comes with the plan."""
 NAMES = {member.reference: member.name for member in MEMBERS}
 ON_MACHINES = {
     "power_on": "powers on",
@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Hold:
-    """Requests wait on their way, and are released, or lost."""
+    """Requests are held on their way, then released or lost."""
 
     hold: dict[str, Any]
     lasting: float
@@ -83,7 +83,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Calm:
-    """No faults from here on, and no people."""
+    """From here on there are no faults and no people."""
 
 
 Deed = Fault | Hold | Person | Create | Command | Apply | Calm
@@ -94,14 +94,14 @@ class Act:
     """Something that happens at an instant of the run."""
 
     at: float
-    """Seconds from its beginning."""
+    """Seconds from the beginning of the run."""
     who: str
     words: str
     deed: Deed
 
 
 def calm_minutes(minutes: int) -> int:
-    """How long nothing happens any more at the end: a quarter, at most 15 minutes.
+    """Returns the minutes of calm at the end: a quarter of the run, at least 6 and at most 15.
 
     A server that is shut down, rescaled and shut down again, at an edge just missed by the timers,
     needs six.
@@ -110,7 +110,7 @@ def calm_minutes(minutes: int) -> int:
 
 
 class Planner:
-    """Lays out the acts of a run that begins at a whole minute."""
+    """Plans the acts of a run that begins at a whole minute."""
 
     def __init__(self, seed: int, minutes: int, begin: float) -> None:
         self._random = random.Random(seed)
@@ -119,7 +119,7 @@ class Planner:
         self._guests = 0
 
     def plan(self) -> list[Act]:
-        """All acts, in their order."""
+        """Returns all acts, in order."""
         acts = [*self._layouts(), *self._acts(), *self._lost_tokens(), self._quiet()]
         return sorted(acts, key=lambda act: act.at)
 
@@ -148,7 +148,8 @@ class Planner:
         )
 
     def _edges(self, start: float, end: float) -> list[Edge]:
-        """An even number, so that the last one of an hour ago wants what is wanted before."""
+        """Returns an even number of edges: repeated every hour, the last one then sets the state
+        that is desired before the first."""
         at, desired, edges = start + self._minutes(2, 4), STOPPED, []
         while at < end or len(edges) % 2:
             edges.append(Edge(self._begin + at, desired))
@@ -156,7 +157,7 @@ class Planner:
         return edges
 
     def _last_edge(self, name: str) -> Edge:
-        """Some are stopped in the end, some run."""
+        """Returns a schedule's edge in the calm: some end stopped, some running."""
         desired = self._random.choice((RUNNING, STOPPED)) if name in BY_CRON else RUNNING
         desired = STOPPED if name == "steady" else desired
         return Edge(self._begin + self._calm + self._minutes(1, 2), desired)
@@ -209,7 +210,7 @@ class Planner:
         ]
 
     def _matching(self) -> tuple[dict[str, Any], str]:
-        """Mostly changes: they are few, and what matters."""
+        """Matches mostly changes: they are few, and they are what matters."""
         share = self._random.random()
         account = self._random.choice(list(fleet.TOKENS))
         if share < 0.25:
@@ -221,7 +222,7 @@ class Planner:
         return {"resource": member.reference}, f"{member.name}, any request"
 
     def _lost_tokens(self) -> Iterator[Act]:
-        """Each account's token is refused for a few minutes, where the run is long enough."""
+        """Refuses each account's token for a few minutes, if the run is long enough."""
         for account in fleet.TOKENS:
             lasting = self._random.randint(60, 200)
             latest = self._calm - lasting - 3 * MINUTE
@@ -266,7 +267,7 @@ class Planner:
     def _for_a_while(
         self, at: float, words: str, member: Member, act: Any, undone: Any
     ) -> Iterator[Act]:
-        """What a person does, and undoes later where that is to be done."""
+        """Yields what a person does and, if `undone` is given, undoes later."""
         yield Act(at, "person", f"{words} {member.name}", Person(member.reference, act))
         if undone:
             back = min(at + self._random.uniform(30, 100), self._calm - 2)
@@ -280,7 +281,7 @@ class Planner:
         yield Act(at, "person", f"tags {member.name} as {word}", Person(member.reference, act))
 
     def _by_kind(self, member: Member) -> tuple[str, Any, Any]:
-        """What a person does with one kind of resource, and what ends it."""
+        """Returns what a person does with one kind of resource, and what ends it."""
         if member.kind == "database":
             return self._random.choice(self._on_database(member))
         if member.kind == "node-pool":

@@ -1,4 +1,4 @@
-"""Does what the plan says, when its time has come."""
+"""Performs the acts of the plan when they are due."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rehearsal.simulator import Refusal, Simulator
 from .plan import Act, Apply, Calm, Command, Create, Fault, Hold, Person
 
 COMMAND_TAKES = 60.0
-"""Seconds that a command gets, for the functions that it asks may be slow."""
+"""Seconds that a command may take, since the functions that it invokes may be slow."""
 DONE = (0, 3)
-"""Exit codes of a command that did what it should; 3: and something needs a person."""
+"""Exit codes of a command that succeeded; 3 means that something needs a person."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Player:
         self._offhours = offhours
         self._configuration = directory / "offhours.toml"
         self._acted = acted
-        """Notes that a person did something with a resource."""
+        """Records that a person did something with a resource."""
         self._faults: list[Active] = []
         self._holds: list[tuple[float, int, bool]] = []
 
     def perform(self, act: Act) -> str | None:
-        """Does it; what became of it where that is worth saying."""
+        """Performs an act. Returns what became of it, if that is worth reporting."""
         now, deed = time.time(), act.deed
         if isinstance(deed, Fault):
             self._faults.append(Active(now + deed.lasting, deed))
@@ -90,7 +90,7 @@ class Player:
         """Ends the faults and holds whose time is over."""
         now = time.time()
         if any(active.until <= now for active in self._faults):
-            # The simulator removes all or none; what a lasting one has used up counts anew.
+            # The simulator removes all faults or none, so those that remain count from the start.
             self._faults = [active for active in self._faults if active.until > now]
             self._set(self._faults)
         over = [hold for hold in self._holds if hold[0] <= now]

@@ -1,6 +1,6 @@
-"""What should be touched, and be running, by the configuration in the tables: a second opinion.
+"""A second opinion on what the configuration in the tables allows to be touched, and desires.
 
-Only as much of schedules is understood as the scenario writes.
+It understands only as much of schedules as the scenario writes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .evidence import Evidence, Look, Version, instant
 
 RUNNING, STOPPED = "running", "stopped"
 FARTHEST = 48 * 60
-"""Minutes for which the last firing of a cron expression is searched."""
+"""Minutes to look back for the last firing of a cron expression."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """What a person wanted for a time."""
+    """A state that a person desired for a time."""
 
     target: str
     """A reference, or `schedule NAME`."""
@@ -30,7 +30,7 @@ class Override:
 
     @classmethod
     def of(cls, item: dict[str, Any]) -> Override:
-        """An override as it is stored."""
+        """Parses an override as stored."""
         ((kind, name),) = item["target"].items()
         target = name if kind == "resource" else f"schedule {name}"
         return cls(target, item["desired"], instant(item["set_at"]), instant(item["ends_at"]))
@@ -38,7 +38,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Rules:
-    """One generation of the configuration, and the overrides."""
+    """One generation of the configuration and the overrides."""
 
     settings: dict[str, Any]
     schedules: dict[str, dict[str, Any]]
@@ -47,14 +47,14 @@ class Rules:
 
     @classmethod
     def in_force(cls, evidence: Evidence, at: float) -> Rules:
-        """What was in force at an instant."""
+        """Returns what was in force at an instant."""
         latest = _latest(evidence, "schedules", at) | _latest(evidence, "accounts", at)
         head = latest.get(("head", "head"), {})
         return cls._of(latest, head.get("generation", 0))
 
     @classmethod
     def of_generation(cls, evidence: Evidence, generation: int) -> Rules:
-        """What one generation says, whenever it was in force."""
+        """Returns what one generation says, whenever it was in force."""
         until = evidence.until
         latest = _latest(evidence, "schedules", until) | _latest(evidence, "accounts", until)
         return cls._of(latest, generation)
@@ -76,7 +76,7 @@ class Rules:
         return cls(settings, schedules, accounts, tuple(overrides))
 
     def barred(self, reference: str, look: Look) -> str | None:
-        """Why a resource must never be touched; None if it may be."""
+        """Returns why a resource must never be touched; None if it may be."""
         cluster_name, cluster_tags = look.cluster
         names, tags = (look.name, cluster_name), look.tags | cluster_tags
         if reference.split("/")[0] not in self.accounts:
@@ -93,7 +93,7 @@ class Rules:
         return None
 
     def schedule_of(self, reference: str, look: Look) -> str | None:
-        """The schedule that a resource follows."""
+        """Returns the schedule that a resource follows."""
         if self.barred(reference, look):
             return None
         return next(
@@ -101,7 +101,7 @@ class Rules:
         )
 
     def _naming(self, reference: str, look: Look) -> set[str]:
-        """What names it on the strongest level on which anything does."""
+        """Returns what names it on the strongest level that names it at all."""
         listed = {
             name
             for name, rule in self.schedules.items()
@@ -110,17 +110,17 @@ class Rules:
         return listed or _words(look.tags) or _words(look.cluster[1])
 
     def policy(self, schedule: str | None) -> dict[str, Any]:
-        """The keys of a schedule beside its times."""
+        """Returns the keys of a schedule, including its times."""
         return self.schedules.get(schedule or "", {})
 
     def observes(self, reference: str, schedule: str | None) -> bool:
-        """Whether nothing is to be sent for a resource."""
+        """Reports whether a resource is only observed, and nothing may be sent for it."""
         account = self.accounts.get(reference.split("/")[0], {})
         modes = (source.get("mode") for source in (self.settings, account, self.policy(schedule)))
         return "observe" in modes
 
     def desired(self, reference: str, schedule: str, at: float) -> str | None:
-        """What a resource should be at an instant; None where either will do."""
+        """Returns the desired state of a resource at an instant; None if either will do."""
         for target in (reference, f"schedule {schedule}"):
             for one in self.overrides:
                 if one.target == target and one.set_at <= at < one.ends_at:
@@ -128,7 +128,7 @@ class Rules:
         return scheduled(self.schedules[schedule]["schedule"], at)
 
     def named_by_person(self, reference: str) -> bool:
-        """Whether a person ever wanted something of this very resource by an override."""
+        """Reports whether an override names this very resource."""
         return any(one.target == reference for one in self.overrides)
 
 
@@ -141,7 +141,7 @@ def _latest(evidence: Evidence, table: str, at: float) -> dict[tuple[str, str], 
 
 
 def _words(tags: Iterable[str]) -> set[str]:
-    """What `offhours:WORD` and `offhours=WORD` say."""
+    """Returns each WORD of `offhours:WORD` and `offhours=WORD`."""
     words = set()
     for tag in tags:
         for separator in ":=":
@@ -159,7 +159,7 @@ def _covers(pattern: str, reference: str, names: Iterable[str], tags: Iterable[s
 
 
 def scheduled(definition: dict[str, Any], at: float) -> str | None:
-    """What a schedule's own times want at an instant; all of them are in UTC."""
+    """Returns what a schedule's own times desire at an instant; all of them are in UTC."""
     now = datetime.fromtimestamp(at, UTC)
     if periods := definition.get("periods"):
         minute = now.hour * 60 + now.minute
@@ -196,5 +196,5 @@ def _last_firing(expression: str | None, now: datetime) -> datetime | None:
 
 
 def _numbers(field: str) -> set[int] | None:
-    """A field of a cron expression: a star, or numbers with commas between them."""
+    """Parses a field of a cron expression: a star, or numbers separated by commas."""
     return None if field == "*" else {int(number) for number in field.split(",")}

@@ -19,7 +19,7 @@ POOL = "do-main/node-pool/c-1/p-1"
 
 
 def at(seconds: float) -> str:
-    """An instant of the story, as items have it."""
+    """Formats an instant of the story as in an item."""
     return datetime.fromtimestamp(BEGIN + seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -55,7 +55,7 @@ class Story:
         return self
 
     def recorded(self, reference: str, seconds: float, **changed: Any) -> Story:
-        """A record was written with these fields changed; None takes a field away."""
+        """A record was written with these fields changed; None removes a field."""
         record = self.records[reference]
         record |= {"revision": record.get("revision", 0) + 1} | changed
         item = {name: value for name, value in record.items() if value is not None}
@@ -77,7 +77,7 @@ class Story:
         )
 
     def permitted(self, reference: str, seconds: float, writer: str, **more: Any) -> Story:
-        """A writer permitted itself one more request of the transition under way."""
+        """A writer permitted itself one more request of the transition in flight."""
         permit = {"until": at(seconds + PERMIT), "writer": writer}
         return self.recorded(reference, seconds, permit=permit, **more)
 
@@ -160,7 +160,7 @@ class Story:
         return self.written("history", (reference, at(begin)), item | more, end)
 
     def evidence(self, until: float = 10_000.0) -> Evidence:
-        """All of it."""
+        """Returns all of it as evidence."""
         looks = defaultdict(list)
         for reference, look in Viewer().looks(self.entries):
             looks[reference].append(look)

@@ -1,4 +1,4 @@
-"""Each check finds what it is for, and nothing in a story in which all is well."""
+"""Each check finds what it is for, and finds nothing in a story in which all is well."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTLED = {"name": "settled"}
 
 
 def found(check: Check, story: Story, until: float = 10_000.0) -> list[str]:
-    """What a check says of a story."""
+    """Returns what a check says about a story."""
     return [words for _, _, words in check(story.evidence(until))]
 
 
@@ -65,7 +65,7 @@ def rescaled(story: Story) -> Story:
     story.permitted(BUILDER, 121, "w-3").asked(BUILDER, "shutdown", 122)
     story.shown(BUILDER, 180, **ON_SMALL | {"status": "off"})
     story.ended(BUILDER, "stop", 2, 181, accepted_at=at(4), saved=PLAN_SAVED)
-    # A person has started it, so that it is shut down before it is moved back.
+    # A person has started it, so it is shut down before it is moved back.
     story.shown(BUILDER, 300, **ON_SMALL)
     story.claimed(BUILDER, "start", 301, "w-4").asked(BUILDER, "shutdown", 302)
     story.shown(BUILDER, 360, **ON_SMALL | {"status": "off"})

@@ -1,4 +1,4 @@
-"""The evidence is read from the log and the streams, and can be written down and read again."""
+"""The evidence is read from the log and the streams, and can be saved and read again."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Tables:
 
 
 class Clouds:
-    """A simulator that answered one question."""
+    """A simulator that answered one request."""
 
     def requests(self, after: int) -> list[Any]:
         return [LOGGED] if after == 0 else []

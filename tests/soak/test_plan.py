@@ -1,4 +1,4 @@
-"""What a run does is laid out from its seed, and its edges are where the plan says."""
+"""A run is planned from its seed, and its edges are where the plan says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def planned(seed: int, minutes: int = 60) -> list[Act]:
 
 
 def layouts(acts: list[Act]) -> list[tuple[float, Layout]]:
-    """What is applied, and when."""
+    """The layouts that are applied, and when."""
     return [(BEGIN + act.at, act.deed.layout) for act in acts if isinstance(act.deed, Apply)]
 
 
@@ -72,7 +72,8 @@ def test_each_edge_is_where_the_written_schedule_has_it(minutes: int) -> None:
 
 
 def check(definition: dict, edges: list[Edge], start: float) -> None:
-    """The schedule wants what its edges say from each to the next, and the opposite before."""
+    """Checks that a schedule desires what each edge says until the next, and before it the
+    opposite."""
     assert edges[0].at > start
     assert rules.scheduled(definition, start) == opposite(edges[0].desired)
     for edge in edges:
@@ -87,7 +88,7 @@ def test_the_last_edges_leave_some_stopped_and_some_running() -> None:
 
 
 def last_edges() -> list[tuple[str, list[Edge]]]:
-    """Those of a calm."""
+    """The edges of a calm, by schedule."""
     return list(layouts(planned(1))[-1][1].edges.items())
 
 

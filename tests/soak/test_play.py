@@ -20,7 +20,7 @@ SERVER = "hz-eu/server/41"
 
 
 class Clouds:
-    """A simulator that notes what is asked of it, and refuses to delete."""
+    """A simulator that records what is asked of it, and refuses to delete."""
 
     def __init__(self) -> None:
         self.set: list[Any] = []
@@ -51,7 +51,7 @@ class Clouds:
 
 
 class Operator:
-    """A command that ends as it is said to."""
+    """A command that ends with a preset exit code or, if that is negative, times out."""
 
     def __init__(self) -> None:
         self.ran: list[tuple[str, ...]] = []
@@ -65,7 +65,7 @@ class Operator:
 
 
 class Stage:
-    """A player, what it plays with, and a clock to be moved."""
+    """A player, the fakes that it plays with, and a movable clock."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0

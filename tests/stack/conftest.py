@@ -1,4 +1,4 @@
-"""What the tests of a deployed stack share: one emulator, one packaged template, one stack."""
+"""Shared by the tests of a deployed stack: one emulator, one packaged template, one stack."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from walks import Walks
 
 
 def pytest_configure() -> None:
-    """What runs beside us ends with us, however we end."""
+    """Makes background programs end with us, however we end."""
     end_on_termination()
 
 
 def _setting(name: str) -> Path:
     value = os.environ.get(name)
     if not value:
-        runs = "`make test` or `make test-localstack`"
+        runs = "`make test-stack` or `make test-localstack`"
         pytest.exit(f"{name} is not set: run the tests with {runs}", returncode=2)
     return Path(value)
 
@@ -53,7 +53,7 @@ def sam() -> Path:
 
 @pytest.fixture(scope="session")
 def emulator(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """One emulator for all tests: ministack, its roles enforced, or LocalStack."""
+    """One emulator for all tests: ministack with its roles enforced, or LocalStack."""
     directory = tmp_path_factory.mktemp("emulator")
     if LOCALSTACK:
         engine = programs / "examples" / "engine"
@@ -66,7 +66,7 @@ def emulator(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def packaged(emulator: Emulator, sam: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The template, its code uploaded: what the SAM CLI gives to CloudFormation."""
+    """The template with its code uploaded, as the SAM CLI gives it to CloudFormation."""
     emulator.client("s3").create_bucket(
         Bucket=PACKAGES,
         CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
@@ -85,14 +85,14 @@ def tokens(emulator: Emulator) -> None:
 
 
 WALKS_AT_ONCE = 3
-"""Stacks that are walked beside each other: most of it is waiting."""
+"""The number of stacks that are walked concurrently: most of a walk is waiting."""
 
 
 @pytest.fixture(scope="session")
 def walks(
     emulator: Emulator, packaged: Path, programs: Path, tokens: None, tmp_path_factory: Any
 ) -> Iterator[dict[str, Future[None]]]:
-    """The walks of every path under each copy of the template, under way."""
+    """The running walks of every path under each copy of the template."""
     directory = tmp_path_factory.mktemp("walks")
     with ThreadPoolExecutor(WALKS_AT_ONCE) as pool:
         yield Walks(emulator, packaged, programs, directory).begin(pool)
@@ -100,7 +100,7 @@ def walks(
 
 @dataclass(frozen=True)
 class Deployed:
-    """The stack that the SAM CLI deployed, its timers on, with what watches it."""
+    """The stack that the SAM CLI deployed with its timers on, and what watches it."""
 
     stack: Stack
     simulator: Simulator
@@ -110,14 +110,14 @@ class Deployed:
     began: float
     """When the configuration was applied: from then on only timers invoke anything."""
     host: Host | None
-    """The SSH server, where this machine has one."""
+    """The SSH server, if this machine has one."""
 
 
 @pytest.fixture(scope="session")
 def deployed(
     emulator: Emulator, sam: Path, programs: Path, tokens: None, tmp_path_factory: Any
 ) -> Iterator[Deployed]:
-    """The stack of `make stack`, a database that its provider refuses to shrink, and a machine
+    """The stack of `make stack`, with a database that its provider refuses to shrink and a machine
     over SSH."""
     directory = tmp_path_factory.mktemp("deployed")
     fleet = directory / "fleet.toml"
@@ -145,7 +145,7 @@ def deployed(
 def came_round(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
     """The deployed stack after EventBridge's minutes have stopped and started everything."""
     if not LOCALSTACK:
-        # The walks under other roles pass the time meanwhile.
+        # The walks under other roles run while this waits.
         request.getfixturevalue("walks")
     until = time.time() + 15 * 60
     while True:

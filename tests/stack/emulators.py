@@ -8,7 +8,7 @@ import pytest
 LOCALSTACK = (
     Path(os.environ["OFFHOURS_LOCALSTACK"]) if "OFFHOURS_LOCALSTACK" in os.environ else None
 )
-"""The Python of LocalStack, where the tests are to run on it; else they run on ministack."""
+"""The Python of LocalStack if the tests are to run on it; otherwise they run on ministack."""
 
 refusing = pytest.mark.skipif(
     LOCALSTACK is not None, reason="LocalStack without an account enforces no policy"

@@ -39,7 +39,7 @@ shutdown = "1s"
 poweron = "1s"
 """
 )
-"""One resource each that acts at once, and one per way to a provider."""
+"""One resource for each way to a provider; all of them act at once."""
 
 DEAF = """
 [[servers]]
@@ -72,7 +72,7 @@ FOLLOWED = {
     "hz-eu/server/42",
     "hz-eu/server/43",
 }
-"""What follows the schedule of `make stack` and can."""
+"""The resources that follow the schedule of `make stack` and can be stopped."""
 
 DROPLET = "do-main/droplet/387104512"
 DATABASE = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"

@@ -11,7 +11,7 @@ from rehearsal.emulator import Emulator
 
 @dataclass
 class Inbox:
-    """A queue, and what it has received so far."""
+    """A queue and what it has received so far."""
 
     emulator: Emulator
     url: str
@@ -19,7 +19,7 @@ class Inbox:
 
     @classmethod
     def on_bus(cls, emulator: Emulator, stack: str) -> Inbox:
-        """All events of a stack's bus from now on."""
+        """Creates an inbox for all events of a stack's bus from now on."""
         inbox, arn = cls._made(emulator, f"{stack}-inbox", "events.amazonaws.com")
         events = emulator.client("events")
         rule = {"Name": f"{stack}-inbox", "EventBusName": stack}
@@ -30,7 +30,7 @@ class Inbox:
 
     @classmethod
     def on_topic(cls, emulator: Emulator, topic: str) -> Inbox:
-        """All messages of a topic from now on, as a subscriber by e-mail gets them."""
+        """Creates an inbox for all messages of a topic from now on, as an e-mail subscriber's."""
         name = topic.rsplit(":", 1)[1]
         inbox, arn = cls._made(emulator, f"{name}-inbox", "sns.amazonaws.com")
         emulator.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
@@ -55,7 +55,7 @@ class Inbox:
         return cls(emulator, url), arn
 
     def all(self) -> list[Any]:
-        """Everything that came so far, oldest first."""
+        """Returns everything received so far, oldest first."""
         sqs = self.emulator.client("sqs")
         while messages := sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10).get(
             "Messages"

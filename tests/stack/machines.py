@@ -1,4 +1,4 @@
-"""A machine over SSH beside the simulated clouds, at a real server where this machine has one."""
+"""A machine over SSH beside the simulated clouds, at a real server if this machine has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Host:
     folder: Path
 
     def account(self) -> str:
-        """The account that reaches it, as a user would write it."""
+        """Returns the account that reaches it, as a user would write it."""
         return f"""
 [accounts.lab]
 provider = "ssh"
@@ -46,16 +46,16 @@ tags = ["offhours:minutes"]
 """
 
     def key(self) -> str:
-        """The private key that may log in."""
+        """Returns the private key that may log in."""
         return (self.folder / "user").read_text()
 
     def commands(self) -> list[str]:
-        """Every command that it was asked to run, oldest first."""
+        """Returns every command that it was asked to run, oldest first."""
         return (self.folder / "commands").read_text().splitlines()
 
 
 def missing() -> bool:
-    """Whether there is no SSH server here; where one is needed, that is an error."""
+    """Reports whether there is no SSH server here. Fails if one is required."""
     needed = os.environ.get("OFFHOURS_NEEDS_SSHD") == "1"
     assert SSHD.exists() or not needed, f"{SSHD} is missing"
     return not SSHD.exists()
@@ -63,7 +63,8 @@ def missing() -> bool:
 
 @contextlib.contextmanager
 def host(program: Path, emulator: Emulator) -> Iterator[Host | None]:
-    """The server until the block ends, its key where a stack may read it; none without sshd."""
+    """Runs the server until the block ends, with its key where a stack may read it. Yields None
+    without sshd."""
     if missing():
         yield None
         return

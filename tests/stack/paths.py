@@ -1,7 +1,7 @@
-"""Every way through a deployed stack that its roles must allow, walked in half a minute.
+"""Every path through a deployed stack that its roles must allow, walked in half a minute.
 
-Timers are off here: each function is invoked with the event that its timer, or its invoker, would
-send, so that many copies of the template can be walked beside each other.
+Timers are off here: each function is invoked with the event that its timer or its invoker would
+send, so that many copies of the template can be walked concurrently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rehearsal.stack import Stack, timer
 
 QUICK_ONES = {DROPLET, DATABASE, SERVER}
 PATIENCE = 20.0
-"""Seconds for what happens by an asynchronous invocation."""
+"""Seconds to wait for the effects of an asynchronous invocation."""
 
 
 class NoWay(AssertionError):
@@ -39,7 +39,7 @@ class Walker:
     directory: Path
 
     def walk(self, *, forced: bool = False) -> None:
-        """All of them; with `forced`, also the one that takes more than a minute."""
+        """Walks all paths; with `forced`, also the one that takes more than a minute."""
         inbox = Inbox.on_bus(self.stack.emulator, self.stack.name)
         self.apply("stopped")
         self.inventory()
@@ -58,14 +58,14 @@ class Walker:
             self.cut(inbox)
 
     def apply(self, desired: str) -> None:
-        """Applies a configuration under which everything should be stopped, or run."""
+        """Applies a configuration under which everything should be stopped, or running."""
         path = self.directory / f"{desired}.toml"
         path.write_text(standing(desired))
         done = self.offhours.run("apply", "--config", str(path), "--yes")
         require(done.returncode == 0, f"apply: {done.stderr}")
 
     def inventory(self) -> None:
-        """poll-status reads tokens, lists what is there, and keeps a record of each."""
+        """poll-status reads tokens, lists the resources, and keeps a record of each."""
         outcomes = self.poll()
         joined = {one["resource"] for one in outcomes if one["event"] == "joined"}
         require(joined == QUICK_ONES, f"inventory: {outcomes}")
@@ -94,7 +94,7 @@ class Walker:
         expect_published(inbox, "Transition Refused", {SERVER}, direction)
 
     def dry_runs(self) -> None:
-        """Each form of command that stop and start take."""
+        """stop and start accept each form of command."""
         for direction in ("stop", "start"):
             for target in (
                 {"resources": [SERVER]},
@@ -107,7 +107,7 @@ class Walker:
                 require("denied" not in words.lower(), f"{direction} {target}: {report}")
 
     def by_hand(self, direction: str, end: str) -> None:
-        """A person's command, followed until it is seen; the account's allowance is noted."""
+        """A person's command is followed until it is seen; the account's rate limit is recorded."""
         before = self.rate_noted_at()
         report = self.stack.invoke(direction, {"resources": [SERVER]})
         require(report["outcomes"][0]["event"] == "asked", f"{direction}: {report}")
@@ -117,13 +117,14 @@ class Walker:
         require(status == end, f"{status} after {direction}")
 
     def rate_noted_at(self) -> int:
-        """When the remaining requests of the server's account were noted last, in milliseconds."""
+        """Returns when the server's account last had its remaining requests recorded, in
+        milliseconds."""
         states = self.stack.items("accounts")
         noted = [one for one in states if "rate_ms" in one and one["account"]["S"] == "hz-eu"]
         return max((int(one["rate_ms"]["N"]) for one in noted), default=0)
 
     def questions(self) -> None:
-        """Each question that poll-status takes."""
+        """poll-status answers each form of question."""
         report = self.stack.invoke("poll-status", {"resources": sorted(QUICK_ONES)})
         states = {one["resource"]: one["state"] for one in report["outcomes"]}
         require(states.keys() == QUICK_ONES, f"status: {report}")
@@ -173,7 +174,7 @@ class Walker:
         expect(all_failed, f"dead letters of all functions, not only {failed}")
 
     def cut(self, inbox: Inbox) -> None:
-        """A guest that ignores its shutdown is cut off by stop, which poll-status asks."""
+        """A guest that ignores its shutdown is cut off by stop, which poll-status invokes."""
         self.simulator.create(DEAF)
         self.stack.invoke("poll-status", {"inventory": []})
         self.stack.invoke("stop", {"resources": [DEAF_SERVER]})
@@ -195,14 +196,14 @@ class Walker:
         expect(all_seen, f"the end of {sorted(missing)}")
 
     def poll(self) -> list[dict[str, Any]]:
-        """One tick of poll-status; no outcome of it may be a failure of ours."""
+        """Invokes poll-status for one tick. Returns its outcomes."""
         return self.stack.invoke("poll-status", timer("poll-status"))["outcomes"]
 
 
 def expect_published(
     inbox: Inbox, detail_type: str, resources: set[str], direction: str | None = None
 ) -> None:
-    """Waits until the bus has this event of each resource."""
+    """Waits until the bus has this event for each resource."""
 
     def missing() -> set[str]:
         published = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]
@@ -214,13 +215,13 @@ def expect_published(
 
 
 def require(holds: bool, words: str) -> None:
-    """Ends the walk unless something holds."""
+    """Fails the walk unless the condition holds."""
     if not holds:
         raise NoWay(words)
 
 
 def expect(holds: Callable[[], bool], words: str, patience: float = PATIENCE) -> None:
-    """Waits for something that happens beside us."""
+    """Waits until the condition holds. Fails the walk after `patience` seconds."""
     until = time.monotonic() + patience
     while not holds():
         require(time.monotonic() < until, f"waited in vain for {words}")

@@ -1,4 +1,4 @@
-"""Where things are."""
+"""The locations of files and uploads."""
 
 from pathlib import Path
 
@@ -8,4 +8,4 @@ EXAMPLE = ROOT / "examples" / "rehearsal"
 EVENTS = ROOT / "infra" / "events"
 
 PACKAGES = "packages"
-"""The bucket of code and templates."""
+"""The bucket for code and templates."""

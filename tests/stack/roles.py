@@ -18,7 +18,7 @@ NOT_ENFORCED = {
     "DecryptTokens": "stands only where the tokens have a key of their own",
     "LeaveTokensThatAct": "denies, so that nothing fails without it",
 }
-"""Statements whose lack no emulator shows; they are compared on the template alone."""
+"""Statements whose absence no emulator shows; they are checked in the template alone."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Statement:
 
 
 def read(template: Path) -> dict[str, Any]:
-    """A template, its short functions (`!Ref`) spelt out."""
+    """Reads a template, with its short functions (`!Ref`) spelled out."""
     return yaml_parse(template.read_text())
 
 
 def statements(template: dict[str, Any]) -> list[Statement]:
-    """All statements of the functions' roles."""
+    """Returns all statements of the functions' roles."""
     return [
         Statement(role, statement["Sid"]) for role in ROLES for statement in _of(template, role)
     ]
 
 
 def without(template: dict[str, Any], statement: Statement) -> dict[str, Any]:
-    """A copy of a template that lacks one statement."""
+    """Returns a copy of a template that lacks one statement."""
     lacking = copy.deepcopy(template)
     for policy in lacking["Resources"][statement.role]["Properties"]["Policies"]:
         document = policy["PolicyDocument"]
@@ -62,5 +62,5 @@ def _of(template: dict[str, Any], role: str) -> Iterator[dict[str, Any]]:
 
 
 def _spelt_out(statement: dict[str, Any]) -> dict[str, Any]:
-    """A statement, also where it stands under a condition."""
+    """Returns a statement, even if it is under a condition."""
     return statement["Fn::If"][1] if "Fn::If" in statement else statement

@@ -1,4 +1,4 @@
-"""Each alarm on a metric of ours rings for what a function really logged."""
+"""Each alarm on one of our metrics rings for what a function really logged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAUGES = (
 
 
 def logged(deployed: Deployed, metric: str) -> dict[str, Any]:
-    """Namespace and dimensions of a metric, out of a line that a function wrote."""
+    """Returns the namespace and dimensions of a metric, from a line that a function wrote."""
     for function in ("stop", "start", "poll-status"):
         for line in deployed.stack.lines(function):
             for group in line.fields.get("_aws", {}).get("CloudWatchMetrics", []):
@@ -37,7 +37,7 @@ def logged(deployed: Deployed, metric: str) -> dict[str, Any]:
 
 
 def alarms_on(deployed: Deployed, metric: str) -> list[dict[str, Any]]:
-    """The stack's alarms on a metric of ours."""
+    """Returns the stack's alarms on one of our metrics."""
     cloudwatch = deployed.stack.emulator.client("cloudwatch")
     alarms = cloudwatch.describe_alarms(AlarmNamePrefix=deployed.stack.name)["MetricAlarms"]
     return [one for one in alarms if one["Namespace"] == "Offhours" and one["MetricName"] == metric]

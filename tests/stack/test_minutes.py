@@ -1,4 +1,4 @@
-"""What real minutes of EventBridge do through the deployed template, nothing else invoking it."""
+"""What EventBridge's real minutes do to the deployed template when nothing else invokes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from places import EVENTS
 from rehearsal import verdict
 
 UNTOUCHED = {"do-main/droplet/3164555", "do-main/droplet/3164666"}
-"""The one that nothing names, and the one that is protected."""
+"""The Droplet that nothing names, and the one that is protected."""
 
 
 def test_each_was_stopped_by_dispatch_and_stop_then_started_by_dispatch_and_start(
@@ -73,7 +73,7 @@ def test_every_transition_was_published_as_its_schema_says(came_round: Deployed)
 
     ends = {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
     expect(lambda: published("Transition Finished") >= ends, f"the ends {ends}")
-    # A cut of power needs no direction.
+    # A power cut has no direction.
     assert published("Transition Forced") == {("hz-eu/server/43", None)}
     assert (STUBBORN_DATABASE, "stop") in published("Transition Refused")
     for event in came_round.bus.all():

@@ -13,7 +13,7 @@ SERVER = "hz-eu/server/42"
 def test_a_rule_of_ones_own_stops_what_it_names(came_round: Deployed) -> None:
     stack = came_round.stack
     events = stack.emulator.client("events")
-    # Its name begins with the stack's: so far the functions let themselves be invoked.
+    # The functions may be invoked only by rules whose names begin with the stack's.
     name = f"{stack.name}-lunch"
     events.put_rule(Name=name, ScheduleExpression="cron(* * * * ? *)")
     target = {

@@ -41,7 +41,7 @@ MAY_NOT = {"viewer": ASKS + APPLIES, "operator": APPLIES, "admin": ()}
 
 @pytest.fixture(scope="module")
 def person(came_round: Deployed) -> Person:
-    """The key of a person who has the policies up to one."""
+    """A function that returns the key of a person who has all policies up to one."""
     iam = came_round.stack.emulator.client("iam")
     outputs = came_round.stack.outputs()
     keys: dict[str, tuple[str, str]] = {}
@@ -121,7 +121,7 @@ def test_an_apply_asks_the_functions_where_its_stops_would_lead(
 def run(
     deployed: Deployed, person: Person, policy: str, command: tuple[str, ...], directory: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command as a person; what each applies differs from what is in force."""
+    """Runs a command as a person; an apply always differs from what is in force."""
     if command[0] == "apply":
         path = directory / "offhours.toml"
         changed = f"max_stops = {50 + POLICIES.index(policy)}\n"
@@ -131,5 +131,5 @@ def run(
 
 
 def output_of(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command said, for the report of a failure."""
+    """Formats what a command printed, for the report of a failure."""
     return f"{done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -1,4 +1,4 @@
-"""Every path passes under the roles as they are, and none without any one of their statements."""
+"""Every path passes under the roles as they are; without any one statement, some path fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens out of SSM: read once per cold start, and again after the provider refused one."""
+"""Tokens from SSM: read once per cold start, and again after the provider refused one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARAMETER = "/offhours/hz-eu"
 
 @pytest.fixture
 def stored(came_round: Deployed) -> Iterator[Deployed]:
-    """The deployed stack, whose token is stored as it was in the end."""
+    """The deployed stack, whose token is restored at the end."""
     yield came_round
     _store(came_round, TOKENS["hz-eu"])
     # A function that holds the wrong one is refused once more, and reads it again.
@@ -41,6 +41,6 @@ def _store(deployed: Deployed, token: str) -> None:
 
 
 def _inventory(deployed: Deployed) -> str:
-    """How listing the account went, in poll-status' own words."""
+    """Returns how listing the account went, in poll-status's own words."""
     report = deployed.stack.invoke("poll-status", {"inventory": ["hz-eu"]})
     return " ".join(str(one.get("state") or one.get("reason")) for one in report["outcomes"])

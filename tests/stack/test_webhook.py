@@ -1,7 +1,7 @@
 """The webhook's connection, destination and rules.
 
-ministack's CloudFormation has neither connections nor destinations, so the posts are seen from ones
-that the events API makes of the template's own properties.
+ministack's CloudFormation has neither connections nor destinations, so the test creates them
+through the events API, from the template's own properties.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rehearsal.stack import deploy, parameters
 
 
 class Webhook:
-    """An address that takes posts as Slack does."""
+    """An address that accepts posts as Slack does."""
 
     def __init__(self) -> None:
         self.posts: list[tuple[Message, Any]] = []
@@ -60,7 +60,7 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
     stack = came_round.stack
     events = stack.emulator.client("events")
     template = roles.read(packaged)["Resources"]
-    # What the template names is what it is here; the address alone is another.
+    # What the template refers to, as it is in this stack; only the webhook's address differs.
     known = {
         "WebhookConnection": {},
         "WebhookDestination": {},
@@ -86,7 +86,7 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
             Targets=targets,
         )
 
-    # A refusal in any minute: the provider forbids the next change.
+    # Provoke a refusal, whatever the minute: the provider refuses the next change.
     came_round.simulator.refuse_next_change("do-main/droplet/3164444")
     status = came_round.simulator.resources()["do-main/droplet/3164444"]["status"]
     direction = "stop" if status == "active" else "start"
@@ -116,7 +116,7 @@ def test_a_stack_with_a_webhook_deploys(emulator: Emulator, sam: Path) -> None:
 
 
 def resolved(value: Any, known: dict[str, Any]) -> Any:
-    """A part of a template with `Ref`, `Fn::GetAtt` and `Fn::Sub` put in."""
+    """Returns a part of a template with `Ref`, `Fn::GetAtt` and `Fn::Sub` resolved."""
     if isinstance(value, list):
         return [resolved(one, known) for one in value]
     if not isinstance(value, dict):
@@ -143,7 +143,7 @@ def _dead_letters(deployed: Deployed) -> str:
 
 
 def _role(deployed: Deployed) -> str:
-    """A role that rules take on, as the template's would be."""
+    """Creates a role that rules can assume, like the template's."""
     trust = {
         "Version": "2012-10-17",
         "Statement": {

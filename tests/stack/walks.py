@@ -22,7 +22,7 @@ ENFORCED = [
     for statement in roles.statements(roles.read(TEMPLATE))
     if statement.sid not in roles.NOT_ENFORCED
 ]
-"""The statements whose lack the emulator shows."""
+"""The statements whose absence the emulator shows."""
 
 WHOLE = "whole"
 """The walk under the roles as they are."""
@@ -38,7 +38,7 @@ class Walks:
     directory: Path
 
     def begin(self, pool: ThreadPoolExecutor) -> dict[str, Future[None]]:
-        """All walks, under way, by the statement that is lacking."""
+        """Starts all walks. Returns them by the statement that is lacking."""
         lacking: list[roles.Statement | None] = [None, *ENFORCED]
         return {
             str(one or WHOLE): pool.submit(self.walk, f"walk-{number}", one)
@@ -57,15 +57,15 @@ class Walks:
         with simulated(self.programs / "cloud-simulator", fleet, directory) as simulator:
             stack = _create(self.emulator, name, template, simulator.url)
             offhours = Offhours(self.programs / "offhours", self.emulator, name)
-            # Only poll-status' leave to ask for cuts needs the path that takes a minute.
+            # Only poll-status's permission to ask for cuts needs the path that takes a minute.
             forced = lacking is None or lacking.sid == "AskForCuts"
             Walker(stack, simulator, offhours, directory).walk(forced=forced)
 
 
 def _create(emulator: Emulator, name: str, template: dict[str, Any], clouds: str) -> Stack:
-    """A stack of a packaged template, its timers off."""
+    """Creates a stack of a packaged template, with its timers off."""
     cloudformation = emulator.client("cloudformation")
-    # Too large to be sent along.
+    # Too large to send inline.
     body = json.dumps(template).encode()
     emulator.client("s3").put_object(Bucket=PACKAGES, Key=f"{name}.json", Body=body)
     given = parameters(clouds, Timers="DISABLED")

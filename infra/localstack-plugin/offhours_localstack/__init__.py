@@ -1,1 +1,1 @@
-"""Lets LocalStack run functions of provided.* runtimes without Docker and without downloads."""
+"""Lets LocalStack run functions with provided.* runtimes without Docker and without downloads."""

@@ -19,14 +19,14 @@ from localstack.services.lambda_.invocation.runtime_executor import (
 from .runtime import LOOPBACK, InitError, Invocation, Runtime
 
 MACHINES = {"x86_64": "x86_64", "aarch64": "arm64"}
-"""Processors as the kernel names them, in Lambda's words."""
+"""Maps the kernel's name of a processor to Lambda's."""
 
 OF_CONTAINERS = "LOCALSTACK_"
-"""Settings of the program that starts a function in LocalStack's containers begin with this."""
+"""Prefix of the settings for the program that starts a function in LocalStack's containers."""
 
 
 class ProcessExecutor(RuntimeExecutor):
-    """One execution environment: a bootstrap, and a new one after a failure."""
+    """One execution environment: runs a bootstrap, and starts a new one after a failure."""
 
     def __init__(self, id: str, function_version: FunctionVersion) -> None:
         super().__init__(id=id, function_version=function_version)
@@ -91,7 +91,7 @@ class ProcessExecutor(RuntimeExecutor):
         return LOOPBACK
 
     def get_runtime_endpoint(self) -> str:
-        # Where the program in a container reports to. There is none here: answers are returned.
+        # The program in a container reports to this address. Here, `invoke` returns the response.
         return f"http://{LOOPBACK}:{config.GATEWAY_LISTEN[0].port}"
 
     @classmethod
@@ -108,4 +108,4 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def cleanup_version(cls, function_version: FunctionVersion) -> None:
-        """Nothing was made for a version but its unzipped code, which LocalStack removes."""
+        """Does nothing: a version has only its unzipped code, which LocalStack removes."""

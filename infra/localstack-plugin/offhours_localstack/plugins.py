@@ -1,7 +1,7 @@
-"""The places where LocalStack would need Docker or a download, or share a folder with other runs.
+"""Replaces what in LocalStack needs Docker or a download, or shares a folder with other runs.
 
-`LAMBDA_RUNTIME_EXECUTOR=process` runs each function as a process instead of a container, and with
-`DYNAMODB_LOCAL_PORT` the engine at that port serves in place of DynamoDB Local.
+`LAMBDA_RUNTIME_EXECUTOR=process` runs each function as a process instead of a container, and
+`DYNAMODB_LOCAL_PORT` selects the engine at that port instead of DynamoDB Local.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from localstack.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
 
 
 class ProcessExecutorPlugin(RuntimeExecutorPlugin):
-    """Makes the executor known to LocalStack as `process`."""
+    """Registers the executor with LocalStack as `process`."""
 
     name = "process"
 
@@ -26,7 +26,7 @@ class ProcessExecutorPlugin(RuntimeExecutorPlugin):
 
 @hooks.on_infra_start(should_load=lambda: bool(config.DYNAMODB_LOCAL_PORT))
 def use_running_engine() -> None:
-    """Replaces the method that downloads and starts DynamoDB Local; the provider stays as it is."""
+    """Replaces the method that downloads and starts DynamoDB Local; keeps the provider as it is."""
     from localstack.services.dynamodb.server import DynamodbServer
 
     DynamodbServer.start_dynamodb = lambda _server: True
@@ -34,7 +34,7 @@ def use_running_engine() -> None:
 
 @hooks.on_infra_start()
 def keep_objects_apart() -> None:
-    """Keeps S3's objects under TMPDIR, like all else, and not in one folder of the machine."""
+    """Keeps S3 objects under TMPDIR, like everything else, not in one folder per machine."""
     from localstack.services.s3 import provider
 
     provider.DEFAULT_S3_TMP_DIR = f"{tempfile.gettempdir()}/s3"

@@ -1,7 +1,7 @@
-"""A bootstrap as a process, and the runtime API through which it gets its work.
+"""Runs a bootstrap as a process and serves the runtime API from which it gets its work.
 
 The API is AWS's: /2018-06-01/runtime/invocation/next, .../ID/response, .../ID/error and init/error.
-Standard library only, so that the tests need no LocalStack.
+Uses only the standard library, so that the tests do not need LocalStack.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Outcome:
     payload: bytes
     is_error: bool
     log: str
-    """What the bootstrap wrote meanwhile."""
+    """Output that the bootstrap wrote in the meantime."""
     seconds: float
 
 
@@ -63,7 +63,7 @@ class Runtime:
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
         address = f"{LOOPBACK}:{self._server.server_port}"
         try:
-            # A file and no pipe: what was written before an answer is there to be read with it.
+            # A file, not a pipe: output written before a response can be read along with it.
             with output.open("ab") as log:
                 self._read = log.tell()
                 self._process = subprocess.Popen(
@@ -88,24 +88,24 @@ class Runtime:
             raise InitError(body)
 
     def is_running(self) -> bool:
-        """Whether it can take another invocation."""
+        """Reports whether it can take another invocation."""
         return self._process.poll() is None
 
     def invoke(self, invocation: Invocation) -> Outcome:
-        """Waits for the answer; a bootstrap that does not give one in time is ended."""
+        """Invokes the function and waits for its response; kills a bootstrap that times out."""
         began = time.monotonic()
         self._work.put(invocation)
         payload, is_error = self._answer(invocation, began + invocation.timeout)
         return Outcome(payload, is_error, self._new_output(), time.monotonic() - began)
 
     def end(self) -> None:
-        """Kills the process, if it still runs."""
+        """Kills the process if it is still running."""
         self._process.kill()
         self._process.wait()
         self._close()
 
     def _answer(self, invocation: Invocation, until: float) -> tuple[bytes, bool]:
-        """Payload and whether it is an error. All is over when the bootstrap asks for more."""
+        """Returns the payload and whether it is an error, once the bootstrap asks for more work."""
         answer: tuple[bytes, bool] | None = None
         while True:
             try:
@@ -177,7 +177,7 @@ class _Api(BaseHTTPRequestHandler):
         if kind not in ("response", "error"):
             self._reply(404)
             return
-        # Before the reply, after which the bootstrap asks for more: events keep their order.
+        # Queued before the reply, after which the bootstrap asks for more: keeps events in order.
         self.server.events.put((kind, body))
         self._reply(202)
 
@@ -191,7 +191,7 @@ class _Api(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Requests are not logged."""
+        """Does nothing: requests are not logged."""
 
 
 def _failed(invocation: Invocation, kind: str, words: str) -> tuple[bytes, bool]:
@@ -199,5 +199,5 @@ def _failed(invocation: Invocation, kind: str, words: str) -> tuple[bytes, bool]
 
 
 def _error(kind: str, words: str) -> bytes:
-    """An error in Lambda's form."""
+    """Formats an error as Lambda does."""
     return json.dumps({"errorType": kind, "errorMessage": words}).encode()

@@ -1,11 +1,11 @@
-"""How AWS Instance Scheduler evaluates a schedule: `instance_scheduler.py ZONE COUNT`.
+"""Evaluates a schedule as AWS Instance Scheduler does: `instance_scheduler.py ZONE COUNT`.
 
-A port of its evaluation, in our words, after `configuration/instance_schedule.py` and
-`configuration/running_period.py` of aws-solutions/instance-scheduler-on-aws at commit 675da38,
-which is not published as a package. What decides is the same, and in the same order: the instant in
+A port of its evaluation, in our own words, of `configuration/instance_schedule.py` and
+`configuration/running_period.py` from aws-solutions/instance-scheduler-on-aws at commit 675da38,
+which is not published as a package. It decides by the same steps in the same order: the instant in
 the schedule's time zone, each period by weekday, month, day and time, `running` before `any` before
-`stopped`, and a minute before and after where periods may adjoin. Left out is what would only cost
-it more time: its debug log, and reading the periods' expressions, which it does once in each run.
+`stopped`, and a minute before and after where periods may adjoin. It omits what would only cost
+more time: the debug log, and parsing the periods' expressions, which the original does once a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEN_YEARS = 3_652 * 24 * 60 * 60
 
 @dataclass
 class Period:
-    """When to run, with its expressions read: a field that is absent allows everything."""
+    """A time to run, with its expressions parsed. A field that is None allows everything."""
 
     name: str
     begin: time | None = None
@@ -33,7 +33,7 @@ class Period:
     monthdays: frozenset[int] | None = None
 
     def state(self, at: datetime) -> str:
-        """What this period alone asks for."""
+        """Returns the state that this period alone asks for."""
         if self.weekdays is not None and at.weekday() not in self.weekdays:
             return "stopped"
         if self.months is not None and at.month not in self.months:
@@ -60,11 +60,11 @@ class Schedule:
     periods: list[Period]
 
     def desired_state(self, at: datetime) -> tuple[str, str | None]:
-        """The state that is desired at an instant, and the period that decides it."""
+        """Returns the desired state at an instant, and the period that decides it."""
         local = at.astimezone(self.zone)
         state, name = self._state_at(local)
         if len(self.periods) > 1 and state == "stopped":
-            # Between two periods of which one ends in the minute before the other begins.
+            # Between two periods, one of which ends in the minute before the other begins.
             before, _ = self._state_at(local - timedelta(minutes=1))
             after, next_name = self._state_at(local + timedelta(minutes=1))
             if before == after == "running":
@@ -92,7 +92,7 @@ def _begun_last(periods: list[Period]) -> Period:
 
 
 def schedule(zone: str) -> Schedule:
-    """The schedule of the program `evaluations`."""
+    """Returns the schedule of the program `evaluations`."""
     summer = {7, 8}
     return Schedule(
         ZoneInfo(zone),
@@ -111,7 +111,7 @@ def schedule(zone: str) -> Schedule:
 
 
 def main(zone: str, count: int) -> None:
-    """Evaluates it at the same instants as the program `evaluations`, and prints the same."""
+    """Evaluates the schedule at the same instants as `evaluations`, and prints the same fields."""
     evaluated = schedule(zone)
     start = datetime(2026, 1, 1, tzinfo=UTC)
     instants = [start + timedelta(seconds=index * STEP % TEN_YEARS) for index in range(count)]

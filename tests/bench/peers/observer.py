@@ -1,4 +1,4 @@
-"""What poll-status does when it is asked for the state of one Droplet, with boto3 and urllib3."""
+"""Does what poll-status does when asked for the state of one Droplet, with boto3 and urllib3."""
 
 import json
 import os
@@ -17,7 +17,7 @@ known = {}
 
 
 def handler(event, context):
-    """Answers a question about resources."""
+    """Returns the status of the resources that the event names."""
     head = next(item for item in partition("schedules", "head") if item["name"] == "head")
     configuration = configuration_of(head)
     outcomes = [status(reference, configuration) for reference in event["resources"]]
@@ -25,7 +25,7 @@ def handler(event, context):
 
 
 def partition(table, key):
-    """The items under one key."""
+    """Returns the items under one key."""
     answer = dynamodb.query(
         TableName=PREFIX + table,
         KeyConditionExpression="#key = :key",
@@ -37,12 +37,12 @@ def partition(table, key):
 
 
 def item_of(item):
-    """An item without its types."""
+    """Converts an item to plain values."""
     return {name: plain.deserialize(value) for name, value in item.items()}
 
 
 def configuration_of(head):
-    """The schedules and accounts in force, read once for each generation."""
+    """Returns the schedules and accounts in force, read once per generation."""
     generation = f"generation#{int(head['generation']):012}"
     if generation not in known:
         known.clear()
@@ -54,7 +54,7 @@ def configuration_of(head):
 
 
 def status(reference, configuration):
-    """What the record says of one Droplet, and what the cloud shows of it now."""
+    """Returns one Droplet's name from its record and its current state in the cloud."""
     account, resource = reference.split("/", 1)
     read = dynamodb.get_item(
         TableName=f"{PREFIX}resources",

@@ -1,4 +1,4 @@
-"""What dispatch does in a tick, with boto3 alone."""
+"""Does what dispatch does in a tick, with boto3 alone."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 import boto3
 
 PREFIX = os.environ["OFFHOURS_TABLE_PREFIX"]
-# As dispatch.
+# The same as dispatch's.
 BATCH = 1000
 
 dynamodb = boto3.client("dynamodb")
@@ -15,12 +15,12 @@ functions = None
 
 
 def handler(event, context):
-    """One tick of the timer."""
+    """Handles one tick of the timer."""
     return tick()
 
 
 def tick():
-    """Reads what is in force and what is due, and hands that out."""
+    """Reads what is in force and what is due, and hands out the due work."""
     in_force = query(
         TableName=f"{PREFIX}schedules",
         KeyConditionExpression="#key = :key",
@@ -47,7 +47,7 @@ def tick():
 
 
 def query(**request):
-    """The items of all pages."""
+    """Returns the items of all pages."""
     items = []
     while True:
         answer = dynamodb.query(**request)
@@ -58,7 +58,7 @@ def query(**request):
 
 
 def decide(due, held):
-    """What is to be started, and what stopped: the other state than the one observed."""
+    """Returns what to start and what to stop: each into the opposite of its observed state."""
     starts, stops = [], []
     for item in due:
         reference = f"{item['account']['S']}/{item['resource']['S']}"
@@ -70,7 +70,7 @@ def decide(due, held):
 
 
 def hand_out(function, references):
-    """Invokes stop or start, and does not wait for it."""
+    """Invokes stop or start without waiting for it."""
     global functions
     functions = functions or boto3.client("lambda")
     functions.invoke(

@@ -1,4 +1,4 @@
-"""What dispatch does in a tick, with boto3 and with the logger, metrics and event of Powertools."""
+"""Does what dispatch does in a tick, with boto3 and the logger, metrics and event of Powertools."""
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -13,7 +13,7 @@ metrics = Metrics(namespace="Offhours", service="dispatch")
 @metrics.log_metrics
 @event_source(data_class=EventBridgeEvent)
 def handler(event, context):
-    """One tick of the timer."""
+    """Handles one tick of the timer."""
     dispatched = tick()
     handed_out = len(dispatched["starts"]) + len(dispatched["stops"])
     metrics.add_metric(name="HandedOut", unit=MetricUnit.Count, value=handed_out)
