@@ -21,9 +21,9 @@ use crate::{
 
 /// Functions that only record their invocations.
 #[derive(Debug, Default)]
-struct Noted(Mutex<Vec<(Direction, Invocation)>>);
+struct RecordedInvocations(Mutex<Vec<(Direction, Invocation)>>);
 
-impl Invoke for Noted {
+impl Invoke for RecordedInvocations {
     async fn invoke(
         &self,
         direction: Direction,
@@ -91,9 +91,9 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
             }
             let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
             for temperature in ["cold", "warm"] {
-                let invoke = Noted::default();
+                let invoke = RecordedInvocations::default();
                 let dispatched = dispatch(&store, &invoke, monday("17:00:00")).await;
-                assert_eq!(dispatched, dispatch::Dispatched::default());
+                assert_eq!(dispatched, dispatch::DispatchReport::default());
                 assert!(invoke.0.lock().unwrap().is_empty());
                 let requests = proxy.take_count();
                 assert!(
@@ -115,7 +115,7 @@ fn what_is_due_in_an_account_is_handed_over_at_once_and_at_most_a_thousand() {
             add_record(world.local.store(), id).await;
         }
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
-        let invoke = Noted::default();
+        let invoke = RecordedInvocations::default();
         dispatch(&store, &invoke, monday("18:00:00")).await;
         let invoked = invoke.0.into_inner().unwrap();
         let sizes: Vec<_> = invoked
@@ -157,7 +157,7 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
         let (_, store) = CountingProxy::before(world.local.engine_address).await;
         // At a multiple of five minutes, when edges fall, the recorded rate is at its oldest.
         for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
-            let dispatched = dispatch(&store, &Noted::default(), monday(now)).await;
+            let dispatched = dispatch(&store, &RecordedInvocations::default(), monday(now)).await;
             assert_eq!(dispatched.stops.len(), stops, "{now}");
         }
     });

@@ -154,7 +154,7 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
 
 /// What the requests and responses alone reveal about one resource.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tale {
+struct RequestHistory {
     stopped: u32,
     started: u32,
     saved: Option<SavedState>,
@@ -187,30 +187,30 @@ enum Change {
 }
 
 /// Derives the history of each resource from the whole log, as the clouds saw it.
-fn tales(log: &[Entry]) -> BTreeMap<String, Tale> {
-    let mut tales = BTreeMap::<String, Tale>::new();
+fn histories(log: &[Entry]) -> BTreeMap<String, RequestHistory> {
+    let mut histories = BTreeMap::<String, RequestHistory>::new();
     for entry in log {
         let answer = entry.answer.as_ref().unwrap();
         assert!(!answer.forgotten && entry.delivered && !entry.faulty);
         if entry.request.method == "GET" {
             for (resource, shown) in shown(entry) {
-                tales.entry(resource).or_default().see(shown);
+                histories.entry(resource).or_default().see(shown);
             }
             continue;
         }
         let resource = entry.resource.as_ref().unwrap().to_string();
-        let tale = tales.entry(resource).or_default();
-        tale.changes += 1;
+        let history = histories.entry(resource).or_default();
+        history.changes += 1;
         match answer.status {
-            200..300 => tale.accept(entry),
-            400..500 => tale.refused.push(answer.body.clone()),
+            200..300 => history.accept(entry),
+            400..500 => history.refused.push(answer.body.clone()),
             status => panic!("{status} without a fault"),
         }
     }
-    tales
+    histories
 }
 
-impl Tale {
+impl RequestHistory {
     fn see(&mut self, shown: Shown) {
         let size = |wanted: &SavedState| {
             shown.on == Some(true) && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
@@ -467,12 +467,12 @@ fn node_pool(pool: &Value) -> Shown {
 }
 
 fn the_summary_is_what_the_clouds_saw(day: &Day) {
-    let tales = tales(&day.log);
+    let histories = histories(&day.log);
     let none = Tally::default();
-    for (resource, tale) in &tales {
+    for (resource, history) in &histories {
         let printed = day.summary.resources.get(resource).unwrap_or(&none);
         assert_eq!(
-            tale.open, None,
+            history.open, None,
             "{resource}: a change was never seen to its end"
         );
         let counts = (
@@ -481,15 +481,20 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
             printed.restored,
             printed.forced,
         );
-        let expected = (tale.stopped, tale.started, tale.restored, tale.forced);
+        let expected = (
+            history.stopped,
+            history.started,
+            history.restored,
+            history.forced,
+        );
         assert_eq!(
             counts, expected,
             "{resource}: stopped, started, restored, forced"
         );
-        let saved = tale.saved.as_ref().filter(|_| tale.stopped > 0);
+        let saved = history.saved.as_ref().filter(|_| history.stopped > 0);
         assert_eq!(printed.saved.as_ref(), saved, "{resource}");
-        assert_eq!(printed.refused.len(), tale.refused.len(), "{resource}");
-        for (printed, body) in printed.refused.iter().zip(&tale.refused) {
+        assert_eq!(printed.refused.len(), history.refused.len(), "{resource}");
+        for (printed, body) in printed.refused.iter().zip(&history.refused) {
             let body: Value = serde_json::from_str(body).unwrap();
             let words = body["message"]
                 .as_str()
@@ -500,11 +505,11 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
     }
     for resource in day.summary.resources.keys() {
         assert!(
-            tales.contains_key(resource),
+            histories.contains_key(resource),
             "{resource} is unknown to the clouds"
         );
     }
-    let some = |what: fn(&Tale) -> bool| tales.values().any(what);
+    let some = |what: fn(&RequestHistory) -> bool| histories.values().any(what);
     assert!(some(|t| t.stopped > 0), "stopped");
     assert!(some(|t| t.started > 0), "started");
     assert!(some(|t| t.saved.is_some()), "saved");
@@ -514,7 +519,7 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
 }
 
 fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
-    let tales = tales(&day.log);
+    let histories = histories(&day.log);
     let options = day
         .log
         .iter()
@@ -539,7 +544,7 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
             let least = plans
                 .min_by_key(|plan| PlanCapacity::of_plan(plan.as_str().unwrap()))
                 .unwrap();
-            let untouched = tales[&reference].changes == 0;
+            let untouched = histories[&reference].changes == 0;
             if *least == database["size"] && untouched {
                 smallest.insert(reference);
             }

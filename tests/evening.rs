@@ -29,12 +29,12 @@ struct Transcript {
     begin: &'static str,
     end: &'static str,
     /// The marks inside the transcript, and what happens at each.
-    between: &'static [(&'static str, Happens)],
+    between: &'static [(&'static str, ProviderEvent)],
 }
 
 /// An event at the provider.
 #[derive(Clone, Copy)]
-enum Happens {
+enum ProviderEvent {
     TokenRevoked,
     TokenReplaced,
 }
@@ -55,11 +55,11 @@ const NIGHT: Transcript = Transcript {
     between: &[
         (
             "<!-- The token of do-main is revoked. -->\n",
-            Happens::TokenRevoked,
+            ProviderEvent::TokenRevoked,
         ),
         (
             "<!-- The token of do-main is replaced. -->\n",
-            Happens::TokenReplaced,
+            ProviderEvent::TokenReplaced,
         ),
     ],
 };
@@ -146,7 +146,7 @@ impl Transcript {
     }
 }
 
-impl Happens {
+impl ProviderEvent {
     async fn to(self, simulator: &SimulatorProgram) {
         match self {
             Self::TokenRevoked => {

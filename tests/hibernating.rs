@@ -302,7 +302,8 @@ impl Night {
 
     async fn sleeps(&self) {
         let record = self.record().await;
-        let asleep = record.is_asleep() && record.phase == Phase::Settled { at: Power::Stopped };
+        let asleep =
+            record.is_hibernated() && record.phase == Phase::Settled { at: Power::Stopped };
         assert!(asleep, "{record:#?}");
         assert_eq!(self.machines(), Vec::<Value>::new());
     }
@@ -629,7 +630,7 @@ fn a_droplet_whose_name_another_has_is_hibernated_and_woken() {
             machines.map(|machine| machine["id"].clone()).collect()
         };
         night.run_until(monday("20:00:30")).await;
-        assert!(night.record().await.is_asleep());
+        assert!(night.record().await.is_hibernated());
         assert_eq!(ids(&night), [77]);
         night.run_until(tuesday("06:00:30")).await;
         let record = night.record().await;

@@ -24,7 +24,9 @@ use tokio::sync::watch;
 
 use crate::{
     lab::{BUILD, Lab},
-    programs::{HoldNumber, Keeps, LocalProgram, Running, SimulatorProgram, next_change_of},
+    programs::{
+        HoldNumber, LocalProgram, Running, SimulatorProgram, StoreLocation, next_change_of,
+    },
     support::{
         ACCOUNTS, Answer, Upstream, an_hour_off, any_port, database, droplet, monday, pool,
         reference, serve, server, tables,
@@ -144,7 +146,7 @@ async fn killed_with_its_data_in_a_file() {
     let path = directory.path().join("offhours.db");
     let simulator = SimulatorProgram::start(&fleet(), monday("17:57:00")).await;
     let before = comparable(simulator.resources().await);
-    let local = LocalProgram::new(&an_hour_off(""), Keeps::File(path.clone()));
+    let local = LocalProgram::new(&an_hour_off(""), StoreLocation::File(path.clone()));
     local.run(&simulator, monday("17:59:00")).await;
 
     let hold = simulator
@@ -301,7 +303,7 @@ async fn survives(point: Point) {
 }
 
 /// A machine that is moved to a smaller plan, and the requests sent to its cloud.
-struct Moved {
+struct MovedMachine {
     resource: &'static str,
     fleet: String,
     plan: &'static str,
@@ -313,10 +315,10 @@ struct Moved {
     started_by: &'static [&'static str],
 }
 
-fn moved() -> [Moved; 2] {
+fn moved_machines() -> [MovedMachine; 2] {
     let (droplet, server) = (droplet(2, "render", &["offhours:office"]), server(21, ""));
     [
-        Moved {
+        MovedMachine {
             resource: "do-main/droplet/2",
             fleet: format!("{ACCOUNTS}\n{droplet}size = \"g-2vcpu-8gb\"\n"),
             plan: "g-2vcpu-8gb",
@@ -325,7 +327,7 @@ fn moved() -> [Moved; 2] {
             stopped_by: &["power_off", "resize"],
             started_by: &["resize", "power_on"],
         },
-        Moved {
+        MovedMachine {
             resource: "hz-eu/server/21",
             fleet: format!("{ACCOUNTS}\n{server}server_type = \"ccx13\"\n"),
             plan: "ccx13",
@@ -340,7 +342,7 @@ fn moved() -> [Moved; 2] {
 /// Kills the process at this point of each part in turn.
 async fn machines_survive(point: Point) {
     let methods = "methods = { droplet = \"resize\", server = \"rescale\" }";
-    for machine in moved() {
+    for machine in moved_machines() {
         let configuration = format!("{}\n{methods}\n", an_hour_off(""));
         let world = World::with(&configuration, &machine.fleet).await;
         let before = comparable(world.simulator.resources().await);
@@ -416,12 +418,12 @@ impl World {
 
     async fn with(configuration: &str, fleet: &str) -> Self {
         let engine = engine::serve(None, any_port()).await.unwrap();
-        let (gate, address) = Gate::before(engine).await;
+        let (gate, address) = Gate::in_front_of(engine).await;
         Self {
             simulator: SimulatorProgram::start(fleet, monday("17:57:00")).await,
             gate,
             store: store_on(engine, tables()),
-            local: LocalProgram::new(configuration, Keeps::Engine(address)),
+            local: LocalProgram::new(configuration, StoreLocation::Engine(address)),
         }
     }
 
@@ -694,7 +696,7 @@ struct Trap {
 }
 
 impl Gate {
-    async fn before(engine: SocketAddr) -> (Self, SocketAddr) {
+    async fn in_front_of(engine: SocketAddr) -> (Self, SocketAddr) {
         let gate = Self {
             engine: Upstream::at(engine),
             trap: Arc::default(),
@@ -709,7 +711,7 @@ impl Gate {
 
     /// Holds the next writes of this kind from now on.
     fn trap(&self, write: Write, side: Side, resources: &[&str]) -> Trap {
-        self.keep_next(Trap {
+        self.hold_next(Trap {
             write,
             side,
             part: None,
@@ -720,7 +722,7 @@ impl Gate {
 
     /// Like [`Self::trap`], for one part of a transition.
     fn trap_in(&self, part: &str, write: Write, side: Side, resource: &str) -> Trap {
-        self.keep_next(Trap {
+        self.hold_next(Trap {
             write,
             side,
             part: Some(part.to_owned()),
@@ -729,7 +731,7 @@ impl Gate {
         })
     }
 
-    fn keep_next(&self, trap: Trap) -> Trap {
+    fn hold_next(&self, trap: Trap) -> Trap {
         *self.trap.lock().unwrap() = Some(trap.clone());
         trap
     }
@@ -741,16 +743,16 @@ impl Gate {
 
     async fn pass(&self, headers: HeaderMap, body: Bytes) -> Answer {
         let trap = self.trap.lock().unwrap().clone();
-        let kept = trap.and_then(|trap| Some((trap.keeps(&headers, &body)?, trap)));
-        if let Some((resource, trap)) = &kept
+        let held = trap.and_then(|trap| Some((trap.holds(&headers, &body)?, trap)));
+        if let Some((resource, trap)) = &held
             && trap.side == Side::Arrival
         {
-            trap.keep(resource).await;
+            trap.hold(resource).await;
         }
         let answer = self.engine.ask(headers, body).await;
-        if let Some((resource, trap)) = &kept {
+        if let Some((resource, trap)) = &held {
             assert!(answer.0.is_success(), "{answer:?}");
-            trap.keep(resource).await;
+            trap.hold(resource).await;
         }
         answer
     }
@@ -758,7 +760,7 @@ impl Gate {
 
 impl Trap {
     /// The resource, if this write is to be held.
-    fn keeps(&self, headers: &HeaderMap, body: &Bytes) -> Option<String> {
+    fn holds(&self, headers: &HeaderMap, body: &Bytes) -> Option<String> {
         let target = headers.get("x-amz-target")?.to_str().unwrap();
         let body: Value = serde_json::from_slice(body).unwrap();
         let put = match target.rsplit('.').next().unwrap() {
@@ -793,7 +795,7 @@ impl Trap {
         (fits && self.resources.contains(&resource)).then_some(resource)
     }
 
-    async fn keep(&self, resource: &str) -> ! {
+    async fn hold(&self, resource: &str) -> ! {
         self.caught.send_modify(|caught| {
             caught.insert(resource.to_owned());
         });

@@ -24,7 +24,7 @@ pub(crate) const BUILD: &str = "lab/machine/build";
 const PRINTED: &str = "moonstone";
 
 /// The file with the port that the proxy currently forwards to. Empty while the connection is cut.
-const WAY: &str = "way";
+const PROXY_PORT_FILE: &str = "way";
 
 /// Closed from 18:00 to 18:40 and from 18:50 on, in UTC.
 pub(crate) const OFFICE: &str = r#"
@@ -51,13 +51,13 @@ impl Lab {
         }
         fs::write(sshd.path("key"), sshd.key() + "\n").unwrap();
         fs::write(sshd.path("ran"), "").unwrap();
-        let way = way(sshd.path(WAY)).await;
+        let proxy = start_proxy(sshd.path(PROXY_PORT_FILE)).await;
         let lab = Self {
-            port: way.port(),
+            port: proxy.port(),
             sshd,
             machines: machines.to_vec(),
         };
-        lab.leads_to(&lab.sshd);
+        lab.route_to(&lab.sshd);
         Some(lab)
     }
 
@@ -143,18 +143,18 @@ impl Lab {
     }
 
     /// Makes the proxy forward to this server.
-    pub(crate) fn leads_to(&self, sshd: &Sshd) {
-        fs::write(self.sshd.path(WAY), sshd.port().to_string()).unwrap();
+    pub(crate) fn route_to(&self, sshd: &Sshd) {
+        fs::write(self.sshd.path(PROXY_PORT_FILE), sshd.port().to_string()).unwrap();
     }
 
     /// Makes the proxy forward nowhere.
-    pub(crate) fn is_cut_off(&self) {
-        fs::write(self.sshd.path(WAY), "").unwrap();
+    pub(crate) fn cut_off(&self) {
+        fs::write(self.sshd.path(PROXY_PORT_FILE), "").unwrap();
     }
 
     /// A script that makes the proxy forward to another server.
     pub(crate) fn moved_to(sshd: &Sshd) -> String {
-        format!("printf {} > \"$DIR/{WAY}\"", sshd.port())
+        format!("printf {} > \"$DIR/{PROXY_PORT_FILE}\"", sshd.port())
     }
 
     /// Another server, with other host keys, for the same machines and the same user.
@@ -269,7 +269,7 @@ fn machine(setup: Setup, name: &&'static str) -> Setup {
 }
 
 /// Starts a proxy that passes each connection on to the port that a file names at that time.
-async fn way(file: PathBuf) -> SocketAddr {
+async fn start_proxy(file: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
-    programs::{Ended, Terminal},
+    programs::{CommandOutput, Terminal},
     support::{
         ACCOUNTS, EACH_KIND, World, database, droplet, fault, instant, monday, office_hours, run,
         server,
@@ -19,7 +19,7 @@ fn tuesday(time: &str) -> Timestamp {
     instant(&format!("2026-11-24T{time}Z"))
 }
 
-fn rows(ended: &Ended) -> Vec<Value> {
+fn rows(ended: &CommandOutput) -> Vec<Value> {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 

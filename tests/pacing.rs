@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use store::AccountState;
 
 use crate::{
-    process::Nowhere,
+    process::DiscardInvocations,
     support::{ACCOUNTS, World, dispatch, first_seen, monday, office_hours, reference, run},
 };
 
@@ -52,7 +52,7 @@ async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usiz
         .save_account_state(&state(remaining, age))
         .await
         .unwrap();
-    let dispatched = dispatch(store, &Nowhere, edge()).await;
+    let dispatched = dispatch(store, &DiscardInvocations, edge()).await;
     (dispatched.starts.len(), dispatched.stops.len())
 }
 
@@ -117,7 +117,7 @@ fn what_has_failed_before_comes_after_what_was_not_tried() {
         let state = state(KEPT + LIST + 6, NOW);
         let store = world.local.store();
         store.save_account_state(&state).await.unwrap();
-        let stops = dispatch(store, &Nowhere, edge()).await.stops;
+        let stops = dispatch(store, &DiscardInvocations, edge()).await.stops;
         let others = (16..=20).map(|id| reference(&format!("hz-eu/server/{id}")));
         assert_eq!(stops.len(), 6);
         assert!(others.into_iter().all(|other| stops.contains(&other)));

@@ -41,7 +41,7 @@ const SERVERS: Account = Account {
 
 /// The requests to an account from the edge on.
 #[derive(Debug)]
-struct Asked {
+struct EdgeRequests {
     /// The change requests, whatever their outcome.
     changes: Vec<Entry>,
     /// The number of reads by stop and start before these.
@@ -52,7 +52,7 @@ struct Asked {
     refused: usize,
 }
 
-impl Asked {
+impl EdgeRequests {
     fn of(world: &World, account: &Account) -> Self {
         let mut log = world.simulator().log();
         log.retain(|entry| {
@@ -165,7 +165,7 @@ fn droplets_are_stopped_as_fast_as_a_minute_allows_and_none_is_refused() {
     run(async {
         let fleet = droplets(1..=300, &["offhours:office"]);
         let world = at_the_edge(&DROPLETS, "", &fleet, "17:56:30", "18:03:30").await;
-        Asked::of(&world, &DROPLETS).check(300, 250);
+        EdgeRequests::of(&world, &DROPLETS).check(300, 250);
     });
 }
 
@@ -178,7 +178,7 @@ fn droplets_are_stopped_as_fast_as_others_leave_room_who_take_a_third_of_the_min
         };
         let fleet = droplets(1..=300, &["offhours:office"]);
         let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:03:30").await;
-        Asked::of(&world, &account).check(300, 250 - 83);
+        EdgeRequests::of(&world, &account).check(300, 250 - 83);
     });
 }
 
@@ -193,7 +193,7 @@ fn droplets_are_stopped_as_fast_at_a_cloud_that_takes_its_time() {
             "does": { "delay": { "by": "0.3s" } },
         })));
         world.run_until(monday("18:03:30")).await;
-        let asked = Asked::of(&world, &DROPLETS);
+        let asked = EdgeRequests::of(&world, &DROPLETS);
         assert!(asked.looks + asked.following <= 25, "{asked:?}");
         asked.check(300, 250);
     });
@@ -208,7 +208,7 @@ fn servers_are_stopped_at_once_while_others_take_a_third_of_the_hour() {
         };
         let fleet = servers(1..=300, "");
         let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:02:30").await;
-        let asked = Asked::of(&world, &account);
+        let asked = EdgeRequests::of(&world, &account);
         asked.check(300, 60);
         assert_eq!(asked.took(), SignedDuration::ZERO);
     });
@@ -231,7 +231,7 @@ fn starts_go_first_and_stops_at_the_same_edge_have_their_part_of_each_minute() {
         let stops = droplets(231..=300, &["offhours:office"]);
         let fleet = starts.collect::<String>() + &stops;
         let world = at_the_edge(&DROPLETS, NIGHTS, &fleet, "17:56:30", "18:03:30").await;
-        let asked = Asked::of(&world, &DROPLETS);
+        let asked = EdgeRequests::of(&world, &DROPLETS);
         let at_first = |what: &str| {
             let changes = asked.changes.iter().filter(|entry| entry.at == edge());
             changes

@@ -31,7 +31,7 @@ pub(crate) struct Process {
 impl Process {
     /// A process whose clock shows the same time as the service's.
     pub(crate) fn beside(world: &World) -> Self {
-        Self::with_tokens(world, Tokens::known(kept(&TOKENS)))
+        Self::with_tokens(world, Tokens::fixed(kept(&TOKENS)))
     }
 
     /// Like [`Self::beside`], with tokens from elsewhere.
@@ -74,14 +74,18 @@ impl Process {
     /// Takes an inventory of all accounts.
     pub(crate) async fn take_inventory(&self) -> Report {
         let take = async |context: Context<'_>| {
-            poll::take_inventory(context, &Nowhere, &[]).await.unwrap()
+            poll::take_inventory(context, &DiscardInvocations, &[])
+                .await
+                .unwrap()
         };
         self.invoke("an inventory", take).await
     }
 
     /// Observes once what is in flight.
     pub(crate) async fn look(&self) -> Report {
-        let look = async |context: Context<'_>| poll::look_once(context, &Nowhere).await.unwrap();
+        let look = async |context: Context<'_>| {
+            poll::look_once(context, &DiscardInvocations).await.unwrap()
+        };
         self.invoke("a look", look).await
     }
 
@@ -127,7 +131,7 @@ impl<'a> PollStatus<'a> {
         tokens: &[(&str, &str)],
         clock: SteppedClock,
     ) -> Self {
-        let tokens = Tokens::known(kept(tokens));
+        let tokens = Tokens::fixed(kept(tokens));
         Self {
             store,
             providers: providers(world, Access::Read, tokens),
@@ -151,7 +155,7 @@ impl<'a> PollStatus<'a> {
             listener,
         };
         let event = serde_json::from_value(event).unwrap();
-        let handled = poll_status::handle(context, &Nobody, event).await;
+        let handled = poll_status::handle(context, &PanicOnInvoke, event).await;
         handled.unwrap()
     }
 }
@@ -178,18 +182,18 @@ pub(crate) fn writes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static 
 }
 
 /// Functions whose invocations go nowhere.
-pub(crate) struct Nowhere;
+pub(crate) struct DiscardInvocations;
 
-impl Invoke for Nowhere {
+impl Invoke for DiscardInvocations {
     async fn invoke(&self, _: Direction, _: Invocation) -> Result<(), InvokeError> {
         Ok(())
     }
 }
 
 /// Functions that must not be invoked.
-pub(crate) struct Nobody;
+pub(crate) struct PanicOnInvoke;
 
-impl Invoke for Nobody {
+impl Invoke for PanicOnInvoke {
     async fn invoke(
         &self,
         direction: Direction,

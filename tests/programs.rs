@@ -190,7 +190,7 @@ pub(crate) fn next_change_of(resource: &str, at: &str, late: bool) -> Value {
 
 /// Where `offhours local` keeps its records.
 #[derive(Debug, Clone)]
-pub(crate) enum Keeps {
+pub(crate) enum StoreLocation {
     /// On an engine that is already listening.
     Engine(SocketAddr),
     /// On its own engine, in a file.
@@ -199,18 +199,18 @@ pub(crate) enum Keeps {
 
 /// How `offhours local` is started: beside a simulator, at full speed.
 pub(crate) struct LocalProgram {
-    keeps: Keeps,
+    location: StoreLocation,
     directory: TempDir,
     starts: std::cell::Cell<u32>,
 }
 
 impl LocalProgram {
     /// Prepares it with this configuration; nothing runs yet.
-    pub(crate) fn new(configuration: &str, keeps: Keeps) -> Self {
+    pub(crate) fn new(configuration: &str, location: StoreLocation) -> Self {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("offhours.toml"), configuration).unwrap();
         Self {
-            keeps,
+            location,
             directory,
             starts: std::cell::Cell::default(),
         }
@@ -239,9 +239,9 @@ impl LocalProgram {
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .kill_on_drop(true);
-        match &self.keeps {
-            Keeps::Engine(address) => command.args(["--store", &address.to_string()]),
-            Keeps::File(path) => command.arg("--data").arg(path),
+        match &self.location {
+            StoreLocation::Engine(address) => command.args(["--store", &address.to_string()]),
+            StoreLocation::File(path) => command.arg("--data").arg(path),
         };
         Running {
             child: command.spawn().unwrap(),
@@ -313,7 +313,7 @@ pub(crate) struct Terminal {
 }
 
 /// How a command ended, and what it printed.
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -346,12 +346,12 @@ impl Terminal {
 
     /// Like [`Self::local`], on any day.
     pub(crate) async fn local_until(&self, configuration: &str, until: Timestamp) -> String {
-        let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
+        let local = LocalProgram::new(configuration, StoreLocation::File(self.data.clone()));
         local.run(&self.simulator, until).await
     }
 
     /// Runs a command on the store, beside the simulator.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> CommandOutput {
         let data = self.data.to_str().unwrap();
         let simulate = format!("--simulate={}", self.simulator.url);
         self.bare(&[arguments, &["--data", data, &simulate]].concat())
@@ -359,7 +359,7 @@ impl Terminal {
     }
 
     /// Runs a command that needs no store.
-    pub(crate) async fn bare(&self, arguments: &[&str]) -> Ended {
+    pub(crate) async fn bare(&self, arguments: &[&str]) -> CommandOutput {
         let Output {
             status,
             stdout,
@@ -373,7 +373,7 @@ impl Terminal {
             .await
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ended = Ended {
+        let ended = CommandOutput {
             code: status.code(),
             stdout: text(stdout),
             stderr: text(stderr),

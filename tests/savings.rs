@@ -356,10 +356,10 @@ stays_off_after_change = true
 "#;
 
 /// The act that shrinks a resource, or restores it.
-type Acts = fn(bool) -> Value;
+type ResizeAct = fn(bool) -> Value;
 
 /// The resources that change at an edge, with the act that shrinks or restores each.
-const CHANGES: [(&str, Acts); 4] = [
+const CHANGES: [(&str, ResizeAct); 4] = [
     ("do-main/droplet/1", |small| {
         let plan = if small { "s-1vcpu-1gb" } else { "g-2vcpu-8gb" };
         json!({"change_plan": {"plan": plan}})
@@ -531,14 +531,14 @@ const CLOUDS: [Cloud; 2] = [
 ];
 
 /// A machine that a person hibernates and wakes, and its copies, oldest first.
-struct Sleeper<'s> {
+struct ManualHibernation<'s> {
     cloud: Cloud,
     simulator: &'s SimulatorProgram,
     machine: u64,
     copies: Vec<u64>,
 }
 
-impl Sleeper<'_> {
+impl ManualHibernation<'_> {
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let token = self.cloud.token;
         self.simulator.asked(token, method, path, body).await
@@ -630,7 +630,7 @@ fn a_month_of_hibernated_machines_costs_what_is_said() {
             let (lead, copied_after) = (cloud.lead, cloud.copied_after);
             let (name, machine) = (cloud.name, cloud.first);
             let prefix = format!("{}/{}/", cloud.account, cloud.kind);
-            let mut sleeper = Sleeper {
+            let mut sleeper = ManualHibernation {
                 cloud,
                 simulator,
                 machine,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use testing::store_on;
 
 use crate::{
-    process::Nowhere,
+    process::DiscardInvocations,
     programs::Terminal,
     support::{
         ACCOUNTS, World, an_hour_off, any_port, dispatch, monday, office_hours, reference, run,
@@ -57,11 +57,11 @@ fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
             "{subjects:?}"
         );
         let (store, now) = (world.local.store(), world.local.now());
-        let withheld = dispatch(store, &Nowhere, now).await.withheld;
+        let withheld = dispatch(store, &DiscardInvocations, now).await.withheld;
         assert_eq!(withheld[&"hz-eu".parse().unwrap()].ahead, 1, "{withheld:?}");
 
         world.apply(&an_hour_off("")).await;
-        let head = world.local.store().present().await.unwrap().head;
+        let head = world.local.store().head_and_overrides().await.unwrap().head;
         assert_eq!(head.generation, Generation(3));
         world.run_until(monday("19:15:30")).await;
         assert_eq!(observed(&world).await, Some(Power::Running));

@@ -158,7 +158,7 @@ fn a_machine_whose_host_dies_after_the_stop_is_not_stopped_until_the_host_says_s
         let mut world = lab.world(&configuration, evening()).await;
         world.run_until(monday("18:00:04")).await;
         assert_eq!(lab.changes(), ["stop build"]);
-        lab.is_cut_off();
+        lab.cut_off();
         world.run_until(monday("18:20:30")).await;
         let record = world.record(BUILD).await;
         assert!(record.in_flight().is_some(), "{record:#?}");
@@ -171,7 +171,7 @@ fn a_machine_whose_host_dies_after_the_stop_is_not_stopped_until_the_host_says_s
             if reason.to_string().contains("no SSH connection"))
         };
         assert!(of_account(&mut world).iter().any(why));
-        lab.leads_to(&lab.sshd);
+        lab.route_to(&lab.sshd);
         world.run_until(monday("18:26:30")).await;
         stopped(&world.record(BUILD).await);
         assert_eq!(lab.changes(), ["stop build"]);
@@ -391,7 +391,7 @@ fn a_host_with_another_key_learns_nothing_and_is_trusted_again_once_its_key_is_p
         let mut world = lab.world(&lab.usual("", ""), evening()).await;
         world.run_until(monday("17:56:30")).await;
         let other = lab.another_server();
-        lab.leads_to(&other);
+        lab.route_to(&other);
         world.run_until(monday("18:10:30")).await;
         assert_eq!(lab.changes(), [""; 0]);
         assert_eq!(logins(&other.log()), 0, "{}", other.log());
@@ -439,7 +439,7 @@ fn a_stop_that_meets_another_host_key_is_refused_and_not_repeated_by_itself() {
         );
         assert_eq!(logins(&other.log()), 0, "{}", other.log());
         lab.as_usual("status");
-        lab.leads_to(&lab.sshd);
+        lab.route_to(&lab.sshd);
         world.run_until(monday("17:59:30")).await;
         assert_eq!(lab.changes(), [""; 0]);
         assert!(matches!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lab::{BUILD, Lab, OFFICE},
-    programs::{Ended, Terminal},
+    programs::{CommandOutput, Terminal},
     support::{World, monday, program, run, serve},
 };
 
@@ -25,7 +25,7 @@ async fn lab() -> Option<Lab> {
 
 /// Fails unless the command ended with this code, and revealed nothing that must stay hidden.
 #[track_caller]
-fn ended(lab: &Lab, ended: Ended, code: i32) -> Ended {
+fn ended(lab: &Lab, ended: CommandOutput, code: i32) -> CommandOutput {
     let ended = configured(lab, ended, code);
     lab.is_kept_from(&format!("{}{}", ended.stdout, ended.stderr));
     ended
@@ -33,7 +33,7 @@ fn ended(lab: &Lab, ended: Ended, code: i32) -> Ended {
 
 /// The same for a command that shows the configuration.
 #[track_caller]
-fn configured(lab: &Lab, ended: Ended, code: i32) -> Ended {
+fn configured(lab: &Lab, ended: CommandOutput, code: i32) -> CommandOutput {
     let shown = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(code), "{shown}");
     lab.keeps_its_keys_from(&shown);
@@ -47,7 +47,7 @@ fn says(text: &str, expected: &[&str]) {
     }
 }
 
-fn rows(ended: &Ended) -> Vec<Value> {
+fn rows(ended: &CommandOutput) -> Vec<Value> {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
@@ -271,7 +271,7 @@ impl Lambda {
 }
 
 /// Runs `apply` against a store and functions at AWS.
-async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> Ended {
+async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> CommandOutput {
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::write(folder.path().join("offhours.toml"), configuration).unwrap();
     let store = format!("http://{}", world.local.engine_address);
@@ -289,7 +289,7 @@ async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> Ended
         .await
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended {
+    CommandOutput {
         code: output.status.code(),
         stdout: text(output.stdout),
         stderr: text(output.stderr),

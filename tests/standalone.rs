@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    programs::{Keeps, LocalProgram, SimulatorProgram, next_change_of},
+    programs::{LocalProgram, SimulatorProgram, StoreLocation, next_change_of},
     support::{ACCOUNTS, an_hour_off, database, droplet, monday, pool, server},
 };
 
@@ -54,7 +54,7 @@ async fn each_kind_and_engine_is_stopped_and_started_by_the_promised_requests() 
     let simulator = SimulatorProgram::start(&fleet, monday("17:57:00")).await;
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("offhours.db");
-    let local = LocalProgram::new(&an_hour_off(""), Keeps::File(data));
+    let local = LocalProgram::new(&an_hour_off(""), StoreLocation::File(data));
 
     local.run(&simulator, monday("18:50:00")).await;
     let stopped = changes(&simulator.log().await);
@@ -145,7 +145,7 @@ async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
     let folder = TempDir::new().unwrap();
     let local = |name: &str| {
         let path = folder.path().join(name);
-        LocalProgram::new(&an_hour_off(""), Keeps::File(path))
+        LocalProgram::new(&an_hour_off(""), StoreLocation::File(path))
     };
     let (first, second) = (local("first.db"), local("second.db"));
     let hold = next_change_of("do-main/droplet/1", "arrival", false);

@@ -21,7 +21,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use cloud_simulator::{Act, Entry, Fault, Simulator};
-use dispatch::Dispatched;
+use dispatch::DispatchReport;
 use domain::{
     ResourceRef,
     configuration::{Configuration, Override, Target, TokenReference},
@@ -35,11 +35,11 @@ use environment::{Invoke, SteppedClock};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, event::Subject};
-use local::{Local, Options, clouds::Clouds, service::News};
+use local::{Local, Options, clouds::Clouds, service::ServiceEvent};
 use offhours::configuration_file;
 use secrecy::SecretString;
 use serde_json::Value;
-use store::{Finished, Store, Tables};
+use store::{HistoryQuery, Store, Tables};
 use testing::{client_of, history::machine, store_on};
 use tokio::sync::mpsc;
 
@@ -273,7 +273,7 @@ pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
 /// The service in one process with its simulated clouds, on a clock that the test moves.
 pub(crate) struct World {
     pub(crate) local: Local,
-    news: mpsc::UnboundedReceiver<News>,
+    news: mpsc::UnboundedReceiver<ServiceEvent>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
     /// The schemas of the events on the bus.
@@ -373,24 +373,24 @@ impl World {
 
     /// Every outcome so far.
     pub(crate) fn outcomes(&mut self) -> &[Outcome] {
-        self.hear();
+        self.receive();
         &self.heard
     }
 
     /// Every digest so far.
     pub(crate) fn digests(&mut self) -> &[Digest] {
-        self.hear();
+        self.receive();
         &self.digests
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         while let Ok(news) = self.news.try_recv() {
             match news {
-                News::Outcome(outcome) => {
+                ServiceEvent::Outcome(outcome) => {
                     check_bus_event(&self.schemas, &outcome);
                     self.heard.push(outcome);
                 }
-                News::Digest(digest) => self.digests.push(digest),
+                ServiceEvent::Digest(digest) => self.digests.push(digest),
             }
         }
     }
@@ -424,7 +424,7 @@ impl World {
 
     /// A resource's finished transitions, newest first.
     pub(crate) async fn history(&self, resource: &str) -> Vec<HistoryEntry> {
-        let all = Finished {
+        let all = HistoryQuery {
             since: Timestamp::MIN,
             until: Timestamp::MAX,
             schedule: None,
@@ -483,7 +483,11 @@ impl World {
 }
 
 /// Runs one tick of dispatch.
-pub(crate) async fn dispatch(store: &Store, invoke: &impl Invoke, now: Timestamp) -> Dispatched {
+pub(crate) async fn dispatch(
+    store: &Store,
+    invoke: &impl Invoke,
+    now: Timestamp,
+) -> DispatchReport {
     let timer = include_str!("../crates/dispatch/events/timer.json");
     let timer = serde_json::from_str(timer).unwrap();
     let dispatched = dispatch::handle(store, invoke, timer, now).await;

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
-    process::{Nobody, PollStatus, timer},
+    process::{PanicOnInvoke, PollStatus, timer},
     support::{
         ACCOUNTS, NIGHTS, TOKENS, World, any_port, dispatch, droplet, instant, monday,
         office_hours, root, run, run_logged, serve,
@@ -130,9 +130,9 @@ fn digest() -> Digest {
 
 /// Keeps the events that it is given.
 #[derive(Default)]
-struct Kept(Mutex<Vec<BusEvent>>);
+struct RecordedEvents(Mutex<Vec<BusEvent>>);
 
-impl Publish for Kept {
+impl Publish for RecordedEvents {
     async fn publish(&self, events: &[BusEvent]) -> Result<Vec<bus::Refusal>, bus::PublishError> {
         self.0.lock().unwrap().extend_from_slice(events);
         Ok(Vec::new())
@@ -143,7 +143,7 @@ impl Publish for Kept {
 fn every_kind_of_event_has_the_shape_of_its_schema() {
     run(async {
         let schemas = schemas();
-        let kept = Kept::default();
+        let kept = RecordedEvents::default();
         let ((), _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
             for outcome in outcomes() {
                 listener.happened(&outcome);
@@ -193,7 +193,7 @@ fn what_is_counted_has_the_form_that_cloudwatch_reads() {
     run(async {
         let account = "do-main".parse().unwrap();
         let ((), metrics) = publishing(
-            &Kept::default(),
+            &RecordedEvents::default(),
             "offhours",
             async |listener: &dyn Listener| {
                 let stuck = Health::from_iter([Metric::Stuck; 3]);
@@ -216,7 +216,7 @@ fn what_is_counted_has_the_form_that_cloudwatch_reads() {
 #[test]
 fn what_is_only_asked_about_is_neither_published_nor_measured() {
     run(async {
-        let kept = Kept::default();
+        let kept = RecordedEvents::default();
         let ((), metrics) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
             for outcome in outcomes() {
                 listener.answered(&outcome);
@@ -231,7 +231,7 @@ fn what_is_only_asked_about_is_neither_published_nor_measured() {
 #[test]
 fn what_was_reported_before_the_work_failed_is_delivered() {
     run(async {
-        let kept = Kept::default();
+        let kept = RecordedEvents::default();
         let (result, _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
             listener.happened(&outcomes()[3]);
             Err::<(), _>("the store failed")
@@ -247,7 +247,7 @@ fn what_was_reported_before_the_work_failed_is_delivered() {
 #[test]
 fn a_failure_does_not_wait_for_the_end_of_the_work() {
     run(async {
-        let kept = Kept::default();
+        let kept = RecordedEvents::default();
         publishing(&kept, "offhours", async |listener: &dyn Listener| {
             listener.happened(&outcomes()[4]);
             // Stands for an observation, or for the wait until the next one.
@@ -344,9 +344,9 @@ fn events_reach_the_bus_in_order_ten_at_a_time() {
 
 /// A timer for the SDK that ends every wait immediately, and records it.
 #[derive(Debug, Clone, Default)]
-struct Waits(Arc<Mutex<Vec<Duration>>>);
+struct RecordedWaits(Arc<Mutex<Vec<Duration>>>);
 
-impl AsyncSleep for Waits {
+impl AsyncSleep for RecordedWaits {
     fn sleep(&self, duration: Duration) -> Sleep {
         self.0.lock().unwrap().push(duration);
         Sleep::new(tokio::task::yield_now())
@@ -359,7 +359,7 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
         let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         // The connection is never accepted, and every wait for it ends immediately.
-        let waits = Waits::default();
+        let waits = RecordedWaits::default();
         let config = local_config(&url).into_builder();
         let config = config.sleep_impl(waits.clone()).build();
         let bus = EventBus::connect(&config, BusName::new("offhours").unwrap());
@@ -416,7 +416,7 @@ async fn invoke(
 }
 
 async fn tick(poll_status: &PollStatus<'_>) -> (Report, Metrics) {
-    invoke(poll_status, &Kept::default(), timer()).await
+    invoke(poll_status, &RecordedEvents::default(), timer()).await
 }
 
 /// poll-status in another process of the service, on the same store.
@@ -447,8 +447,8 @@ fn an_idle_tick_is_one_line_and_counts_nothing() {
         assert_eq!((report, metrics), (Report::default(), Metrics::default()));
 
         let journal = dispatch::journal::Journal::default();
-        let dispatched = dispatch(world.local.store(), &Nobody, monday("12:01:00")).await;
-        journal.note(&dispatched);
+        let dispatched = dispatch(world.local.store(), &PanicOnInvoke, monday("12:01:00")).await;
+        journal.log_tick(&dispatched);
     });
     let lines = lines(&logged);
     let [first, second, dispatch] = lines[..] else {

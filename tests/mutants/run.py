@@ -1,9 +1,9 @@
-"""Breaks the code in one place at a time, and says which test notices: `make mutants`.
+"""Breaks the code in one place at a time, and reports which test notices: `make mutants`.
 
-Each entry of the `*.toml` files beside this one replaces a few words of the source by others that
-take a guard away. The change is made in a copy of the checkout under `target/`, compiled there, and
-tested: by the tests that are expected to notice it first, then by wider ones. A change that no test
-notices is a guard that could be lost without anyone seeing it.
+Each entry of the `*.toml` files beside this one replaces a few words of the source with others that
+remove a guard. The change is made in a copy of the checkout under `target/`, compiled there, and
+tested: first by the tests that are expected to notice it, then by wider ones. A change that no test
+notices is a guard that could be lost unnoticed.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ import tomlkit
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).resolve().parent
 
-# The black box has this name, which is that of its test target.
+# The name of the black-box tests, which is that of their test target.
 BLACK_BOX = "offhours"
 
-# What a change in one of these crates shows in, besides its own tests and the black box.
+# The crates whose changes also show in the tests of lifecycle.
 BASES = ("domain", "store", "provider")
 
 KEYS = {"name", "guard", "file", "find", "replace", "caught_by", "equivalent"}
 
-# How many times as long as those of the untouched code a mutant's tests may take, and how much more
-# whatever those take.
+# A mutant's tests may take this many times as long as those of the untouched code, plus this many
+# seconds.
 SLOWER = 5
 SPARE_SECONDS = 60
 
-# What a test of the black box says that finds no program, or one of other sources.
+# What a black-box test prints if it finds no program, or one built from other sources.
 PROGRAMS_MISSING = "run `cargo build --workspace --bins`"
 
 
 class ListError(Exception):
-    """An entry that cannot be used as it stands."""
+    """An entry that cannot be used as written."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Mutant:
 
     @property
     def crate(self) -> str:
-        """The folder of the crate that is broken."""
+        """The folder name of the crate that is broken."""
         return Path(self.file).parts[1]
 
     def suites(self, narrow: bool) -> list[str]:
-        """The tests to run, narrowest first. An equivalent one is not expected to be noticed."""
+        """Returns the tests to run, narrowest first. None should notice an equivalent one."""
         suites = [self.caught_by, self.crate]
         if self.equivalent is None:
             suites += ["lifecycle"] if self.crate in BASES else []
@@ -76,7 +76,7 @@ class Mutant:
         return list(dict.fromkeys(suites))
 
     def applied_to(self, text: str) -> str:
-        """The source with the breakage in it."""
+        """Returns the source with the breakage in it."""
         found = text.count(self.find)
         if found != 1:
             times = "not there" if found == 0 else f"there {found} times"
@@ -85,7 +85,7 @@ class Mutant:
 
 
 def mutants_in(path: Path) -> list[Mutant]:
-    """The entries of one file."""
+    """Reads the entries of one file."""
     entries = tomlkit.parse(path.read_text()).unwrap().get("mutant", [])
     mutants = []
     for entry in entries:
@@ -99,7 +99,7 @@ def mutants_in(path: Path) -> list[Mutant]:
 
 
 def all_mutants() -> list[Mutant]:
-    """All entries, those of one file of sources in a row: that is quicker to compile."""
+    """Reads the entries of all files, in the files' order."""
     mutants = [mutant for path in sorted(LISTS.glob("*.toml")) for mutant in mutants_in(path)]
     twice = [name for name, count in Counter(m.name for m in mutants).items() if count > 1]
     if twice:
@@ -108,7 +108,7 @@ def all_mutants() -> list[Mutant]:
 
 
 def chosen(mutants: list[Mutant], pattern: str | None) -> list[Mutant]:
-    """Those whose name, area or file a pattern matches, whole or in part."""
+    """Returns those whose name, area or file a pattern matches, in whole or in part."""
     if pattern is None:
         return mutants
     fits = f"*{pattern}*"
@@ -119,7 +119,7 @@ def chosen(mutants: list[Mutant], pattern: str | None) -> list[Mutant]:
 
 
 def sources() -> list[Path]:
-    """What belongs to the checkout, changes that are not committed included."""
+    """Returns the files of the checkout, including uncommitted ones."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -132,7 +132,7 @@ def sources() -> list[Path]:
 
 
 def copy_checkout(to: Path) -> None:
-    """Makes `to` the checkout as it is. What is the same is not written, nor compiled, again."""
+    """Makes `to` a copy of the checkout. Unchanged files are not rewritten, nor recompiled."""
     kept = set()
     for path in sources():
         source, copy = ROOT / path, to / path
@@ -148,7 +148,7 @@ def copy_checkout(to: Path) -> None:
 
 @contextmanager
 def broken(mutant: Mutant, checkout: Path) -> Iterator[None]:
-    """The copy with a breakage in it, for as long as this lasts."""
+    """Puts a breakage into the copy until the block ends."""
     path = checkout / mutant.file
     whole = path.read_text()
     path.write_text(mutant.applied_to(whole))
@@ -171,15 +171,15 @@ class Ran:
     timed_out: bool = False
     # The compiler's first error, if there was one.
     error: str | None = None
-    # How many tests ran, and for how long.
+    # How many tests ran, and for how many seconds.
     tests: int = 0
     seconds: float = 0.0
 
 
 def of_output(output: str, status: int) -> Ran:
-    """Reads what a test program printed."""
+    """Parses what a test program printed."""
     failed = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", output, re.MULTILINE)
-    # Under a test that prints, its name and its result are on different lines.
+    # If a test prints, its name and its result are on different lines.
     listed = re.findall(r"^    (\S+)$", output.rpartition("\nfailures:\n")[2], re.MULTILINE)
     names = dict.fromkeys(sorted({*failed, *(listed if "\nfailures:\n" in output else [])}))
     results = re.findall(
@@ -198,7 +198,7 @@ def of_output(output: str, status: int) -> Ran:
 
 
 def first_error(output: str) -> str:
-    """The compiler's first error in a line."""
+    """Returns the compiler's first error, as one line."""
     lines = [line for line in output.splitlines() if re.search(r"\berror(\[E\d+\])?:", line)]
     return lines[0].strip() if lines else "cargo failed"
 
@@ -212,20 +212,20 @@ class Runner:
         self.environment = os.environ | {
             "CARGO_TARGET_DIR": str(target),
             "CARGO_TERM_COLOR": "never",
-            # What the black box runs the clouds' official clients with.
+            # The black-box tests run the clouds' official clients with this.
             "OFFHOURS_PYTHON": sys.executable,
         }
-        # How long the tests of the untouched code take.
+        # How many seconds the tests of the untouched code take, by suite.
         self.baselines: dict[str, float] = {}
 
     def run(self, suite: str, log: str, limit: float | None = None) -> Ran:
-        """Builds the tests of a suite, and runs them."""
+        """Builds the tests of a suite and runs them."""
         crate, _, filter_ = suite.partition("::")
         test = ["test", *self.selection(crate), "--message-format", "short"]
         programs = ["build", "--workspace", "--bins", "--message-format", "short"]
         if crate == BLACK_BOX and not filter_:
             self.cargo(programs, log)
-        # Compiling, and waiting for another cargo, takes as long as it takes: only tests time out.
+        # Compiling and waiting for another cargo have no time limit: only tests time out.
         status, output = self.cargo([*test, "--no-run"], log)
         if status != 0:
             return of_output(output, status)
@@ -240,7 +240,7 @@ class Runner:
         return of_output(output, status)
 
     def selection(self, crate: str) -> list[str]:
-        """Cargo's words for the tests of a crate.
+        """Returns cargo's arguments for the tests of a crate.
 
         The black box is always among the packages: with it, all dependencies have the same features
         whichever crate is tested, and are compiled once.
@@ -257,7 +257,7 @@ class Runner:
         return selection
 
     def cargo(self, command: list[str], log: str, limit: float | None = None) -> tuple[int, str]:
-        """Runs cargo in a session of its own, all of which ends when the time is over."""
+        """Runs cargo in a session of its own, which is killed as a whole when the time is up."""
         path = self.logs / f"{log}.log"
         with path.open("a+") as output:
             output.write(f"$ cargo {' '.join(command)}\n")
@@ -282,7 +282,7 @@ class Runner:
             return status, output.read()
 
     def baseline(self, suite: str) -> None:
-        """Makes sure that these tests pass while nothing is broken."""
+        """Makes sure that these tests pass with nothing broken."""
         if suite in self.baselines:
             return
         log = f"untouched-{suite.replace('::', '-').strip('-')}"
@@ -305,7 +305,7 @@ BAD = (SURVIVED, REFUTED, UNUSABLE)
 
 
 def judge(mutant: Mutant, runner: Runner, narrow: bool = False) -> tuple[str, str]:
-    """What became of a breakage, and by what."""
+    """Tests a breakage. Returns the verdict and the reason for it."""
     (runner.logs / f"{mutant.name}.log").unlink(missing_ok=True)
     try:
         for suite in mutant.suites(narrow):
@@ -329,7 +329,7 @@ def judge(mutant: Mutant, runner: Runner, narrow: bool = False) -> tuple[str, st
 
 
 def by(suite: str, ran: Ran) -> str:
-    """What noticed a breakage, in a few words."""
+    """Describes in a few words what noticed a breakage."""
     crate = suite.partition("::")[0]
     if ran.timed_out:
         return f"{crate}: no end after {ran.seconds:.0f} s"
@@ -340,7 +340,7 @@ def by(suite: str, ran: Ran) -> str:
 
 
 def table(verdicts: list[tuple[Mutant, str]]) -> str:
-    """The totals, by area."""
+    """Formats the totals, by area."""
     areas = sorted({mutant.area for mutant, _ in verdicts})
     shown = [v for v in VERDICTS if v not in BAD or any(v == of for _, of in verdicts)]
     width = max(len(area) for area in [*areas, "in all"])
@@ -353,7 +353,7 @@ def table(verdicts: list[tuple[Mutant, str]]) -> str:
 
 
 def try_all(mutants: list[Mutant], runner: Runner, narrow: bool) -> int:
-    """Tries each, a line for each; the exit code."""
+    """Tries each mutant and prints a line for it. Returns the exit code."""
     verdicts: list[tuple[Mutant, str]] = []
     interrupted = False
     for place, mutant in enumerate(mutants, 1):
@@ -393,8 +393,8 @@ def main() -> int:
         for mutant in mutants:
             print(f"{mutant.area:<12} {mutant.name}: {mutant.guard}")
         return 0
-    # A terminated run puts back what it has broken, as an interrupted one does. A shell makes what
-    # it runs in the background ignore interruptions.
+    # A terminated run restores what it has broken, as an interrupted one does. SIGINT is set too: a
+    # shell makes its background jobs ignore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     scratch = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "mutants"

@@ -1,4 +1,4 @@
-"""The list of breakages fits the code as it is, and the script reads what tests print."""
+"""The list of breakages fits the current code, and the script parses what tests print."""
 
 import re
 import subprocess
@@ -183,7 +183,7 @@ def test_the_copy_follows_the_checkout_and_leaves_alone_what_is_the_same(tmp_pat
 
 
 class Cargo(Runner):
-    """A runner of a cargo that prints given texts, one after the other."""
+    """A runner whose cargo prints given texts, one after the other."""
 
     def __init__(self, tmp_path, *prints: tuple[int, str]):
         super().__init__(tmp_path, tmp_path, tmp_path)
@@ -216,7 +216,7 @@ def test_only_tests_can_time_out(tmp_path):
 
 
 class Scripted(Runner):
-    """A runner whose results are given by suite: of the untouched code, and of the broken one."""
+    """A runner with given results by suite: for the untouched code, and for the broken one."""
 
     def __init__(self, tmp_path, results: dict[str, tuple[Ran, Ran]]):
         super().__init__(tmp_path, tmp_path, tmp_path)

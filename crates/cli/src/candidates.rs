@@ -12,7 +12,7 @@ use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use domain::configuration::Configuration;
 
 use crate::{
-    configuration_file::{self, Listed},
+    configuration_file::{self, ListedResources},
     connection::{Connection, all_records},
 };
 
@@ -90,7 +90,8 @@ async fn stored() -> anyhow::Result<Names> {
 }
 
 fn of_file() -> Option<Names> {
-    let parsed = configuration_file::load(Path::new("offhours.toml"), Listed::NeedAccounts);
+    let parsed =
+        configuration_file::load(Path::new("offhours.toml"), ListedResources::NeedAccounts);
     Some(Names::of(&parsed.ok()?.configuration))
 }
 

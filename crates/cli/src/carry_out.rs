@@ -67,7 +67,7 @@ pub async fn carry_out(
     command: &Command,
     format: Option<Format>,
 ) -> anyhow::Result<Exit> {
-    let mut waiting = Waiting {
+    let mut pending = PendingCommand {
         session,
         functions: session.functions()?,
         direction: command.direction,
@@ -88,19 +88,19 @@ pub async fn carry_out(
         given_at: Some(session.now),
         rehearsal: command.rehearsal && command.direction == Direction::Stop,
     });
-    let report = waiting.functions.command(command.direction, invocation);
+    let report = pending.functions.command(command.direction, invocation);
     let report = report.await?;
     for outcome in &report.outcomes {
-        waiting.hear(outcome)?;
+        pending.handle_outcome(outcome)?;
     }
     if report.outcomes.is_empty() {
         output::remark("Nothing to do.\n");
     }
     if command.until == Until::Seen && !command.dry_run {
-        waiting.until_seen().await?;
+        pending.until_seen().await?;
     }
-    waiting.view.finish();
-    Ok(match (waiting.failed, waiting.needs_person) {
+    pending.view.finish();
+    Ok(match (pending.failed, pending.needs_person) {
         (true, _) => Exit::Failed,
         (false, true) => Exit::NeedsPerson,
         (false, false) => Exit::Done,
@@ -123,8 +123,8 @@ fn view(format: Format, dry_run: bool) -> View {
     }
 }
 
-/// The state of a wait: what is still pending, and what has been reported so far.
-struct Waiting<'a> {
+/// A command in progress: what is still pending, and what has been reported so far.
+struct PendingCommand<'a> {
     session: &'a Session,
     functions: Functions,
     direction: Direction,
@@ -135,8 +135,8 @@ struct Waiting<'a> {
     failed: bool,
 }
 
-impl Waiting<'_> {
-    fn hear(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+impl PendingCommand<'_> {
+    fn handle_outcome(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         self.view.show(outcome)?;
         let course = outcome.event.class().course;
         self.needs_person |= course == Course::NeedsPerson;
@@ -151,7 +151,7 @@ impl Waiting<'_> {
                 self.asked.remove(resource);
             }
             Course::NotDone => self.failed = true,
-            Course::Beside => {}
+            Course::Unrelated => {}
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Waiting<'_> {
             self.session.wait(LOOK_EVERY).await?;
             self.view.passed(self.session.present());
             for outcome in self.functions.look().await? {
-                self.hear(&outcome)?;
+                self.handle_outcome(&outcome)?;
             }
             self.forget_ended(began).await?;
         }
@@ -198,7 +198,7 @@ impl Waiting<'_> {
                         let direction = self.direction;
                         let watching = Event::Watching { direction, until };
                         let now = self.session.present();
-                        self.hear(&Outcome::of(&record, now, watching))?;
+                        self.handle_outcome(&Outcome::of(&record, now, watching))?;
                     }
                 }
                 _ if !picked_up && self.waited() < PICKED_UP_WITHIN => {}

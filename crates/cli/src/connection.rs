@@ -22,10 +22,10 @@ use lifecycle::{Outcome, Providers, Report};
 #[cfg(feature = "local")]
 use local::{
     file::Purpose,
-    opened::Opened,
-    service::{News, Service},
+    local_store::LocalStore,
+    service::{Service, ServiceEvent},
 };
-use store::{Found, Store, StoreError, Tables};
+use store::{ReadItems, Store, StoreError, Tables};
 #[cfg(feature = "local")]
 use tokio::sync::mpsc;
 
@@ -100,7 +100,7 @@ pub struct Session {
 enum Place {
     /// In a file on this machine.
     #[cfg(feature = "local")]
-    Here(Box<Opened>),
+    Local(Box<LocalStore>),
     /// At AWS.
     Aws {
         config: Box<SdkConfig>,
@@ -113,11 +113,11 @@ enum Place {
 pub enum Functions {
     /// In this process, on a local store.
     #[cfg(feature = "local")]
-    Here {
+    Local {
         /// The functions.
         service: Arc<Service>,
         /// What happens while they run.
-        news: mpsc::UnboundedReceiver<News>,
+        news: mpsc::UnboundedReceiver<ServiceEvent>,
     },
     /// At AWS Lambda.
     Lambda(LambdaFunctions),
@@ -132,7 +132,7 @@ impl Functions {
     ) -> anyhow::Result<Report> {
         Ok(match self {
             #[cfg(feature = "local")]
-            Self::Here { service, news } => {
+            Self::Local { service, news } => {
                 let report = service.command(direction, invocation).await?;
                 // What was published on the way is also in the report.
                 while news.try_recv().is_ok() {}
@@ -146,7 +146,7 @@ impl Functions {
     pub async fn ask(&self, question: Question) -> anyhow::Result<Report> {
         Ok(match self {
             #[cfg(feature = "local")]
-            Self::Here { service, .. } => {
+            Self::Local { service, .. } => {
                 let report = service.ask(question).await;
                 // Work that poll-status invoked is finished before this process ends.
                 service.finish().await;
@@ -161,13 +161,13 @@ impl Functions {
     pub async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
         match self {
             #[cfg(feature = "local")]
-            Self::Here { service, news } => {
+            Self::Local { service, news } => {
                 service.poll_once().await?;
                 let news = std::iter::from_fn(|| news.try_recv().ok());
                 Ok(news
                     .filter_map(|news| match news {
-                        News::Outcome(outcome) => Some(outcome),
-                        News::Digest(_) => None,
+                        ServiceEvent::Outcome(outcome) => Some(outcome),
+                        ServiceEvent::Digest(_) => None,
                     })
                     .collect())
             }
@@ -180,7 +180,7 @@ impl Functions {
     pub fn lambda(&self) -> Option<&LambdaFunctions> {
         match self {
             #[cfg(feature = "local")]
-            Self::Here { .. } => None,
+            Self::Local { .. } => None,
             Self::Lambda(lambda) => Some(lambda),
         }
     }
@@ -190,7 +190,7 @@ impl Functions {
 #[cfg(not(feature = "local"))]
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
-    Look,
+    Read,
     Change,
     Create,
 }
@@ -214,11 +214,11 @@ impl Connection {
 
     /// Opens the store for reading.
     pub async fn open(&self) -> anyhow::Result<Session> {
-        self.session(Purpose::Look).await
+        self.session(Purpose::Read).await
     }
 
     /// Opens the store for changes.
-    pub async fn open_to_change(&self) -> anyhow::Result<Session> {
+    pub async fn open_for_write(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Change).await
     }
 
@@ -252,7 +252,7 @@ impl Connection {
         let prefix = settings::table_prefix()?;
         #[cfg(feature = "local")]
         if let Some(path) = &self.data {
-            return self.here(path, purpose, &prefix).await;
+            return self.open_local(path, purpose, &prefix).await;
         }
         #[cfg(not(feature = "local"))]
         let _ = purpose;
@@ -276,9 +276,14 @@ impl Connection {
     }
 
     #[cfg(feature = "local")]
-    async fn here(&self, path: &Path, purpose: Purpose, prefix: &str) -> anyhow::Result<Session> {
+    async fn open_local(
+        &self,
+        path: &Path,
+        purpose: Purpose,
+        prefix: &str,
+    ) -> anyhow::Result<Session> {
         let simulator = self.simulate.as_deref();
-        let opened = Opened::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
+        let opened = LocalStore::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
         if opened.is_copy() {
             output::remark(&format!(
                 "note: {} is read-only: this shows a copy of its present state\n",
@@ -290,7 +295,7 @@ impl Connection {
             now: opened.clock().now(),
             ahead: SignedDuration::ZERO,
             clock: opened.clock().clone(),
-            place: Place::Here(Box::new(opened)),
+            place: Place::Local(Box::new(opened)),
         };
         session.now = session.read_clock().await?;
         session.ahead = session.now.duration_since(session.clock.now());
@@ -331,7 +336,7 @@ impl Session {
     pub fn is_simulated(&self) -> bool {
         match &self.place {
             #[cfg(feature = "local")]
-            Place::Here(opened) => opened.is_simulated(),
+            Place::Local(opened) => opened.is_simulated(),
             Place::Aws { .. } => false,
         }
     }
@@ -340,9 +345,9 @@ impl Session {
     pub fn functions(&self) -> anyhow::Result<Functions> {
         Ok(match &self.place {
             #[cfg(feature = "local")]
-            Place::Here(opened) => {
+            Place::Local(opened) => {
                 let (service, news) = opened.functions()?;
-                Functions::Here { service, news }
+                Functions::Local { service, news }
             }
             Place::Aws { config, prefix } => {
                 Functions::Lambda(LambdaFunctions::of_stack(config, prefix))
@@ -355,7 +360,7 @@ impl Session {
     pub fn providers(&self) -> anyhow::Result<Option<Providers>> {
         match &self.place {
             #[cfg(feature = "local")]
-            Place::Here(opened) => Ok(Some(opened.providers()?)),
+            Place::Local(opened) => Ok(Some(opened.providers()?)),
             Place::Aws { .. } => Ok(None),
         }
     }
@@ -363,7 +368,7 @@ impl Session {
     /// Reads the current time again, from the store's clock or the simulator's.
     pub async fn read_clock(&self) -> anyhow::Result<Timestamp> {
         #[cfg(feature = "local")]
-        if let Place::Here(opened) = &self.place
+        if let Place::Local(opened) = &self.place
             && let Some(now) = opened.simulated_now().await?
         {
             return Ok(now);
@@ -381,7 +386,7 @@ impl Session {
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.place {
             #[cfg(feature = "local")]
-            Place::Here(opened) => opened.wait(duration).await,
+            Place::Local(opened) => opened.wait(duration).await,
             Place::Aws { .. } => {
                 self.clock.sleep(duration).await;
                 Ok(())
@@ -391,7 +396,7 @@ impl Session {
 }
 
 /// Returns what could be read. What a newer program wrote is left alone and reported.
-pub(crate) fn readable<T>(found: Found<T>) -> T {
+pub(crate) fn readable<T>(found: ReadItems<T>) -> T {
     found.unreadable.iter().for_each(|one| output::warn(one));
     found.read
 }

@@ -122,7 +122,7 @@ impl Hibernated {
         let price = prices.of(&record.reference.account);
         let month = price.and_then(|price| snapshots_month(kept, price));
         Some(Self {
-            asleep: record.is_asleep(),
+            asleep: record.is_hibernated(),
             present: kept.present.as_ref().map(ToString::to_string),
             rehearsed: kept.is_rehearsed(),
             lead_minutes: kept.lead.unwrap_or_default().as_mins(),
@@ -228,7 +228,7 @@ fn as_it_was(manifest: &Manifest) -> String {
 
 /// The commands that recreate a machine that may be gone. `None` for one that exists.
 fn by_hand(record: &Record, kept: &Hibernation) -> Option<Vec<String>> {
-    if !kept.may_be_asleep() {
+    if !kept.may_be_hibernated() {
         return None;
     }
     let manifest = kept.manifest.as_ref()?;

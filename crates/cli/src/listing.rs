@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::Configuration,
-    hibernation::{Mark, Scene},
+    hibernation::{HibernationState, Mark},
     money::Money,
     record::{Phase, Record},
     resource::{Look, Resource},
@@ -80,7 +80,7 @@ pub(crate) async fn at_providers(
     let mut listed = Vec::new();
     for (account, answer) in answers {
         match answer {
-            Ok(Held { found, price }) => {
+            Ok(AccountListing { found, price }) => {
                 listed.push(account);
                 if let Some(price) = price {
                     listing.prices.note(account, price);
@@ -101,7 +101,7 @@ pub(crate) async fn at_providers(
 }
 
 /// The resources of an account.
-struct Held {
+struct AccountListing {
     found: Vec<(ResourceRef, Look)>,
     /// The monthly price of a GB of snapshot, if something was hibernated.
     price: Option<Money>,
@@ -114,7 +114,7 @@ async fn list(
     account: &AccountName,
     known: &HashMap<ResourceRef, Record>,
     reading: Reading<'_>,
-) -> Result<Held, Failure> {
+) -> Result<AccountListing, Failure> {
     let failure = |error: &dyn std::error::Error, remedy| Failure {
         account: account.clone(),
         error: in_words(error),
@@ -158,7 +158,7 @@ async fn list(
         let look = look.await.map_err(failed)?;
         found.extend(look.map(|look| (record.reference.clone(), look)));
     }
-    Ok(Held { found, price })
+    Ok(AccountListing { found, price })
 }
 
 /// Whether this resource is the present machine of a record that was hibernated.
@@ -202,10 +202,12 @@ fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Reco
     record.describe(resource);
     record.observed = Some(poll::observed(&record, look));
     if let Some(kept) = record.hibernation.as_deref_mut() {
-        let has_machine = look
-            .sight
-            .as_ref()
-            .is_none_or(|sight| matches!(sight.scene(kept), Scene::Here(_) | Scene::Made(_)));
+        let has_machine = look.sight.as_ref().is_none_or(|sight| {
+            matches!(
+                sight.hibernation_state(kept),
+                HibernationState::Present(_) | HibernationState::Created(_)
+            )
+        });
         if has_machine {
             kept.adopt(resource.id.clone());
         }
@@ -291,7 +293,7 @@ mod tests {
     use domain::resource::Power;
 
     use super::*;
-    use crate::scene::{OFFICE, configuration, machine, monday, sky};
+    use crate::scene::{OFFICE, configuration, machine, monday, simulated_clouds};
 
     const FLEET: &str = r#"
         [[droplets]]
@@ -319,7 +321,7 @@ mod tests {
     #[tokio::test]
     async fn the_providers_are_asked_and_the_progress_of_each_account_is_reported() {
         let configuration = configuration(OFFICE);
-        let sky = sky(&configuration, FLEET, monday("10:00:00")).await;
+        let clouds = simulated_clouds(&configuration, FLEET, monday("10:00:00")).await;
         let both = names(&["do-main", "hz-eu"]);
         let heard = Mutex::new(BTreeMap::<String, usize>::new());
         let read = |account: &AccountName, more| {
@@ -331,10 +333,10 @@ mod tests {
         };
         let known = vec![machine("do-main/droplet/1", "old name", &[])];
         let listing = at_providers(
-            &sky.providers,
+            &clouds.providers,
             &configuration,
             known,
-            &sky.clock,
+            &clouds.clock,
             &both,
             &read,
         )
@@ -351,21 +353,21 @@ mod tests {
         );
         let heard = heard.into_inner().unwrap();
         assert_eq!((heard["do-main"], heard["hz-eu"]), (1, 1));
-        let changes = sky.simulator.log();
+        let changes = clouds.simulator.log();
         assert!(changes.iter().all(|entry| entry.request.method == "GET"));
     }
 
     #[tokio::test]
     async fn one_account_that_fails_does_not_hide_the_others() {
         let configuration = configuration(OFFICE);
-        let sky = sky(&configuration, FLEET, monday("10:00:00")).await;
-        sky.simulator.add_fault(unauthorized("/v2/"));
+        let clouds = simulated_clouds(&configuration, FLEET, monday("10:00:00")).await;
+        clouds.simulator.add_fault(unauthorized("/v2/"));
         let both = names(&["do-main", "hz-eu"]);
         let listing = at_providers(
-            &sky.providers,
+            &clouds.providers,
             &configuration,
             Vec::new(),
-            &sky.clock,
+            &clouds.clock,
             &both,
             &|_, _| (),
         )

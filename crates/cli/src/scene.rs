@@ -25,7 +25,7 @@ use lifecycle::{Access, Providers};
 use local::clouds::Clouds;
 use store::{Head, InForce};
 
-use crate::{configuration_file, doctor::store::Known, fixtures::handled};
+use crate::{configuration_file, doctor::store::StoreContents, fixtures::handled};
 
 /// Two accounts, and the schedule `office`: Monday to Friday, 08:00 to 18:00 UTC.
 pub(crate) const OFFICE: &str = r#"
@@ -193,7 +193,7 @@ pub(crate) fn saved() -> SavedState {
 }
 
 /// Simulated clouds that listen, and clients for them. The clock does not advance.
-pub(crate) struct Sky {
+pub(crate) struct SimulatedClouds {
     pub(crate) simulator: Simulator,
     pub(crate) providers: Providers,
     pub(crate) clock: Clock,
@@ -209,12 +209,20 @@ accounts = [
 ]
 "#;
 
-pub(crate) async fn sky(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
-    sky_of(configuration, &format!("{ACCOUNTS}{fleet}"), now).await
+pub(crate) async fn simulated_clouds(
+    configuration: &Configuration,
+    fleet: &str,
+    now: Timestamp,
+) -> SimulatedClouds {
+    simulated_clouds_from(configuration, &format!("{ACCOUNTS}{fleet}"), now).await
 }
 
-/// Like [`sky`], but the fleet defines its own accounts.
-pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
+/// Like [`simulated_clouds`], but the fleet defines its own accounts.
+pub(crate) async fn simulated_clouds_from(
+    configuration: &Configuration,
+    fleet: &str,
+    now: Timestamp,
+) -> SimulatedClouds {
     let clock = Clock::from(SteppedClock::at(now));
     let address = ([127, 0, 0, 1], 0).into();
     let clouds =
@@ -222,7 +230,7 @@ pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Time
     let clouds = clouds.start(&clock).await.unwrap();
     let tokens = clouds.tokens().unwrap();
     let http = provider::http_client().unwrap();
-    Sky {
+    SimulatedClouds {
         simulator: clouds.simulator().unwrap().clone(),
         providers: Providers::new(Access::Read, tokens, clouds.endpoints().unwrap(), http),
         clock,
@@ -231,8 +239,11 @@ pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Time
 }
 
 /// What the doctor reads from a store with these records, in which no inventory is recorded.
-pub(crate) fn known(in_force: InForce, records: impl IntoIterator<Item = Record>) -> Known {
-    Known {
+pub(crate) fn store_contents(
+    in_force: InForce,
+    records: impl IntoIterator<Item = Record>,
+) -> StoreContents {
+    StoreContents {
         head: Head::default(),
         in_force,
         states: BTreeMap::new(),

@@ -46,7 +46,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
-            Phase::Settled { .. } if record.is_asleep() => {
+            Phase::Settled { .. } if record.is_hibernated() => {
                 let since = record.last.as_ref().map(|last| last.finished_at);
                 (PhaseName::Settled, "hibernated".to_owned(), since)
             }
@@ -55,7 +55,7 @@ impl State {
                 (PhaseName::Settled, words, seen_since(record, *at))
             }
             Phase::InFlight { transition } if record.watched_until().is_some() => {
-                let at = transition.direction.end();
+                let at = transition.direction.target_state();
                 (PhaseName::InFlight, at.to_string(), seen_since(record, at))
             }
             Phase::InFlight { transition } => {
@@ -126,7 +126,10 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
 
 /// Why a hibernated machine could not be woken now.
 pub(crate) fn asleep_and_missing(record: &Record) -> Option<&str> {
-    let observed = record.observed.as_ref().filter(|_| record.is_asleep())?;
+    let observed = record
+        .observed
+        .as_ref()
+        .filter(|_| record.is_hibernated())?;
     observed.busy.as_deref()
 }
 
@@ -174,7 +177,7 @@ pub(crate) fn needs_person(
     }
     match &verdict.decision {
         Decision::Leave(reason) => {
-            let conflict = matches!(&verdict.membership, Membership::Barred(exclusion) if exclusion.is_conflict());
+            let conflict = matches!(&verdict.membership, Membership::Excluded(exclusion) if exclusion.is_conflict());
             let unknown = matches!(reason, LeaveReason::UnknownSchedule(_));
             (conflict || unknown).then(|| reason.to_string())
         }
@@ -185,7 +188,7 @@ pub(crate) fn needs_person(
 /// How a person restores a resource that nothing else restores.
 fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
     match (left, &verdict.membership) {
-        (LeftBehind::Orphaned, Membership::Barred(exclusion)) => {
+        (LeftBehind::Orphaned, Membership::Excluded(exclusion)) => {
             format!("orphaned: {exclusion}; once that is gone, `offhours start` restores it")
         }
         (LeftBehind::Orphaned, _) => "orphaned: `offhours start` restores it".to_owned(),

@@ -12,14 +12,14 @@ use crate::{
 
 /// A time range, as requested.
 #[derive(Debug, Clone, Copy)]
-pub enum Asked {
+pub enum RequestedRange {
     /// From one moment until another, or until now.
     Between(Moment, Option<Moment>),
     /// A calendar month.
     Month(Month),
 }
 
-impl Asked {
+impl RequestedRange {
     /// Returns the requested period, limited to now and to how long history is kept. Cutting its
     /// beginning is reported. Days and local times are in `zone`.
     pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
@@ -82,7 +82,7 @@ mod tests {
     fn period(since: &str, until: Option<&str>) -> anyhow::Result<Period> {
         let until = until.map(|text| text.parse().unwrap());
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        Asked::Between(since.parse().unwrap(), until).period(&zone, now())
+        RequestedRange::Between(since.parse().unwrap(), until).period(&zone, now())
     }
 
     #[track_caller]
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_month_is_whole_in_utc_and_the_present_one_ends_now() {
         let month = |text: &str| {
-            let month = Asked::Month(text.parse().unwrap());
+            let month = RequestedRange::Month(text.parse().unwrap());
             let Period { from, until } = month.period(&TimeZone::UTC, now()).unwrap();
             format!("{from} {until}")
         };

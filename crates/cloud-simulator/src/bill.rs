@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     amount::Amount,
-    ledger::{Billed, History, Life, Stretch},
+    ledger::{BilledItem, History, Life, UsageInterval},
     prices::{Price, Prices},
     world::World,
 };
@@ -143,7 +143,7 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
                 history,
             };
             match id {
-                _ if life.billed != Billed::Size => {
+                _ if life.billed != BilledItem::Size => {
                     let is_server = matches!(id, ResourceId::Server(_));
                     charges.part(life, &period, prices, is_server);
                 }
@@ -251,29 +251,29 @@ impl Charges {
     fn server(&mut self, life: &Life, period: &Period, prices: &Prices) {
         let prices = &prices.hetzner;
         let location = life.location.as_deref().unwrap_or_default();
-        self.by_the_hour(life, period, |stretch| {
-            let price = prices.of_server((stretch.size, location), stretch.from);
+        self.by_the_hour(life, period, |interval| {
+            let price = prices.of_server((interval.size, location), interval.from);
             let price = price.expect("a price list has a price for every server type");
-            (stretch.size.to_owned(), price)
+            (interval.size.to_owned(), price)
         });
     }
 
     /// Adds what a cloud charges for an address or an image.
     fn part(&mut self, life: &Life, period: &Period, prices: &Prices, is_server: bool) {
         match life.billed {
-            Billed::Size => {}
-            Billed::Address if is_server => {
+            BilledItem::Size => {}
+            BilledItem::Address if is_server => {
                 let address = ("primary-ipv4".to_owned(), prices.hetzner.primary_ipv4);
                 self.by_the_hour(life, period, |_| address.clone());
             }
-            Billed::Address => {
+            BilledItem::Address => {
                 let address = (
                     "reserved-ipv4".to_owned(),
                     prices.digitalocean.reserved_ipv4,
                 );
                 self.by_the_hour(life, period, |_| address.clone());
             }
-            Billed::Image { megabytes } => {
+            BilledItem::Image { megabytes } => {
                 let price = if is_server {
                     prices.hetzner.snapshot_per_gb_month
                 } else {
@@ -293,7 +293,7 @@ impl Charges {
         &mut self,
         life: &Life,
         period: &Period,
-        priced: impl Fn(&Stretch<'_>) -> (String, Price),
+        priced: impl Fn(&UsageInterval<'_>) -> (String, Price),
     ) {
         for hours in hours_by_month(life, period, priced) {
             let of_hours =
@@ -328,21 +328,21 @@ fn capped(mut month: Vec<(&str, u64)>, hourly: impl Fn(&str) -> Amount) -> Vec<(
 /// How many seconds each size is charged for in each month.
 fn seconds_by_month<'a>(life: &'a Life, period: &Period) -> Vec<Vec<(&'a str, u64)>> {
     let mut months: BTreeMap<Month, BTreeMap<&str, u64>> = BTreeMap::new();
-    let mut stretches = life.stretches(period.history, period.until);
-    if let (Some(first), Some(end)) = (stretches.first(), life.end(period.history)) {
+    let mut intervals = life.usage_intervals(period.history, period.until);
+    if let (Some(first), Some(end)) = (intervals.first(), life.end(period.history)) {
         // What has ended is charged for at least a minute.
         let least = first.from + LEAST_SECONDS;
-        if let Some(last) = stretches.last_mut().filter(|_| end < least) {
+        if let Some(last) = intervals.last_mut().filter(|_| end < least) {
             last.to = least.min(period.until).max(last.to);
         }
     }
-    for stretch in stretches {
-        let mut from = stretch.from.max(period.since);
-        while from < stretch.to {
-            let to = stretch.to.min(end_of_month(from));
+    for interval in intervals {
+        let mut from = interval.from.max(period.since);
+        while from < interval.to {
+            let to = interval.to.min(end_of_month(from));
             let seconds = to.as_second() - from.as_second();
             let month = months.entry(month(from)).or_default();
-            *month.entry(stretch.size).or_default() += seconds.unsigned_abs();
+            *month.entry(interval.size).or_default() += seconds.unsigned_abs();
             from = to;
         }
     }
@@ -359,20 +359,20 @@ fn seconds_by_month<'a>(life: &'a Life, period: &Period) -> Vec<Vec<(&'a str, u6
 fn hours_by_month(
     life: &Life,
     period: &Period,
-    priced: impl Fn(&Stretch<'_>) -> (String, Price),
+    priced: impl Fn(&UsageInterval<'_>) -> (String, Price),
 ) -> Vec<BTreeMap<(Amount, Amount, String), u64>> {
-    let stretches = life.stretches(period.history, period.until);
-    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else {
+    let intervals = life.usage_intervals(period.history, period.until);
+    let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else {
         return Vec::new();
     };
     if last.to <= period.since {
         return Vec::new();
     }
-    let cost = |stretch| {
-        let (item, price) = priced(stretch);
+    let cost = |interval| {
+        let (item, price) = priced(interval);
         (price.hourly, price.monthly, item)
     };
-    let costs: Vec<_> = stretches.iter().map(cost).collect();
+    let costs: Vec<_> = intervals.iter().map(cost).collect();
     // The hours of a life begin at its creation.
     let before = period.since.duration_since(first.from).as_secs().max(0);
     let skipped = (before + HOUR.as_secs() - 1) / HOUR.as_secs();
@@ -381,12 +381,12 @@ fn hours_by_month(
     let mut past = 0;
     while from < last.to {
         let to = from + HOUR;
-        past += stretches[past..]
+        past += intervals[past..]
             .iter()
-            .take_while(|stretch| stretch.to <= from)
+            .take_while(|interval| interval.to <= from)
             .count();
-        let within = stretches.iter().zip(&costs).skip(past);
-        let within = within.take_while(|(stretch, _)| stretch.from < to);
+        let within = intervals.iter().zip(&costs).skip(past);
+        let within = within.take_while(|(interval, _)| interval.from < to);
         if let Some(dearest) = within.map(|(_, cost)| cost).max() {
             let month = months.entry(month(from)).or_default();
             *month.entry(dearest.clone()).or_default() += 1;

@@ -6,43 +6,53 @@ use std::sync::LazyLock;
 use domain::resource::PlanCapacity;
 use serde_json::Value;
 
-type Kept = LazyLock<Value>;
+type StaticJson = LazyLock<Value>;
 
 /// The sizes of Droplets and of Kubernetes nodes.
-pub(crate) static DROPLET_SIZES: Kept = Kept::new(|| kept(include_str!("../answers/sizes.json")));
+pub(crate) static DROPLET_SIZES: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/sizes.json")));
 /// `DigitalOcean`'s regions.
-pub(crate) static REGIONS: Kept = Kept::new(|| kept(include_str!("../answers/regions.json")));
+pub(crate) static REGIONS: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/regions.json")));
 /// Database engines with their plans, which are not sorted by size because no order is promised.
 /// Standby nodes need 2 GiB, so layouts with standbys lack the smallest plan (DOSPEC).
-pub(crate) static DATABASE_OPTIONS: Kept =
-    Kept::new(|| kept(include_str!("../answers/database_options.json")));
+pub(crate) static DATABASE_OPTIONS: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/database_options.json")));
 /// Hetzner's locations.
-pub(crate) static LOCATIONS: Kept = Kept::new(|| kept(include_str!("../answers/locations.json")));
+pub(crate) static LOCATIONS: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/locations.json")));
 /// Hetzner's server types. Those of the previous series can no longer be ordered in the EU, and the
 /// cx and cax types were last seen sold out there (2026-09).
-pub(crate) static SERVER_TYPES: Kept =
-    Kept::new(|| kept(include_str!("../answers/server_types.json")));
+pub(crate) static SERVER_TYPES: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/server_types.json")));
 
 /// The code and message for each status: `DigitalOcean`'s `id`s of DOSPEC where it names them, and
 /// the codes of HZSPEC2; the others are assumptions.
-pub(crate) static REFUSALS: Kept = Kept::new(|| kept(include_str!("../answers/refusals.json")));
+pub(crate) static REFUSALS: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/refusals.json")));
 
 /// The fields that all accounts, Droplets, databases, clusters and servers have in common.
-pub(crate) static ACCOUNT: Kept = Kept::new(|| kept(include_str!("../answers/account.json")));
-pub(crate) static DROPLET: Kept = Kept::new(|| kept(include_str!("../answers/droplet.json")));
-pub(crate) static DATABASE: Kept = Kept::new(|| kept(include_str!("../answers/database.json")));
-pub(crate) static CLUSTER: Kept = Kept::new(|| kept(include_str!("../answers/cluster.json")));
-pub(crate) static SERVER: Kept = Kept::new(|| kept(include_str!("../answers/server.json")));
+pub(crate) static ACCOUNT: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/account.json")));
+pub(crate) static DROPLET: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/droplet.json")));
+pub(crate) static DATABASE: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/database.json")));
+pub(crate) static CLUSTER: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/cluster.json")));
+pub(crate) static SERVER: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/server.json")));
 /// An ISO that may be attached to a server.
-pub(crate) static ISO: Kept = Kept::new(|| kept(include_str!("../answers/iso.json")));
+pub(crate) static ISO: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/iso.json")));
 
-fn kept(text: &str) -> Value {
+fn parse_static(text: &str) -> Value {
     serde_json::from_str(text).expect("the kept answers are JSON")
 }
 
 /// A stored response with `fields` added, overriding its own.
-pub(crate) fn with(kept: &Value, mut fields: Value) -> Value {
-    let mut answer = kept.clone();
+pub(crate) fn with(stored: &Value, mut fields: Value) -> Value {
+    let mut answer = stored.clone();
     if let (Some(answer), Some(fields)) = (answer.as_object_mut(), fields.as_object_mut()) {
         answer.append(fields);
     }

@@ -15,7 +15,7 @@ use crate::{
     hetzner,
     log::{Entry, Log},
     rate::Rate,
-    request::{Incoming, Request},
+    request::{IncomingRequest, Request},
     routes::{self, Call},
     world::{World, uuid_of},
 };
@@ -26,7 +26,7 @@ pub(crate) struct Clouds {
     pub(crate) log: Log,
     pub(crate) interference: Interference,
     /// Requests that have yet to arrive, although their connections are already closed.
-    late: BTreeMap<(Timestamp, u64), Incoming>,
+    late: BTreeMap<(Timestamp, u64), IncomingRequest>,
     serial: u64,
 }
 
@@ -60,7 +60,7 @@ impl Clouds {
         self.world.advance(now);
     }
 
-    pub(crate) fn identify(&self, incoming: &Incoming) -> Identity {
+    pub(crate) fn identify(&self, incoming: &IncomingRequest) -> Identity {
         let provider = incoming.request.provider();
         let token = incoming.token.as_ref();
         let place = token.and_then(|token| self.world.opened_by(provider, token));
@@ -75,7 +75,7 @@ impl Clouds {
     }
 
     /// Handles a request that has just arrived.
-    pub(crate) fn take(&mut self, incoming: &Incoming) -> Outcome {
+    pub(crate) fn take(&mut self, incoming: &IncomingRequest) -> Outcome {
         let identity = self.identify(incoming);
         let fault = self.interference.fault_for(&incoming.request, &identity);
         if let Some(Misbehavior::Late { by }) = fault {
@@ -93,7 +93,7 @@ impl Clouds {
 
     fn carry_out(
         &mut self,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         identity: Identity,
         fault: Option<Misbehavior>,
     ) -> Outcome {
@@ -139,7 +139,7 @@ impl Clouds {
     /// permission, in the clouds' order as far as that is known.
     fn perform(
         &mut self,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         place: Option<usize>,
         fault: Option<&Misbehavior>,
     ) -> Result<Answer, Refusal> {

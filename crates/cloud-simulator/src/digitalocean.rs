@@ -1,7 +1,7 @@
 //! The `DigitalOcean` API: its operations and their responses.
 
+mod attachments;
 pub(crate) mod scopes;
-mod things;
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -34,55 +34,75 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "droplets/#/actions", droplet_actions),
     ("POST", "droplets/#/actions", act_on_droplet),
     ("GET", "droplets/#/actions/#", droplet_action),
-    ("POST", "droplets", things::create_droplet),
-    ("DELETE", "droplets/#", things::delete_droplet),
-    ("GET", "droplets/#/snapshots", things::droplet_snapshots),
-    ("GET", "droplets/#/firewalls", things::droplet_firewalls),
-    ("GET", "droplets/#/backups/policy", things::backup_policy),
+    ("POST", "droplets", attachments::create_droplet),
+    ("DELETE", "droplets/#", attachments::delete_droplet),
+    (
+        "GET",
+        "droplets/#/snapshots",
+        attachments::droplet_snapshots,
+    ),
+    (
+        "GET",
+        "droplets/#/firewalls",
+        attachments::droplet_firewalls,
+    ),
+    (
+        "GET",
+        "droplets/#/backups/policy",
+        attachments::backup_policy,
+    ),
     (
         "GET",
         "droplets/#/destroy_with_associated_resources",
-        things::associated,
+        attachments::associated,
     ),
-    ("GET", "snapshots", things::snapshots),
-    ("GET", "snapshots/#", things::snapshot),
-    ("DELETE", "snapshots/#", things::delete_snapshot),
-    ("GET", "images", things::images),
-    ("GET", "images/#", things::image),
-    ("PUT", "images/#", things::rename_image),
-    ("GET", "reserved_ips", things::reserved_ips),
-    ("GET", "reserved_ips/*", things::reserved_ip),
-    ("POST", "reserved_ips/*/actions", things::act_on_reserved_ip),
-    ("GET", "reserved_ipv6", things::reserved_ipv6s),
-    ("GET", "reserved_ipv6/*", things::reserved_ip),
+    ("GET", "snapshots", attachments::snapshots),
+    ("GET", "snapshots/#", attachments::snapshot),
+    ("DELETE", "snapshots/#", attachments::delete_snapshot),
+    ("GET", "images", attachments::images),
+    ("GET", "images/#", attachments::image),
+    ("PUT", "images/#", attachments::rename_image),
+    ("GET", "reserved_ips", attachments::reserved_ips),
+    ("GET", "reserved_ips/*", attachments::reserved_ip),
+    (
+        "POST",
+        "reserved_ips/*/actions",
+        attachments::act_on_reserved_ip,
+    ),
+    ("GET", "reserved_ipv6", attachments::reserved_ipv6s),
+    ("GET", "reserved_ipv6/*", attachments::reserved_ip),
     (
         "POST",
         "reserved_ipv6/*/actions",
-        things::act_on_reserved_ip,
+        attachments::act_on_reserved_ip,
     ),
-    ("GET", "volumes", things::volumes),
-    ("GET", "volumes/*", things::volume),
-    ("POST", "volumes/*/actions", things::act_on_volume),
-    ("GET", "firewalls", things::firewalls),
-    ("GET", "firewalls/*", things::firewall),
-    ("POST", "firewalls/*/droplets", things::add_to_firewall),
-    ("GET", "load_balancers", things::load_balancers),
-    ("GET", "load_balancers/*", things::load_balancer),
+    ("GET", "volumes", attachments::volumes),
+    ("GET", "volumes/*", attachments::volume),
+    ("POST", "volumes/*/actions", attachments::act_on_volume),
+    ("GET", "firewalls", attachments::firewalls),
+    ("GET", "firewalls/*", attachments::firewall),
+    ("POST", "firewalls/*/droplets", attachments::add_to_firewall),
+    ("GET", "load_balancers", attachments::load_balancers),
+    ("GET", "load_balancers/*", attachments::load_balancer),
     (
         "POST",
         "load_balancers/*/droplets",
-        things::add_to_load_balancer,
+        attachments::add_to_load_balancer,
     ),
-    ("GET", "projects", things::projects),
-    ("GET", "projects/default", things::default_project),
-    ("GET", "projects/*", things::project),
-    ("GET", "projects/*/resources", things::project_resources),
-    ("POST", "projects/*/resources", things::add_to_project),
-    ("GET", "monitoring/alerts", things::alerts),
-    ("GET", "tags", things::tags),
-    ("GET", "vpcs", things::vpcs),
-    ("GET", "account/keys", things::ssh_keys),
-    ("GET", "databases/*/firewall", things::trusted_sources),
+    ("GET", "projects", attachments::projects),
+    ("GET", "projects/default", attachments::default_project),
+    ("GET", "projects/*", attachments::project),
+    (
+        "GET",
+        "projects/*/resources",
+        attachments::project_resources,
+    ),
+    ("POST", "projects/*/resources", attachments::add_to_project),
+    ("GET", "monitoring/alerts", attachments::alerts),
+    ("GET", "tags", attachments::tags),
+    ("GET", "vpcs", attachments::vpcs),
+    ("GET", "account/keys", attachments::ssh_keys),
+    ("GET", "databases/*/firewall", attachments::trusted_sources),
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
     ("GET", "databases", databases),
@@ -177,7 +197,7 @@ fn ok(body: &Value) -> Result<Answer> {
 fn account(call: &mut Call<'_>) -> Result<Answer> {
     let name = &call.account.login.name;
     let fields = json!({"name": name, "email": format!("{name}@example.com")});
-    let fields = catalog::with(&things::limits(call), fields);
+    let fields = catalog::with(&attachments::limits(call), fields);
     ok(&json!({"account": catalog::with(&catalog::ACCOUNT, fields)}))
 }
 
@@ -210,7 +230,7 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     };
     let droplets = call.account.droplets.values().filter(fits).collect();
     page(call, "droplets", droplets, |droplet| {
-        droplet.to_text(call.shown())
+        droplet.to_text(call.droplet_context())
     })
 }
 
@@ -242,7 +262,7 @@ fn autoscale_members(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn droplet(call: &mut Call<'_>) -> Result<Answer> {
-    ok(&json!({"droplet": call.droplet()?.to_json(call.shown())}))
+    ok(&json!({"droplet": call.droplet()?.to_json(call.droplet_context())}))
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {

@@ -19,7 +19,7 @@ use crate::{
     ledger::Meter,
     market::{Market, is_sold_in},
     project,
-    team::Shown,
+    team::DropletContext,
     world::{Account, Action, Timeline},
 };
 
@@ -154,7 +154,7 @@ pub(crate) struct Droplet {
     /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
     /// the last one.
     #[serde(skip)]
-    pub(crate) text: OnceLock<String>,
+    pub(crate) cached_json: OnceLock<String>,
 }
 
 /// A Droplet's status, in the provider's words (DOSPEC).
@@ -305,10 +305,10 @@ impl Droplet {
         self.gpu.is_some()
     }
 
-    /// Returns a Droplet to be changed, and invalidates its cached text.
+    /// Returns a Droplet to be changed, and invalidates its cached JSON.
     pub(crate) fn of(droplets: &mut BTreeMap<u64, Self>, id: u64) -> Option<&mut Self> {
         let droplet = droplets.get_mut(&id)?;
-        droplet.show_again();
+        droplet.invalidate_cache();
         Some(droplet)
     }
 
@@ -397,21 +397,21 @@ impl Droplet {
     }
 
     /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self, shown: Shown<'_>) -> &str {
-        let write = || self.to_json(shown).to_string();
-        let text = self.text.get_or_init(write);
+    pub(crate) fn to_text(&self, context: DropletContext<'_>) -> &str {
+        let write = || self.to_json(context).to_string();
+        let text = self.cached_json.get_or_init(write);
         debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
         text
     }
 
-    /// Invalidates the cached text, after a change that it shows.
-    pub(crate) fn show_again(&mut self) {
-        self.text.take();
+    /// Invalidates the cached JSON, after a change that it shows.
+    pub(crate) fn invalidate_cache(&mut self) {
+        self.cached_json.take();
     }
 
     /// The Droplet as the API shows it.
-    pub(crate) fn to_json(&self, shown: Shown<'_>) -> Value {
-        let Shown { market, team, now } = shown;
+    pub(crate) fn to_json(&self, context: DropletContext<'_>) -> Value {
+        let DropletContext { market, team, now } = context;
         let size = market.droplet_size(&self.size).unwrap_or(&Value::Null);
         let made_from = self.made_from.and_then(|id| team.snapshots.get(&id));
         let mut image = catalog::DROPLET["image"].clone();

@@ -238,7 +238,7 @@ pub struct HoldView {
 /// What happens to the requests in a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    GoOn,
+    Proceed,
     /// The connection is closed; a request held on arrival has no effect.
     Discard,
 }
@@ -259,9 +259,9 @@ struct ActiveHold {
     verdict: watch::Sender<Option<Verdict>>,
 }
 
-/// A caught request.
+/// A request that a hold has caught.
 #[derive(Debug)]
-pub(crate) struct Caught {
+pub(crate) struct HeldRequest {
     pub(crate) id: HoldId,
     pub(crate) late: bool,
     pub(crate) verdict: watch::Receiver<Option<Verdict>>,
@@ -300,7 +300,7 @@ impl Interference {
         stage: Stage,
         request: &Request,
         identity: &Identity,
-    ) -> Option<Caught> {
+    ) -> Option<HeldRequest> {
         let (id, active) = self.holds.iter_mut().find(|(_, active)| {
             active.hold.at == stage
                 && active.caught.len() < active.hold.times as usize
@@ -310,7 +310,7 @@ impl Interference {
             .caught
             .push(format!("{} {}", request.method, request.path));
         active.waiting.send_modify(|waiting| *waiting += 1);
-        Some(Caught {
+        Some(HeldRequest {
             id: *id,
             late: active.hold.late,
             verdict: active.verdict.subscribe(),
@@ -318,7 +318,7 @@ impl Interference {
     }
 
     /// Records that a caught request no longer waits: it proceeds, or its client has disconnected.
-    pub(crate) fn left(&mut self, id: HoldId) {
+    pub(crate) fn stopped_waiting(&mut self, id: HoldId) {
         if let Some(active) = self.holds.get(&id) {
             active
                 .waiting

@@ -30,14 +30,14 @@ pub struct Fleet {
     databases: Vec<Spanned<Database>>,
     clusters: Vec<Spanned<Cluster>>,
     servers: Vec<Spanned<Server>>,
-    digitalocean: TeamThings,
-    hetzner: ProjectThings,
+    digitalocean: TeamAttachments,
+    hetzner: ProjectAttachments,
 }
 
 /// What `DigitalOcean` teams hold besides their resources.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct TeamThings {
+struct TeamAttachments {
     reserved_ips: Vec<Spanned<team::ReservedIp>>,
     volumes: Vec<Spanned<team::Volume>>,
     firewalls: Vec<Spanned<team::Firewall>>,
@@ -50,7 +50,7 @@ struct TeamThings {
 /// What Hetzner projects hold besides their servers.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct ProjectThings {
+struct ProjectAttachments {
     networks: Vec<Spanned<Network>>,
     volumes: Vec<Spanned<Volume>>,
     firewalls: Vec<Spanned<Firewall>>,
@@ -199,21 +199,21 @@ impl Fleet {
             owner.servers.insert(id, server);
             Ok(())
         })?;
-        self.admit_things(&mut accounts, now)?;
+        self.admit_attachments(&mut accounts, now)?;
         world.accounts = accounts;
         Ok(())
     }
 
     /// Adds what accounts hold besides their resources.
-    fn admit_things(&self, accounts: &mut [Account], now: Timestamp) -> Result<(), Problem> {
+    fn admit_attachments(&self, accounts: &mut [Account], now: Timestamp) -> Result<(), Problem> {
         macro_rules! admit {
             ($($provider:ident, $cloud:ident.$table:ident, $place:ident, $id:ident;)*) => {$(
-                each(stringify!($cloud.$table), &self.$cloud.$table, |mut thing| {
-                    let named = thing.account.as_ref();
+                each(stringify!($cloud.$table), &self.$cloud.$table, |mut object| {
+                    let named = object.account.as_ref();
                     let owner = owner(accounts, Provider::$provider, named)?;
-                    thing.created = now;
-                    let id = thing.$id.clone();
-                    insert(stringify!($table), &mut owner.$place.$table, id, thing)
+                    object.created = now;
+                    let id = object.$id.clone();
+                    insert(stringify!($table), &mut owner.$place.$table, id, object)
                 })?;
             )*};
         }
@@ -234,8 +234,14 @@ impl Fleet {
             Hetzner, hetzner.ssh_keys, project, id;
         }
         for account in accounts {
-            account.servers.values_mut().for_each(Server::show_again);
-            account.droplets.values_mut().for_each(Droplet::show_again);
+            account
+                .servers
+                .values_mut()
+                .for_each(Server::invalidate_cache);
+            account
+                .droplets
+                .values_mut()
+                .for_each(Droplet::invalidate_cache);
             account.team.place_in_projects(account.droplets.keys());
         }
         Ok(())

@@ -470,7 +470,7 @@ fn add_node(
         ..Droplet::named(droplet, &name)
     };
     let life = Life::of_size(now, &worker.size);
-    let life = if is_new { life.made_later() } else { life };
+    let life = if is_new { life.added_later() } else { life };
     account
         .ledger
         .open(meter((cluster_id, pool_id), droplet), life);

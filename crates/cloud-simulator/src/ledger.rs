@@ -19,7 +19,7 @@ pub(crate) type Meter = (ResourceId, u64);
 
 /// What is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Billed {
+pub(crate) enum BilledItem {
     /// A resource or a node, by its size.
     Size,
     /// A public IPv4 address.
@@ -34,13 +34,13 @@ pub(crate) enum Billed {
 /// What was billed under one id, from its creation to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
-    pub(crate) billed: Billed,
+    pub(crate) billed: BilledItem,
     /// Each size that it has had, with the instant from which it applies.
     sizes: Vec<(Timestamp, String)>,
     /// Hetzner's location.
     pub(crate) location: Option<String>,
     /// Whether it existed when its resource was first seen, unlike a node that a pool adds later.
-    is_original: bool,
+    existed_initially: bool,
     /// When billing ended; `None` while it is billed.
     ended: Option<Timestamp>,
     /// When its resource was deleted, whether or not it was billed until then.
@@ -49,7 +49,7 @@ pub(crate) struct Life {
 
 /// A time range at one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct UsageInterval<'a> {
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
     pub(crate) size: &'a str,
@@ -67,17 +67,17 @@ pub(crate) enum History {
 impl Life {
     pub(crate) fn of_size(created: Timestamp, size: &str) -> Self {
         Self {
-            billed: Billed::Size,
+            billed: BilledItem::Size,
             sizes: vec![(created, size.to_owned())],
             location: None,
-            is_original: true,
+            existed_initially: true,
             ended: None,
             deleted: None,
         }
     }
 
     /// The life of something that is not billed by size.
-    pub(crate) fn of(billed: Billed, created: Timestamp) -> Self {
+    pub(crate) fn of(billed: BilledItem, created: Timestamp) -> Self {
         Self {
             billed,
             ..Self::of_size(created, "")
@@ -93,31 +93,35 @@ impl Life {
     }
 
     /// The same life, created after its resource was first seen.
-    pub(crate) fn made_later(self) -> Self {
+    pub(crate) fn added_later(self) -> Self {
         Self {
-            is_original: false,
+            existed_initially: false,
             ..self
         }
     }
 
-    /// The stretches that are billed until an instant, oldest first. Each one begins when its size
+    /// The intervals that are billed until an instant, oldest first. Each one begins when its size
     /// took effect.
-    pub(crate) fn stretches(&self, history: History, until: Timestamp) -> Vec<Stretch<'_>> {
+    pub(crate) fn usage_intervals(
+        &self,
+        history: History,
+        until: Timestamp,
+    ) -> Vec<UsageInterval<'_>> {
         let (sizes, end) = match history {
             History::Real => (&self.sizes[..], self.ended),
-            History::LeftRunning if self.is_original => (&self.sizes[..1], self.deleted),
+            History::LeftRunning if self.existed_initially => (&self.sizes[..1], self.deleted),
             History::LeftRunning => (&[][..], None),
         };
         let end = end.unwrap_or(until).min(until);
         let nexts = sizes.iter().skip(1).map(|(at, _)| *at).chain([end]);
-        let mut stretches = Vec::with_capacity(sizes.len());
+        let mut intervals = Vec::with_capacity(sizes.len());
         for ((from, size), next) in sizes.iter().zip(nexts) {
             let (from, to) = (*from, next.min(end));
             if from < to {
-                stretches.push(Stretch { from, to, size });
+                intervals.push(UsageInterval { from, to, size });
             }
         }
-        stretches
+        intervals
     }
 
     /// When billing ended in a history.
@@ -154,7 +158,7 @@ impl Ledger {
     pub(crate) fn delete(&mut self, resource: &ResourceId, at: Timestamp) {
         let of_resource = self.lives.iter_mut().filter(|((id, _), _)| id == resource);
         let lives = of_resource.flat_map(|(_, lives)| lives);
-        for life in lives.filter(|life| life.billed == Billed::Size) {
+        for life in lives.filter(|life| life.billed == BilledItem::Size) {
             life.ended.get_or_insert(at);
             life.deleted.get_or_insert(at);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::request::{Incoming, Request};
+use crate::request::{IncomingRequest, Request};
 
 /// One page of a longer list, with its number and size and the list's length.
 pub(crate) struct Page<T> {
@@ -56,7 +56,7 @@ impl<T> Page<T> {
     }
 
     /// `DigitalOcean`'s `links`, with absolute URLs that keep the query's other parameters.
-    pub(crate) fn links(&self, incoming: &Incoming) -> Value {
+    pub(crate) fn links(&self, incoming: &IncomingRequest) -> Value {
         let link = |page| self.link(incoming, page);
         let mut pages = json!({});
         if let Some(next) = self.next() {
@@ -92,7 +92,7 @@ impl<T> Page<T> {
     }
 
     /// Hetzner's `Link` header.
-    pub(crate) fn link_header(&self, incoming: &Incoming) -> String {
+    pub(crate) fn link_header(&self, incoming: &IncomingRequest) -> String {
         let named = [
             ("next", self.next()),
             ("prev", self.previous()),
@@ -108,7 +108,7 @@ impl<T> Page<T> {
             .join(", ")
     }
 
-    fn link(&self, incoming: &Incoming, page: usize) -> String {
+    fn link(&self, incoming: &IncomingRequest, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let others = incoming.request.pairs();
         let others = others

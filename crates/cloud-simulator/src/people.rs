@@ -224,7 +224,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
             account
                 .ledger
                 .delete(&droplets::meter(origin).0, timeline.now());
-            return Ok(droplets::create::gone(account, timeline, id));
+            return Ok(droplets::create::remove(account, timeline, id));
         }
         _ => return Ok(None),
     };
@@ -359,7 +359,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             account
                 .ledger
                 .delete(&servers::meter(origin).0, timeline.now());
-            return Ok(create::gone(account, timeline, id));
+            return Ok(create::remove(account, timeline, id));
         }
         _ => return Ok(None),
     };

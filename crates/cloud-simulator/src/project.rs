@@ -32,22 +32,22 @@ pub(crate) struct Project {
     pub(crate) ssh_keys: BTreeMap<u64, SshKey>,
 }
 
-/// One kind of thing that a project holds.
-pub(crate) trait Thing: Sized {
+/// What a project holds besides its servers, by kind: most of it can be attached to them.
+pub(crate) trait Attachable: Sized {
     /// The provider's word for the kind.
     const KIND: &'static str;
 
-    /// All things of this kind, by id.
+    /// Everything of this kind, by id.
     fn all(project: &Project) -> &BTreeMap<u64, Self>;
 
-    /// The thing as the API shows it, given the project's servers.
+    /// The object as the API shows it, given the project's servers.
     fn shown(&self, servers: &BTreeMap<u64, Server>) -> Value;
 }
 
-/// Implements [`Thing`] for what a [`Project`] stores in one of its fields.
-macro_rules! things {
-    ($($thing:ty, $field:ident, $kind:literal, $shown:expr;)*) => {$(
-        impl Thing for $thing {
+/// Implements [`Attachable`] for what a [`Project`] stores in one of its fields.
+macro_rules! attachable {
+    ($($object:ty, $field:ident, $kind:literal, $shown:expr;)*) => {$(
+        impl Attachable for $object {
             const KIND: &'static str = $kind;
 
             fn all(project: &Project) -> &BTreeMap<u64, Self> {
@@ -62,7 +62,7 @@ macro_rules! things {
     )*};
 }
 
-things! {
+attachable! {
     Image, images, "image", |image, _| image.to_json();
     PrimaryIp, primary_ips, "primary_ip", |ip, _| ip.to_json();
     Network, networks, "network", |network, _| network.to_json();
@@ -335,7 +335,7 @@ impl Project {
 
     /// Detaches everything from a deleted server. Its backups are deleted, and so are its addresses
     /// with `auto_delete`, which are returned. Its addresses in networks are not freed yet.
-    pub(crate) fn without(&mut self, server: u64) -> Vec<PrimaryIp> {
+    pub(crate) fn detach_server(&mut self, server: u64) -> Vec<PrimaryIp> {
         let gone = |ip: &PrimaryIp| ip.server == Some(server) && ip.auto_delete;
         let deleted = self.primary_ips.values().filter(|ip| gone(ip)).cloned();
         let deleted: Vec<_> = deleted.collect();
@@ -380,7 +380,7 @@ impl Project {
     }
 
     /// The fields of a server's response that show all these.
-    pub(crate) fn around(&self, server: &Server) -> Value {
+    pub(crate) fn server_fields(&self, server: &Server) -> Value {
         let of = |own: Option<u64>| own == Some(server.id);
         let ip = |id: Option<u64>| self.primary_ips.get(&id?).map(PrimaryIp::on_server);
         let floating = self.floating_ips.values().filter(|ip| of(ip.server));

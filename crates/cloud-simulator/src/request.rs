@@ -26,7 +26,7 @@ pub struct Request {
 
 /// A request to one of the clouds, with the parts that are not logged.
 #[derive(Clone)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingRequest {
     pub(crate) request: Request,
     /// The scheme and host that the client used, for building links.
     pub(crate) origin: String,
@@ -34,7 +34,7 @@ pub(crate) struct Incoming {
     pub(crate) token: Option<String>,
 }
 
-impl Incoming {
+impl IncomingRequest {
     pub(crate) fn new(parts: &Parts, body: &Bytes) -> Self {
         let text = |name| {
             let value = parts.headers.get::<header::HeaderName>(name)?.to_str();

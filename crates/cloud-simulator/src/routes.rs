@@ -2,7 +2,7 @@
 
 use crate::{
     answer::{Answer, Refusal},
-    request::Incoming,
+    request::IncomingRequest,
     world::{Account, Timeline},
 };
 
@@ -14,7 +14,7 @@ pub(crate) type Handler = fn(&mut Call<'_>) -> Result<Answer, Refusal>;
 
 /// An authorized request, as its handler gets it.
 pub(crate) struct Call<'a> {
-    pub(crate) incoming: &'a Incoming,
+    pub(crate) incoming: &'a IncomingRequest,
     pub(crate) account: &'a mut Account,
     pub(crate) timeline: &'a mut Timeline,
     pub(crate) ids: Ids,

@@ -142,7 +142,7 @@ pub(crate) struct Server {
     /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
     /// the last one.
     #[serde(skip)]
-    text: OnceLock<String>,
+    cached_json: OnceLock<String>,
 }
 
 /// A server's status, in the provider's words (HZSPEC).
@@ -231,7 +231,7 @@ impl Server {
     fn begin_life(&mut self) {
         self.status = ServerStatus::Initializing;
         (self.boot, self.written, self.action) = (0, 0, None);
-        self.show_again();
+        self.invalidate_cache();
     }
 
     /// Simulates a write by the guest to its disk.
@@ -315,10 +315,10 @@ impl Server {
         Ok(found)
     }
 
-    /// Returns a server to be changed, and invalidates its cached text.
+    /// Returns a server to be changed, and invalidates its cached JSON.
     pub(crate) fn of(account: &mut Account, id: u64) -> Option<&mut Self> {
         let server = account.servers.get_mut(&id)?;
-        server.show_again();
+        server.invalidate_cache();
         Some(server)
     }
 
@@ -344,14 +344,14 @@ impl Server {
     /// [`Self::to_json`] as text.
     pub(crate) fn to_text(&self, market: &Market, project: &Project) -> &str {
         let write = || self.to_json(market, project).to_string();
-        let text = self.text.get_or_init(write);
+        let text = self.cached_json.get_or_init(write);
         debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
         text
     }
 
-    /// Invalidates the cached text, after a change that it shows.
-    pub(crate) fn show_again(&mut self) {
-        self.text.take();
+    /// Invalidates the cached JSON, after a change that it shows.
+    pub(crate) fn invalidate_cache(&mut self) {
+        self.cached_json.take();
     }
 
     /// The server as the API shows it: with a location, and without a datacenter.
@@ -373,7 +373,7 @@ impl Server {
             "iso": has(Extra::Iso).then_some(&*catalog::ISO),
             "rescue_enabled": has(Extra::Rescue),
         });
-        let fields = catalog::with(&fields, project.around(self));
+        let fields = catalog::with(&fields, project.server_fields(self));
         catalog::with(&catalog::SERVER, fields)
     }
 }

@@ -29,13 +29,13 @@ use crate::{
     clock::{HeldClock, Now, Pass},
     clouds::Clouds,
     control,
-    faults::{Caught, Fault, Hold, HoldId, HoldView, Stage, UnknownHoldError, Verdict},
+    faults::{Fault, HeldRequest, Hold, HoldId, HoldView, Stage, UnknownHoldError, Verdict},
     fleet::{self, Fleet, FleetError},
     log::Entry,
     market::{Offer, OfferError},
     people::{self, Act, PersonError},
     prices::Prices,
-    request::Incoming,
+    request::IncomingRequest,
     world::World,
 };
 
@@ -254,7 +254,7 @@ impl Simulator {
 
     /// Ends a hold and lets the requests in it proceed.
     pub fn release(&self, id: HoldId) -> Result<(), UnknownHoldError> {
-        self.lock().interference.end_hold(id, Verdict::GoOn)
+        self.lock().interference.end_hold(id, Verdict::Proceed)
     }
 
     /// Ends a hold and closes the connections of the requests in it. Requests held on arrival have
@@ -276,22 +276,22 @@ impl Simulator {
         clouds
     }
 
-    fn catch(&self, stage: Stage, incoming: &Incoming) -> Option<Ticket> {
+    fn catch(&self, stage: Stage, incoming: &IncomingRequest) -> Option<HoldGuard> {
         let mut locked = self.lock();
         let identity = locked.identify(incoming);
-        let caught = locked
+        let request = locked
             .interference
             .catch(stage, &incoming.request, &identity)?;
-        Some(Ticket {
+        Some(HoldGuard {
             simulator: self.clone(),
-            caught,
+            request,
         })
     }
 
-    async fn go_on(self, incoming: Incoming) -> Response {
+    async fn proceed(self, incoming: IncomingRequest) -> Response {
         let outcome = self.up_to_date().take(&incoming);
-        if let Some(ticket) = self.catch(Stage::Answer, &incoming)
-            && ticket.verdict().await == Verdict::Discard
+        if let Some(guard) = self.catch(Stage::Answer, &incoming)
+            && guard.verdict().await == Verdict::Discard
         {
             return closed();
         }
@@ -334,14 +334,14 @@ impl Simulator {
 }
 
 /// A request's place in its hold, released on drop.
-struct Ticket {
+struct HoldGuard {
     simulator: Simulator,
-    caught: Caught,
+    request: HeldRequest,
 }
 
-impl Ticket {
+impl HoldGuard {
     async fn verdict(&self) -> Verdict {
-        let mut verdict = self.caught.verdict.clone();
+        let mut verdict = self.request.verdict.clone();
         let verdict = verdict.wait_for(Option::is_some).await;
         // Nothing can release a request whose hold is gone.
         verdict
@@ -351,9 +351,12 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for HoldGuard {
     fn drop(&mut self) {
-        self.simulator.lock().interference.left(self.caught.id);
+        self.simulator
+            .lock()
+            .interference
+            .stopped_waiting(self.request.id);
     }
 }
 
@@ -364,15 +367,15 @@ async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Reques
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
         return closed();
     };
-    let incoming = Incoming::new(&parts, &body);
+    let incoming = IncomingRequest::new(&parts, &body);
     simulator.arrived.fetch_add(1, Ordering::Relaxed);
-    let Some(ticket) = simulator.catch(Stage::Arrival, &incoming) else {
-        return simulator.go_on(incoming).await;
+    let Some(guard) = simulator.catch(Stage::Arrival, &incoming) else {
+        return simulator.proceed(incoming).await;
     };
-    let late = ticket.caught.late;
+    let late = guard.request.late;
     let held = async move {
-        match ticket.verdict().await {
-            Verdict::GoOn => simulator.go_on(incoming).await,
+        match guard.verdict().await {
+            Verdict::Proceed => simulator.proceed(incoming).await,
             Verdict::Discard => closed(),
         }
     };

@@ -14,7 +14,7 @@ use crate::{
     answer::timestamp,
     catalog, defaults,
     droplets::Droplet,
-    ledger::{Billed, Life, Meter},
+    ledger::{BilledItem, Life, Meter},
     market::Market,
     project,
     world::Account,
@@ -233,7 +233,7 @@ impl Team {
     }
 
     /// Detaches everything from a deleted Droplet.
-    fn without(&mut self, droplet: u64) {
+    fn detach_droplet(&mut self, droplet: u64) {
         for volume in self.volumes.values_mut() {
             volume.droplet = volume.droplet.filter(|own| *own != droplet);
         }
@@ -253,7 +253,7 @@ impl Account {
     /// Detaches everything from a deleted Droplet. Its reserved addresses stay, and are billed from
     /// now on.
     pub(crate) fn detach_all(&mut self, droplet: u64, now: Timestamp) {
-        self.team.without(droplet);
+        self.team.detach_droplet(droplet);
         let ips = self.team.reserved_ips.values();
         let ips = ips.filter(|ip| ip.droplet == Some(droplet));
         let ips: Vec<_> = ips.map(|ip| ip.ip.clone()).collect();
@@ -279,7 +279,7 @@ impl Account {
                 crate::droplets::meter(before).0,
                 u64::try_from(part).unwrap_or(1),
             );
-            let life = Life::of(Billed::Address, now).made_later();
+            let life = Life::of(BilledItem::Address, now).added_later();
             self.ledger.open(meter.clone(), life);
             reserved.meter = Some(meter);
         }
@@ -340,9 +340,13 @@ impl ReservedIp {
         self.ip.contains(':')
     }
 
-    pub(crate) fn to_json(&self, droplets: &BTreeMap<u64, Droplet>, shown: Shown<'_>) -> Value {
+    pub(crate) fn to_json(
+        &self,
+        droplets: &BTreeMap<u64, Droplet>,
+        context: DropletContext<'_>,
+    ) -> Value {
         let droplet = self.droplet.and_then(|id| droplets.get(&id));
-        let droplet = droplet.map(|droplet| droplet.to_json(shown));
+        let droplet = droplet.map(|droplet| droplet.to_json(context));
         if self.is_ipv6() {
             return json!({
                 "ip": self.ip,
@@ -353,7 +357,7 @@ impl ReservedIp {
         }
         json!({
             "ip": self.ip,
-            "region": shown.market.region(&self.region),
+            "region": context.market.region(&self.region),
             "droplet": droplet,
             "locked": false,
             "project_id": project_uuid(),
@@ -363,7 +367,7 @@ impl ReservedIp {
 
 /// What a response about a Droplet needs besides the Droplet.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct DropletContext<'a> {
     pub(crate) market: &'a Market,
     pub(crate) team: &'a Team,
     pub(crate) now: Timestamp,

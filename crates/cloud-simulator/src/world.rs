@@ -269,7 +269,10 @@ impl World {
             } else {
                 image.labels.remove(key);
             }
-            account.servers.values_mut().for_each(Server::show_again);
+            account
+                .servers
+                .values_mut()
+                .for_each(Server::invalidate_cache);
             return true;
         }
         let Some(snapshot) = account.team.snapshots.get_mut(&id) else {
@@ -281,7 +284,10 @@ impl World {
         } else {
             snapshot.tags.remove(&tag);
         }
-        account.droplets.values_mut().for_each(Droplet::show_again);
+        account
+            .droplets
+            .values_mut()
+            .for_each(Droplet::invalidate_cache);
         true
     }
 
@@ -298,8 +304,14 @@ impl World {
         self.market = Arc::new(market);
         for account in &mut self.accounts {
             account.market = Arc::clone(&self.market);
-            account.servers.values_mut().for_each(Server::show_again);
-            account.droplets.values_mut().for_each(Droplet::show_again);
+            account
+                .servers
+                .values_mut()
+                .for_each(Server::invalidate_cache);
+            account
+                .droplets
+                .values_mut()
+                .for_each(Droplet::invalidate_cache);
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use domain::AccountName;
 
-use crate::{Dispatched, Withheld};
+use crate::{DispatchReport, Withheld};
 
 /// What was last logged, so that it is not repeated each minute. It lives as long as the process.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Journal(Mutex<BTreeMap<AccountName, Withheld>>);
 
 impl Journal {
     /// Logs what one tick did, except what was handed out, which has been logged already.
-    pub fn note(&self, dispatched: &Dispatched) {
+    pub fn log_tick(&self, dispatched: &DispatchReport) {
         let mut said = false;
         for (account, withheld) in self.news(dispatched) {
             said = true;
@@ -33,7 +33,7 @@ impl Journal {
 
     /// Returns the accounts whose reasons for withholding differ from the last tick's. How much is
     /// withheld may change from tick to tick without being news.
-    fn news(&self, dispatched: &Dispatched) -> Vec<(AccountName, Withheld)> {
+    fn news(&self, dispatched: &DispatchReport) -> Vec<(AccountName, Withheld)> {
         let now = &dispatched.withheld;
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = Withheld::default();
@@ -93,7 +93,7 @@ fn log(account: &AccountName, withheld: Withheld) {
 mod tests {
     use super::*;
 
-    fn tick(withheld: &[(&str, usize, usize)]) -> Dispatched {
+    fn tick(withheld: &[(&str, usize, usize)]) -> DispatchReport {
         let withheld = withheld.iter().map(|&(account, postponed, unobserved)| {
             let withheld = Withheld {
                 postponed,
@@ -102,9 +102,9 @@ mod tests {
             };
             (account.parse().unwrap(), withheld)
         });
-        Dispatched {
+        DispatchReport {
             withheld: withheld.collect(),
-            ..Dispatched::default()
+            ..DispatchReport::default()
         }
     }
 

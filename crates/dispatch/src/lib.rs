@@ -12,13 +12,13 @@ use domain::{
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
-    pacing::{Allowance, ListRequests, acting},
+    pacing::{Allowance, ListRequests, requests_to_act},
     record::{Direction, OBSERVATION_AGE, Part, Record, SKEW},
 };
 use environment::{Invoke, left_alone};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::{AccountState, Found, Head, InForce, Reader, StoreError};
+use store::{AccountState, Head, InForce, ReadItems, Reader, StoreError};
 
 /// The most references in one event: as many as one invocation has time for. Everything that an
 /// account gets in one tick and direction goes to one invocation, because a list read by one is of
@@ -30,7 +30,7 @@ const FOR_STOPS: u64 = 4;
 
 /// What one tick handed out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dispatched {
+pub struct DispatchReport {
     /// Handed to start.
     pub starts: Vec<ResourceRef>,
     /// Handed to stop.
@@ -71,18 +71,18 @@ pub async fn handle(
     invoke: &impl Invoke,
     _timer: EventBridgeEvent,
     now: Timestamp,
-) -> Result<Dispatched, StoreError> {
-    let present = store.present().await?;
+) -> Result<DispatchReport, StoreError> {
+    let present = store.head_and_overrides().await?;
     let due = readable(store.due(now).await?);
     if due.is_empty() {
-        return Ok(Dispatched::default());
+        return Ok(DispatchReport::default());
     }
     let head = present.head.clone();
-    let in_force = present.under(store.configuration_of(&head).await?);
+    let in_force = present.with_configuration(store.configuration_of(&head).await?);
     let states = readable(store.account_states().await?);
-    let mut dispatched = Dispatched {
+    let mut dispatched = DispatchReport {
         withheld: ahead(store, &due, &head).await?,
-        ..Dispatched::default()
+        ..DispatchReport::default()
     };
     for (account, due) in by_account(&due, &in_force, now) {
         let configured = in_force.configuration.accounts.get(&account);
@@ -115,7 +115,7 @@ pub async fn handle(
 }
 
 /// Returns what could be read. What a newer version wrote is left alone, and logged.
-fn readable<T>(found: Found<T>) -> T {
+fn readable<T>(found: ReadItems<T>) -> T {
     for one in &found.unreadable {
         left_alone(&one.reference, &one.source);
     }
@@ -135,7 +135,7 @@ async fn ahead(
         ahead.entry(account).or_default().ahead += 1;
     }
     // A configuration that was applied since the head was read may have been acted on already.
-    if !ahead.is_empty() && store.present().await?.head != *head {
+    if !ahead.is_empty() && store.head_and_overrides().await?.head != *head {
         ahead.clear();
     }
     Ok(ahead)
@@ -261,7 +261,7 @@ fn fit(references: &mut Vec<ResourceRef>, lists: Option<&ListRequests>, allowanc
 
 /// Returns how many requests it takes to observe these and to change them.
 fn cost(references: &[ResourceRef], lists: Option<&ListRequests>) -> u64 {
-    acting(references.iter().map(ResourceRef::kind), lists)
+    requests_to_act(references.iter().map(ResourceRef::kind), lists)
 }
 
 /// Returns how many requests the account's rate limit allows in this tick.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use dispatch::{Dispatched, journal::Journal};
+use dispatch::{DispatchReport, journal::Journal};
 use domain::record::Writer;
 use environment::{
     Clock, LambdaFunctions, aws,
@@ -39,13 +39,17 @@ impl Dispatch {
 
 impl Function for Dispatch {
     type Event = EventBridgeEvent;
-    type Answer = Dispatched;
+    type Answer = DispatchReport;
 
-    async fn invoke(&self, timer: EventBridgeEvent, _: Writer) -> Result<Dispatched, Diagnostic> {
+    async fn invoke(
+        &self,
+        timer: EventBridgeEvent,
+        _: Writer,
+    ) -> Result<DispatchReport, Diagnostic> {
         let now = self.clock.now();
         let ticked = dispatch::handle(&self.store, &self.functions, timer, now).await;
         let dispatched = ticked.map_err(|error| lambda::failed("StoreFailed", &error))?;
-        self.journal.note(&dispatched);
+        self.journal.log_tick(&dispatched);
         Ok(dispatched)
     }
 }

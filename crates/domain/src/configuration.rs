@@ -64,7 +64,11 @@ pub struct Configuration {
 impl Configuration {
     /// Returns how long a stop or a start of a resource may take, if its account sets that.
     #[must_use]
-    pub fn late(&self, reference: &ResourceRef, direction: Direction) -> Option<SignedDuration> {
+    pub fn effect_timeout(
+        &self,
+        reference: &ResourceRef,
+        direction: Direction,
+    ) -> Option<SignedDuration> {
         let machine = self.machine(reference)?;
         let deadline = match direction {
             Direction::Stop => machine.stop_deadline,
@@ -93,7 +97,7 @@ impl Configuration {
 
     /// Reports whether two configurations are equal apart from their generations.
     #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn eq_ignoring_generation(&self, other: &Self) -> bool {
         let rule = |rule: &Rule| {
             (
                 rule.schedule.definition().clone(),
@@ -114,7 +118,7 @@ impl Configuration {
 
 impl PartialEq for Configuration {
     fn eq(&self, other: &Self) -> bool {
-        self.generation == other.generation && self.says_the_same(other)
+        self.generation == other.generation && self.eq_ignoring_generation(other)
     }
 }
 

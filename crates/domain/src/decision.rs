@@ -101,7 +101,7 @@ pub enum Why {
 pub enum LeaveReason {
     /// Never touched.
     #[error("{0}")]
-    Barred(Exclusion),
+    Excluded(Exclusion),
     /// A tag names a schedule that does not exist.
     #[error("its tag names the schedule `{0}`, which does not exist")]
     UnknownSchedule(String),
@@ -136,7 +136,7 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
     let edge = desired_states.latest(now);
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, edge.as_ref());
-    let opted_in = named && !matches!(membership, Membership::Barred(_));
+    let opted_in = named && !matches!(membership, Membership::Excluded(_));
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     Verdict {
         desired: edge.as_ref().and_then(|edge| edge.desired),
@@ -161,7 +161,7 @@ fn decide(
     }
     if !opted_in {
         return leave(match membership {
-            Membership::Barred(exclusion) => LeaveReason::Barred(exclusion.clone()),
+            Membership::Excluded(exclusion) => LeaveReason::Excluded(exclusion.clone()),
             Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()),
             Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed,
         });
@@ -248,7 +248,7 @@ fn why_due(
     }
     let enforced = rule.is_some_and(|rule| rule.policy.enforce);
     let drifted = match &record.phase {
-        Phase::Settled { at } => *at != Direction::towards(desired).end(),
+        Phase::Settled { at } => *at != Direction::towards(desired).target_state(),
         Phase::InFlight { .. }
         | Phase::Refused { .. }
         | Phase::Stuck { .. }
@@ -273,7 +273,7 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
         // there is no request of ours to wait for.
         let end = record
             .in_flight()
-            .map(|transition| transition.direction.end());
+            .map(|transition| transition.direction.target_state());
         let seen = record.observed.as_ref().map(|observed| observed.power);
         return seen != end;
     };
@@ -346,7 +346,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     }
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
-    if !named || matches!(membership, Membership::Barred(_)) {
+    if !named || matches!(membership, Membership::Excluded(_)) {
         return None;
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {
@@ -454,7 +454,7 @@ pub fn next_start(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<T
 #[must_use]
 pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Option<&'a Override> {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    if matches!(membership, Membership::Barred(_)) {
+    if matches!(membership, Membership::Excluded(_)) {
         return None;
     }
     let schedule = membership.schedule().cloned().map(Target::Schedule);

@@ -250,8 +250,8 @@ fn decision(decision: &Decision, retained: bool) -> DecisionExplanation {
 
 fn word(reason: &LeaveReason) -> &'static str {
     match reason {
-        LeaveReason::Barred(exclusion) if exclusion.is_conflict() => "conflict",
-        LeaveReason::Barred(_) => "barred",
+        LeaveReason::Excluded(exclusion) if exclusion.is_conflict() => "conflict",
+        LeaveReason::Excluded(_) => "barred",
         LeaveReason::UnknownSchedule(_) => "unknown-schedule",
         LeaveReason::Unnamed => "unnamed",
         LeaveReason::Held => "held",
@@ -295,7 +295,7 @@ fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> 
 /// Returns what each rule says, in order of precedence, and whether it counts.
 fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> Vec<Level> {
     let subject = Subject::recorded(record);
-    let mut levels = bars(subject, rules);
+    let mut levels = exclusion_levels(subject, rules);
     let resource = Target::Resource(record.reference.clone());
     let schedule = verdict.membership.schedule().cloned().map(Target::Schedule);
     let set = |target: Option<Target>| {
@@ -342,13 +342,13 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
 
 /// Returns what forbids touching the resource. `protect` and the opt-out are included even if they
 /// do not apply, because readers look for them.
-fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
-    let (mut bars, mut others) = (Vec::new(), Vec::new());
+fn exclusion_levels(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
+    let (mut levels, mut others) = (Vec::new(), Vec::new());
     let (mut pattern, mut on_cluster) = (None, None);
-    for exclusion in membership::bars(subject, rules.configuration) {
+    for exclusion in membership::exclusions(subject, rules.configuration) {
         match exclusion {
-            Exclusion::NoAccount(account) => bars.push((Says::NoAccount { account }, true)),
-            Exclusion::NoMachine(machine) => bars.push((Says::NoMachine { machine }, true)),
+            Exclusion::NoAccount(account) => levels.push((Says::NoAccount { account }, true)),
+            Exclusion::NoMachine(machine) => levels.push((Says::NoMachine { machine }, true)),
             Exclusion::Protected(by) => pattern = Some(by),
             Exclusion::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Exclusion::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
@@ -358,12 +358,12 @@ fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
         }
     }
     let (protected, opted_out) = (pattern.is_some(), on_cluster.is_some());
-    bars.extend([
+    levels.extend([
         (Says::Protect { pattern }, protected),
         (Says::OptOut { on_cluster }, opted_out),
     ]);
-    bars.extend(others);
-    bars
+    levels.extend(others);
+    levels
 }
 
 #[cfg(test)]

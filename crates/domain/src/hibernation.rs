@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ResourceKind,
     money::Money,
-    plan::{Catalog, Machine, Unfit, obstacles_to_a_plan},
+    plan::{Catalog, Machine, MoveRefusal, obstacles_to_a_plan},
     resource::{MachineSize, Resource},
 };
 
@@ -22,7 +22,7 @@ pub use sight::*;
 use kept::LONGEST_LEAD;
 
 /// How many snapshots of a machine are kept.
-pub const KEPT: u64 = 2;
+pub const SNAPSHOTS_TO_KEEP: u64 = 2;
 
 /// The longest time a snapshot takes for each GB of the disk. `DigitalOcean` documents two minutes
 /// for each GB used (DOSNAPSHOTS); Hetzner documents no time.
@@ -119,7 +119,7 @@ pub struct PrivateAddress {
 
 /// What the owner of a machine has decided about hibernating it, and the circumstances of its stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct HibernationTerms {
     /// The risks that are accepted.
     pub accepted: BTreeSet<Risk>,
     /// Whether it is an obstacle that the cloud cannot keep the machine's private address.
@@ -129,12 +129,12 @@ pub struct Terms {
     /// How many machines of the account are hibernated. Each of them needs its place again.
     pub hibernated: u64,
     /// The stop in question; `None` if its length does not matter, or if it has no end.
-    pub stretch: Option<Stretch>,
+    pub off_period: Option<OffPeriod>,
 }
 
 /// How long a machine would be off, and how large a snapshot of it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct OffPeriod {
     /// The time until its next start.
     pub off: SignedDuration,
     /// The size of its latest snapshot, in hundredths of a GB. If `None`, there is none yet, and
@@ -160,7 +160,7 @@ pub enum Risk {
 pub enum Obstacle {
     /// Its plan or its kind rules it out, as either would rule out a move to another plan.
     #[error("{0}")]
-    Plan(#[from] Unfit),
+    Plan(#[from] MoveRefusal),
     /// Its disk is smaller than its plan's, and the new machine's would not be.
     #[error(
         "its disk has {disk_gib} GB and its plan {plan_gib} GB: made again, it would have the \
@@ -257,7 +257,7 @@ impl Obstacle {
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Plan(unfit) => unfit.remedy(),
+            Self::Plan(refusal) => refusal.remedy(),
             Self::DiskWouldGrow { .. } => {
                 "move it to a plan whose disk is as large as its own, or stop it by resize or rescale"
             }
@@ -304,7 +304,7 @@ pub fn preflight(
     machine: Machine<'_>,
     around: &Surroundings,
     catalog: &Catalog,
-    terms: &Terms,
+    terms: &HibernationTerms,
 ) -> Vec<Obstacle> {
     let accepts = |risk| terms.accepted.contains(&risk);
     let mut obstacles = obstacles_of_its_own(machine, catalog);
@@ -344,8 +344,8 @@ pub fn preflight(
     let apply = flags.into_iter().filter(|(applies, _)| *applies);
     obstacles.extend(apply.map(|(_, obstacle)| obstacle));
     obstacles.extend(key(around, terms));
-    let stretch = terms.stretch;
-    obstacles.extend(stretch.and_then(|stretch| slow_snapshot(machine, stretch)));
+    let off_period = terms.off_period;
+    obstacles.extend(off_period.and_then(|off_period| slow_snapshot(machine, off_period)));
     obstacles
 }
 
@@ -371,7 +371,7 @@ fn no_room(room: Room, hibernated: u64) -> Option<Obstacle> {
     (needed > most).then_some(Obstacle::NoRoom { most, needed })
 }
 
-fn key(around: &Surroundings, terms: &Terms) -> Option<Obstacle> {
+fn key(around: &Surroundings, terms: &HibernationTerms) -> Option<Obstacle> {
     match &terms.ssh_key {
         None => Some(Obstacle::NoKey),
         Some(key) if around.ssh_key(key).is_some() => None,
@@ -381,7 +381,7 @@ fn key(around: &Surroundings, terms: &Terms) -> Option<Obstacle> {
 
 /// A snapshot that takes most of the night saves little, and may still be under way at the next
 /// start.
-fn slow_snapshot(machine: Machine<'_>, Stretch { off, latest }: Stretch) -> Option<Obstacle> {
+fn slow_snapshot(machine: Machine<'_>, OffPeriod { off, latest }: OffPeriod) -> Option<Obstacle> {
     let gb = latest.map_or(machine.size.disk_gib, |centi_gb| centi_gb.div_ceil(100));
     let takes = snapshot_of(gb);
     let is_slow = has_snapshot_time(machine.resource.kind()) && takes * PARTS_OFF > off;
@@ -422,7 +422,7 @@ pub fn first_lead(size: &MachineSize) -> SignedDuration {
 /// large as the disk.
 #[must_use]
 pub fn snapshots_at_most(size: &MachineSize, per_gb_month: Money) -> Money {
-    per_gb_month.share(size.disk_gib * KEPT, 1)
+    per_gb_month.share(size.disk_gib * SNAPSHOTS_TO_KEEP, 1)
 }
 
 /// Returns what is lost however a machine is recreated.

@@ -61,7 +61,7 @@ pub fn is_held_stopped(record: &Record) -> bool {
 pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     let verdict = judge(record, Subject::recorded(record), rules, now);
     match verdict.membership {
-        Membership::Barred(_) => false,
+        Membership::Excluded(_) => false,
         Membership::Member { .. } => true,
         Membership::Unknown { .. } | Membership::Unnamed => {
             verdict.opted_in && verdict.desired == Some(Desired::Running)

@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
     /// Never touched, by any means.
-    Barred(Exclusion),
+    Excluded(Exclusion),
     /// Follows a schedule.
     Member {
         /// The schedule's name.
@@ -173,8 +173,8 @@ impl Membership {
     /// Judges a resource under a configuration: the first rule that applies decides.
     #[must_use]
     pub fn of(subject: Subject<'_>, configuration: &Configuration) -> Self {
-        match bars(subject, configuration).next() {
-            Some(exclusion) => Self::Barred(exclusion),
+        match exclusions(subject, configuration).next() {
+            Some(exclusion) => Self::Excluded(exclusion),
             None => Self::named(subject, configuration),
         }
     }
@@ -196,7 +196,7 @@ impl Membership {
     pub fn schedule(&self) -> Option<&ScheduleName> {
         match self {
             Self::Member { schedule, .. } => Some(schedule),
-            Self::Barred(_) | Self::Unknown { .. } | Self::Unnamed => None,
+            Self::Excluded(_) | Self::Unknown { .. } | Self::Unnamed => None,
         }
     }
 
@@ -215,7 +215,7 @@ impl Membership {
 }
 
 /// Returns everything that forbids touching a resource, strongest first.
-pub(crate) fn bars<'a>(
+pub(crate) fn exclusions<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
 ) -> impl Iterator<Item = Exclusion> + 'a {
@@ -306,7 +306,7 @@ fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration
     let mut names = names.into_iter();
     let first = names.next().unwrap_or_default();
     if let Some(second) = names.next() {
-        return Membership::Barred(Exclusion::TwoSchedules { first, second, via });
+        return Membership::Excluded(Exclusion::TwoSchedules { first, second, via });
     }
     let known = first
         .parse::<ScheduleName>()

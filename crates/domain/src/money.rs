@@ -91,7 +91,7 @@ impl Money {
 
     /// Returns the same number in another currency, for prices whose currency is given elsewhere.
     #[must_use]
-    pub fn labelled(self, currency: Currency) -> Self {
+    pub fn with_currency(self, currency: Currency) -> Self {
         Self { currency, ..self }
     }
 

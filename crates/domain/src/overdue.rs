@@ -9,7 +9,7 @@ use crate::{
     configuration::{Configuration, Mode, Policy},
     decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode},
     membership::Subject,
-    record::{Cause, Direction, Phase, Record, late},
+    record::{Cause, Direction, Phase, Record, effect_timeout},
     resource::Power,
     schedule::Desired,
 };
@@ -24,7 +24,7 @@ pub fn usual_time(
     direction: Direction,
     configuration: &Configuration,
 ) -> SignedDuration {
-    let configured = configuration.late(&record.reference, direction);
+    let configured = configuration.effect_timeout(&record.reference, direction);
     let kept = record.hibernation.as_deref();
     // A hibernated machine's start begins early, and a stop lasts as long as its snapshot takes.
     let more = match direction {
@@ -35,7 +35,7 @@ pub fn usual_time(
             copies.and_then(|request| request.late)
         }
     };
-    configured.unwrap_or_else(|| late(record.kind())) + SLACK + more.unwrap_or_default()
+    configured.unwrap_or_else(|| effect_timeout(record.kind())) + SLACK + more.unwrap_or_default()
 }
 
 /// A resource that has not been as desired for longer than its kind usually takes.
@@ -93,7 +93,7 @@ pub fn judged_overdue(
             policy.enforce.then_some(transition.claimed_at)
         }
         Decision::Leave(
-            LeaveReason::Barred(_)
+            LeaveReason::Excluded(_)
             | LeaveReason::UnknownSchedule(_)
             | LeaveReason::Unnamed
             | LeaveReason::Held
@@ -125,7 +125,7 @@ fn is_retained(record: &Record, policy: &Policy, direction: Direction, cause: &C
 
 /// Reports whether the record shows the resource in the target state of `direction`.
 fn shows(record: &Record, direction: Direction, now: Timestamp) -> bool {
-    let end = direction.end();
+    let end = direction.target_state();
     let observed = |power: Power| record.observed.as_ref().is_some_and(|o| o.power == power);
     match &record.phase {
         Phase::Settled { at } => *at == end,

@@ -223,14 +223,17 @@ impl Allowance {
 /// Returns how many requests it takes to observe resources of these kinds and to change each of
 /// them.
 #[must_use]
-pub fn acting(kinds: impl IntoIterator<Item = ResourceKind>, lists: Option<&ListRequests>) -> u64 {
+pub fn requests_to_act(
+    kinds: impl IntoIterator<Item = ResourceKind>,
+    lists: Option<&ListRequests>,
+) -> u64 {
     let mut of_kind = BTreeMap::<_, u64>::new();
     for kind in kinds {
         *of_kind.entry(kind).or_default() += 1;
     }
     let of_kind = of_kind.into_iter();
     of_kind
-        .map(|(kind, count)| looking(kind, count, lists) + count * requests_each(kind))
+        .map(|(kind, count)| requests_to_observe(kind, count, lists) + count * requests_each(kind))
         .sum()
 }
 
@@ -289,7 +292,7 @@ impl SightRequests {
 
 /// Returns how many requests it takes to observe this many machines of a kind: by a list, where
 /// that takes fewer.
-fn looking(kind: ResourceKind, count: u64, lists: Option<&ListRequests>) -> u64 {
+fn requests_to_observe(kind: ResourceKind, count: u64, lists: Option<&ListRequests>) -> u64 {
     if kind.is_sized() {
         return 0;
     }

@@ -101,8 +101,8 @@ impl Catalog {
     pub fn in_currency(mut self, currency: Currency) -> Self {
         let plans = self.0.values_mut();
         for offer in plans.flat_map(|plan| plan.offers.values_mut()) {
-            offer.hourly = offer.hourly.labelled(currency);
-            offer.monthly = offer.monthly.labelled(currency);
+            offer.hourly = offer.hourly.with_currency(currency);
+            offer.monthly = offer.monthly.with_currency(currency);
         }
         self
     }
@@ -150,7 +150,7 @@ impl Machine<'_> {
 
 /// The plan on which a machine stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Smaller<'c> {
+pub struct StopPlan<'c> {
     /// The plan.
     pub plan: &'c MachinePlan,
     /// What it costs in the machine's region.
@@ -164,7 +164,7 @@ pub struct Smaller<'c> {
 
 /// Why a machine cannot stop on a smaller plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum MoveRefusal {
     /// The provider's list of plans is empty, or the machine is not in a cloud.
     #[error("no plans are known")]
     NoPlans,
@@ -314,7 +314,7 @@ pub enum Unfit {
     },
 }
 
-impl Unfit {
+impl MoveRefusal {
     /// Returns what to do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
@@ -364,12 +364,12 @@ impl Unfit {
 ///
 /// # Errors
 ///
-/// [`Unfit::TwoTargets`] if its tags name two: Offhours does not guess which one was meant.
-pub fn wanted(
+/// [`MoveRefusal::TwoTargets`] if its tags name two: Offhours does not guess which one was meant.
+pub fn requested_plan(
     kind: ResourceKind,
     tags: &BTreeSet<String>,
     policy: &Policy,
-) -> Result<Option<String>, Unfit> {
+) -> Result<Option<String>, MoveRefusal> {
     let configured = match kind {
         ResourceKind::Droplet => &policy.resize_to,
         ResourceKind::Server => &policy.rescale_to,
@@ -377,23 +377,23 @@ pub fn wanted(
     };
     let mut named = target_tags(tags).into_iter();
     match (named.next(), named.next()) {
-        (Some(first), Some(second)) => Err(Unfit::TwoTargets { first, second }),
+        (Some(first), Some(second)) => Err(MoveRefusal::TwoTargets { first, second }),
         (Some(named), None) => Ok(Some(named)),
         (None, _) => Ok(configured.clone()),
     }
 }
 
 /// Chooses the plan on which a machine stops: the requested one, or else the cheapest that fits.
-pub fn smaller<'c>(
+pub fn stop_plan<'c>(
     machine: Machine<'_>,
     catalog: &'c Catalog,
     wanted: Option<&str>,
-) -> Result<Smaller<'c>, Unfit> {
+) -> Result<StopPlan<'c>, MoveRefusal> {
     if let Some(refusal) = refusals(machine).next() {
         return Err(refusal);
     }
     if catalog.is_empty() || machine.size.plan.is_empty() {
-        return Err(Unfit::NoPlans);
+        return Err(MoveRefusal::NoPlans);
     }
     let move_from = Move {
         machine,
@@ -406,7 +406,7 @@ pub fn smaller<'c>(
         }
         None => move_from.cheapest(catalog)?,
     };
-    Ok(Smaller {
+    Ok(StopPlan {
         plan,
         offer,
         present: move_from.present,
@@ -416,9 +416,9 @@ pub fn smaller<'c>(
 
 /// Returns every reason why a machine cannot leave its plan, or cannot be put back on it.
 #[must_use]
-pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit> {
+pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<MoveRefusal> {
     let no_way_back = if catalog.is_empty() || machine.size.plan.is_empty() {
-        Some(Unfit::NoPlans)
+        Some(MoveRefusal::NoPlans)
     } else {
         present(machine, catalog).err()
     };
@@ -430,46 +430,46 @@ pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit
 }
 
 /// Returns the reasons that rule out every other plan.
-fn refusals(machine: Machine<'_>) -> impl Iterator<Item = Unfit> {
+fn refusals(machine: Machine<'_>) -> impl Iterator<Item = MoveRefusal> {
     let facts = &machine.resource.facts;
     let kept = machine.may_have_kept_price() && !machine.accepts_new_prices;
     let refusals = [
-        (facts.kubernetes_worker, Unfit::KubernetesWorker),
-        (machine.autoscaled, Unfit::Autoscaled),
-        (facts.gpu, Unfit::Gpu),
-        (facts.scratch_disk, Unfit::ScratchDisk),
-        (facts.protected, Unfit::Protected),
-        (facts.iso, Unfit::Iso),
-        (facts.rescue, Unfit::Rescue),
-        (kept, Unfit::KeptPrice),
+        (facts.kubernetes_worker, MoveRefusal::KubernetesWorker),
+        (machine.autoscaled, MoveRefusal::Autoscaled),
+        (facts.gpu, MoveRefusal::Gpu),
+        (facts.scratch_disk, MoveRefusal::ScratchDisk),
+        (facts.protected, MoveRefusal::Protected),
+        (facts.iso, MoveRefusal::Iso),
+        (facts.rescue, MoveRefusal::Rescue),
+        (kept, MoveRefusal::KeptPrice),
     ];
     let apply = refusals.into_iter().filter(|(applies, _)| *applies);
     apply.map(|(_, refusal)| refusal)
 }
 
 /// Returns the offer of the current plan. A plan that is no longer for sale could not be restored.
-fn present<'c>(machine: Machine<'_>, catalog: &'c Catalog) -> Result<&'c Offer, Unfit> {
+fn present<'c>(machine: Machine<'_>, catalog: &'c Catalog) -> Result<&'c Offer, MoveRefusal> {
     let plan = machine.size.plan.clone();
     let region = machine.resource.region.clone();
     let Some(listed) = catalog.plan(&plan) else {
-        return Err(Unfit::PresentUnknown { plan });
+        return Err(MoveRefusal::PresentUnknown { plan });
     };
     if listed.gpu {
-        return Err(Unfit::Gpu);
+        return Err(MoveRefusal::Gpu);
     }
     match listed.offers.get(&region) {
-        Some(offer) if offer.deprecated => Err(Unfit::PresentDeprecated { plan, region }),
+        Some(offer) if offer.deprecated => Err(MoveRefusal::PresentDeprecated { plan, region }),
         Some(offer) if offer.orderable => Ok(offer),
-        Some(_) | None => Err(Unfit::PresentNotOrderable { plan, region }),
+        Some(_) | None => Err(MoveRefusal::PresentNotOrderable { plan, region }),
     }
 }
 
-fn named<'c>(target: &str, catalog: &'c Catalog) -> Result<&'c MachinePlan, Unfit> {
+fn named<'c>(target: &str, catalog: &'c Catalog) -> Result<&'c MachinePlan, MoveRefusal> {
     catalog.plan(target).ok_or_else(|| {
         let near = |slug: &str| strsim::damerau_levenshtein(slug, target);
         let slugs = catalog.plans().map(|plan| plan.slug.as_str());
         let nearest = slugs.min_by_key(|slug| near(slug));
-        Unfit::TargetUnknown {
+        MoveRefusal::TargetUnknown {
             target: target.to_owned(),
             near: nearest.filter(|slug| near(slug) <= 2).map(str::to_owned),
         }
@@ -485,34 +485,34 @@ struct Move<'m, 'c> {
 
 impl Move<'_, '_> {
     /// Checks that the machine can stop on a plan, and returns what that costs.
-    fn check(self, plan: &MachinePlan) -> Result<&Offer, Unfit> {
+    fn check(self, plan: &MachinePlan) -> Result<&Offer, MoveRefusal> {
         let size = self.machine.size;
         let target = || plan.slug.clone();
         let present = || size.plan.clone();
         let region = || self.machine.resource.region.clone();
         let Some(offer) = plan.offers.get(&self.machine.resource.region) else {
             let (target, region) = (target(), region());
-            return Err(Unfit::TargetNotOffered { target, region });
+            return Err(MoveRefusal::TargetNotOffered { target, region });
         };
         if plan.gpu {
-            Err(Unfit::TargetGpu { target: target() })
+            Err(MoveRefusal::TargetGpu { target: target() })
         } else if !has_same_processors(size, plan) {
             let (target, plan) = (target(), present());
-            Err(Unfit::TargetOtherProcessor { target, plan })
+            Err(MoveRefusal::TargetOtherProcessor { target, plan })
         } else if plan.network_storage != size.network_storage {
             let (target, plan) = (target(), present());
-            Err(Unfit::TargetOtherStorage { target, plan })
+            Err(MoveRefusal::TargetOtherStorage { target, plan })
         } else if !costs_less(offer, self.present) {
             let (target, plan) = (target(), present());
-            Err(Unfit::TargetNotCheaper { target, plan })
+            Err(MoveRefusal::TargetNotCheaper { target, plan })
         } else if offer.deprecated {
             let (target, region) = (target(), region());
-            Err(Unfit::TargetDeprecated { target, region })
+            Err(MoveRefusal::TargetDeprecated { target, region })
         } else if !offer.orderable {
             let (target, region) = (target(), region());
-            Err(Unfit::TargetNotOrderable { target, region })
+            Err(MoveRefusal::TargetNotOrderable { target, region })
         } else if plan.disk_gib < size.disk_gib {
-            Err(Unfit::TargetDiskSmaller {
+            Err(MoveRefusal::TargetDiskSmaller {
                 target: target(),
                 target_gib: plan.disk_gib,
                 disk_gib: size.disk_gib,
@@ -523,7 +523,7 @@ impl Move<'_, '_> {
     }
 
     /// Returns the cheapest plan that fits; of equally cheap ones, the one with the most memory.
-    fn cheapest(self, catalog: &Catalog) -> Result<(&MachinePlan, &Offer), Unfit> {
+    fn cheapest(self, catalog: &Catalog) -> Result<(&MachinePlan, &Offer), MoveRefusal> {
         let size = self.machine.size;
         let region = self.machine.resource.region.clone();
         let mut lacks_disk = false;
@@ -532,7 +532,7 @@ impl Move<'_, '_> {
             match self.check(plan) {
                 Ok(offer) => fitting.push((plan, offer)),
                 // The disk is checked last, so the plan fits in every other respect.
-                Err(Unfit::TargetDiskSmaller { .. }) => lacks_disk = true,
+                Err(MoveRefusal::TargetDiskSmaller { .. }) => lacks_disk = true,
                 Err(_) => {}
             }
         }
@@ -545,12 +545,12 @@ impl Move<'_, '_> {
         });
         best.ok_or_else(|| {
             if lacks_disk {
-                Unfit::DiskTooLarge {
+                MoveRefusal::DiskTooLarge {
                     disk_gib: size.disk_gib,
                     region,
                 }
             } else {
-                Unfit::AlreadyCheapest {
+                MoveRefusal::AlreadyCheapest {
                     plan: size.plan.clone(),
                     region,
                 }

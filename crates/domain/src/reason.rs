@@ -100,7 +100,7 @@ impl Reason {
 
     /// Reports whether two reasons are the same, even if they are about different requests.
     #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn eq_ignoring_request(&self, other: &Self) -> bool {
         (&self.what, &self.because) == (&other.what, &other.because)
     }
 }
@@ -147,11 +147,11 @@ mod tests {
     #[test]
     fn two_requests_may_be_refused_for_the_same_reason() {
         let (first, second) = (Reason::of(&locked("a")), Reason::of(&locked("b")));
-        assert!(first.says_the_same(&second));
+        assert!(first.eq_ignoring_request(&second));
         assert_ne!(first, second);
         assert_eq!(first.what(), "busy");
         let whole = "busy: 423 locked: Server is locked (request a)";
         assert_eq!(first.to_string(), whole);
-        assert!(!first.says_the_same(&"busy".into()));
+        assert!(!first.eq_ignoring_request(&"busy".into()));
     }
 }

@@ -44,7 +44,7 @@ pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 
 /// Returns how long an accepted request may take to show its effect. After that, it never will.
 #[must_use]
-pub fn late(kind: ResourceKind) -> SignedDuration {
+pub fn effect_timeout(kind: ResourceKind) -> SignedDuration {
     match kind {
         ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
             SignedDuration::from_mins(10)
@@ -426,7 +426,7 @@ impl Direction {
 
     /// Returns the target state of this direction.
     #[must_use]
-    pub fn end(self) -> Power {
+    pub fn target_state(self) -> Power {
         match self {
             Self::Stop => Power::Stopped,
             Self::Start => Power::Running,
@@ -617,8 +617,8 @@ pub struct Request {
     /// The requested size, if it changes the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
-    /// How long it may take to show its effect, if its account sets that; otherwise [`late`]
-    /// decides by kind.
+    /// How long it may take to show its effect, if its account sets that; otherwise
+    /// [`effect_timeout`] decides by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<SignedDuration>,
     /// When an ask of this transition was first accepted. An ask whose action ended in an error is
@@ -641,7 +641,7 @@ impl Request {
     /// Returns the time from acceptance to *stuck*: how long it may take to show its effect.
     #[must_use]
     pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
-        self.late.unwrap_or_else(|| late(kind))
+        self.late.unwrap_or_else(|| effect_timeout(kind))
     }
 
     /// Returns until when an effect of this request, or of the forced power-off after it, may still
@@ -906,11 +906,11 @@ impl Record {
     }
 
     /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
-    /// may be asleep, or lacks something that it had.
+    /// may be hibernated, or lacks something that it had.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
         let kept = self.hibernation.as_ref();
-        let needed = kept.is_some_and(|kept| kept.may_be_asleep() || kept.incomplete);
+        let needed = kept.is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete);
         needed || self.is_hibernating()
     }
 
@@ -924,7 +924,7 @@ impl Record {
 
     /// Reports whether it was seen hibernated and nothing is in flight.
     #[must_use]
-    pub fn is_asleep(&self) -> bool {
+    pub fn is_hibernated(&self) -> bool {
         self.in_flight().is_none() && self.present().is_none()
     }
 
@@ -954,7 +954,7 @@ impl Record {
     /// request may still act.
     #[must_use]
     pub fn watched_until(&self) -> Option<Timestamp> {
-        let end = self.in_flight()?.direction.end();
+        let end = self.in_flight()?.direction.target_state();
         let observed = self.observed.as_ref()?;
         self.not_before()
             .filter(|_| observed.power == end && observed.busy.is_none())

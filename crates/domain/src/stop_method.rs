@@ -68,7 +68,7 @@ impl StopMethod {
     /// Returns the method that made a machine smaller, judged by its saved state; `None` if only
     /// its power was cut.
     #[must_use]
-    pub fn that_left(kind: ResourceKind, saved: &SavedState) -> Option<Self> {
+    pub fn from_saved(kind: ResourceKind, saved: &SavedState) -> Option<Self> {
         match (kind, saved) {
             (ResourceKind::Droplet, SavedState::Machine(_)) => Some(Self::Resize),
             (ResourceKind::Server, SavedState::Machine(_)) => Some(Self::Rescale),
@@ -84,14 +84,14 @@ impl StopMethod {
 
     /// Reports whether it gives up a plan or a standby node.
     #[must_use]
-    pub fn leaves_something(self) -> bool {
+    pub fn gives_up_capacity(self) -> bool {
         self.changes_plan() || self == Self::Standbys
     }
 
     /// Reports whether a schedule has to choose it explicitly.
     #[must_use]
     pub fn is_chosen(self) -> bool {
-        self.leaves_something() || self == Self::Hibernate
+        self.gives_up_capacity() || self == Self::Hibernate
     }
 
     /// Returns the name that configurations and programs use.

@@ -138,7 +138,7 @@ mod eventbridge {
     const ATTEMPT: Duration = Duration::from_millis(1_500);
 
     /// The word for no bus, in place of a bus's name.
-    const NOBODY: &str = "none";
+    const NO_BUS: &str = "none";
 
     /// A bus at Amazon EventBridge, or none.
     #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ mod eventbridge {
                 return Err(SettingError::new(EVENT_BUS, problem));
             }
             Ok(Self(
-                Some(name).filter(|&name| name != NOBODY).map(str::to_owned),
+                Some(name).filter(|&name| name != NO_BUS).map(str::to_owned),
             ))
         }
     }

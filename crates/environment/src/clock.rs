@@ -97,7 +97,7 @@ struct State {
 
 /// A guard for a participating task: the driver waits for its work until this is dropped.
 #[derive(Debug)]
-pub struct Part(SteppedClock);
+pub struct Participation(SteppedClock);
 
 impl SteppedClock {
     /// Creates a clock that stands at `now`.
@@ -122,9 +122,9 @@ impl SteppedClock {
     /// Registers a participant: until the guard is dropped, [`Self::idle`] waits for it whenever it
     /// is not asleep.
     #[must_use]
-    pub fn take_part(&self) -> Part {
+    pub fn take_part(&self) -> Participation {
         self.lock().awake += 1;
-        Part(self.clone())
+        Participation(self.clone())
     }
 
     /// Waits until all participants are asleep or gone.
@@ -223,7 +223,7 @@ impl SteppedClock {
     }
 }
 
-impl Drop for Part {
+impl Drop for Participation {
     fn drop(&mut self) {
         {
             let mut state = self.0.lock();

@@ -35,7 +35,7 @@ pub async fn serve<F: Function>(start: impl Future<Output = anyhow::Result<F>>) 
         Ok(()) => run(start).await,
         Err(error) => Err(error.into()),
     };
-    logging::ended(served)
+    logging::finish(served)
 }
 
 async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> anyhow::Result<()> {

@@ -34,7 +34,7 @@ pub fn json() -> Result<(), SettingError> {
 }
 
 /// Ends a program: logs its error as one line, and returns the exit code.
-pub fn ended(result: anyhow::Result<()>) -> ExitCode {
+pub fn finish(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

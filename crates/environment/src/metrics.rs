@@ -81,7 +81,7 @@ pub struct Metrics(BTreeMap<Metric, Vec<u64>>);
 impl Metrics {
     /// Counts one more occurrence, or raises a gauge, so that an alarm does not wait for the next
     /// inventory.
-    pub fn happened(&mut self, metric: Metric) {
+    pub fn record(&mut self, metric: Metric) {
         if Metric::GAUGES.contains(&metric) {
             self.raise(metric);
         } else {

@@ -71,15 +71,15 @@ impl Tokens {
 
     /// Uses tokens that are already known; others come from environment variables.
     #[must_use]
-    pub fn known(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
+    pub fn fixed(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
         let tokens: HashMap<_, _> = tokens.into_iter().collect();
-        Self::kept(move |reference| tokens.get(reference).cloned())
+        Self::from_reader(move |reference| tokens.get(reference).cloned())
     }
 
     /// Uses tokens that are kept elsewhere: read when one is not known, and again after one was
     /// refused. Tokens that are not kept there come from environment variables.
     #[must_use]
-    pub fn kept(
+    pub fn from_reader(
         reader: impl Fn(&TokenReference) -> Option<SecretString> + Send + Sync + 'static,
     ) -> Self {
         Self {

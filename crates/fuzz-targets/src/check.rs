@@ -26,26 +26,26 @@ where
             Some(read)
         }
         Err(error) => {
-            has_words(&error);
+            has_message(&error);
             None
         }
     }
 }
 
 /// Parses a text that may be a secret by mistake: an error must not repeat it.
-pub(crate) fn read_in_confidence<T>(text: &str)
+pub(crate) fn does_not_repeat_secret<T>(text: &str)
 where
     T: FromStr<Err: Error + 'static>,
 {
     if let Err(error) = format!("{text}{SECRET}").parse::<T>() {
-        has_words(&error);
+        has_message(&error);
         let said = everything(&error);
         assert!(!said.contains(SECRET), "{said}");
     }
 }
 
 /// Checks that a value survives a round trip through JSON.
-pub(crate) fn is_same_as_json<T>(value: &T)
+pub(crate) fn json_round_trips<T>(value: &T)
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
@@ -55,6 +55,6 @@ where
 }
 
 /// Checks that an error has a message.
-pub(crate) fn has_words(error: &(dyn Error + 'static)) {
+pub(crate) fn has_message(error: &(dyn Error + 'static)) {
     assert!(!error.to_string().trim().is_empty(), "{error:?}");
 }

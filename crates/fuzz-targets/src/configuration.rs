@@ -19,28 +19,28 @@ pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match parse(&text, "offhours.toml") {
         Ok(parsed) => {
-            has_lines(&parsed.warnings, &text);
+            check_lines(&parsed.warnings, &text);
             let configuration = parsed.configuration;
             let written = write(&configuration);
             let again = parse(&written, "offhours.toml");
             let again = again.unwrap_or_else(|problems| panic!("{problems:#?}\n{written}"));
             assert!(
-                again.configuration.says_the_same(&configuration),
+                again.configuration.eq_ignoring_generation(&configuration),
                 "{written}"
             );
             assert_eq!(write(&again.configuration), written);
-            fits_the_schema(&text);
-            is_stored(&configuration);
+            check_schema(&text);
+            check_storable(&configuration);
         }
         Err(problems) => {
             assert!(!problems.is_empty());
-            has_lines(&problems, &text);
+            check_lines(&problems, &text);
         }
     }
-    keeps_secrets(&text);
+    check_secrets(&text);
 }
 
-fn has_lines(problems: &[Problem], text: &str) {
+fn check_lines(problems: &[Problem], text: &str) {
     let lines = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
     for problem in problems {
         assert!((1..=lines).contains(&problem.line), "{problem}");
@@ -53,7 +53,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&schema).expect("a schema")
 });
 
-fn fits_the_schema(text: &str) {
+fn check_schema(text: &str) {
     let document = toml::from_str(text).expect("it was accepted");
     if let Err(error) = SCHEMA.validate(&json(toml::Value::Table(document))) {
         panic!("{}: {error}\n{text}", error.instance_path());
@@ -76,7 +76,7 @@ fn json(value: toml::Value) -> Value {
     }
 }
 
-fn is_stored(configuration: &domain::configuration::Configuration) {
+fn check_storable(configuration: &domain::configuration::Configuration) {
     for (name, account) in &configuration.accounts {
         let part = AccountPart {
             generation: configuration.generation,
@@ -103,7 +103,7 @@ fn is_stored(configuration: &domain::configuration::Configuration) {
 }
 
 /// Puts a secret in place of a token, key or URL, and parses the file again.
-fn keeps_secrets(text: &str) {
+fn check_secrets(text: &str) {
     let Ok(document) = text.parse::<toml::Table>() else {
         return;
     };

@@ -13,28 +13,28 @@ use crate::check;
 pub(crate) fn run(data: &[u8]) {
     match serde_json::from_slice::<Invocation>(data) {
         Ok(invocation) => {
-            check::is_same_as_json(&invocation);
+            check::json_round_trips(&invocation);
             let says_due = value(data)["cause"] == "due";
             match invocation {
                 Invocation::Due(_) => assert!(says_due),
                 Invocation::Command(command) => {
                     assert!(!says_due);
-                    has_one_target(&command, &value(data));
+                    check_single_target(&command, &value(data));
                 }
             }
         }
-        Err(error) => check::has_words(&error),
+        Err(error) => check::has_message(&error),
     }
     match serde_json::from_slice::<Event>(data) {
         Ok(Event::Timer(_)) => assert!(!value(data)["detail-type"].is_null()),
         Ok(Event::Question(question)) => {
             assert!(value(data)["detail-type"].is_null());
-            check::is_same_as_json(&question);
+            check::json_round_trips(&question);
             if let Question::Try(accounts) = question {
                 assert!(accounts.values().all(Account::may_be_tried));
             }
         }
-        Err(error) => check::has_words(&error),
+        Err(error) => check::has_message(&error),
     }
 }
 
@@ -43,7 +43,7 @@ fn value(data: &[u8]) -> Value {
 }
 
 /// Checks that a command applies to what it names and to nothing else.
-fn has_one_target(command: &Command, event: &Value) {
+fn check_single_target(command: &Command, event: &Value) {
     let named = ["resources", "schedule", "account"].map(|key| !event[key].is_null());
     let expected = match command.target {
         CommandTarget::Resources(_) => [true, false, false],

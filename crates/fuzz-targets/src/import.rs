@@ -15,7 +15,7 @@ pub(crate) fn run(data: &[u8]) {
     };
     let imported = match aws::import(&[source], None) {
         Ok(imported) => imported,
-        Err(error) => return check::has_words(&error),
+        Err(error) => return check::has_message(&error),
     };
     for remark in &imported.remarks {
         assert!(

@@ -46,21 +46,21 @@ pub(crate) fn run(data: &[u8]) {
         read::<OutputLimit>(line);
     }
     if let Ok(login) = serde_json::from_str::<SshLogin>(&text) {
-        check::is_same_as_json(&login);
+        check::json_round_trips(&login);
         if let Err(error) = login.check() {
-            check::has_words(&error);
+            check::has_message(&error);
         }
         // A key that cannot be used is refused, whatever the login says.
         let refused = Client::ssh(login, SECRET.into()).map(|_| ());
         let refused = refused.expect_err("it is no private key");
         assert!(!everything(&refused).contains(SECRET));
     }
-    is_a_key_or_refused(&text);
-    is_a_key_or_refused(&format!("{BEGIN}\n{text}{END}\n"));
+    check_key(&text);
+    check_key(&format!("{BEGIN}\n{text}{END}\n"));
 }
 
 /// Reads a text as a private key, the way a login does.
-fn is_a_key_or_refused(text: &str) {
+fn check_key(text: &str) {
     const HOST_KEY: &str =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
     let login = json!({

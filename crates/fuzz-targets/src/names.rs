@@ -8,7 +8,7 @@ use domain::{
 };
 use provider::Base;
 
-use crate::check::{self, read, read_in_confidence};
+use crate::check::{self, does_not_repeat_secret, read};
 
 /// Whatever a line parses as survives a round trip, and what may be a secret is not repeated.
 pub(crate) fn references(data: &[u8]) {
@@ -20,12 +20,12 @@ pub(crate) fn references(data: &[u8]) {
         read::<TokenReference>(line);
         read::<KeyReference>(line);
         read::<Base>(line);
-        read_in_confidence::<TokenReference>(line);
-        read_in_confidence::<KeyReference>(line);
-        read_in_confidence::<Base>(line);
+        does_not_repeat_secret::<TokenReference>(line);
+        does_not_repeat_secret::<KeyReference>(line);
+        does_not_repeat_secret::<Base>(line);
         // In keys and in the paths of requests, dots and slashes separate the parts of a reference.
         if let Some(reference) = read::<ResourceRef>(line) {
-            check::is_same_as_json(&reference);
+            check::json_round_trips(&reference);
             let id = reference.id.to_string();
             assert_eq!(id.parse::<ResourceId>().as_ref(), Ok(&reference.id));
             assert_eq!(id.split('/').next(), Some(reference.kind().as_str()));
@@ -52,7 +52,7 @@ pub(crate) fn patterns(data: &[u8]) {
     let Some(pattern) = read::<Pattern>(first) else {
         return;
     };
-    check::is_same_as_json(&pattern);
+    check::json_round_trips(&pattern);
     let written = pattern.to_string();
     let (subject, glob) = written.split_once(':').unwrap_or(("", &written));
     let reference: ResourceRef = "do-main/droplet/7".parse().expect("a reference");

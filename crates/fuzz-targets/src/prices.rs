@@ -10,7 +10,7 @@ pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let prices = match Prices::parse(&text) {
         Ok(prices) => prices,
-        Err(error) => return check::has_words(&error),
+        Err(error) => return check::has_message(&error),
     };
     assert!(!prices.currency.trim().is_empty());
     let plans = text.split(['"', '\n', '=', '.', ' ']);

@@ -70,7 +70,7 @@ static HTTP: LazyLock<reqwest::Client> =
     LazyLock::new(|| http_client().expect("its settings are fixed"));
 
 fn client(provider: Provider, script: Arc<Script>) -> Client {
-    let transport = Transport::carried_by(HTTP.clone(), script);
+    let transport = Transport::with_carrier(HTTP.clone(), script);
     let base = format!("https://{HOST}").parse().expect("an address");
     match provider {
         Provider::DigitalOcean => Client::digitalocean(base, TOKEN.into(), transport),
@@ -94,7 +94,7 @@ impl Conversation {
             read: &|_| (),
         };
         let kinds = self.client.kinds();
-        let listed = done(self.client.list(kinds, reading));
+        let listed = ready(self.client.list(kinds, reading));
         let Some(Listed { looks, requests }) = understood(listed) else {
             return;
         };
@@ -110,14 +110,14 @@ impl Conversation {
         );
         for look in &looks {
             assert!(kinds.contains(&look.resource.kind()));
-            can_be_stored(&look.resource);
+            check_storable(&look.resource);
         }
     }
 
     fn try_reading(&self) {
         for kind in ResourceKind::ALL {
             let before = self.script.answered().len();
-            let tried = done(self.client.try_reading(kind));
+            let tried = ready(self.client.try_reading(kind));
             if understood(tried).is_some() {
                 let asked = &self.script.answered()[before..];
                 assert!(asked.iter().all(Answer::is_success));
@@ -126,17 +126,17 @@ impl Conversation {
     }
 
     fn plans(&self) {
-        let Some(plans) = understood(done(self.client.database_plans())) else {
+        let Some(plans) = understood(ready(self.client.database_plans())) else {
             return;
         };
         for nodes in 1..=3 {
-            smallest(&plans, nodes);
+            check_smallest(&plans, nodes);
         }
     }
 
     /// Checks that a resource is gone only if the provider itself says that it does not know it.
     fn status(&self, id: &ResourceId) {
-        let Some(found) = understood(done(self.client.status(id))) else {
+        let Some(found) = understood(ready(self.client.status(id))) else {
             return;
         };
         let given = self.script.given();
@@ -145,7 +145,7 @@ impl Conversation {
             Some(resource) => {
                 assert!(answer.is_success(), "{answer:?}");
                 assert_eq!(&resource.id, id, "another resource than the one asked for");
-                can_be_stored(&resource);
+                check_storable(&resource);
             }
             None => assert!(
                 self.is_not_found(answer) || lacks_pool(answer, id),
@@ -156,7 +156,7 @@ impl Conversation {
 
     fn actions(&self, id: &ResourceId) {
         let since = "2026-11-23T16:00:00Z".parse().expect("an instant");
-        if let Some(actions) = understood(done(self.client.actions(id, since))) {
+        if let Some(actions) = understood(ready(self.client.actions(id, since))) {
             assert!(actions.is_sorted_by(|one, next| one.started_at >= next.started_at));
             assert!(actions.iter().all(|action| action.started_at >= since));
             assert!(self.script.answered().iter().all(Answer::is_success));
@@ -170,7 +170,7 @@ impl Conversation {
         let Some(change) = change(word, id) else {
             return;
         };
-        let sent = done(self.client.send(&change));
+        let sent = ready(self.client.send(&change));
         assert!(self.client.requests() <= 1);
         let given = self.script.given();
         let answer = given.last();
@@ -184,7 +184,7 @@ impl Conversation {
                 );
             }
             Err(error) => {
-                is_fit_to_print(&error);
+                check_printable(&error);
                 let is_definite = !matches!(error, ChangeError::Unknown(_));
                 let is_worded =
                     answer.is_none_or(|answer| answer.never_left() || answer.is_refusal());
@@ -205,7 +205,7 @@ impl Conversation {
 }
 
 /// Checks that the smallest offered plan has a known size.
-fn smallest(plans: &DatabasePlans, nodes: u32) {
+fn check_smallest(plans: &DatabasePlans, nodes: u32) {
     let size = DatabaseSize {
         engine: "pg".to_owned(),
         plan: "db-s-4vcpu-8gb".to_owned(),
@@ -219,11 +219,11 @@ fn smallest(plans: &DatabasePlans, nodes: u32) {
 
 /// Returns what was understood; an error must be fit to print.
 fn understood<T>(result: Result<T, ProviderError>) -> Option<T> {
-    result.map_err(|error| is_fit_to_print(&error)).ok()
+    result.map_err(|error| check_printable(&error)).ok()
 }
 
-fn is_fit_to_print(error: &(dyn std::error::Error + 'static)) {
-    check::has_words(error);
+fn check_printable(error: &(dyn std::error::Error + 'static)) {
+    check::has_message(error);
     let said = everything(error);
     assert!(!said.contains(TOKEN), "{said}");
     let mut next = Some(error);
@@ -240,7 +240,7 @@ fn is_fit_to_print(error: &(dyn std::error::Error + 'static)) {
 }
 
 /// Returns the result, which must be ready immediately.
-fn done<T>(asking: impl Future<Output = T>) -> T {
+fn ready<T>(asking: impl Future<Output = T>) -> T {
     asking.now_or_never().expect("the script never waits")
 }
 
@@ -291,7 +291,7 @@ fn lacks_pool(answer: &Answer, id: &ResourceId) -> bool {
 }
 
 /// Checks that the record of a resource seen for the first time can be stored and read again.
-fn can_be_stored(resource: &Resource) {
+fn check_storable(resource: &Resource) {
     let reference = ResourceRef {
         account: "main".parse().expect("a name"),
         id: resource.id.clone(),

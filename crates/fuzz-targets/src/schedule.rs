@@ -23,11 +23,11 @@ const YEARS: RangeInclusive<i16> = 1900..=2500;
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (definition, at) = definition(&text);
-    check::is_same_as_json(&definition);
+    check::json_round_trips(&definition);
     match Schedule::new(&definition) {
         Ok(schedule) if YEARS.contains(&at.to_zoned(TimeZone::UTC).year()) => {
-            has_ordered_edges(&schedule, at);
-            is_explained(&schedule, at);
+            check_edges(&schedule, at);
+            check_explained(&schedule, at);
         }
         // Near the ends of the calendar, only the desired state itself must agree.
         Ok(schedule) => {
@@ -38,7 +38,7 @@ pub(crate) fn run(data: &[u8]) {
         Err(problems) => {
             assert!(!problems.is_empty());
             for problem in problems {
-                check::has_words(&problem);
+                check::has_message(&problem);
                 let (count, index) = match problem.place {
                     Place::Period(index) | Place::PeriodField(index, _) => {
                         (definition.periods.len(), index)
@@ -87,7 +87,7 @@ fn set(period: &mut PeriodDefinition, key: &str, value: String) {
     }
 }
 
-fn has_ordered_edges(schedule: &Schedule, at: Timestamp) {
+fn check_edges(schedule: &Schedule, at: Timestamp) {
     let now = schedule.desired_at(at);
     let latest = schedule.latest_edge(at);
     assert_eq!(latest.desired, now, "the latest edge of {at}");
@@ -112,7 +112,7 @@ fn before(at: Timestamp) -> Timestamp {
     at - SignedDuration::from_secs(1)
 }
 
-fn is_explained(schedule: &Schedule, at: Timestamp) {
+fn check_explained(schedule: &Schedule, at: Timestamp) {
     let explained = schedule.explain(at);
     assert_eq!(explained.desired, schedule.desired_at(at));
     assert_eq!(

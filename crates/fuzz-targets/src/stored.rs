@@ -16,7 +16,7 @@ use domain::{
 use jiff::Timestamp;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, LogEntry, StoreError,
+    AccountState, Head, LogEntry, ReportedEdge, StoreError,
     item::{AccountPart, ConfigurationPart, FORMAT, HeadItem, Item, Stored},
 };
 
@@ -34,12 +34,12 @@ pub(crate) fn run(data: &[u8]) {
         match HeadItem::of_item(item.clone()) {
             Ok(HeadItem::Head(head)) => assert_eq!(read(&item), Some(head)),
             Ok(HeadItem::Override(one)) => assert_eq!(read(&item), Some(one)),
-            Err(error) => check::has_words(&error),
+            Err(error) => check::has_message(&error),
         }
         read::<Head>(&item);
         read::<LogEntry>(&item);
         read::<AccountState>(&item);
-        read::<Digested>(&item);
+        read::<ReportedEdge>(&item);
         read::<HistoryEntry>(&item);
         read::<AccountPart>(&item);
         read::<ConfigurationPart>(&item);
@@ -48,7 +48,7 @@ pub(crate) fn run(data: &[u8]) {
     }
     let overrides = overrides.into_iter().collect();
     for record in &records {
-        is_judged(record, &overrides);
+        check_judged(record, &overrides);
     }
 }
 
@@ -62,7 +62,7 @@ fn read<T: Stored + Debug>(item: &Item) -> Option<T> {
         Err(error) => {
             assert_eq!(error.is_newer(), !is_known, "{error}");
             assert!(error.is_unreadable(), "{error}");
-            check::has_words(&error);
+            check::has_message(&error);
             return None;
         }
     };
@@ -135,7 +135,7 @@ static CONFIGURATION: LazyLock<Configuration> = LazyLock::new(|| {
     parsed.expect("a configuration").configuration
 });
 
-fn is_judged(record: &Record, overrides: &Overrides) {
+fn check_judged(record: &Record, overrides: &Overrides) {
     let rules = Rules {
         configuration: &CONFIGURATION,
         overrides,

@@ -6,7 +6,7 @@ use domain::schedule::{Definition, PeriodDefinition, Schedule};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, tz::TimeZone};
 use offhours::time::{
     Length, Moment, Month, When,
-    end::{ClockThen, End},
+    end::{ClockReading, End},
 };
 
 use crate::check;
@@ -53,7 +53,7 @@ pub(crate) fn run(data: &[u8]) {
                     "{line:?}"
                 );
             }
-            Err(error) => check::has_words(&error),
+            Err(error) => check::has_message(&error),
         }
         if let Ok(month) = line.parse::<Month>()
             && let Ok([first, next]) = month.bounds()
@@ -70,18 +70,18 @@ pub(crate) fn run(data: &[u8]) {
                 moment.ok().map(|moment| moment.instant(zone, *now)),
             ];
             for refusal in instants.into_iter().flatten().filter_map(Result::err) {
-                check::has_words(&refusal);
+                check::has_message(&refusal);
             }
             if let Ok(end) = end {
-                is_soon(end, *now, zone);
+                check_end(end, *now, zone);
             }
         }
     }
 }
 
-fn is_soon(end: End, now: Timestamp, zone: &TimeZone) {
+fn check_end(end: End, now: Timestamp, zone: &TimeZone) {
     for schedule in [None, Some(&*SCHEDULE)] {
-        match end.understand(now, zone, schedule) {
+        match end.resolve(now, zone, schedule) {
             Ok(understood) => {
                 assert!(understood.at > now, "{end:?}");
                 let latest = now.to_zoned(zone.clone()).checked_add(10.years());
@@ -90,9 +90,9 @@ fn is_soon(end: End, now: Timestamp, zone: &TimeZone) {
                     Timestamp::MAX.duration_since(now) < SignedDuration::from_hours(24 * 3653);
                 assert!(is_near || at_the_end, "{end:?}");
                 let remark = understood.remark(zone);
-                assert_eq!(remark.is_none(), understood.clock == ClockThen::Even);
+                assert_eq!(remark.is_none(), understood.clock == ClockReading::Once);
             }
-            Err(error) => check::has_words(&error),
+            Err(error) => check::has_message(&error),
         }
     }
 }

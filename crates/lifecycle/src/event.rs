@@ -372,7 +372,7 @@ pub enum Course {
     /// Nothing was done.
     NotDone,
     /// Nothing.
-    Beside,
+    Unrelated,
 }
 
 /// Everything that an event's kind alone decides.
@@ -411,14 +411,14 @@ impl Event {
     /// Returns the event's class: the one table of events.
     #[must_use]
     pub fn class(&self) -> Class {
-        use Course::{Beside, Ended, NeedsPerson, UnderWay};
+        use Course::{Ended, NeedsPerson, UnderWay, Unrelated};
         use Severity::{Usual, Warning};
         const FINISHED: &str = "Transition Finished";
         let class = Class::of;
         match self {
             Self::Asked { answer, .. } => answer.class(),
             Self::Forced { answer, .. } if *answer == Answer::Accepted => {
-                class(Usual, Beside, &[]).published("Transition Forced")
+                class(Usual, Unrelated, &[]).published("Transition Forced")
             }
             Self::Seen { .. } => class(Usual, Ended, &[Metric::Seen]).published(FINISHED),
             Self::Overtaken { .. } | Self::LetGo { .. } | Self::Gone { saved: None } => {
@@ -435,17 +435,17 @@ impl Event {
                 class(Warning, NeedsPerson, &[Metric::Held]).published("Resources Held")
             }
             Self::Orphaned => {
-                class(Warning, Beside, &[Metric::Orphaned]).published("Resource Orphaned")
+                class(Warning, Unrelated, &[Metric::Orphaned]).published("Resource Orphaned")
             }
             Self::Conflict { .. } => {
-                class(Warning, Beside, &[Metric::Conflicts]).published("Resource In Conflict")
+                class(Warning, Unrelated, &[Metric::Conflicts]).published("Resource In Conflict")
             }
             Self::Postponed {
                 token_refused,
                 repeated,
                 ..
             } => postponed(*token_refused, *repeated),
-            Self::UnknownSchedule { .. } | Self::Replaced { .. } => class(Warning, Beside, &[]),
+            Self::UnknownSchedule { .. } | Self::Replaced { .. } => class(Warning, Unrelated, &[]),
             Self::Awaiting { .. } => class(Usual, UnderWay, &[]),
             Self::Watching { .. } => class(Usual, Ended, &[]),
             Self::Declined { .. } => class(Usual, Course::NotDone, &[]),
@@ -453,7 +453,7 @@ impl Event {
             | Self::AlreadyThere { .. }
             | Self::WouldAsk { .. }
             | Self::Joined { .. }
-            | Self::Status { .. } => class(Usual, Beside, &[]),
+            | Self::Status { .. } => class(Usual, Unrelated, &[]),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::ProvidersError;
 
 /// Why there is no observation.
 #[derive(Debug, Clone)]
-pub(crate) struct NoLook {
+pub(crate) struct ObservationError {
     /// The reason, for a record or a report.
     pub reason: Reason,
     /// How long the provider asks to wait; `None` if it does not say.
@@ -22,7 +22,7 @@ pub(crate) struct NoLook {
     pub no_token: bool,
 }
 
-impl NoLook {
+impl ObservationError {
     /// Builds one from a reason that does not come from a provider's answer.
     pub(crate) fn of(reason: impl Into<Reason>) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl NoLook {
     }
 }
 
-impl From<&ProviderError> for NoLook {
+impl From<&ProviderError> for ObservationError {
     fn from(error: &ProviderError) -> Self {
         Self {
             reason: Reason::of(error),
@@ -67,7 +67,7 @@ impl From<&ProviderError> for NoLook {
     }
 }
 
-impl From<&ProvidersError> for NoLook {
+impl From<&ProvidersError> for ObservationError {
     fn from(error: &ProvidersError) -> Self {
         Self {
             no_token: matches!(error, ProvidersError::Token { .. }),
@@ -91,8 +91,8 @@ mod tests {
                 message: String::new(),
                 request_id: None,
             });
-            let no_look = NoLook::from(&error);
-            (no_look.login_refused(), no_look.token_refused)
+            let failure = ObservationError::from(&error);
+            (failure.login_refused(), failure.token_refused)
         };
         assert_eq!(refused(HOST_KEY_CHANGED), (true, false));
         assert_eq!(refused("exit-code"), (false, false));

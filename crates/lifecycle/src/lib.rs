@@ -42,7 +42,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Passes outcomes to the listener as they happen, and returns them for the report.
-    fn reported(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    fn report(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
         for outcome in &outcomes {
             self.listener.happened(outcome);
         }
@@ -51,9 +51,9 @@ impl Context<'_> {
 
     /// Reports that one record could not be read or written. It is left for the next tick and does
     /// not hold up the others.
-    fn failed(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
+    fn report_failure(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
         let event = Event::postponed(in_words(error));
-        self.reported(vec![Outcome::of(record, self.clock.now(), event)])
+        self.report(vec![Outcome::of(record, self.clock.now(), event)])
     }
 }
 

@@ -158,7 +158,7 @@ impl Clouds {
     /// Returns the accounts' tokens: the fleet's, or the environment's.
     pub fn tokens(&self) -> anyhow::Result<Tokens> {
         match self {
-            Self::Listening { tokens, .. } => Ok(Tokens::known(tokens.iter().cloned())),
+            Self::Listening { tokens, .. } => Ok(Tokens::fixed(tokens.iter().cloned())),
             Self::Real | Self::Simulated { .. } | Self::Elsewhere { .. } => {
                 Ok(super::real_clouds()?.0)
             }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Reads it.
-    Look,
+    Read,
     /// Writes to it.
     Change,
     /// Writes to it, and creates it if there is none.
@@ -51,7 +51,7 @@ impl DataFile {
         if is_new(path)? {
             return match purpose {
                 Purpose::Create => Ok(writable),
-                Purpose::Look | Purpose::Change => Err(Unusable(format!(
+                Purpose::Read | Purpose::Change => Err(Unusable(format!(
                     "there is no store at {}: `offhours apply --data {0}` makes one",
                     path.display()
                 ))
@@ -66,7 +66,7 @@ impl DataFile {
                 check_tables(path, &tables)?;
                 Ok(writable)
             }
-            Err(error) if may_not_write(&error) && purpose == Purpose::Look => Self::copied(path)
+            Err(error) if may_not_write(&error) && purpose == Purpose::Read => Self::copied(path)
                 .with_context(|| format!("cannot look at the store at {}", path.display())),
             Err(error) => Err(refusal(path, error)),
         }

@@ -7,7 +7,7 @@
 pub mod clouds;
 pub mod engine;
 pub mod file;
-pub mod opened;
+pub mod local_store;
 pub mod service;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use clouds::Clouds;
 use file::{DataFile, Purpose};
-use service::{Clients, News, Service};
+use service::{Clients, Service, ServiceEvent};
 
 pub use cloud_simulator::{Amount, BillLine, BillQuery, Fleet, Simulator};
 
@@ -52,40 +52,40 @@ pub struct Local {
     clouds: Clouds,
     stepped: Option<SteppedClock>,
     speed: Option<f64>,
-    began: Began,
+    started: StartInstant,
     /// Where the store's engine listens.
     pub engine_address: SocketAddr,
 }
 
 /// The same instant by both clocks.
 #[derive(Debug, Clone, Copy)]
-struct Began {
+struct StartInstant {
     simulated: Timestamp,
     real: Timestamp,
 }
 
 impl Local {
-    /// Starts the engine and the simulated clouds. Later events are sent to `news`.
+    /// Starts the engine and the simulated clouds. Later events are sent to `events`.
     pub async fn start(
         options: Options,
-        news: mpsc::UnboundedSender<News>,
+        events: mpsc::UnboundedSender<ServiceEvent>,
     ) -> anyhow::Result<Self> {
         if let Some(path) = &options.data {
             DataFile::open(path, Purpose::Create)?;
         }
         let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
-        Self::start_on(engine_address, options, news).await
+        Self::start_on(engine_address, options, events).await
     }
 
     /// Like [`Self::start`], with an engine that already listens at that address.
     pub async fn start_on(
         engine_address: SocketAddr,
         options: Options,
-        news: mpsc::UnboundedSender<News>,
+        events: mpsc::UnboundedSender<ServiceEvent>,
     ) -> anyhow::Result<Self> {
         let stepped = options.from.map(SteppedClock::at);
         let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
-        let began = Began {
+        let started = StartInstant {
             simulated: clock.now(),
             real: Clock::machine().now(),
         };
@@ -98,11 +98,11 @@ impl Local {
             .context("cannot create the tables")?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
-            service: Service::new(store, clients, clock, stepped.clone(), Some(news)),
+            service: Service::new(store, clients, clock, stepped.clone(), Some(events)),
             clouds,
             stepped,
             speed: options.speed,
-            began,
+            started,
             engine_address,
         })
     }
@@ -212,8 +212,11 @@ impl Local {
     async fn pace(&self, to: Timestamp) {
         if let Some(speed) = self.speed {
             let machine = Clock::machine();
-            let simulated = to.duration_since(self.began.simulated).as_secs_f64();
-            let real = machine.now().duration_since(self.began.real).as_secs_f64();
+            let simulated = to.duration_since(self.started.simulated).as_secs_f64();
+            let real = machine
+                .now()
+                .duration_since(self.started.real)
+                .as_secs_f64();
             let wait = Duration::try_from_secs_f64(simulated / speed - real);
             machine.sleep(wait.unwrap_or_default()).await;
         }

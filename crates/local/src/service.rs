@@ -41,17 +41,17 @@ pub struct Service {
     clients: Clients,
     clock: Clock,
     stepped: Option<SteppedClock>,
-    news: Option<mpsc::UnboundedSender<News>>,
+    events: Option<mpsc::UnboundedSender<ServiceEvent>>,
     invocations: AtomicU64,
     /// Distinguishes this process's invocations from an earlier one's on the same data.
     process: String,
     tasks: Mutex<JoinSet<()>>,
-    invoked: Mutex<BTreeMap<&'static str, Invoked>>,
+    invocation_totals: Mutex<BTreeMap<&'static str, InvocationTotals>>,
 }
 
 /// The invocations of one function that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Invoked {
+pub struct InvocationTotals {
     /// The number of invocations.
     pub count: u64,
     /// Their total duration, by the service's clock.
@@ -60,7 +60,7 @@ pub struct Invoked {
 
 /// An event that is reported as it happens.
 #[derive(Debug)]
-pub enum News {
+pub enum ServiceEvent {
     /// Something happened to a resource, or to an account.
     Outcome(Outcome),
     /// What became of an edge of a schedule.
@@ -99,25 +99,25 @@ impl Clients {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service {
-    /// Creates the handlers over a store and clouds. Events are sent to `news`.
+    /// Creates the handlers over a store and clouds. Events are sent to `events`.
     #[must_use]
     pub fn new(
         store: Store,
         clients: Clients,
         clock: Clock,
         stepped: Option<SteppedClock>,
-        news: Option<mpsc::UnboundedSender<News>>,
+        events: Option<mpsc::UnboundedSender<ServiceEvent>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             clients,
             clock,
             stepped,
-            news,
+            events,
             invocations: AtomicU64::new(0),
             process: uuid::Uuid::new_v4().to_string(),
             tasks: Mutex::default(),
-            invoked: Mutex::default(),
+            invocation_totals: Mutex::default(),
         })
     }
 
@@ -135,8 +135,8 @@ impl Service {
 
     /// Returns the ended invocations of each function.
     #[must_use]
-    pub fn invoked(&self) -> BTreeMap<&'static str, Invoked> {
-        self.lock_invoked().clone()
+    pub fn invocation_totals(&self) -> BTreeMap<&'static str, InvocationTotals> {
+        self.lock_totals().clone()
     }
 
     /// Fires both timers. Returns at once; the handlers work in the background.
@@ -170,7 +170,7 @@ impl Service {
         let timer = poll_status::Event::Timer(Box::new(timer_event()));
         let report = self.observe(timer).await?;
         for digest in report.digests {
-            self.publish(News::Digest(digest));
+            self.publish(ServiceEvent::Digest(digest));
         }
         Ok(())
     }
@@ -215,13 +215,13 @@ impl Service {
     }
 
     fn hear(&self, outcome: &Outcome) {
-        self.publish(News::Outcome(outcome.clone()));
+        self.publish(ServiceEvent::Outcome(outcome.clone()));
     }
 
-    fn publish(&self, news: News) {
-        if let Some(channel) = &self.news {
+    fn publish(&self, event: ServiceEvent) {
+        if let Some(channel) = &self.events {
             // The receiver is gone when the process is about to end.
-            channel.send(news).ok();
+            channel.send(event).ok();
         }
     }
 
@@ -275,16 +275,18 @@ impl Service {
                     tracing::error!("An invocation of {function} was stopped after {seconds} s");
                 }
             }
-            let mut invoked = service.lock_invoked();
-            let invoked = invoked.entry(function).or_default();
-            invoked.count += 1;
+            let mut totals = service.lock_totals();
+            let totals = totals.entry(function).or_default();
+            totals.count += 1;
             let lasted = service.now().duration_since(began);
-            invoked.lasted += Duration::try_from(lasted).unwrap_or_default();
+            totals.lasted += Duration::try_from(lasted).unwrap_or_default();
         });
     }
 
-    fn lock_invoked(&self) -> MutexGuard<'_, BTreeMap<&'static str, Invoked>> {
-        self.invoked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_totals(&self) -> MutexGuard<'_, BTreeMap<&'static str, InvocationTotals>> {
+        self.invocation_totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tasks(&self) -> MutexGuard<'_, JoinSet<()>> {

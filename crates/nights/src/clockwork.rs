@@ -1,8 +1,8 @@
-//! Time that passes only when nothing is left to do, and the tasks that live in it.
+//! Virtual time that passes only when no task is ready, and the tasks that run in it.
 //!
-//! One thread polls one task at a time, and chance chooses among those that are ready, so that two
-//! handlers interleave differently with every seed and alike with the same one. When all wait, the
-//! clock jumps to the next instant for which one waits.
+//! One thread polls one task at a time, chosen at random among the ready ones, so that two handlers
+//! interleave differently with each seed and identically with the same one. When all tasks wait,
+//! the clock jumps to the next instant that one of them waits for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use environment::SteppedClock;
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-/// The virtual time, chance, and what tasks share. Cloning gives the same.
+/// The virtual time, the random generator, and what tasks share. Clones share the same state.
 #[derive(Debug, Clone)]
 pub(crate) struct Time(Arc<Mutex<State>>);
 
@@ -31,7 +31,7 @@ struct State {
     doomed: BTreeSet<TaskId>,
 }
 
-/// One task: one invocation of a function, or a person at work.
+/// The id of a task: one invocation of a function, or a person at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId(pub u64);
 
@@ -51,17 +51,17 @@ impl Time {
         self.lock().now
     }
 
-    /// Asks chance.
+    /// Draws from the random generator.
     pub(crate) fn chance<T>(&self, ask: impl FnOnce(&mut Rng) -> T) -> T {
         ask(&mut self.lock().chance)
     }
 
-    /// The task that is being polled.
+    /// Returns the task that is being polled.
     pub(crate) fn current(&self) -> TaskId {
         self.lock().current
     }
 
-    /// Ends the task that is being polled, as a process ends that crashes: nothing of it goes on.
+    /// Ends the task that is being polled, as a crash ends a process: nothing of it continues.
     pub(crate) async fn die(&self) -> ! {
         {
             let mut state = self.lock();
@@ -83,12 +83,12 @@ impl Time {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole between statements.
+        // The state is consistent between statements.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits for an instant of the virtual time.
+/// A sleep until an instant of the virtual time.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     time: Time,
@@ -127,25 +127,25 @@ impl Drop for Sleep {
 
 /// How a task is run.
 #[derive(Debug)]
-pub(crate) struct Terms {
-    /// What it is called in a trace.
+pub(crate) struct TaskOptions {
+    /// Its name in a trace.
     pub name: String,
-    /// Its own clock, and by how much that is ahead of the virtual time.
+    /// Its own clock, and how far that is ahead of the virtual time. `None` if it has none.
     pub clock: Option<(SteppedClock, SignedDuration)>,
-    /// When it is ended, whatever it does.
+    /// When it is ended, whatever it is doing. `None` if it never is.
     pub deadline: Option<Timestamp>,
 }
 
 /// Why a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum TaskEnd {
     Finished,
     Crashed,
     OutOfTime,
 }
 
 struct Task {
-    terms: Terms,
+    options: TaskOptions,
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
@@ -181,13 +181,13 @@ impl Executor {
 
     pub(crate) fn spawn(
         &mut self,
-        terms: Terms,
+        options: TaskOptions,
         future: impl Future<Output = ()> + 'static,
     ) -> TaskId {
         self.last += 1;
         let id = TaskId(self.last);
         let future = Box::pin(future);
-        self.tasks.insert(id, Task { terms, future });
+        self.tasks.insert(id, Task { options, future });
         self.lock_ready().insert(id);
         id
     }
@@ -196,14 +196,18 @@ impl Executor {
         self.tasks.is_empty()
     }
 
-    /// What a task is called, while it lives.
+    /// Returns the name of a task, or `None` once it has ended.
     pub(crate) fn name(&self, id: TaskId) -> Option<&str> {
-        self.tasks.get(&id).map(|task| task.terms.name.as_str())
+        self.tasks.get(&id).map(|task| task.options.name.as_str())
     }
 
-    /// Lets the earliest thing happen that is to happen until an instant: a poll of a ready task,
-    /// or else time passes. False once the instant is reached and nothing is ready.
-    pub(crate) fn step(&mut self, until: Timestamp, ended: &mut Vec<(TaskId, Terms, End)>) -> bool {
+    /// Takes the next step up to an instant: polls a ready task, or else lets time pass. Returns
+    /// false once the instant is reached and nothing is ready.
+    pub(crate) fn step(
+        &mut self,
+        until: Timestamp,
+        ended: &mut Vec<(TaskId, TaskOptions, TaskEnd)>,
+    ) -> bool {
         if let Some(id) = self.choose() {
             self.poll(id, ended);
             return true;
@@ -224,7 +228,7 @@ impl Executor {
         Some(id)
     }
 
-    fn poll(&mut self, id: TaskId, ended: &mut Vec<(TaskId, Terms, End)>) {
+    fn poll(&mut self, id: TaskId, ended: &mut Vec<(TaskId, TaskOptions, TaskEnd)>) {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
@@ -236,26 +240,26 @@ impl Executor {
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         let crashed = self.time.lock().doomed.remove(&id);
         let end = match (crashed, polled) {
-            (true, _) => End::Crashed,
-            (false, Poll::Ready(())) => End::Finished,
+            (true, _) => TaskEnd::Crashed,
+            (false, Poll::Ready(())) => TaskEnd::Finished,
             (false, Poll::Pending) => return,
         };
         if let Some(task) = self.tasks.remove(&id) {
-            ended.push((id, task.terms, end));
+            ended.push((id, task.options, end));
         }
     }
 
     fn next_instant(&self) -> Option<Timestamp> {
         let timer = self.time.lock().timers.keys().next().map(|(at, _)| *at);
         let of_tasks = self.tasks.values().flat_map(|task| {
-            let clock = task.terms.clock.as_ref();
+            let clock = task.options.clock.as_ref();
             let wakes = clock.and_then(|(clock, ahead)| Some(clock.next_wake()? - *ahead));
-            [wakes, task.terms.deadline]
+            [wakes, task.options.deadline]
         });
         timer.into_iter().chain(of_tasks.flatten()).min()
     }
 
-    fn pass_to(&mut self, to: Timestamp, ended: &mut Vec<(TaskId, Terms, End)>) {
+    fn pass_to(&mut self, to: Timestamp, ended: &mut Vec<(TaskId, TaskOptions, TaskEnd)>) {
         let wakers: Vec<_> = {
             let mut state = self.time.lock();
             state.now = state.now.max(to);
@@ -268,16 +272,16 @@ impl Executor {
         let over: Vec<_> = self
             .tasks
             .iter()
-            .filter(|(_, task)| task.terms.deadline.is_some_and(|deadline| deadline <= to))
+            .filter(|(_, task)| task.options.deadline.is_some_and(|deadline| deadline <= to))
             .map(|(id, _)| *id)
             .collect();
         for id in over {
             if let Some(task) = self.tasks.remove(&id) {
-                ended.push((id, task.terms, End::OutOfTime));
+                ended.push((id, task.options, TaskEnd::OutOfTime));
             }
         }
         for task in self.tasks.values() {
-            if let Some((clock, ahead)) = &task.terms.clock {
+            if let Some((clock, ahead)) = &task.options.clock {
                 clock.advance_to(to + *ahead);
             }
         }

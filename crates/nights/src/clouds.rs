@@ -1,4 +1,4 @@
-//! The way to the clouds: HTTP in bytes, over a pipe in memory, with what goes wrong on it.
+//! The transport to the clouds: HTTP in bytes, over an in-memory pipe, with injected faults.
 
 use std::{fmt, future::Future, sync::Arc, task::Context, task::Poll, task::Waker, time::Duration};
 
@@ -10,19 +10,20 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use jiff::SignedDuration;
-use provider::{Carried, Carry, Lost};
+use provider::{Carrier, CarrierError, CarrierResult};
 
 use crate::{
     clockwork::Time,
-    faults::{Asked, Faults},
+    faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
 };
 
-/// As in the real client: a request is given up after this.
+/// The request timeout, as in the real client.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Large enough for any request or answer, so that neither side waits for the other.
+/// The capacity of a pipe, large enough for any request or response, so that neither side waits for
+/// the other.
 const PIPE: usize = 4 * 1024 * 1024;
 
 /// Carries requests to the simulated clouds.
@@ -30,10 +31,10 @@ pub(crate) struct Wire {
     pub(crate) time: Time,
     pub(crate) faults: Faults,
     pub(crate) simulator: Simulator,
-    /// The simulator's server: building its routes takes longer than a request.
+    /// The simulator's server, kept because building its routes takes longer than a request.
     pub(crate) router: Router,
     pub(crate) observer: Observer,
-    /// The accounts by their tokens.
+    /// The accounts, by their tokens.
     pub(crate) accounts: Vec<(String, AccountName)>,
 }
 
@@ -43,17 +44,17 @@ impl fmt::Debug for Wire {
     }
 }
 
-impl Carry for Wire {
-    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Carried> {
+impl Carrier for Wire {
+    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, CarrierResult> {
         self.exchange(request).boxed()
     }
 }
 
-/// What becomes of a request on its way.
+/// What happens to a request in transit.
 struct Passage {
-    /// How the cloud misbehaves.
+    /// How the cloud misbehaves. `None` if it does not.
     cloud: Option<Misbehavior>,
-    /// How long the answer takes.
+    /// How long the response takes.
     takes: Duration,
     dies_before: bool,
     dies_after: bool,
@@ -61,17 +62,17 @@ struct Passage {
 }
 
 impl Wire {
-    async fn exchange(&self, request: http::Request<Bytes>) -> Carried {
+    async fn exchange(&self, request: http::Request<Bytes>) -> CarrierResult {
         let changes = request.method() != http::Method::GET;
         let account = self.account_of(&request);
-        let asked = Asked::Cloud {
+        let info = RequestInfo::Cloud {
             account: &account,
             changes,
             later_page: is_later_page(&request),
         };
         let latency = self.time.chance(|chance| chance.u64(15..250));
         let latency = Duration::from_millis(latency);
-        let passage = self.passage(asked, latency, request.uri().path().starts_with("/v1"));
+        let passage = self.passage(info, latency, request.uri().path().starts_with("/v1"));
         let described = format!("{} {}", request.method(), request.uri().path());
         if passage.dies_before {
             self.observer
@@ -94,11 +95,11 @@ impl Wire {
         }
         if passage.takes >= TIMEOUT {
             self.time.sleep(TIMEOUT).await;
-            return Err(Lost::TimedOut);
+            return Err(CarrierError::TimedOut);
         }
         self.time.sleep(passage.takes).await;
         if passage.lost {
-            return Err(Lost::Broken);
+            return Err(CarrierError::Broken);
         }
         answer
     }
@@ -117,8 +118,8 @@ impl Wire {
         clippy::wildcard_enum_match_arm,
         reason = "the simulator does the rest"
     )]
-    fn passage(&self, asked: Asked<'_>, latency: Duration, at_hetzner: bool) -> Passage {
-        let fault = self.faults.meet(asked, self.time.now());
+    fn passage(&self, info: RequestInfo<'_>, latency: Duration, at_hetzner: bool) -> Passage {
+        let fault = self.faults.fault_for(info, self.time.now());
         let mut passage = Passage {
             cloud: None,
             takes: latency,
@@ -141,7 +142,7 @@ impl Wire {
         passage
     }
 
-    /// A person creates what comes first in every list of machines, or deletes it.
+    /// Creates the machine that comes first in every list, as a person would, or deletes it.
     fn shift(&self, at_hetzner: bool) {
         let (account, id, table) = if at_hetzner {
             ("hz-eu", ResourceId::Server(ServerId(0)), "servers")
@@ -158,8 +159,8 @@ impl Wire {
         self.observer.changed();
     }
 
-    /// Takes a request to the simulator, byte by byte, and its answer back.
-    fn deliver(&self, request: http::Request<Bytes>, fault: Option<Misbehavior>) -> Carried {
+    /// Delivers a request to the simulator, byte by byte, and returns its response.
+    fn deliver(&self, request: http::Request<Bytes>, fault: Option<Misbehavior>) -> CarrierResult {
         if let Some(does) = fault {
             self.simulator.add_fault(cloud_simulator::Fault {
                 matching: Matching::default(),
@@ -167,9 +168,9 @@ impl Wire {
                 does,
             });
         }
-        let answer = at_once(send(self.router.clone(), request));
+        let answer = poll_to_completion(send(self.router.clone(), request));
         self.simulator.clear_faults();
-        answer.map_err(|_| Lost::Broken)
+        answer.map_err(|_| CarrierError::Broken)
     }
 }
 
@@ -181,7 +182,7 @@ fn is_later_page(request: &http::Request<Bytes>) -> bool {
     pages.next().is_some_and(|page| page != "1")
 }
 
-/// A request over a pipe, with an HTTP client at one end and the simulator's server at the other.
+/// Sends a request over a pipe: an HTTP client at one end, the simulator's server at the other.
 pub(crate) async fn send(
     router: Router,
     request: http::Request<Bytes>,
@@ -206,7 +207,7 @@ pub(crate) async fn send(
     answer
 }
 
-/// The request as it is written on a connection: path and query, and the host in a header.
+/// Converts a request to its form on a connection: path and query, and the host in a header.
 fn in_origin_form(request: http::Request<Bytes>) -> http::Request<Bytes> {
     let (mut head, body) = request.into_parts();
     let host = head.uri.authority().map(ToString::to_string);
@@ -220,8 +221,8 @@ fn in_origin_form(request: http::Request<Bytes>) -> http::Request<Bytes> {
     http::Request::from_parts(head, body)
 }
 
-/// Drives what waits for nothing but itself.
-pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+/// Polls a future to completion that waits for nothing but itself.
+pub(crate) fn poll_to_completion<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..10_000 {
@@ -232,7 +233,7 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     unreachable!("both ends of a pipe in memory waited for each other")
 }
 
-/// What `DigitalOcean` says of a Droplet or database at work.
+/// The error body that `DigitalOcean` sends for a Droplet or database with a pending event.
 const PENDING: &str =
     r#"{"id": "unprocessable_entity", "message": "Droplet already has a pending event."}"#;
 
@@ -280,7 +281,7 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
     }
 }
 
-/// The wire as the clients hold it.
-pub(crate) fn shared(wire: Wire) -> Arc<dyn Carry> {
+/// Wraps the wire as the clients hold it.
+pub(crate) fn shared(wire: Wire) -> Arc<dyn Carrier> {
     Arc::new(wire)
 }

@@ -1,4 +1,4 @@
-//! Which request meets with which fault, and how often each kind occurred.
+//! Decides which request meets with which fault, and counts how often each kind occurs.
 
 use std::{
     collections::BTreeMap,
@@ -8,26 +8,26 @@ use std::{
 use domain::AccountName;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::night::{Fault, Side};
+use crate::night::{Fault, RequestKind};
 
-/// For how long a fault waits for a request that fits.
-const WAITS: SignedDuration = SignedDuration::from_mins(8);
+/// How long a fault waits for a matching request.
+const MAX_WAIT: SignedDuration = SignedDuration::from_mins(8);
 
-/// The faults that are set. Cloning gives the same ones.
+/// The pending faults. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingFault>,
     outages: Vec<Outage>,
     counts: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingFault {
     from: Timestamp,
-    of: Side,
+    of: RequestKind,
     after: u32,
     fault: Fault,
 }
@@ -39,9 +39,9 @@ struct Outage {
     fault: Fault,
 }
 
-/// A request, as far as faults distinguish them.
+/// A request, as far as faults distinguish requests.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum RequestInfo<'a> {
     Store {
         writes: bool,
     },
@@ -53,27 +53,29 @@ pub(crate) enum Asked<'a> {
     },
 }
 
-impl Asked<'_> {
-    fn fits(self, side: Side) -> bool {
+impl RequestInfo<'_> {
+    fn fits(self, kind: RequestKind) -> bool {
         match self {
-            Self::Store { writes } => side == Side::Store || side == Side::Write && writes,
+            Self::Store { writes } => {
+                kind == RequestKind::Store || kind == RequestKind::Write && writes
+            }
             Self::Cloud {
                 changes,
                 later_page,
                 ..
-            } => match side {
-                Side::Cloud => true,
-                Side::Change => changes,
-                Side::LaterPage => later_page,
-                Side::Store | Side::Write => false,
+            } => match kind {
+                RequestKind::Cloud => true,
+                RequestKind::Change => changes,
+                RequestKind::LaterPage => later_page,
+                RequestKind::Store | RequestKind::Write => false,
             },
         }
     }
 }
 
 impl Faults {
-    pub(crate) fn set(&self, from: Timestamp, of: Side, after: u32, fault: Fault) {
-        self.lock().waiting.push(Waiting {
+    pub(crate) fn set(&self, from: Timestamp, of: RequestKind, after: u32, fault: Fault) {
+        self.lock().pending.push(PendingFault {
             from,
             of,
             after,
@@ -89,14 +91,14 @@ impl Faults {
         });
     }
 
-    /// The fault that a request meets with.
-    pub(crate) fn meet(&self, asked: Asked<'_>, now: Timestamp) -> Option<Fault> {
+    /// Returns the fault that a request meets with.
+    pub(crate) fn fault_for(&self, info: RequestInfo<'_>, now: Timestamp) -> Option<Fault> {
         let mut state = self.lock();
-        state.waiting.retain(|one| now <= one.from + WAITS);
+        state.pending.retain(|one| now <= one.from + MAX_WAIT);
         state.outages.retain(|outage| now < outage.until);
         let mut met = None;
-        for (place, one) in state.waiting.iter_mut().enumerate() {
-            if one.from <= now && asked.fits(one.of) {
+        for (place, one) in state.pending.iter_mut().enumerate() {
+            if one.from <= now && info.fits(one.of) {
                 if one.after == 0 {
                     met = Some(place);
                     break;
@@ -104,14 +106,14 @@ impl Faults {
                 one.after -= 1;
             }
         }
-        let fault = match (met, asked) {
-            (Some(place), _) => Some(state.waiting.remove(place).fault),
-            (None, Asked::Cloud { account, .. }) => {
+        let fault = match (met, info) {
+            (Some(place), _) => Some(state.pending.remove(place).fault),
+            (None, RequestInfo::Cloud { account, .. }) => {
                 let mut outages = state.outages.iter();
                 let outage = outages.find(|outage| outage.account == *account);
                 outage.map(|outage| outage.fault.clone())
             }
-            (None, Asked::Store { .. }) => None,
+            (None, RequestInfo::Store { .. }) => None,
         };
         if let Some(fault) = &fault {
             *state.counts.entry(fault.name()).or_default() += 1;
@@ -119,14 +121,14 @@ impl Faults {
         fault
     }
 
-    /// Whether anything may still go wrong.
+    /// Reports whether anything may still go wrong.
     pub(crate) fn are_set(&self, now: Timestamp) -> bool {
         let state = self.lock();
-        state.waiting.iter().any(|one| now <= one.from + WAITS)
+        state.pending.iter().any(|one| now <= one.from + MAX_WAIT)
             || state.outages.iter().any(|outage| now < outage.until)
     }
 
-    /// Counts something that happened other than to a request.
+    /// Counts something other than a fault of a request.
     pub(crate) fn count(&self, what: &'static str) {
         *self.lock().counts.entry(what).or_default() += 1;
     }

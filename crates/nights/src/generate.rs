@@ -1,4 +1,4 @@
-//! Makes a night from a seed: a fleet, schedules, and bad luck where it does most harm.
+//! Generates a night from a seed: a fleet, schedules, and bad luck where it does the most harm.
 
 mod fleet;
 mod schedules;
@@ -16,30 +16,30 @@ use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    night::{Fault, Function, Happening, Night, Setup, Side, What},
+    night::{EventKind, Fault, Function, Night, NightEvent, RequestKind, Setup},
     plans,
 };
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// How long each rough part of a night is, and the calm one after it.
+/// The length of each rough part of a night, and of the calm part after it.
 const ROUGH: SignedDuration = SignedDuration::from_hours(60);
 const CALM: SignedDuration = SignedDuration::from_hours(14);
 
-/// How long after the last bad luck everything is to have settled.
+/// How long everything gets to settle after the last bad luck.
 const SETTLES: SignedDuration = SignedDuration::from_mins(100);
 
-/// The night of a seed.
+/// Generates the night of a seed.
 #[must_use]
 pub fn night(seed: u64) -> Night {
     let mut chance = Rng::with_seed(seed);
     let begins = begins(&mut chance);
     let ends = begins + DAY * chance.i32(14..=17);
-    let schedules = schedules::some(&mut chance, begins, ends);
-    let fleet = fleet::Fleet::some(&mut chance, schedules.keys());
+    let schedules = schedules::random(&mut chance, begins, ends);
+    let fleet = fleet::Fleet::random(&mut chance, schedules.keys());
     let setup = fleet.setup(&mut chance, schedules);
-    let mut luck = BadLuck {
+    let mut generator = EventGenerator {
         chance,
         begins,
         ends,
@@ -47,26 +47,27 @@ pub fn night(seed: u64) -> Night {
         setup,
         happenings: Vec::new(),
     };
-    luck.fill();
-    luck.happenings.sort_by_key(|happening| happening.at);
+    generator.fill();
+    generator.happenings.sort_by_key(|event| event.at);
     Night {
         seed,
         begins,
         ends,
-        accounts: luck.fleet.accounts,
-        fleet: luck
+        accounts: generator.fleet.accounts,
+        fleet: generator
             .fleet
             .members
             .into_iter()
             .map(|one| one.toml)
-            .chain(luck.fleet.bystanders)
+            .chain(generator.fleet.bystanders)
             .collect(),
-        setup: luck.setup,
-        happenings: luck.happenings,
+        setup: generator.setup,
+        happenings: generator.happenings,
     }
 }
 
-/// Half of the nights have a change of clocks in them: Europe's and America's are a week apart.
+/// Returns when a night begins. Half of the nights contain clock changes: Europe's and America's
+/// are one week apart in autumn and two in spring.
 fn begins(chance: &mut Rng) -> Timestamp {
     let day = match chance.u8(..8) {
         0..=1 => format!("2026-10-{}", chance.u8(14..=22)),
@@ -79,13 +80,13 @@ fn begins(chance: &mut Rng) -> Timestamp {
     text.parse().expect("a day of the calendar")
 }
 
-struct BadLuck {
+struct EventGenerator {
     chance: Rng,
     begins: Timestamp,
     ends: Timestamp,
     fleet: fleet::Fleet,
     setup: Setup,
-    happenings: Vec<Happening>,
+    happenings: Vec<NightEvent>,
 }
 
 fn can_be_hibernated(resource: &ResourceRef) -> bool {
@@ -95,7 +96,7 @@ fn can_be_hibernated(resource: &ResourceRef) -> bool {
     )
 }
 
-impl BadLuck {
+impl EventGenerator {
     fn fill(&mut self) {
         let mut from = self.begins + HOUR / 2;
         while from < self.ends {
@@ -104,16 +105,16 @@ impl BadLuck {
                 self.rough(from, until);
             }
             let inspected = (until.max(from) + CALM).min(self.ends - SignedDuration::from_secs(1));
-            self.add(inspected, What::Inspect);
+            self.add(inspected, EventKind::Inspect);
             from = inspected + SignedDuration::from_mins(1);
         }
     }
 
-    fn add(&mut self, at: Timestamp, what: What) {
-        self.happenings.push(Happening { at, what });
+    fn add(&mut self, at: Timestamp, what: EventKind) {
+        self.happenings.push(NightEvent { at, what });
     }
 
-    /// Bad luck from an instant on; `until` is when the last of it ends, effects included.
+    /// Adds bad luck from an instant on. By `until` the last of it is over, effects included.
     fn rough(&mut self, from: Timestamp, until: Timestamp) {
         let until = until - SETTLES;
         if until <= from {
@@ -130,7 +131,7 @@ impl BadLuck {
         if self.chance.u8(..4) == 0 {
             let at = self.near(&hot, from, until);
             let setup = self.another_setup();
-            self.add(at, What::Apply { setup });
+            self.add(at, EventKind::Apply { setup });
             hot.push(at);
         }
         for _ in 0..self.chance.u32(0..5) {
@@ -154,7 +155,7 @@ impl BadLuck {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
                 let at = at + SignedDuration::from_secs(self.chance.i64(-60..900));
                 if at < until {
-                    let what = self.misfortune();
+                    let what = self.random_failure();
                     self.add(at, what);
                 }
             }
@@ -174,7 +175,7 @@ impl BadLuck {
         from + SignedDuration::from_secs(self.chance.i64(0..seconds))
     }
 
-    /// Mostly near an instant at which much happens anyway.
+    /// Returns an instant, mostly near one at which much happens anyway.
     fn near(&mut self, hot: &[Timestamp], from: Timestamp, until: Timestamp) -> Timestamp {
         if hot.is_empty() || self.chance.u8(..4) == 0 {
             return self.instant(from, until);
@@ -184,7 +185,7 @@ impl BadLuck {
         at.clamp(from, until)
     }
 
-    fn override_or_command(&mut self) -> What {
+    fn override_or_command(&mut self) -> EventKind {
         let resource = self.resource();
         let schedule = self.schedule();
         let target = if self.chance.bool() {
@@ -198,13 +199,13 @@ impl BadLuck {
             Desired::Stopped
         };
         match self.chance.u8(..6) {
-            0..=2 => What::Override {
+            0..=2 => EventKind::Override {
                 target,
                 desired,
                 minutes: [5, 20, 90, 480][self.chance.usize(..4)],
             },
-            3 => What::Clear { target },
-            _ => What::Command {
+            3 => EventKind::Clear { target },
+            _ => EventKind::Command {
                 direction: Direction::towards(desired),
                 resource,
             },
@@ -222,10 +223,10 @@ impl BadLuck {
         names.nth(place).cloned().expect("a night has schedules")
     }
 
-    /// The same accounts, and other rules.
+    /// Returns a setup with the same accounts and other rules.
     fn another_setup(&mut self) -> Setup {
         let schedules = if self.chance.bool() {
-            schedules::some(&mut self.chance, self.begins, self.ends)
+            schedules::random(&mut self.chance, self.begins, self.ends)
         } else {
             self.setup.schedules.clone()
         };
@@ -241,7 +242,7 @@ impl BadLuck {
                 let tags = self.fleet.tags(&mut self.chance, &member);
                 self.add(
                     at,
-                    What::Person {
+                    EventKind::Person {
                         resource,
                         act: Act::Retag { tags },
                     },
@@ -251,7 +252,7 @@ impl BadLuck {
                 let name = format!("renamed-{}", self.chance.u8(..9));
                 self.add(
                     at,
-                    What::Person {
+                    EventKind::Person {
                         resource,
                         act: Act::Rename { name },
                     },
@@ -260,7 +261,7 @@ impl BadLuck {
             2 if self.chance.u8(..3) == 0 => {
                 self.add(
                     at,
-                    What::Person {
+                    EventKind::Person {
                         resource,
                         act: Act::Delete,
                     },
@@ -269,7 +270,7 @@ impl BadLuck {
             3 if member.is_machine() => self.move_machine(at, &member),
             3 => {
                 if let Some((busy, idle)) = member.statuses() {
-                    let set = |status: &str| What::Person {
+                    let set = |status: &str| EventKind::Person {
                         resource: resource.clone(),
                         act: Act::SetStatus {
                             status: status.to_owned(),
@@ -284,24 +285,24 @@ impl BadLuck {
                 let back = at + SignedDuration::from_mins(self.chance.i64(1..600));
                 for (at, off) in [(at, true), (back.min(until), false)] {
                     let resource = resource.clone();
-                    self.add(at, What::LabelSnapshots { resource, off });
+                    self.add(at, EventKind::LabelSnapshots { resource, off });
                 }
             }
             2 if can_be_hibernated(&resource) && self.chance.u8(..4) == 0 => {
-                self.add(at, What::LoseSnapshots { resource });
+                self.add(at, EventKind::LoseSnapshots { resource });
             }
             4 => {
                 let fleet = self.fleet.newcomer(&mut self.chance);
-                self.add(at, What::Create { fleet });
+                self.add(at, EventKind::Create { fleet });
             }
             _ => {
                 let act = member.act(&mut self.chance);
-                self.add(at, What::Person { resource, act });
+                self.add(at, EventKind::Person { resource, act });
             }
         }
     }
 
-    /// A person gives a machine another plan, and mostly lets it run on it.
+    /// Lets a person move a machine to another plan, and usually start it there.
     fn move_machine(&mut self, at: Timestamp, member: &fleet::Member) {
         let mut acts = vec![Act::PowerOff, member.another_plan(&mut self.chance)];
         if self.chance.u8(..4) > 0 {
@@ -310,12 +311,12 @@ impl BadLuck {
         let mut at = at;
         for act in acts {
             let resource = member.reference.clone();
-            self.add(at, What::Person { resource, act });
+            self.add(at, EventKind::Person { resource, act });
             at += SignedDuration::from_secs(self.chance.i64(45..450));
         }
     }
 
-    /// A person hibernates machines for the first time, and starts them again.
+    /// Lets a person hibernate machines for the first time and start them again.
     fn rehearse(&mut self, from: Timestamp, until: Timestamp) {
         for member in self.fleet.members.clone() {
             let resource = member.reference;
@@ -328,16 +329,16 @@ impl BadLuck {
                 self.instant(from, until)
             };
             let back = at + SignedDuration::from_mins(self.chance.i64(20..80));
-            let started = What::Command {
+            let started = EventKind::Command {
                 direction: Direction::Start,
                 resource: resource.clone(),
             };
-            self.add(at, What::Rehearse { resource });
+            self.add(at, EventKind::Rehearse { resource });
             self.add(back, started);
         }
     }
 
-    /// A plan cannot be ordered for some hours.
+    /// Makes a plan unavailable for some time.
     fn withdraw(&mut self, at: Timestamp, until: Timestamp) {
         let kind = if self.chance.bool() {
             ResourceKind::Droplet
@@ -356,15 +357,15 @@ impl BadLuck {
             Offer::Unavailable
         };
         let back = at + SignedDuration::from_mins(self.chance.i64(10..900));
-        let given_back = What::Offer {
+        let given_back = EventKind::Offer {
             plan: plan.clone(),
             offer: Offer::Available,
         };
-        self.add(at, What::Offer { plan, offer });
+        self.add(at, EventKind::Offer { plan, offer });
         self.add(back.min(until), given_back);
     }
 
-    /// A person replaces a token, and keeps the new one for the functions before or after that.
+    /// Lets a person replace a token, and store the new one for the functions before or after that.
     fn rotate(&mut self, at: Timestamp, until: Timestamp) {
         let account = fleet::Fleet::account(&mut self.chance);
         let token = format!("secret-of-{account}-{}", at.as_second());
@@ -377,7 +378,7 @@ impl BadLuck {
         };
         self.add(
             at,
-            What::Rotate {
+            EventKind::Rotate {
                 account,
                 token,
                 stored_after,
@@ -385,7 +386,7 @@ impl BadLuck {
         );
     }
 
-    /// An account is taken out of the configuration, and given back.
+    /// Removes an account from the configuration and adds it back later.
     fn remove_account(&mut self, at: Timestamp, until: Timestamp) {
         let account = fleet::Fleet::account(&mut self.chance);
         let minutes = [5, 45, 300, 1800][self.chance.usize(..4)];
@@ -393,7 +394,7 @@ impl BadLuck {
         let mut applied = self.happenings.iter().filter(|one| one.at <= at);
         let mut latest = (self.begins, &self.setup);
         for one in &mut applied {
-            if let What::Apply { setup } = &one.what
+            if let EventKind::Apply { setup } = &one.what
                 && one.at >= latest.0
             {
                 latest = (one.at, setup);
@@ -406,14 +407,14 @@ impl BadLuck {
             rule.resources
                 .retain(|resource| resource.account != account);
         }
-        self.add(at, What::Apply { setup: part });
-        self.add(back.min(until), What::Apply { setup: whole });
+        self.add(at, EventKind::Apply { setup: part });
+        self.add(back.min(until), EventKind::Apply { setup: whole });
     }
 
-    /// By now there is room on each host again, and resizes end well.
+    /// Makes room on each host again and lets resizes succeed.
     fn give_room(&mut self, at: Timestamp) {
-        let taken = |happening: &Happening| {
-            let What::Person { resource, act } = &happening.what else {
+        let taken = |event: &NightEvent| {
+            let EventKind::Person { resource, act } = &event.what else {
                 return None;
             };
             matches!(act, Act::TakeRoom { .. }).then(|| resource.clone())
@@ -424,12 +425,12 @@ impl BadLuck {
                 refusals: 0,
                 failures: 0,
             };
-            self.add(at, What::Person { resource, act });
+            self.add(at, EventKind::Person { resource, act });
         }
     }
 
-    /// Something that goes wrong with a timer, an invocation, a clock or a request.
-    fn misfortune(&mut self) -> What {
+    /// Returns something that goes wrong with a timer, an invocation, a clock, or a request.
+    fn random_failure(&mut self) -> EventKind {
         let chance = &mut self.chance;
         let timer = if chance.bool() {
             Function::Dispatch
@@ -437,49 +438,49 @@ impl BadLuck {
             Function::PollStatus
         };
         match chance.u8(..40) {
-            0 => What::TicksLost {
+            0 => EventKind::TicksLost {
                 function: timer,
                 minutes: chance.i64(1..40),
             },
-            1..=2 => What::TickDoubled {
+            1..=2 => EventKind::TickDoubled {
                 function: timer,
                 seconds: [0, 0, 1, 20, 90][chance.usize(..5)],
             },
-            3 => What::TickLate {
+            3 => EventKind::TickLate {
                 function: timer,
                 seconds: chance.i64(1..400),
             },
-            4 => What::InvocationLost,
-            5..=6 => What::InvocationDoubled {
+            4 => EventKind::InvocationLost,
+            5..=6 => EventKind::InvocationDoubled {
                 seconds: [0, 0, 1, 20, 59][chance.usize(..5)],
             },
-            7 => What::InvocationLate {
+            7 => EventKind::InvocationLate {
                 seconds: chance.i64(1..60),
             },
-            8 => What::Skew {
+            8 => EventKind::Skew {
                 function: Function::ALL[chance.usize(..4)],
                 seconds: chance.i64(-2..=2),
             },
             9..=10 => {
                 let account: AccountName = fleet::Fleet::account(&mut self.chance);
                 let fault = outage(&mut self.chance);
-                What::Outage {
+                EventKind::Outage {
                     account,
                     minutes: self.chance.i64(1..25),
                     fault,
                 }
             }
-            11..=24 => What::Fault {
+            11..=24 => EventKind::Fault {
                 of: if chance.u8(..3) == 0 {
-                    Side::Store
+                    RequestKind::Store
                 } else {
-                    Side::Write
+                    RequestKind::Write
                 },
                 after: chance.u32(..8),
                 fault: store_fault(chance),
             },
-            25..=26 if self.fleet.is_paged => What::Fault {
-                of: Side::LaterPage,
+            25..=26 if self.fleet.is_paged => EventKind::Fault {
+                of: RequestKind::LaterPage,
                 after: chance.u32(..2),
                 fault: if chance.u8(..3) == 0 {
                     cloud_fault(chance)
@@ -487,13 +488,13 @@ impl BadLuck {
                     Fault::Shifted
                 },
             },
-            25..=30 => What::Fault {
-                of: Side::Cloud,
+            25..=30 => EventKind::Fault {
+                of: RequestKind::Cloud,
                 after: chance.u32(..8),
                 fault: cloud_fault(chance),
             },
-            _ => What::Fault {
-                of: Side::Change,
+            _ => EventKind::Fault {
+                of: RequestKind::Change,
                 after: chance.u32(..3),
                 fault: change_fault(chance),
             },
@@ -501,7 +502,7 @@ impl BadLuck {
     }
 }
 
-/// The edges of a schedule between two instants.
+/// Returns the edges of a schedule between two instants, at most 200.
 pub(crate) fn edges_of(schedule: &Schedule, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
     schedule
         .edges(from)
@@ -545,7 +546,7 @@ fn store_fault(chance: &mut Rng) -> Fault {
     }
 }
 
-/// What may happen to any request to a cloud.
+/// Returns a fault for any request to a cloud.
 fn cloud_fault(chance: &mut Rng) -> Fault {
     match chance.u8(..11) {
         0 => Fault::DiesBefore,
@@ -577,7 +578,7 @@ fn cloud_fault(chance: &mut Rng) -> Fault {
     }
 }
 
-/// What may happen to a change.
+/// Returns a fault for a change at a cloud.
 fn change_fault(chance: &mut Rng) -> Fault {
     match chance.u8(..7) {
         0 => Fault::Busy,

@@ -1,12 +1,12 @@
-//! A thousand bad nights: the whole service, played from one seed under faults.
+//! A thousand bad nights: the whole service, simulated deterministically under faults.
 //!
-//! The four real handlers work with the real provider clients over HTTP, and with the real store
-//! over the DynamoDB protocol, against the cloud simulator and the embedded engine. All of it is in
-//! one thread, on one virtual clock, and chance comes from one seed: a night that fails once fails
-//! each time. What fails is what the observer finds broken of what Offhours promises.
+//! The four real handlers run with the real provider clients over HTTP and the real store over the
+//! DynamoDB protocol, against the cloud simulator and the embedded engine. Everything runs in one
+//! thread, on one virtual clock, with one seed for all randomness: a night that fails once fails
+//! every time. A night fails if the observer finds a promise of Offhours broken.
 //!
-//! Machines over SSH are not among the resources of a night: what may go wrong with their
-//! connections is tested against a real server.
+//! Nights contain no machines over SSH: failures of their connections are tested against a real
+//! server.
 
 mod clockwork;
 mod clouds;

@@ -1,4 +1,4 @@
-//! Plays nights, and shows what came of them.
+//! Plays nights and prints the results.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use nights::{Night, Trace, run};
 
-/// A night allocates all the time and keeps little.
+/// A night allocates constantly and keeps little.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Plays simulated weeks of the whole service under faults, each from one seed, and checks what
-/// Offhours promises at every step.
+/// Play simulated weeks of the whole service under faults, each from one seed, and check at every
+/// step what Offhours promises.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -20,30 +20,30 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Play many nights, several at a time; each that fails is kept as a file, the first ones
+    /// Play many nights, several at a time, and keep each one that fails as a file, the first ones
     /// shortened.
     Run {
-        /// How many.
+        /// Number of nights to play.
         #[arg(short = 'n', long, default_value_t = 500)]
         count: u64,
-        /// The first seed; the others follow it.
+        /// First seed; the others follow it.
         #[arg(long, default_value_t = 1)]
         from: u64,
-        /// How many at a time; as many as there are processors when left out.
+        /// Number of nights to play at a time [default: the number of processors].
         #[arg(long)]
         jobs: Option<usize>,
-        /// How many of those that fail are shortened.
+        /// Number of failed nights to shorten.
         #[arg(long, default_value_t = 3)]
         shorten: usize,
-        /// Where failed nights are kept.
+        /// Folder in which failed nights are kept.
         #[arg(long, default_value = "target/failed-nights")]
         keep: PathBuf,
     },
-    /// Play one night and print what happens: one line each, one column for each actor.
+    /// Play one night and print what happens, one line each, with one column for each actor.
     Replay {
-        /// Its seed, or the file of a night that was kept.
+        /// The night's seed, or the file of a kept night.
         night: String,
-        /// Print what is read from the clouds, too.
+        /// Also print what is read from the clouds.
         #[arg(long)]
         reads: bool,
     },
@@ -73,7 +73,7 @@ fn replay(night: &str, reads: bool) -> anyhow::Result<ExitCode> {
     let trace = if reads {
         Trace::with_reads()
     } else {
-        Trace::kept()
+        Trace::recording()
     };
     let played = nights::play(&night, &trace)?;
     run::print(&format!("{}\n{trace}", night.in_words()));

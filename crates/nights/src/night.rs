@@ -1,5 +1,5 @@
-//! A night as a value: what there is, and everything that is to happen. The same night is played the
-//! same way each time, and a part of it can be left out.
+//! A night as a value: the resources, and everything that happens. The same night plays the same
+//! way each time, and parts of it can be left out.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -13,10 +13,10 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Some weeks of a service, from its first configuration on.
+/// A few weeks of a service, from its first configuration on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Night {
-    /// Decides what the night does not name: latencies, and which of two tasks goes first.
+    /// The seed for what the night does not specify: latencies, and which of two tasks goes first.
     pub seed: u64,
     /// When it begins.
     pub begins: Timestamp,
@@ -24,16 +24,16 @@ pub struct Night {
     pub ends: Timestamp,
     /// The accounts of the clouds, in the TOML of a fleet.
     pub accounts: String,
-    /// What the clouds hold, each in the TOML of a fleet.
+    /// The resources at the clouds, each in the TOML of a fleet.
     pub fleet: Vec<String>,
-    /// What is applied first.
+    /// The configuration that is applied first.
     pub setup: Setup,
-    /// In the order of their instants.
-    pub happenings: Vec<Happening>,
+    /// What happens, in chronological order.
+    pub happenings: Vec<NightEvent>,
 }
 
 impl Night {
-    /// What there is, and what is to happen, for people.
+    /// Describes the resources and what is to happen, for people.
     #[must_use]
     pub fn in_words(&self) -> String {
         let mut text = format!(
@@ -47,17 +47,17 @@ impl Night {
         for (name, rule) in &self.setup.schedules {
             writeln!(text, "schedule {name}: {}", json(rule)).ok();
         }
-        for happening in &self.happenings {
-            writeln!(text, "{} {}", happening.at, json(&happening.what)).ok();
+        for event in &self.happenings {
+            writeln!(text, "{} {}", event.at, json(&event.what)).ok();
         }
         text
     }
 }
 
-/// A configuration, as a night keeps it.
+/// A configuration, as stored in a night.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Setup {
-    /// What holds for the whole service.
+    /// The settings of the whole service.
     #[serde(default)]
     pub settings: Settings,
     /// Accounts by name.
@@ -67,7 +67,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The configuration, as a generation after this one.
+    /// Returns the configuration to apply after this generation.
     #[must_use]
     pub fn after(&self, generation: Generation) -> Configuration {
         Configuration {
@@ -79,16 +79,16 @@ impl Setup {
     }
 }
 
-/// Something that happens at an instant, or that waits for its occasion from then on.
+/// Something that happens at an instant, or waits for an occasion from then on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Happening {
-    /// When.
+pub struct NightEvent {
+    /// When it happens, or starts to wait.
     pub at: Timestamp,
-    /// What.
-    pub what: What,
+    /// What happens.
+    pub what: EventKind,
 }
 
-/// The functions that timers invoke, and those that these invoke.
+/// The functions that timers invoke, and those that they invoke in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say all there is")]
@@ -100,10 +100,10 @@ pub enum Function {
 }
 
 impl Function {
-    /// All of them.
+    /// Every function.
     pub const ALL: [Self; 4] = [Self::Dispatch, Self::PollStatus, Self::Stop, Self::Start];
 
-    /// Its name in a trace.
+    /// Returns its name in a trace.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl Function {
         }
     }
 
-    /// After how many seconds AWS ends an invocation (`infra/template.yaml`).
+    /// Returns how long AWS lets an invocation run (`infra/template.yaml`).
     #[must_use]
     pub fn timeout(self) -> SignedDuration {
         SignedDuration::from_secs(match self {
@@ -129,39 +129,43 @@ impl Function {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "fields are named for what they are")]
-pub enum What {
-    /// One request meets with a fault: the first that fits after so many others that fit.
-    Fault { of: Side, after: u32, fault: Fault },
-    /// Every request of an account meets with a fault for so long.
+pub enum EventKind {
+    /// One request meets with a fault: the first matching one after `after` others.
+    Fault {
+        of: RequestKind,
+        after: u32,
+        fault: Fault,
+    },
+    /// Every request of an account meets with a fault for this long.
     Outage {
         account: AccountName,
         minutes: i64,
         fault: Fault,
     },
-    /// A timer does not fire for so long.
+    /// A timer does not fire for this long.
     TicksLost { function: Function, minutes: i64 },
-    /// A timer fires twice, the second time so much later.
+    /// A timer fires twice, the second time this much later.
     TickDoubled { function: Function, seconds: i64 },
-    /// A timer fires late; ticks after it overtake it.
+    /// A timer fires late. Later ticks overtake it.
     TickLate { function: Function, seconds: i64 },
     /// The next invocation of stop or start is lost.
     InvocationLost,
-    /// The next invocation of stop or start is delivered twice, the second time so much later.
+    /// The next invocation of stop or start is delivered twice, the second time this much later.
     InvocationDoubled { seconds: i64 },
     /// The next invocation of stop or start arrives late.
     InvocationLate { seconds: i64 },
-    /// A function's clock is off by so much from now on.
+    /// A function's clock is off by this much from now on.
     Skew { function: Function, seconds: i64 },
     /// A person does something in the provider's console.
     Person { resource: ResourceRef, act: Act },
-    /// A person replaces an account's token, and keeps the new one for the functions so much
-    /// later; or before that, where it is negative.
+    /// A person replaces an account's token, and stores the new one for the functions this many
+    /// seconds later, or earlier if it is negative.
     Rotate {
         account: AccountName,
         token: String,
         stored_after: i64,
     },
-    /// A cloud withdraws a machine plan, or gives it back.
+    /// A cloud withdraws a machine plan, or offers it again.
     Offer { plan: String, offer: Offer },
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
@@ -173,27 +177,27 @@ pub enum What {
     },
     /// A person ends an override.
     Clear { target: Target },
-    /// A person stops or starts something by hand.
+    /// A person stops or starts something with a command.
     Command {
         direction: Direction,
         resource: ResourceRef,
     },
-    /// A person has a machine hibernated for the first time; they start it again themselves.
+    /// A person hibernates a machine for the first time. They start it again themselves.
     Rehearse { resource: ResourceRef },
     /// A person deletes all snapshots of a machine.
     LoseSnapshots { resource: ResourceRef },
-    /// A person labels the snapshots of a machine that sleeps `offhours=off`, or takes that away.
+    /// A person labels the snapshots of a sleeping machine `offhours=off`, or removes that label.
     LabelSnapshots { resource: ResourceRef, off: bool },
     /// A person applies another configuration.
     Apply { setup: Setup },
-    /// By now everything has settled: nothing else has happened for a while.
+    /// Everything has settled by now: nothing else has happened for a while.
     Inspect,
 }
 
-/// On which side of the functions a request is.
+/// The kind of request that a fault is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum RequestKind {
     /// Any request to the store.
     Store,
     /// A write to the store.
@@ -218,57 +222,57 @@ pub enum Fault {
     AnswerLost,
     /// The request is lost.
     RequestLost,
-    /// The request takes so long, and is then answered, if there is still one who waits.
+    /// The request takes this long, and is then answered if the caller is still waiting.
     Slow {
         /// How long, in seconds.
         seconds: u64,
     },
     /// The answer says to try again later: 429, or a throttled table.
     Throttled {
-        /// After how many seconds; left out where the answer does not say.
+        /// After how many seconds. `None` if the answer does not say.
         retry_after: Option<u64>,
     },
-    /// The answer is an error of the server.
+    /// The answer is a server error.
     Failed {
-        /// Whether the request takes effect all the same.
+        /// Whether the request takes effect anyway.
         after_effect: bool,
     },
     /// A cloud's answer breaks off in the middle.
     Truncated,
-    /// A cloud's answer is not what it should be.
+    /// A cloud's answer is not what is expected.
     Malformed {
         /// Its body.
         body: String,
     },
-    /// A cloud refuses because the resource is at work.
+    /// A cloud refuses because the resource is busy.
     Busy,
-    /// A cloud refuses for good.
+    /// A cloud refuses permanently.
     Refused,
-    /// The connection breaks, and the request arrives later, by itself.
+    /// The connection breaks, and the request still arrives later.
     Late {
         /// How much later, in seconds.
         seconds: i64,
     },
-    /// The request is accepted, and what it leads to happens so much later.
+    /// The request is accepted, and its effect comes later.
     Sluggish {
         /// How much later, in seconds.
         seconds: i64,
     },
     /// The token is refused.
     TokenRefused,
-    /// Just before it a person creates or deletes what comes first in the list, so that everything
-    /// moves by one.
+    /// Just before the request, a person creates or deletes the first item of the list, so that
+    /// everything moves by one.
     Shifted,
-    /// Another transaction is under way.
+    /// Another transaction is in progress.
     Conflict,
-    /// A part of a batch is left unprocessed.
+    /// A batch is left unprocessed.
     Unprocessed,
     /// The index does not show the latest writes yet.
     IndexLags,
 }
 
 impl Fault {
-    /// What it is called where faults are counted.
+    /// Returns its name where faults are counted.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

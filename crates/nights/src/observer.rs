@@ -1,13 +1,13 @@
-//! Watches every write and every request of a night, and holds them to what Offhours promises. It
-//! shares no code with the handlers: it knows the tables' items, the clouds' log and their state.
+//! Checks every write and every request of a night against what Offhours promises. It shares no
+//! code with the handlers: it knows the tables' items, the clouds' log, and their state.
 
 mod disks;
 mod history;
-mod kept;
 mod requests;
 mod rules;
 mod settled;
-mod whole;
+mod size;
+mod snapshots;
 mod writes;
 
 use std::{
@@ -34,12 +34,12 @@ use crate::{
     trace::{Actor, Trace},
 };
 use disks::Disk;
-use whole::Whole;
+use size::ResourceSize;
 
-/// By how much two clocks may differ, and how long an answer may take besides.
+/// How far two clocks may differ, plus the time that a response may take.
 const SLACK: SignedDuration = SignedDuration::from_secs(15);
 
-/// The observer of one night. Cloning gives the same one.
+/// The observer of one night. Clones share the same state.
 #[derive(Debug, Clone)]
 pub(crate) struct Observer(Arc<Mutex<State>>);
 
@@ -48,78 +48,78 @@ pub(crate) struct State {
     pub(crate) time: Time,
     pub(crate) simulator: Simulator,
     pub(crate) trace: Trace,
-    /// The records as they are stored now.
+    /// The records as currently stored.
     pub(crate) records: BTreeMap<ResourceRef, Record>,
-    /// When each account was last listed whole and last tried, and whether that failed.
+    /// When each account was last listed completely and last tried, and whether that failed.
     pub(crate) accounts: BTreeMap<String, Account>,
-    /// Who works in the tasks that live, and as which writer.
+    /// The actor and the writer behind each running task.
     pub(crate) tasks: BTreeMap<TaskId, (Actor, String)>,
     pub(crate) last_change: Timestamp,
     pub(crate) store_requests: u64,
     pub(crate) cloud_requests: u64,
     pub(crate) violation: Option<String>,
-    /// What was seen to happen, and how often.
+    /// How often each counted event was seen.
     pub(crate) counts: BTreeMap<&'static str, u64>,
-    /// What is applied next, what holds since when, and what held before.
+    /// The setup to apply next, the one in force and since when, and the one before it.
     applying: Option<Setup>,
     setup: Setup,
     before: Setup,
     applied_at: Timestamp,
-    /// Since when accounts that were configured are not configured any more.
+    /// Accounts that are no longer configured, and since when.
     away: BTreeMap<AccountName, Timestamp>,
-    /// When a plan was last withdrawn or given back.
+    /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
     overrides: BTreeMap<Target, Override>,
-    resources: BTreeMap<ResourceRef, Watched>,
-    /// The latest log entry that was taken in.
+    resources: BTreeMap<ResourceRef, TrackedResource>,
+    /// The latest log entry processed.
     seen_in_log: u64,
-    /// Changes that the clouds took and no history item covers yet.
-    unexplained: VecDeque<Taken>,
-    /// Machines that were made again, and which ones they are.
-    made: BTreeMap<ResourceRef, ResourceRef>,
+    /// Changes that the clouds accepted and that no history item covers yet.
+    unexplained: VecDeque<AcceptedChange>,
+    /// Recreated machines, and the resources that they are.
+    recreated: BTreeMap<ResourceRef, ResourceRef>,
     disks: BTreeMap<ResourceRef, Disk>,
-    /// Since when each machine that was made from a snapshot has been seen to run.
+    /// When each machine that was created from a snapshot was first seen running.
     ran_since: BTreeMap<u64, Timestamp>,
-    /// The snapshots from which a machine was made that ran for some time.
+    /// Snapshots that are proven: a machine created from them ran for some time.
     proven: BTreeSet<u64>,
-    /// The snapshots that people have made.
+    /// The snapshots that people made.
     of_people: BTreeSet<(AccountName, u64)>,
-    /// The latest history items of each resource.
+    /// The latest history item of each resource.
     history: BTreeMap<ResourceRef, HistoryEntry>,
-    /// The transactions that took effect, by their tokens: none does so again when it is repeated.
+    /// Tokens of the transactions that took effect. A repeated one takes no effect again.
     transactions: BTreeSet<String>,
 }
 
-/// A change that a cloud took.
+/// A change that a cloud accepted.
 #[derive(Debug, Clone)]
-struct Taken {
+struct AcceptedChange {
     at: Timestamp,
     resource: ResourceRef,
     described: String,
 }
 
-/// What is known of one resource besides its record.
+/// What is known about one resource, apart from its record.
 #[derive(Debug, Clone, Default)]
-struct Watched {
-    /// When a person last changed its power, size or tags, or it was created.
+struct TrackedResource {
+    /// When a person last changed its power, size, or tags, or when it was created.
     person_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
     switched_on_at: Option<Timestamp>,
     /// When a person last gave a command for it.
     commanded_at: Option<Timestamp>,
-    /// Since when it must not be touched.
+    /// Since when it must not be touched. `None` if it may be.
     barred_since: Option<Timestamp>,
-    /// The size that it had, or is being given.
-    size: Option<Whole>,
-    /// What must be put back.
-    owed: Option<Whole>,
-    /// The plans to which a stop has moved the machine since.
+    /// The size it had, or is being given.
+    size: Option<ResourceSize>,
+    /// What must be restored. `None` if nothing must be.
+    owed: Option<ResourceSize>,
+    /// The plans to which stops have moved the machine since `owed` was set.
     small: BTreeSet<String>,
-    /// The plans that people have given it since: any of these will do instead.
+    /// The plans that people have given it since then. Any of these will do instead.
     chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
-    /// When a cloud last took a shutdown from us.
+    /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
 }
 
@@ -155,7 +155,7 @@ impl Observer {
             resources: BTreeMap::new(),
             seen_in_log: 0,
             unexplained: VecDeque::new(),
-            made: BTreeMap::new(),
+            recreated: BTreeMap::new(),
             disks: BTreeMap::new(),
             ran_since: BTreeMap::new(),
             proven: BTreeSet::new(),
@@ -177,59 +177,59 @@ impl Observer {
         self.note(Actor::Fault, || format!("{fault}: {at}"));
     }
 
-    /// Something changed other than by a write or a request.
+    /// Records a change other than by a write or a request.
     pub(crate) fn changed(&self) {
         let mut state = self.lock();
         state.last_change = state.time.now();
-        state.look_at_all();
-        state.look_at_disks();
+        state.observe_all();
+        state.observe_disks();
     }
 
-    /// A person is about to apply this.
+    /// Records what a person is about to apply.
     pub(crate) fn applying(&self, setup: &Setup) {
         self.lock().applying = Some(setup.clone());
     }
 
-    /// A person is about to act.
+    /// Records that a person is about to act on a resource.
     pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
         let now = state.time.now();
-        let watched = state.watched(resource);
+        let tracked = state.tracked(resource);
         let changes_nothing_yet = matches!(
             act,
             Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. }
         );
         if !changes_nothing_yet {
-            watched.person_at = Some(now);
-            watched.switched_on_at = None;
+            tracked.person_at = Some(now);
+            tracked.switched_on_at = None;
         }
         if matches!(act, Act::Resize { .. } | Act::Scale { .. } | Act::Delete) {
-            watched.owed = None;
-            watched.size = None;
+            tracked.owed = None;
+            tracked.size = None;
         }
         if *act == Act::Delete {
             state.person_deleted(resource);
         }
     }
 
-    /// A person is about to delete a snapshot of a machine.
+    /// Records that a person has deleted a snapshot of a machine.
     pub(crate) fn snapshot_deleted(&self, resource: &ResourceRef) {
         let mut state = self.lock();
         if state.state_of(resource).is_none() {
             state.person_deleted(resource);
         }
         let now = state.time.now();
-        state.watched(resource).person_at = Some(now);
+        state.tracked(resource).person_at = Some(now);
     }
 
-    /// A person has labelled the snapshots of a machine.
+    /// Records that a person has labeled the snapshots of a machine.
     pub(crate) fn snapshots_labelled(&self, resource: &ResourceRef) {
         let mut state = self.lock();
         let now = state.time.now();
-        state.watched(resource).person_at = Some(now);
+        state.tracked(resource).person_at = Some(now);
     }
 
-    /// Counts the snapshots that are complete, and that no list ever shows.
+    /// Counts the snapshots that are complete but that no list ever shows.
     pub(crate) fn count_unlisted(&self) {
         let mut state = self.lock();
         let long_after = state.time.now() + SignedDuration::from_hours(10_000);
@@ -241,36 +241,37 @@ impl Observer {
         }
     }
 
-    /// The resource as its cloud knows it now, and the labels by which we find it again.
+    /// Returns the resource as its cloud knows it now, and the labels by which Offhours recognizes
+    /// it.
     pub(crate) fn present(&self, resource: &ResourceRef) -> (ResourceRef, Vec<String>) {
         let state = self.lock();
         (state.present(resource), state.marks(resource))
     }
 
-    /// A cloud took a person's act.
+    /// Records that a cloud has accepted a person's act.
     pub(crate) fn person_acted(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
         let now = state.time.now();
-        let watched = state.watched(resource);
+        let tracked = state.tracked(resource);
         if let Act::ChangePlan { plan, .. } = act
-            && watched.owed.is_some()
+            && tracked.owed.is_some()
         {
-            watched.chosen.insert(plan.clone());
+            tracked.chosen.insert(plan.clone());
         }
-        // A Droplet that runs refuses it.
+        // A running Droplet refuses it.
         if *act == Act::PowerOn && matches!(resource.id, ResourceId::Droplet(_)) {
-            watched.switched_on_at = Some(now);
+            tracked.switched_on_at = Some(now);
         }
     }
 
-    /// A cloud is about to withdraw a plan, or to give it back.
+    /// Records that a cloud is about to withdraw a plan or offer it again.
     pub(crate) fn offers_change(&self) {
         let mut state = self.lock();
         state.offered_at = state.time.now();
         state.last_change = state.offered_at;
     }
 
-    /// A person is about to give a command.
+    /// Records that a person is about to give a command.
     pub(crate) fn commanded(&self, command: &Invocation) {
         let mut state = self.lock();
         let now = state.time.now();
@@ -278,19 +279,19 @@ impl Observer {
             && let CommandTarget::Resources(resources) = &command.target
         {
             for resource in resources {
-                state.watched(resource).commanded_at = Some(now);
+                state.tracked(resource).commanded_at = Some(now);
             }
         }
     }
 
-    /// What a function reports.
-    pub(crate) fn heard(&self, actor: Actor, outcome: &Outcome) {
+    /// Checks what a function reports.
+    pub(crate) fn function_reported(&self, actor: Actor, outcome: &Outcome) {
         let mut state = self.lock();
         state.note(actor, || format!("reports {outcome:?}"));
         state.check_report(outcome);
     }
 
-    /// A change is on its way to a cloud.
+    /// Checks a change on its way to a cloud.
     pub(crate) fn before_change(&self, account: &AccountName, path: &str, body: &str, by: TaskId) {
         let mut state = self.lock();
         let actor = state.actor(by);
@@ -299,7 +300,7 @@ impl Observer {
         state.check_request(account, path, body, by);
     }
 
-    /// A cloud answered, or not.
+    /// Processes a cloud's response. `answer` is `None` if there was none.
     pub(crate) fn after_request(
         &self,
         path: &str,
@@ -314,15 +315,15 @@ impl Observer {
             state.note(Actor::Cloud, || format!("{path}: {status:?}"));
         }
         if changes {
-            state.take_in_log();
-            state.look_at_disks();
+            state.process_log();
+            state.observe_disks();
         }
         if status == Some(429) && !faulty {
             state.violated(format!("the account's own limit was exceeded by {path}"));
         }
     }
 
-    /// A request to the store took effect.
+    /// Processes a request to the store that took effect.
     pub(crate) fn wrote(&self, operation: &str, body: &str, by: TaskId) {
         let mut state = self.lock();
         state.store_requests += 1;
@@ -336,31 +337,31 @@ impl Observer {
             {
                 return;
             }
-            state.take_in_log();
-            state.take_in_write(operation, &body, by);
-            // An update is of an account's state, which says nothing of a machine.
+            state.process_log();
+            state.process_write(operation, &body, by);
+            // An update concerns an account's state and says nothing about a machine.
             if operation != "UpdateItem" {
-                state.look_at_disks();
+                state.observe_disks();
             }
         }
     }
 
-    /// Everything has settled by now.
+    /// Checks that everything has settled by now.
     pub(crate) fn inspect(&self) {
         let mut state = self.lock();
-        state.take_in_log();
+        state.process_log();
         state.check_settled();
     }
 }
 
-impl Watched {
-    /// Whether a size will do for what must be put back.
-    fn will_do(&self, size: &Whole, owed: &Whole) -> bool {
+impl TrackedResource {
+    /// Reports whether a size will do for what must be restored.
+    fn will_do(&self, size: &ResourceSize, owed: &ResourceSize) -> bool {
         size.covers(owed) || size.plan().is_some_and(|plan| self.chosen.contains(plan))
     }
 
-    /// Nothing has to be put back any more.
-    fn is_whole_again(&mut self) {
+    /// Records that nothing has to be restored anymore.
+    fn clear_owed(&mut self) {
         self.owed = None;
         self.small.clear();
         self.chosen.clear();
@@ -378,54 +379,54 @@ impl State {
             .map_or(Actor::Person, |(actor, _)| *actor)
     }
 
-    fn watched(&mut self, resource: &ResourceRef) -> &mut Watched {
+    fn tracked(&mut self, resource: &ResourceRef) -> &mut TrackedResource {
         self.resources.entry(resource.clone()).or_default()
     }
 
-    /// Keeps what is known of every resource as it is now.
-    fn look_at_all(&mut self) {
+    /// Updates what is known about every resource.
+    fn observe_all(&mut self) {
         for (reference, state) in self.simulator.resources() {
             let Ok(reference) = reference.parse::<ResourceRef>() else {
                 continue;
             };
             let reference = self.original(reference);
-            self.look_at_one(&reference, &state);
+            self.observe_one(&reference, &state);
         }
         for (reference, state) in self.asleep() {
-            let before = self.watched(&reference).barred_since;
-            self.look_at_one(&reference, &state);
-            if before.is_none() && self.watched(&reference).barred_since.is_some() {
+            let before = self.tracked(&reference).barred_since;
+            self.observe_one(&reference, &state);
+            if before.is_none() && self.tracked(&reference).barred_since.is_some() {
                 self.count("opted out or protected while it sleeps");
             }
         }
     }
 
-    fn look_at_one(&mut self, reference: &ResourceRef, state: &Value) {
+    fn observe_one(&mut self, reference: &ResourceRef, state: &Value) {
         let now = self.time.now();
         let is_new = !self.resources.contains_key(reference);
         let barred = rules::barred(reference, state, &self.setup);
-        let size = Whole::of(reference, state);
-        let watched = self.watched(reference);
+        let size = ResourceSize::of(reference, state);
+        let tracked = self.tracked(reference);
         if is_new {
-            watched.person_at = Some(now);
+            tracked.person_at = Some(now);
         }
         if barred {
-            watched.barred_since.get_or_insert(now);
+            tracked.barred_since.get_or_insert(now);
         } else {
-            watched.barred_since = None;
+            tracked.barred_since = None;
         }
-        if watched.size.is_none() {
-            watched.size = size;
+        if tracked.size.is_none() {
+            tracked.size = size;
         }
     }
 
-    /// The accounts that are configured; none while one of them was never listed.
+    /// Returns the configured accounts, or `None` while one of them was never tried.
     pub(crate) fn configured(&self) -> Option<Vec<&Account>> {
         let names = self.setup.accounts.keys();
         names.map(|name| self.accounts.get(name.as_str())).collect()
     }
 
-    /// Counts something that is meant to happen in some of the nights.
+    /// Counts something that should happen in some of the nights.
     fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }

@@ -1,16 +1,16 @@
-//! The machine plans that a night deals in, as the clouds list them where its fleets are. What a
-//! stop may move a machine to is worked out from these alone.
+//! The machine plans used in nights, as the clouds list them in the locations of the fleets. Which
+//! plans a stop may move a machine to is derived from these alone.
 
 use domain::ResourceKind;
 
-/// A Droplet's size, or a server's type.
+/// A Droplet size or a server type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u64,
     pub(crate) disk_gib: u64,
-    /// Whether a machine can be moved to it, as far as no night withdraws it.
+    /// Whether a machine can be moved to it, unless the night withdraws it.
     pub(crate) is_sold: bool,
 }
 
@@ -31,7 +31,7 @@ const fn not_sold(name: &'static str, vcpus: u32, memory_mib: u64, disk_gib: u64
     }
 }
 
-/// The cheapest first.
+/// Droplet sizes, cheapest first.
 const SIZES: [Plan; 9] = [
     plan("s-1vcpu-512mb-10gb", 1, 512, 10),
     plan("s-1vcpu-1gb", 1, 1024, 25),
@@ -44,7 +44,7 @@ const SIZES: [Plan; 9] = [
     plan("s-8vcpu-16gb", 8, 16384, 320),
 ];
 
-/// The cheapest first.
+/// Server types, cheapest first.
 const TYPES: [Plan; 9] = [
     not_sold("cx22", 2, 4096, 40),
     not_sold("cx33", 4, 8192, 80),
@@ -57,7 +57,7 @@ const TYPES: [Plan; 9] = [
     plan("ccx33", 8, 32768, 240),
 ];
 
-/// The plans for a kind of machine, the cheapest first; none for other kinds.
+/// Returns the plans for a kind of machine, cheapest first. Empty for other kinds.
 pub(crate) fn of(kind: ResourceKind) -> &'static [Plan] {
     match kind {
         ResourceKind::Droplet => &SIZES,
@@ -66,14 +66,14 @@ pub(crate) fn of(kind: ResourceKind) -> &'static [Plan] {
     }
 }
 
-/// The plan of this name.
+/// Returns the plan with this name.
 pub(crate) fn named(name: &str) -> Option<Plan> {
     let plans = SIZES.iter().chain(&TYPES);
     plans.copied().find(|plan| plan.name == name)
 }
 
-/// Whether a machine can stop on a cheaper plan, and come back: the one that is asked for, or else
-/// any.
+/// Reports whether a machine can stop on a cheaper plan and come back: on the plan that is wanted,
+/// or on any if none is.
 pub(crate) fn can_shrink(
     kind: ResourceKind,
     present: &str,
@@ -91,7 +91,7 @@ pub(crate) fn can_shrink(
             .any(|plan| fits(plan) && wanted.is_none_or(|wanted| wanted == plan.name))
 }
 
-/// Whether one plan costs less than another.
+/// Reports whether one plan costs less than another.
 pub(crate) fn is_cheaper(one: &str, other: &str) -> bool {
     [&SIZES, &TYPES].iter().any(|plans| {
         let place = |name: &str| plans.iter().position(|plan| plan.name == name);
@@ -111,7 +111,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::clouds::{at_once, send};
+    use crate::clouds::{poll_to_completion, send};
 
     const ACCOUNTS: &str = "
         [[accounts]]
@@ -130,7 +130,7 @@ mod tests {
         let simulator = Simulator::new(&fleet, Arc::new(move || now));
         let request = http::Request::get(format!("http://127.0.0.1:1{path}"));
         let request = request.header("authorization", "Bearer secret");
-        let answer = at_once(send(
+        let answer = poll_to_completion(send(
             simulator.router(),
             request.body(Bytes::new()).unwrap(),
         ))
@@ -138,7 +138,8 @@ mod tests {
         serde_json::from_slice(answer.body()).unwrap()
     }
 
-    /// Name, size, hourly price and whether it is sold where the fleets are.
+    /// Checks plans against the list: name, size, ascending hourly prices, and whether each plan is
+    /// sold where the fleets are.
     fn check(plans: &[Plan], listed: &[(String, u64, u64, u64, f64, bool)]) {
         let mut dearest = 0.0;
         for plan in plans {
@@ -178,7 +179,7 @@ mod tests {
     fn server_types_are_those_of_the_simulated_cloud() {
         let answer = listed("/v1/server_types?per_page=50");
         let types = answer["server_types"].as_array().unwrap().iter();
-        // What is not listed any more cannot be moved to.
+        // A type that is no longer listed cannot be moved to.
         let withdrawn = ("cx22".to_owned(), 2, 4096, 40, 0.006, false);
         let types = types.filter_map(|server_type| {
             let number = |field: &str| server_type[field].as_f64().unwrap();

@@ -1,4 +1,4 @@
-//! Plays a night: timers fire, functions work, people and faults come in between.
+//! Plays a night: timers fire, functions run, and people and faults interfere.
 
 use std::{
     collections::BTreeMap,
@@ -20,53 +20,53 @@ use lifecycle::Outcome;
 use store::Store;
 
 use crate::{
-    clockwork::{End, Executor, TaskId, Terms, Time},
+    clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
     clouds::{self, Wire},
     faults::Faults,
-    night::{Function, Happening, Night, Setup, What},
+    night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
-    service::{Container, Containers, Event, Invocations, Kept},
+    service::{Container, Containers, Invocations, TokenVault, Trigger},
     tables::Engine,
     trace::{Actor, Trace},
 };
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// How many nights this process has begun to play.
+/// The number of nights this process has started to play.
 static PLAYS: AtomicU64 = AtomicU64::new(0);
 
-/// What came of a night.
+/// The result of a night.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// What was promised and did not hold, first of all.
+    /// The first broken promise. `None` if every promise held.
     pub violation: Option<String>,
-    /// How often each kind of fault occurred.
+    /// How often each kind of fault, or of other counted event, occurred.
     pub faults: BTreeMap<&'static str, u64>,
-    /// How many ticks were played; in the others nothing could have happened.
+    /// The number of ticks played. In the ones left out, nothing could have happened.
     pub ticks: u64,
-    /// How many requests went to the store, and to the clouds.
+    /// The number of requests that the store carried out.
     pub store_requests: u64,
-    /// How many requests went to the clouds.
+    /// The number of requests sent to the clouds.
     pub cloud_requests: u64,
 }
 
-/// Plays a night to its end, or until a promise does not hold.
+/// Plays a night to its end, or to the first broken promise.
 pub fn play(night: &Night, trace: &Trace) -> anyhow::Result<Played> {
-    // The SDK takes its delays between repetitions from this thread's generator.
+    // The SDK draws its retry delays from this thread's generator.
     fastrand::seed(night.seed);
-    Ok(Stage::set(night, trace)?.play())
+    Ok(Simulation::new(night, trace)?.play())
 }
 
-/// What is to be done at an instant.
+/// Something to do at an instant.
 #[derive(Debug, Clone)]
-enum Cue {
+enum QueuedEvent {
     Tick(Function),
     Minute,
     Invoke(Direction, Invocation, String),
-    Happening(usize),
+    NightEvent(usize),
     /// A person replaces an account's token at the cloud.
     ReplaceToken(AccountName, String),
-    /// A person keeps it for the functions.
+    /// A person stores the new token for the functions.
     KeepToken(AccountName, String),
 }
 
@@ -78,7 +78,7 @@ enum Delivery {
     Late(i64),
 }
 
-struct Stage<'n> {
+struct Simulation<'n> {
     night: &'n Night,
     time: Time,
     executor: Executor,
@@ -87,10 +87,10 @@ struct Stage<'n> {
     observer: Observer,
     faults: Faults,
     simulator: Simulator,
-    tokens: Kept,
-    /// The store as a person's command has it.
+    tokens: TokenVault,
+    /// The store, as a person's command uses it.
     desk: Store,
-    cues: BTreeMap<(Timestamp, u64), Cue>,
+    queue: BTreeMap<(Timestamp, u64), QueuedEvent>,
     serial: u64,
     working: BTreeMap<TaskId, Rc<Container>>,
     lost_until: BTreeMap<Function, Timestamp>,
@@ -100,8 +100,8 @@ struct Stage<'n> {
     ticks: u64,
 }
 
-impl<'n> Stage<'n> {
-    fn set(night: &'n Night, trace: &Trace) -> anyhow::Result<Self> {
+impl<'n> Simulation<'n> {
+    fn new(night: &'n Night, trace: &Trace) -> anyhow::Result<Self> {
         let time = Time::at(night.begins, night.seed);
         let fleet = format!("{}\n{}", night.accounts, night.fleet.join("\n"));
         let fleet = fleet.parse().context("the night's fleet")?;
@@ -110,7 +110,7 @@ impl<'n> Stage<'n> {
         let observer = Observer::new(time.clone(), simulator.clone(), trace.clone());
         let faults = Faults::default();
         let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
-        let tokens = Kept::default();
+        let tokens = TokenVault::default();
         let mut accounts = Vec::new();
         for (name, account) in &night.setup.accounts {
             let account = account.cloud().context("only clouds are simulated")?;
@@ -118,8 +118,8 @@ impl<'n> Stage<'n> {
             tokens.put(account.token.clone(), token.to_owned());
             accounts.push((token.to_owned(), name.clone()));
         }
-        for happening in &night.happenings {
-            if let What::Rotate { account, token, .. } = &happening.what {
+        for event in &night.happenings {
+            if let EventKind::Rotate { account, token, .. } = &event.what {
                 accounts.push((token.clone(), account.clone()));
             }
         }
@@ -131,7 +131,7 @@ impl<'n> Stage<'n> {
             observer: observer.clone(),
             accounts,
         };
-        // The SDK keeps allowances for repetitions by name, for the whole process: no two plays share.
+        // The SDK keeps retry quotas by name, for the whole process. No two plays may share one.
         let play = PLAYS.fetch_add(1, Ordering::Relaxed);
         let desk = engine.store(&format!("desk-{play}"));
         let containers = Containers::new(
@@ -151,7 +151,7 @@ impl<'n> Stage<'n> {
             simulator,
             tokens,
             desk,
-            cues: BTreeMap::new(),
+            queue: BTreeMap::new(),
             serial: 0,
             working: BTreeMap::new(),
             lost_until: BTreeMap::new(),
@@ -170,11 +170,11 @@ impl<'n> Stage<'n> {
                 .map_err(|error| error.to_string())
         });
         self.apply(&self.night.setup.clone());
-        for (place, happening) in self.night.happenings.iter().enumerate() {
-            self.cue(happening.at, Cue::Happening(place));
+        for (place, event) in self.night.happenings.iter().enumerate() {
+            self.enqueue(event.at, QueuedEvent::NightEvent(place));
         }
-        self.cue(self.night.begins + MINUTE, Cue::Minute);
-        while let Some(entry) = self.cues.first_entry() {
+        self.enqueue(self.night.begins + MINUTE, QueuedEvent::Minute);
+        while let Some(entry) = self.queue.first_entry() {
             let at = entry.key().0;
             if at > self.night.ends {
                 break;
@@ -183,8 +183,8 @@ impl<'n> Stage<'n> {
             if self.observer.lock().violation.is_some() {
                 break;
             }
-            if let Some((_, cue)) = self.cues.pop_first() {
-                self.take(cue);
+            if let Some((_, event)) = self.queue.pop_first() {
+                self.process(event);
             }
         }
         self.observer.count_unlisted();
@@ -200,43 +200,43 @@ impl<'n> Stage<'n> {
         }
     }
 
-    fn cue(&mut self, at: Timestamp, cue: Cue) {
+    fn enqueue(&mut self, at: Timestamp, event: QueuedEvent) {
         self.serial += 1;
-        self.cues.insert((at, self.serial), cue);
+        self.queue.insert((at, self.serial), event);
     }
 
-    /// Lets the functions work until an instant, and cues what they invoke.
+    /// Runs the functions until an instant, and schedules what they invoke.
     fn run_until(&mut self, until: Timestamp) {
         let mut ended = Vec::new();
         loop {
             let goes_on = self.executor.step(until, &mut ended);
-            for (id, terms, end) in ended.drain(..) {
-                self.ended(id, &terms, end);
+            for (id, options, end) in ended.drain(..) {
+                self.ended(id, &options, end);
             }
             for (direction, invocation) in self.invocations.take() {
                 self.deliver(direction, invocation);
             }
-            let due = self.cues.first_key_value().map(|((at, _), _)| *at);
+            let due = self.queue.first_key_value().map(|((at, _), _)| *at);
             if !goes_on || due.is_some_and(|at| at <= self.time.now()) {
                 return;
             }
         }
     }
 
-    fn ended(&mut self, id: TaskId, terms: &Terms, end: End) {
+    fn ended(&mut self, id: TaskId, options: &TaskOptions, end: TaskEnd) {
         self.observer.lock().tasks.remove(&id);
         let Some(container) = self.working.remove(&id) else {
             return;
         };
-        if end == End::Finished {
+        if end == TaskEnd::Finished {
             container.release();
             return;
         }
         self.containers.end(&container);
-        if end == End::OutOfTime {
+        if end == TaskEnd::OutOfTime {
             self.faults.count("ended by its timeout");
             self.observer
-                .note_fault("ended by its timeout", &terms.name);
+                .note_fault("ended by its timeout", &options.name);
         }
     }
 
@@ -247,7 +247,7 @@ impl<'n> Stage<'n> {
         self.serial += 1;
         let request = format!("request-{}", self.serial);
         match self.deliveries.pop() {
-            None => self.cue(at, Cue::Invoke(direction, invocation, request)),
+            None => self.enqueue(at, QueuedEvent::Invoke(direction, invocation, request)),
             Some(Delivery::Lost) => {
                 self.faults.count("invocation lost");
                 self.observer
@@ -256,38 +256,38 @@ impl<'n> Stage<'n> {
             Some(Delivery::Late(seconds)) => {
                 self.faults.count("invocation late");
                 let at = at + SignedDuration::from_secs(seconds);
-                self.cue(at, Cue::Invoke(direction, invocation, request));
+                self.enqueue(at, QueuedEvent::Invoke(direction, invocation, request));
             }
             Some(Delivery::Doubled(seconds)) => {
                 self.faults.count("invocation doubled");
                 let again = at + SignedDuration::from_secs(seconds);
-                self.cue(
+                self.enqueue(
                     at,
-                    Cue::Invoke(direction, invocation.clone(), request.clone()),
+                    QueuedEvent::Invoke(direction, invocation.clone(), request.clone()),
                 );
-                self.cue(again, Cue::Invoke(direction, invocation, request));
+                self.enqueue(again, QueuedEvent::Invoke(direction, invocation, request));
             }
         }
     }
 
-    fn take(&mut self, cue: Cue) {
-        match cue {
-            Cue::Minute => self.minute(),
-            Cue::Tick(function) => self.invoke(function, Event::Timer, None),
-            Cue::Invoke(Direction::Stop, invocation, request) => {
-                self.invoke(Function::Stop, Event::Act(invocation), Some(request));
+    fn process(&mut self, event: QueuedEvent) {
+        match event {
+            QueuedEvent::Minute => self.minute(),
+            QueuedEvent::Tick(function) => self.invoke(function, Trigger::Timer, None),
+            QueuedEvent::Invoke(Direction::Stop, invocation, request) => {
+                self.invoke(Function::Stop, Trigger::Act(invocation), Some(request));
             }
-            Cue::Invoke(Direction::Start, invocation, request) => {
-                self.invoke(Function::Start, Event::Act(invocation), Some(request));
+            QueuedEvent::Invoke(Direction::Start, invocation, request) => {
+                self.invoke(Function::Start, Trigger::Act(invocation), Some(request));
             }
-            Cue::ReplaceToken(account, token) => {
+            QueuedEvent::ReplaceToken(account, token) => {
                 self.faults.count("token rotated");
                 self.simulator.set_token(&account, &token);
                 self.observer.changed();
                 self.observer
                     .note(Actor::Person, || format!("replaces the token of {account}"));
             }
-            Cue::KeepToken(account, token) => {
+            QueuedEvent::KeepToken(account, token) => {
                 let accounts = &self.night.setup.accounts;
                 if let Some(account) = accounts.get(&account).and_then(Account::cloud) {
                     self.tokens.put(account.token.clone(), token);
@@ -297,11 +297,11 @@ impl<'n> Stage<'n> {
                     format!("keeps the new token of {account}")
                 });
             }
-            Cue::Happening(place) => self.happen(&self.night.happenings[place].clone()),
+            QueuedEvent::NightEvent(place) => self.carry_out(&self.night.happenings[place].clone()),
         }
     }
 
-    /// Both timers fire, unless they are disturbed.
+    /// Fires both timers, unless they are disturbed.
     fn minute(&mut self) {
         let now = self.time.now();
         self.ticks += 1;
@@ -319,20 +319,21 @@ impl<'n> Stage<'n> {
             if let Some((_, by, doubled)) = disturbed.map(|place| self.extra_ticks.remove(place)) {
                 if doubled {
                     self.faults.count("tick doubled");
-                    self.cue(at + by, Cue::Tick(function));
+                    self.enqueue(at + by, QueuedEvent::Tick(function));
                 } else {
                     self.faults.count("tick late");
                     at += by;
                 }
             }
-            self.cue(at, Cue::Tick(function));
+            self.enqueue(at, QueuedEvent::Tick(function));
         }
         let next = self.next_minute(now);
-        self.cue(next, Cue::Minute);
+        self.enqueue(next, QueuedEvent::Minute);
     }
 
-    /// The next minute in which anything may happen. Before it nothing is under way or due, no
-    /// inventory either, and one that would find everything as the last one did is left out.
+    /// Returns the next minute in which anything may happen. Until then nothing is in flight or
+    /// due, inventories included. An inventory that would find everything as the last one did is
+    /// left out.
     fn next_minute(&self, now: Timestamp) -> Timestamp {
         let next = now + MINUTE;
         let observer = self.observer.lock();
@@ -343,7 +344,7 @@ impl<'n> Stage<'n> {
         {
             return next;
         }
-        // By the clock of a function, which may be ahead.
+        // In terms of a function's clock, which may be ahead.
         let listed_since = observer.last_change + SKEW;
         let unchanged = accounts
             .iter()
@@ -354,18 +355,18 @@ impl<'n> Stage<'n> {
             .filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
         let inventory = inventories.min().filter(|_| !left_out);
         let due = observer.records.values().filter_map(|record| record.due_at);
-        let mut cued = self
-            .cues
+        let mut queued = self
+            .queue
             .iter()
-            .filter(|(_, cue)| !matches!(cue, Cue::Tick(_)));
-        let cued = cued.next().map(|((at, _), _)| *at);
-        let until = due.chain(cued).chain(inventory).min();
+            .filter(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
+        let queued = queued.next().map(|((at, _), _)| *at);
+        let until = due.chain(queued).chain(inventory).min();
         let until = until.unwrap_or(self.night.ends);
         let minutes = until.duration_since(next).as_secs().div_euclid(60);
         next + MINUTE * i32::try_from(minutes.clamp(0, 24 * 60)).unwrap_or(0)
     }
 
-    fn invoke(&mut self, function: Function, event: Event, request: Option<String>) {
+    fn invoke(&mut self, function: Function, trigger: Trigger, request: Option<String>) {
         let Ok(container) = self.containers.free(function) else {
             return;
         };
@@ -376,7 +377,7 @@ impl<'n> Stage<'n> {
         let request = request.unwrap_or_else(|| format!("tick-{}", self.serial));
         let (invocations, observer) = (self.invocations.clone(), self.observer.clone());
         let working = container.clone();
-        let terms = Terms {
+        let options = TaskOptions {
             name: format!("{} {request}", function.name()),
             clock: Some((clock.clone(), ahead)),
             deadline: Some(now + function.timeout()),
@@ -384,9 +385,9 @@ impl<'n> Stage<'n> {
         let actor = Actor::Function(function);
         let writer = Writer::of(&request, self.serial);
         let sender = writer.0.clone();
-        let id = self.executor.spawn(terms, async move {
-            let listener = |outcome: &Outcome| observer.heard(actor, outcome);
-            let handled = working.handle(function, event, clock, writer, &invocations, &listener);
+        let id = self.executor.spawn(options, async move {
+            let listener = |outcome: &Outcome| observer.function_reported(actor, outcome);
+            let handled = working.handle(function, trigger, clock, writer, &invocations, &listener);
             if let Some(error) = handled.await {
                 observer.note(actor, || format!("fails: {error}"));
             }
@@ -395,15 +396,15 @@ impl<'n> Stage<'n> {
         self.working.insert(id, container);
     }
 
-    /// Lets a person's command work, as a process of its own.
+    /// Runs a person's command, as a process of its own.
     fn at_desk(&mut self, what: &str, work: impl Future<Output = Result<(), String>> + 'static) {
-        let terms = Terms {
+        let options = TaskOptions {
             name: what.to_owned(),
             clock: None,
             deadline: None,
         };
         let (observer, what) = (self.observer.clone(), what.to_owned());
-        let id = self.executor.spawn(terms, async move {
+        let id = self.executor.spawn(options, async move {
             match work.await {
                 Ok(()) => observer.note(Actor::Person, || what.clone()),
                 Err(error) => observer.note(Actor::Person, || format!("{what} fails: {error}")),
@@ -413,12 +414,12 @@ impl<'n> Stage<'n> {
             .lock()
             .tasks
             .insert(id, (Actor::Person, String::new()));
-        // A person does one thing after the other.
+        // A person does one thing at a time.
         let mut ended = Vec::new();
         let until = self.time.now() + MINUTE;
         while self.executor.name(id).is_some() && self.executor.step(until, &mut ended) {}
-        for (id, terms, end) in ended {
-            self.ended(id, &terms, end);
+        for (id, options, end) in ended {
+            self.ended(id, &options, end);
         }
     }
 
@@ -429,7 +430,10 @@ impl<'n> Stage<'n> {
         let observer = self.observer.clone();
         observer.applying(&setup);
         self.at_desk("applies a configuration", async move {
-            let present = desk.present().await.map_err(|error| error.to_string())?;
+            let present = desk
+                .head_and_overrides()
+                .await
+                .map_err(|error| error.to_string())?;
             let configuration = setup.after(present.head.generation);
             let applied = desk.apply(&configuration, "ada", now).await;
             observer.changed();
@@ -437,11 +441,11 @@ impl<'n> Stage<'n> {
         });
     }
 
-    fn happen(&mut self, happening: &Happening) {
+    fn carry_out(&mut self, event: &NightEvent) {
         let now = self.time.now();
-        match happening.what.clone() {
-            What::Fault { of, after, fault } => self.faults.set(now, of, after, fault),
-            What::Outage {
+        match event.what.clone() {
+            EventKind::Fault { of, after, fault } => self.faults.set(now, of, after, fault),
+            EventKind::Outage {
                 account,
                 minutes,
                 fault,
@@ -449,43 +453,43 @@ impl<'n> Stage<'n> {
                 let until = now + MINUTE * to_i32(minutes);
                 self.faults.set_outage(until, account, fault);
             }
-            What::TicksLost { function, minutes } => {
+            EventKind::TicksLost { function, minutes } => {
                 let until = now + MINUTE * to_i32(minutes);
                 self.lost_until.insert(function, until);
             }
-            What::TickDoubled { function, seconds } => {
+            EventKind::TickDoubled { function, seconds } => {
                 self.extra_ticks.push((function, of_seconds(seconds), true));
             }
-            What::TickLate { function, seconds } => {
+            EventKind::TickLate { function, seconds } => {
                 self.extra_ticks
                     .push((function, of_seconds(seconds), false));
             }
-            What::InvocationLost => self.deliveries.push(Delivery::Lost),
-            What::InvocationDoubled { seconds } => {
+            EventKind::InvocationLost => self.deliveries.push(Delivery::Lost),
+            EventKind::InvocationDoubled { seconds } => {
                 self.deliveries.push(Delivery::Doubled(seconds));
             }
-            What::InvocationLate { seconds } => self.deliveries.push(Delivery::Late(seconds)),
-            What::Skew { function, seconds } => {
+            EventKind::InvocationLate { seconds } => self.deliveries.push(Delivery::Late(seconds)),
+            EventKind::Skew { function, seconds } => {
                 self.faults.count("clock skew");
                 self.skew.insert(function, of_seconds(seconds));
             }
-            What::Rotate {
+            EventKind::Rotate {
                 account,
                 token,
                 stored_after,
             } => {
                 let later = now + of_seconds(stored_after.abs());
-                let replace = Cue::ReplaceToken(account.clone(), token.clone());
-                let keep = Cue::KeepToken(account, token);
+                let replace = QueuedEvent::ReplaceToken(account.clone(), token.clone());
+                let keep = QueuedEvent::KeepToken(account, token);
                 let (first, second) = if stored_after < 0 {
                     (keep, replace)
                 } else {
                     (replace, keep)
                 };
-                self.take(first);
-                self.cue(later, second);
+                self.process(first);
+                self.enqueue(later, second);
             }
-            What::Offer { plan, offer } => {
+            EventKind::Offer { plan, offer } => {
                 self.faults.count("a plan is withdrawn or given back");
                 let described = format!("{plan}: {offer:?}");
                 self.observer.offers_change();
@@ -493,28 +497,28 @@ impl<'n> Stage<'n> {
                 self.observer
                     .note(Actor::Cloud, || format!("offers {described}: {done:?}"));
             }
-            What::Inspect => self.observer.inspect(),
-            what @ (What::Person { .. }
-            | What::Create { .. }
-            | What::Override { .. }
-            | What::Clear { .. }
-            | What::Command { .. }
-            | What::Rehearse { .. }
-            | What::LoseSnapshots { .. }
-            | What::LabelSnapshots { .. }
-            | What::Apply { .. }) => self.by_person(what),
+            EventKind::Inspect => self.observer.inspect(),
+            what @ (EventKind::Person { .. }
+            | EventKind::Create { .. }
+            | EventKind::Override { .. }
+            | EventKind::Clear { .. }
+            | EventKind::Command { .. }
+            | EventKind::Rehearse { .. }
+            | EventKind::LoseSnapshots { .. }
+            | EventKind::LabelSnapshots { .. }
+            | EventKind::Apply { .. }) => self.by_person(what),
         }
     }
 
-    /// What a person does, at the provider or with the command.
+    /// Carries out what a person does, at the provider or with the command.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "everything else is not a person's"
     )]
-    fn by_person(&mut self, what: What) {
+    fn by_person(&mut self, what: EventKind) {
         let now = self.time.now();
         match what {
-            What::Person { resource, act } => {
+            EventKind::Person { resource, act } => {
                 self.faults.count("a person acts at the cloud");
                 let described = format!("{act:?} {resource}");
                 self.observer.person_acts(&resource, &act);
@@ -527,14 +531,14 @@ impl<'n> Stage<'n> {
                 self.observer
                     .note(Actor::Person, || format!("{described}: {done:?}"));
             }
-            What::Create { fleet } => {
+            EventKind::Create { fleet } => {
                 self.faults.count("a person creates a resource");
                 let done = self.simulator.create(&fleet);
                 self.observer.changed();
                 self.observer
                     .note(Actor::Person, || format!("creates {fleet:?}: {done:?}"));
             }
-            What::Override {
+            EventKind::Override {
                 target,
                 desired,
                 minutes,
@@ -546,15 +550,15 @@ impl<'n> Stage<'n> {
                 by: "ada".to_owned(),
                 why: None,
             }),
-            What::Clear { target } => self.clear_override(target),
-            What::Command {
+            EventKind::Clear { target } => self.clear_override(target),
+            EventKind::Command {
                 direction,
                 resource,
             } => self.command(direction, resource, false),
-            What::Rehearse { resource } => self.command(Direction::Stop, resource, true),
-            What::LoseSnapshots { resource } => self.lose_snapshots(&resource),
-            What::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
-            What::Apply { setup } => self.apply(&setup),
+            EventKind::Rehearse { resource } => self.command(Direction::Stop, resource, true),
+            EventKind::LoseSnapshots { resource } => self.lose_snapshots(&resource),
+            EventKind::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
+            EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
         }
     }
@@ -572,10 +576,10 @@ impl<'n> Stage<'n> {
         self.serial += 1;
         let request = format!("command-{}", self.serial);
         self.observer.commanded(&command);
-        self.cue(now, Cue::Invoke(direction, command, request));
+        self.enqueue(now, QueuedEvent::Invoke(direction, command, request));
     }
 
-    /// A person deletes every snapshot of a machine.
+    /// Deletes every snapshot of a machine, as a person would.
     fn lose_snapshots(&mut self, resource: &ResourceRef) {
         self.faults.count("a person deletes snapshots");
         let ours = self.observer.lock().snapshots_of(resource);
@@ -589,7 +593,7 @@ impl<'n> Stage<'n> {
         self.observer.changed();
     }
 
-    /// A person opts a machine out while it sleeps, or in again.
+    /// Opts a sleeping machine out, or in again, as a person would.
     fn label_snapshots(&mut self, resource: &ResourceRef, off: bool) {
         self.faults.count("a person labels snapshots");
         let ours = self.observer.lock().snapshots_of(resource);
@@ -626,7 +630,10 @@ impl<'n> Stage<'n> {
         let observer = self.observer.clone();
         self.at_desk(&format!("ends the override of {target}"), async move {
             observer.changed();
-            let present = desk.present().await.map_err(|error| error.to_string())?;
+            let present = desk
+                .head_and_overrides()
+                .await
+                .map_err(|error| error.to_string())?;
             let Some(standing) = present
                 .overrides
                 .of(&target)
@@ -644,7 +651,7 @@ impl<'n> Stage<'n> {
     }
 }
 
-/// A person who gives a machine other labels leaves those that are not theirs.
+/// Adds `marks` to a retag: a person who relabels a machine keeps the labels that are not theirs.
 fn keeping(act: &Act, marks: Vec<String>) -> Act {
     let Act::Retag { tags } = act else {
         return act.clone();

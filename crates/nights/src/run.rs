@@ -1,4 +1,4 @@
-//! Plays many nights at a time, and keeps those that fail.
+//! Plays many nights in parallel and keeps those that fail.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{Night, Played, Trace, generate, play, shrink};
 
-/// What came of many nights.
+/// The results of many nights.
 #[derive(Debug, Default)]
 struct Sum {
     played: u64,
@@ -45,7 +45,7 @@ impl Sum {
     }
 }
 
-/// Plays so many nights from a seed on.
+/// Plays `count` nights, with seeds from `from` on.
 pub fn many(
     from: u64,
     count: u64,
@@ -73,7 +73,8 @@ pub fn many(
                         ..Played::default()
                     });
                     if let Some(violation) = &played.violation {
-                        // At once: who ends the run early has seen it, and finds the night.
+                        // Reported at once, so that the night is not lost if the run is ended
+                        // early.
                         let kept = match keep_night(&night, keep) {
                             Ok(file) => format!("All of it: make night SEED={}", file.display()),
                             Err(error) => format!("It could not be kept: {error:#}"),
@@ -122,7 +123,7 @@ fn report(sum: &Sum, seconds: f64) {
     });
 }
 
-/// Keeps a night as a file, and says where.
+/// Saves a night to a file and returns its path.
 fn keep_night(night: &Night, keep: &Path) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(keep)?;
     let file = keep.join(format!("{}.json", night.seed));
@@ -130,21 +131,21 @@ fn keep_night(night: &Night, keep: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// Shortens a night that fails, keeps it so, and prints the end of what happens in it.
+/// Shortens a failing night, saves the result, and prints the end of its trace.
 fn shorten(seed: u64, keep: &Path) -> anyhow::Result<()> {
     print(&format!(
         "\nShortening the night of seed {seed} (a few minutes) ..."
     ));
     let night = shrink::shortest(generate::night(seed))?;
     let file = keep_night(&night, keep)?;
-    let trace = Trace::kept();
+    let trace = Trace::recording();
     play(&night, &trace)?;
-    print(&format!("{}\n{}", night.in_words(), trace.end(60)));
+    print(&format!("{}\n{}", night.in_words(), trace.tail(60)));
     print(&format!("All of it: make night SEED={}", file.display()));
     Ok(())
 }
 
-/// Prints for people.
+/// Prints a line to standard output.
 pub fn print(text: &str) {
     // A closed pipe is the reader's decision.
     writeln!(std::io::stdout(), "{text}").ok();

@@ -1,4 +1,4 @@
-//! The functions as AWS runs them: containers that are kept and used again, and that end.
+//! The functions as AWS runs them: in containers that are kept, reused, and ended.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,20 +15,20 @@ use domain::{
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
 use lifecycle::{Access, Context, Outcome, Providers};
-use provider::{Carry, Endpoints, Transport};
+use provider::{Carrier, Endpoints, Transport};
 use secrecy::SecretString;
 use store::Store;
 
 use crate::{night::Function, tables::Engine};
 
-/// What is invoked, by whom it may.
+/// What invokes a function.
 #[derive(Debug, Clone)]
-pub(crate) enum Event {
+pub(crate) enum Trigger {
     Timer,
     Act(Invocation),
 }
 
-/// Invocations of stop and start that a function has asked for. Cloning gives the same ones.
+/// Invocations of stop and start that functions have requested. Clones share the same list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Invocations(Arc<Mutex<Vec<(Direction, Invocation)>>>);
 
@@ -57,32 +57,34 @@ pub(crate) struct Container {
     busy: Cell<bool>,
 }
 
-/// Where the functions' tokens are kept, as a person has put them there. Cloning gives the same.
+/// The functions' tokens, as a person has stored them. Clones share the same tokens.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept(Arc<Mutex<HashMap<TokenReference, String>>>);
+pub(crate) struct TokenVault(Arc<Mutex<HashMap<TokenReference, String>>>);
 
-impl Kept {
+impl TokenVault {
     pub(crate) fn put(&self, at: TokenReference, token: String) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(at, token);
+        let mut vault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        vault.insert(at, token);
     }
 
     fn tokens(&self) -> Tokens {
-        let kept = self.0.clone();
-        Tokens::kept(move |at| {
-            let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.get(at).map(|token| SecretString::from(token.as_str()))
+        let vault = self.0.clone();
+        Tokens::from_reader(move |at| {
+            let vault = vault.lock().unwrap_or_else(PoisonError::into_inner);
+            vault
+                .get(at)
+                .map(|token| SecretString::from(token.as_str()))
         })
     }
 }
 
-/// All containers, and what new ones are made of.
+/// All containers, and what new ones are created from.
 pub(crate) struct Containers {
     engine: Engine,
     transport: Transport,
-    tokens: Kept,
-    kept: RefCell<Vec<(Function, Rc<Container>)>>,
-    made: Cell<u64>,
+    tokens: TokenVault,
+    alive: RefCell<Vec<(Function, Rc<Container>)>>,
+    created: Cell<u64>,
     /// Distinguishes the processes of two nights.
     night: String,
 }
@@ -90,43 +92,43 @@ pub(crate) struct Containers {
 impl Containers {
     pub(crate) fn new(
         engine: Engine,
-        carrier: Arc<dyn Carry>,
-        tokens: Kept,
+        carrier: Arc<dyn Carrier>,
+        tokens: TokenVault,
         night: String,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             engine,
-            transport: Transport::carried_by(provider::http_client()?, carrier),
+            transport: Transport::with_carrier(provider::http_client()?, carrier),
             tokens,
-            kept: RefCell::default(),
-            made: Cell::new(0),
+            alive: RefCell::default(),
+            created: Cell::new(0),
             night,
         })
     }
 
-    /// A container that is free, or a new one.
+    /// Returns a free container, or a new one.
     pub(crate) fn free(&self, function: Function) -> anyhow::Result<Rc<Container>> {
         let free =
             |(of, container): &&(Function, Rc<Container>)| *of == function && !container.busy.get();
-        if let Some((_, container)) = self.kept.borrow().iter().find(free) {
+        if let Some((_, container)) = self.alive.borrow().iter().find(free) {
             container.busy.set(true);
             return Ok(container.clone());
         }
         let container = Rc::new(self.container(function)?);
-        self.kept.borrow_mut().push((function, container.clone()));
+        self.alive.borrow_mut().push((function, container.clone()));
         Ok(container)
     }
 
-    /// Ends a container with its process.
+    /// Ends a container and its process.
     pub(crate) fn end(&self, container: &Rc<Container>) {
-        self.kept
+        self.alive
             .borrow_mut()
-            .retain(|(_, kept)| !Rc::ptr_eq(kept, container));
+            .retain(|(_, one)| !Rc::ptr_eq(one, container));
     }
 
     fn container(&self, function: Function) -> anyhow::Result<Container> {
-        let number = self.made.get() + 1;
-        self.made.set(number);
+        let number = self.created.get() + 1;
+        self.created.set(number);
         let access = match function {
             Function::Dispatch => None,
             Function::PollStatus => Some(Access::Read),
@@ -152,16 +154,16 @@ impl Containers {
 }
 
 impl Container {
-    /// Lets another invocation use it.
+    /// Makes the container available to another invocation.
     pub(crate) fn release(&self) {
         self.busy.set(false);
     }
 
-    /// Carries out one invocation; returns what went wrong with it as a whole.
+    /// Handles one invocation. Returns the error if the invocation failed as a whole.
     pub(crate) async fn handle(
         &self,
         function: Function,
-        event: Event,
+        trigger: Trigger,
         clock: SteppedClock,
         writer: Writer,
         invocations: &Invocations,
@@ -180,9 +182,9 @@ impl Container {
             writer: &writer,
             listener,
         };
-        let handled = match (function, event) {
-            (Function::Stop, Event::Act(invocation)) => stop::handle(context, invocation).await,
-            (Function::Start, Event::Act(invocation)) => start::handle(context, invocation).await,
+        let handled = match (function, trigger) {
+            (Function::Stop, Trigger::Act(invocation)) => stop::handle(context, invocation).await,
+            (Function::Start, Trigger::Act(invocation)) => start::handle(context, invocation).await,
             _ => {
                 let event = poll_status::Event::Timer(Box::new(timer()));
                 poll_status::handle(context, invocations, event).await
@@ -192,7 +194,7 @@ impl Container {
     }
 }
 
-/// The event of a timer's rule.
+/// Returns the event of a timer's rule.
 fn timer() -> EventBridgeEvent {
     let mut event = EventBridgeEvent::default();
     "Scheduled Event".clone_into(&mut event.detail_type);

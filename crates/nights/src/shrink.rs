@@ -1,11 +1,11 @@
-//! Makes a night that fails shorter: fewer happenings, fewer resources, fewer days.
+//! Shortens a failing night: fewer events, fewer resources, fewer days.
 
 use crate::{Night, Played, Trace, play};
 
-/// How many nights are played to shorten one.
+/// The maximum number of nights played to shorten one.
 const TRIES: usize = 150;
 
-/// The shortest night found that breaks the same promise.
+/// Returns the shortest night found that breaks the same promise.
 pub fn shortest(mut night: Night) -> anyhow::Result<Night> {
     let Some(violation) = play(&night, &Trace::default())?.violation else {
         return Ok(night);
@@ -25,7 +25,8 @@ pub fn shortest(mut night: Night) -> anyhow::Result<Night> {
     }
 }
 
-/// What kind of promise a violation breaks: its words, without instants, names and numbers.
+/// Returns the kind of promise that a violation breaks: its words without instants, names, and
+/// numbers.
 fn kind(violation: &str) -> String {
     let words = violation.split_whitespace().skip(1);
     let plain = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == ',');
@@ -52,14 +53,14 @@ impl Search {
         let at = violation.split(": ").next().and_then(|at| at.parse().ok());
         let Some(at) = at else { return };
         let mut shorter = night.clone();
-        shorter.happenings.retain(|happening| happening.at <= at);
+        shorter.happenings.retain(|event| event.at <= at);
         shorter.ends = at;
         if self.fails_alike(&shorter) {
             *night = shorter;
         }
     }
 
-    /// Leaves out ever smaller parts of a list.
+    /// Removes ever smaller parts of a list, as long as the night still fails alike.
     fn leave_out<T: Clone>(&mut self, night: &mut Night, list: impl Fn(&mut Night) -> &mut Vec<T>) {
         let mut part = list(night).len().div_ceil(2);
         while part > 0 {

@@ -1,5 +1,5 @@
-//! The way to the tables: the SDK's own requests and answers, carried to an embedded engine in
-//! memory, with what goes wrong on it.
+//! The transport to the tables: the SDK's own requests and responses, carried to an embedded engine
+//! in memory, with injected faults.
 
 use std::{
     fmt,
@@ -35,25 +35,25 @@ use store::{Store, Tables};
 
 use crate::{
     clockwork::Time,
-    faults::{Asked, Faults},
+    faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
 };
 
-/// How the tables' names begin.
+/// The prefix of the tables' names.
 pub(crate) const PREFIX: &str = "offhours-";
 
-/// How long a client waits for an answer of the store.
+/// How long a client waits for a response from the store.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The engine, and the way to it. Cloning gives the same ones.
+/// The engine and the transport to it. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Engine {
     time: Time,
     faults: Faults,
     observer: Observer,
     tables: local::engine::Engine,
-    /// Earlier answers of the index, which may be given again.
+    /// The latest answer of the index, which may be given again.
     index: Arc<Mutex<Option<Bytes>>>,
 }
 
@@ -74,14 +74,14 @@ impl Engine {
         })
     }
 
-    /// A store as one process has it.
+    /// Returns a store for one process.
     pub(crate) fn store(&self, process: &str) -> Store {
-        // Each process has its own allowance for repetitions, as at AWS.
+        // Each process has its own retry quota, as on AWS.
         let partition = RetryPartition::new(process.to_owned());
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("local"))
-            // The engine asks for no signature, and AWS's rules for addresses lead nowhere else.
+            // The engine requires no signature, and AWS's endpoint rules do not apply.
             .allow_no_auth()
             .auth_scheme_preference([AuthSchemeId::from("noAuth")])
             .endpoint_resolver(Address)
@@ -105,7 +105,9 @@ impl Engine {
         );
         let latency = self.time.chance(|chance| chance.u64(2..12));
         let latency = Duration::from_millis(latency);
-        let fault = self.faults.meet(Asked::Store { writes }, self.time.now());
+        let fault = self
+            .faults
+            .fault_for(RequestInfo::Store { writes }, self.time.now());
         if let Some(fault) = &fault {
             self.observer.note_fault(fault.name(), &operation);
         }
@@ -137,7 +139,7 @@ impl Engine {
         clippy::wildcard_enum_match_arm,
         reason = "what does not fit a request does nothing to it"
     )]
-    /// What is answered to a request that meets with a fault; none if no answer arrives.
+    /// Returns the response to a request that a fault hits, or `None` if no response arrives.
     fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, Bytes)> {
         match fault {
             Fault::Throttled { .. } => Some(error("ProvisionedThroughputExceededException")),
@@ -248,7 +250,7 @@ impl HttpClient for Engine {
     }
 }
 
-/// Where the engine is said to be.
+/// The nominal endpoint of the engine.
 #[derive(Debug)]
 struct Address;
 

@@ -1,4 +1,4 @@
-//! What happened, for a person who reads it: one line each, one column for each actor.
+//! A readable log of a night: one line per event, one column per actor.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::night::Function;
 
-/// Who did something.
+/// The actor behind a line of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
     Timer,
@@ -34,10 +34,10 @@ const COLUMNS: [(&str, Actor); 9] = [
     ("observer", Actor::Observer),
 ];
 
-/// How far each column is from the one before.
+/// The width of a column, in characters.
 const WIDTH: usize = 12;
 
-/// What happened so far, if it is kept. Cloning gives the same trace.
+/// The events so far, if they are recorded. Clones share the same trace.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     lines: Option<Arc<Mutex<Vec<Line>>>>,
@@ -52,21 +52,21 @@ struct Line {
 }
 
 impl Trace {
-    /// One that keeps what happens.
+    /// Returns a trace that records events.
     #[must_use]
-    pub fn kept() -> Self {
+    pub fn recording() -> Self {
         Self {
             lines: Some(Arc::default()),
             has_reads: false,
         }
     }
 
-    /// One that keeps what is read from the clouds, too.
+    /// Returns a trace that also records reads from the clouds.
     #[must_use]
     pub fn with_reads() -> Self {
         Self {
             has_reads: true,
-            ..Self::kept()
+            ..Self::recording()
         }
     }
 
@@ -74,7 +74,7 @@ impl Trace {
         self.has_reads
     }
 
-    /// Adds a line; its text is only made where it is kept.
+    /// Adds a line. Its text is built only if the trace is recorded.
     pub(crate) fn add(&self, at: Timestamp, actor: Actor, text: impl FnOnce() -> String) {
         if let Some(lines) = &self.lines {
             let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,9 +88,9 @@ impl Trace {
 }
 
 impl Trace {
-    /// Its last lines.
+    /// Returns the header and the last `most` lines.
     #[must_use]
-    pub fn end(&self, most: usize) -> String {
+    pub fn tail(&self, most: usize) -> String {
         let text = self.to_string();
         let lines: Vec<_> = text.lines().collect();
         let from = lines.len().saturating_sub(most).max(1);
@@ -123,7 +123,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// What a record says, as far as it matters to what happens next.
+/// Summarizes a record, as far as it affects what happens next.
 pub(crate) fn record_in_a_line(record: &Record) -> String {
     let phase = match &record.phase {
         Phase::Settled { at } => format!("settled {at}"),

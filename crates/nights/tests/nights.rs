@@ -13,7 +13,7 @@ use nights::{Night, Trace, of_seed, play};
 const FIXED: u64 = 6;
 const FRESH: u64 = 2;
 
-/// What was broken, with how to see it.
+/// Plays a night and returns the promise that it broke, if any, with the command to replay it.
 fn broken(night: &Night, replay: &str) -> Option<String> {
     let played = play(night, &Trace::default()).expect("a night can be played");
     assert!(played.ticks > 0, "nothing was played");
@@ -25,7 +25,7 @@ fn broken(night: &Night, replay: &str) -> Option<String> {
 
 #[test]
 fn no_night_breaks_a_promise() {
-    // Far from the fixed ones, and short enough to be typed.
+    // Far from the fixed ones, and short enough to type.
     let fresh = 1_000_000 + RandomState::new().hash_one(0) % 1_000_000_000;
     let seeds: Vec<_> = (1..=FIXED).chain(fresh..fresh + FRESH).collect();
     let (first, second) = seeds.split_at(seeds.len() / 2);
@@ -59,7 +59,7 @@ fn no_night_that_once_broke_a_promise_breaks_it_again() {
 fn a_night_is_the_same_each_time() {
     let mut night = of_seed(1);
     night.ends = night.begins + jiff::SignedDuration::from_hours(72);
-    let traces = [Trace::kept(), Trace::kept()];
+    let traces = [Trace::recording(), Trace::recording()];
     for trace in &traces {
         play(&night, trace).unwrap();
     }

@@ -6,7 +6,7 @@ use domain::{configuration::Account, invocation::Question};
 use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
-    observe::{moves::moves, poll, token_check::trials},
+    observe::{poll, stop_preview::preview_stops, token_check::trials},
 };
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub async fn handle(
             ..Report::default()
         }),
         Event::Question(Question::Moves(configuration)) => Ok(Report {
-            moves: moves(context, &configuration).await?,
+            moves: preview_stops(context, &configuration).await?,
             ..Report::default()
         }),
         Event::Question(Question::Inventory(accounts)) => {

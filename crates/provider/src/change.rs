@@ -71,7 +71,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hibernate {
     /// Keeps a public address from being deleted with the machine.
-    Keep {
+    KeepAddress {
         /// The cloud's id for the address.
         address: String,
     },
@@ -98,7 +98,7 @@ pub enum Hibernate {
     /// Restores one attachment of a recreated machine.
     Attach(Attachment),
     /// Deletes a snapshot.
-    Remove {
+    DeleteSnapshot {
         /// The snapshot.
         snapshot: u64,
     },
@@ -230,7 +230,7 @@ fn path(id: &ResourceId) -> String {
 fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> fmt::Result {
     let is_server = matches!(id, ResourceId::Server(_));
     match what {
-        Hibernate::Keep { address } => {
+        Hibernate::KeepAddress { address } => {
             write!(f, "PUT /v1/primary_ips/{address} auto_delete=false")
         }
         Hibernate::Snapshot(_) => {
@@ -251,7 +251,7 @@ fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> f
             write!(f, "POST {all} name={name} image={snapshot} plan={plan}")
         }
         Hibernate::Attach(what) => attach(f, id, what),
-        Hibernate::Remove { snapshot } => {
+        Hibernate::DeleteSnapshot { snapshot } => {
             let all = if is_server {
                 "/v1/images"
             } else {

@@ -20,10 +20,10 @@ use crate::{
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
+    hibernation_lookup::HibernationLookup,
     http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
-    sighting::Sighting,
     ssh,
     transport::Transport,
 };
@@ -227,11 +227,14 @@ impl Client {
     }
 
     /// Observes a machine that is hibernated or about to be, with several requests.
-    pub async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
+    pub async fn look_up_hibernation(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Sight, ProviderError> {
         match &self.api {
-            Api::DigitalOcean(api) => api.sight(of).await,
-            Api::Hetzner(api) => api.sight(of).await,
-            Api::Ssh(_) => Err(ProviderError::foreign(of.of)),
+            Api::DigitalOcean(api) => api.look_up_hibernation(lookup).await,
+            Api::Hetzner(api) => api.look_up_hibernation(lookup).await,
+            Api::Ssh(_) => Err(ProviderError::foreign(lookup.of)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{ResourceId, reason::Refusal};
 
-use crate::{ssh::Failure, transport::Lost};
+use crate::{ssh::Failure, transport::CarrierError};
 
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,7 @@ pub enum TransportError {
     Http(#[from] reqwest::Error),
     /// Over HTTP, carried by something other than the network.
     #[error(transparent)]
-    Carried(#[from] Lost),
+    Carrier(#[from] CarrierError),
     /// Over SSH.
     #[error(transparent)]
     Ssh(#[from] Failure),
@@ -109,7 +109,7 @@ impl TransportError {
     pub(crate) fn without_url(self) -> Self {
         match self {
             Self::Http(error) => Self::Http(error.without_url()),
-            Self::Carried(_) | Self::Ssh(_) => self,
+            Self::Carrier(_) | Self::Ssh(_) => self,
         }
     }
 
@@ -118,7 +118,7 @@ impl TransportError {
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Http(error) => error.is_timeout(),
-            Self::Carried(lost) => *lost == Lost::TimedOut,
+            Self::Carrier(error) => *error == CarrierError::TimedOut,
             Self::Ssh(failure) => *failure == Failure::TimedOut,
         }
     }
@@ -128,7 +128,7 @@ impl TransportError {
     pub fn never_left(&self) -> bool {
         match self {
             Self::Http(error) => error.is_connect() || error.is_builder(),
-            Self::Carried(lost) => *lost == Lost::NeverLeft,
+            Self::Carrier(error) => *error == CarrierError::NeverLeft,
             Self::Ssh(failure) => !failure.may_have_run(),
         }
     }

@@ -304,7 +304,7 @@ impl Http {
         if !self.pacing().admit() {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
-        let _under_way = UnderWay(self);
+        let _in_flight = InFlightGuard(self);
         self.requests.fetch_add(1, Ordering::Relaxed);
         let lost = |source: TransportError| ProviderError::Transport {
             request: request.to_string(),
@@ -381,9 +381,9 @@ impl Http {
 }
 
 /// A request in flight. It has ended when this is dropped, abandoned or not.
-struct UnderWay<'a>(&'a Http);
+struct InFlightGuard<'a>(&'a Http);
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.pacing().ended();
     }
@@ -402,7 +402,7 @@ enum Disposition {
 }
 
 /// What a response is recognized by.
-enum Sign {
+enum Match {
     Status(u16),
     Code(&'static str),
     /// Part of the message, in lower case.
@@ -414,40 +414,40 @@ enum Sign {
 /// Statuses and codes: DOSPEC, HZSPEC2, HGO. Busy means certainly not accepted now, but possibly
 /// later. An action that finds the machine already in its target state is busy too, not refused:
 /// the next observation sees that state and settles it.
-const TABLE: &[(Sign, Disposition)] = &[
-    (Sign::Code("rate_limit_exceeded"), Disposition::RateLimited),
-    (Sign::Code("too_many_requests"), Disposition::RateLimited),
-    (Sign::Code("token_readonly"), Disposition::TokenRefused),
-    (Sign::Code("maintenance"), Disposition::Busy),
-    (Sign::Code("resource_limit_exceeded"), Disposition::Refused),
-    (Sign::Status(403), Disposition::TokenRefused),
-    (Sign::Status(404), Disposition::NotFound),
-    (Sign::Code("protected"), Disposition::Refused),
-    (Sign::Code("uniqueness_error"), Disposition::Refused),
+const DISPOSITIONS: &[(Match, Disposition)] = &[
+    (Match::Code("rate_limit_exceeded"), Disposition::RateLimited),
+    (Match::Code("too_many_requests"), Disposition::RateLimited),
+    (Match::Code("token_readonly"), Disposition::TokenRefused),
+    (Match::Code("maintenance"), Disposition::Busy),
+    (Match::Code("resource_limit_exceeded"), Disposition::Refused),
+    (Match::Status(403), Disposition::TokenRefused),
+    (Match::Status(404), Disposition::NotFound),
+    (Match::Code("protected"), Disposition::Refused),
+    (Match::Code("uniqueness_error"), Disposition::Refused),
     // Addresses are released some seconds after their server is gone (HTF).
-    (Sign::Code("ip_not_available"), Disposition::Busy),
-    (Sign::Code("no_subnet_available"), Disposition::Busy),
-    (Sign::Code("primary_ip_assigned"), Disposition::Busy),
-    (Sign::Status(423), Disposition::Busy),
-    (Sign::Code("locked"), Disposition::Busy),
-    (Sign::Status(409), Disposition::Busy),
-    (Sign::Code("conflict"), Disposition::Busy),
+    (Match::Code("ip_not_available"), Disposition::Busy),
+    (Match::Code("no_subnet_available"), Disposition::Busy),
+    (Match::Code("primary_ip_assigned"), Disposition::Busy),
+    (Match::Status(423), Disposition::Busy),
+    (Match::Code("locked"), Disposition::Busy),
+    (Match::Status(409), Disposition::Busy),
+    (Match::Code("conflict"), Disposition::Busy),
     // No capacity for a type: a person may have to choose another one.
-    (Sign::Code("resource_unavailable"), Disposition::Refused),
-    (Sign::Status(412), Disposition::Busy),
+    (Match::Code("resource_unavailable"), Disposition::Refused),
+    (Match::Status(412), Disposition::Busy),
     // The backend failed: the change may have begun.
-    (Sign::Status(408), Disposition::Unavailable),
-    (Sign::Code("service_error"), Disposition::Unavailable),
+    (Match::Status(408), Disposition::Unavailable),
+    (Match::Code("service_error"), Disposition::Unavailable),
     // DigitalOcean has one code for every 422; its messages (TFDO, issues) are hints.
-    (Sign::Message("pending event"), Disposition::Busy),
-    (Sign::Message("already powered"), Disposition::Busy),
-    (Sign::Message("being resized"), Disposition::Busy),
-    (Sign::Message("currently resizing"), Disposition::Busy),
-    (Sign::Message("already resizing"), Disposition::Busy),
-    (Sign::Message("resize in progress"), Disposition::Busy),
-    (Sign::Message("already in progress"), Disposition::Busy),
-    (Sign::Message("is not online"), Disposition::Busy),
-    (Sign::Message("must be online"), Disposition::Busy),
+    (Match::Message("pending event"), Disposition::Busy),
+    (Match::Message("already powered"), Disposition::Busy),
+    (Match::Message("being resized"), Disposition::Busy),
+    (Match::Message("currently resizing"), Disposition::Busy),
+    (Match::Message("already resizing"), Disposition::Busy),
+    (Match::Message("resize in progress"), Disposition::Busy),
+    (Match::Message("already in progress"), Disposition::Busy),
+    (Match::Message("is not online"), Disposition::Busy),
+    (Match::Message("must be online"), Disposition::Busy),
 ];
 
 impl Disposition {
@@ -462,12 +462,12 @@ impl Disposition {
             _ => return Self::NotUnderstood,
         }
         let message = message.to_lowercase();
-        TABLE
+        DISPOSITIONS
             .iter()
-            .find(|(sign, _)| match *sign {
-                Sign::Status(of_row) => of_row == status,
-                Sign::Code(of_row) => of_row == code,
-                Sign::Message(part) => message.contains(part),
+            .find(|(expected, _)| match *expected {
+                Match::Status(of_row) => of_row == status,
+                Match::Code(of_row) => of_row == code,
+                Match::Message(part) => message.contains(part),
             })
             .map_or(Self::Refused, |(_, disposition)| *disposition)
     }

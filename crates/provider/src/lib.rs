@@ -12,11 +12,11 @@ mod digitalocean;
 mod endpoint;
 mod error;
 mod hetzner;
+mod hibernation_lookup;
 mod http;
 mod pacing;
 mod pages;
 mod service;
-mod sighting;
 pub mod ssh;
 mod transport;
 
@@ -31,9 +31,9 @@ pub use digitalocean::{
 pub use domain::reason::Refusal;
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError, TransportError};
+pub use hibernation_lookup::HibernationLookup;
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading};
 pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};
-pub use sighting::Sighting;
-pub use transport::{Carried, Carry, Lost, Transport};
+pub use transport::{Carrier, CarrierError, CarrierResult, Transport};

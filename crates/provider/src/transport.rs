@@ -13,21 +13,21 @@ use crate::error::TransportError;
 pub struct Transport {
     /// Builds every request, regardless of what carries it.
     client: reqwest::Client,
-    carrier: Option<Arc<dyn Carry>>,
+    carrier: Option<Arc<dyn Carrier>>,
 }
 
 /// Carries complete requests in place of the network, timeouts included.
-pub trait Carry: fmt::Debug + Send + Sync {
+pub trait Carrier: fmt::Debug + Send + Sync {
     /// Delivers a request to where its URL points, and returns the complete response.
-    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Carried>;
+    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, CarrierResult>;
 }
 
 /// The response, or why there is none.
-pub type Carried = Result<http::Response<Bytes>, Lost>;
+pub type CarrierResult = Result<http::Response<Bytes>, CarrierError>;
 
 /// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
+pub enum CarrierError {
     /// There was no connection: the request was certainly not sent.
     #[error("no connection")]
     NeverLeft,
@@ -52,7 +52,7 @@ impl From<reqwest::Client> for Transport {
 impl Transport {
     /// Creates a transport whose requests the client builds and `carrier` carries.
     #[must_use]
-    pub fn carried_by(client: reqwest::Client, carrier: Arc<dyn Carry>) -> Self {
+    pub fn with_carrier(client: reqwest::Client, carrier: Arc<dyn Carrier>) -> Self {
         Self {
             client,
             carrier: Some(carrier),
@@ -76,35 +76,35 @@ impl Transport {
         let request = http::Request::try_from(request)?;
         let whole = |body: reqwest::Body| body.as_bytes().map(Bytes::copy_from_slice);
         let request = request.map(|body| whole(body).unwrap_or_default());
-        Ok(Response::Carried(carrier.carry(request).await?))
+        Ok(Response::Carrier(carrier.carry(request).await?))
     }
 }
 
 /// A response whose body may not have arrived yet.
 pub(crate) enum Response {
     Network(reqwest::Response),
-    Carried(http::Response<Bytes>),
+    Carrier(http::Response<Bytes>),
 }
 
 impl Response {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Network(response) => response.status(),
-            Self::Carried(response) => response.status(),
+            Self::Carrier(response) => response.status(),
         }
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
         match self {
             Self::Network(response) => response.headers(),
-            Self::Carried(response) => response.headers(),
+            Self::Carrier(response) => response.headers(),
         }
     }
 
     pub(crate) async fn body(self) -> Result<Vec<u8>, TransportError> {
         Ok(match self {
             Self::Network(response) => response.bytes().await?.to_vec(),
-            Self::Carried(response) => response.into_body().to_vec(),
+            Self::Carrier(response) => response.into_body().to_vec(),
         })
     }
 }

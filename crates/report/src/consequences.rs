@@ -218,7 +218,7 @@ fn resists(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp)
 /// Returns why nothing would start it again.
 fn uncovered(verdict: &Verdict) -> String {
     match &verdict.membership {
-        Membership::Barred(exclusion) => exclusion.to_string(),
+        Membership::Excluded(exclusion) => exclusion.to_string(),
         Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()).to_string(),
         // A command or an override that applies now starts nothing later.
         Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed.to_string(),
@@ -248,7 +248,8 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     let is_there = |direction: Direction| match &record.phase {
         // A start restores what is saved, whatever the power says.
         Phase::Settled { at } => {
-            *at == direction.end() && (direction == Direction::Stop || record.saved.is_none())
+            *at == direction.target_state()
+                && (direction == Direction::Stop || record.saved.is_none())
         }
         Phase::InFlight { transition } => transition.direction == direction,
         Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => false,

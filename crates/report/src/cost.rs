@@ -1,12 +1,12 @@
 //! What the service itself costs on AWS in a month: what `make scale` counted for fleets of several
 //! sizes, at AWS's prices.
 
-mod counted;
+mod measurements;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use counted::{Month, Taken};
+use measurements::{MonthlyCounts, Usage};
 
 /// The number of days in a month.
 const DAYS: f64 = 30.0;
@@ -113,19 +113,19 @@ pub struct Source {
 /// Returns where the counts come from.
 #[must_use]
 pub fn source() -> Source {
-    counted::source()
+    measurements::source()
 }
 
 /// Returns what this many resources cost in a month, each with this many edges a day.
 #[must_use]
 pub fn of(resources: u64, edges: u32) -> Cost {
-    let month = Month {
+    let month = MonthlyCounts {
         ticks: TICKS,
         inventories: INVENTORIES,
         edges: DAYS * f64::from(edges),
     };
-    let taken = counted::month(resources, month);
-    let items = items(resources, edges, &taken);
+    let usage = measurements::month(resources, month);
+    let items = items(resources, edges, &usage);
     Cost {
         resources,
         edges,
@@ -135,14 +135,14 @@ pub fn of(resources: u64, edges: u32) -> Cost {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 resources")]
-fn items(resources: u64, edges: u32, taken: &Taken) -> Vec<Item> {
+fn items(resources: u64, edges: u32, usage: &Usage) -> Vec<Item> {
     let resources = resources as f64;
-    let seconds = taken.processor * MEMORY_OF_A_PROCESSOR_MB / MEMORY_MB
-        + taken.waited
-        + taken.store_requests * STORE_ANSWER
-        + taken.cloud_requests * CLOUD_ANSWER;
+    let seconds = usage.processor * MEMORY_OF_A_PROCESSOR_MB / MEMORY_MB
+        + usage.waited
+        + usage.store_requests * STORE_ANSWER
+        + usage.cloud_requests * CLOUD_ANSWER;
     let stored = resources * (RECORD + HISTORY_ITEM * f64::from(edges) * HISTORY_DAYS) / 1e9;
-    let log = (taken.log_bytes + taken.invocations * PLATFORM_LOG) / 1e9;
+    let log = (usage.log_bytes + usage.invocations * PLATFORM_LOG) / 1e9;
     // docs/costs.md lists the pages with the prices.
     let priced = |service, what, quantity: f64, usd: f64, per: f64| Item {
         service,
@@ -152,7 +152,7 @@ fn items(resources: u64, edges: u32, taken: &Taken) -> Vec<Item> {
         usd: quantity * usd / per,
     };
     vec![
-        priced(Service::Lambda, "invocations", taken.invocations, 0.20, 1e6),
+        priced(Service::Lambda, "invocations", usage.invocations, 0.20, 1e6),
         priced(
             Service::Lambda,
             "GB-s",
@@ -160,13 +160,13 @@ fn items(resources: u64, edges: u32, taken: &Taken) -> Vec<Item> {
             0.000_016_666_7,
             1.0,
         ),
-        priced(Service::DynamoDb, "read units", taken.reads, 0.125, 1e6),
-        priced(Service::DynamoDb, "write units", taken.writes, 0.625, 1e6),
+        priced(Service::DynamoDb, "read units", usage.reads, 0.125, 1e6),
+        priced(Service::DynamoDb, "write units", usage.writes, 0.625, 1e6),
         priced(Service::DynamoDb, "GB stored", stored, 0.25, 1.0),
         priced(Service::DynamoDb, "GB of recovery", stored, 0.20, 1.0),
         priced(Service::Kms, "requests", KEY_REQUESTS, 0.03, 1e4),
         priced(Service::Logs, "GB", log, 0.50, 1.0),
-        priced(Service::EventBridge, "own events", taken.events, 1.00, 1e6),
+        priced(Service::EventBridge, "own events", usage.events, 1.00, 1e6),
         priced(Service::Watching, "alarms", 15.0, 0.10, 1.0),
         priced(Service::Watching, "metrics", 10.0, 0.30, 1.0),
         priced(Service::Watching, "dashboards", 1.0, 3.00, 1.0),

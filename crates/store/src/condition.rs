@@ -13,12 +13,12 @@ pub struct TableCondition {
     /// Its name, including the prefix.
     pub table: String,
     /// What is wrong with it, if anything.
-    pub trouble: Option<TableTrouble>,
+    pub problem: Option<TableProblem>,
 }
 
 /// What makes a table unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TableTrouble {
+pub enum TableProblem {
     /// The table does not exist.
     #[error("is not there")]
     Missing,
@@ -50,14 +50,14 @@ impl Reader {
             &tables.history,
         ] {
             let described = self.describe(table).await?;
-            let trouble = match &described {
-                None => Some(TableTrouble::Missing),
-                Some(description) => trouble(description)
+            let problem = match &described {
+                None => Some(TableProblem::Missing),
+                Some(description) => problem(description)
                     .or_else(|| (*table == tables.resources).then(|| of_index(description))?),
             };
             conditions.push(TableCondition {
                 table: table.clone(),
-                trouble,
+                problem,
             });
         }
         Ok(conditions)
@@ -74,25 +74,25 @@ impl Reader {
     }
 }
 
-fn trouble(table: &TableDescription) -> Option<TableTrouble> {
+fn problem(table: &TableDescription) -> Option<TableProblem> {
     let status = table.table_status()?;
     // An update leaves a table as usable as before.
     let is_usable = matches!(status, TableStatus::Active | TableStatus::Updating);
-    (!is_usable).then(|| TableTrouble::NotActive(status.as_str().to_lowercase()))
+    (!is_usable).then(|| TableProblem::NotActive(status.as_str().to_lowercase()))
 }
 
-fn of_index(table: &TableDescription) -> Option<TableTrouble> {
+fn of_index(table: &TableDescription) -> Option<TableProblem> {
     let index = item::DUE_INDEX;
     let found = table
         .global_secondary_indexes()
         .iter()
         .find(|found| found.index_name() == Some(index));
     let Some(found) = found else {
-        return Some(TableTrouble::NoIndex(index));
+        return Some(TableProblem::NoIndex(index));
     };
     let status = found.index_status()?;
     let is_usable = matches!(status, IndexStatus::Active | IndexStatus::Updating);
-    (!is_usable).then(|| TableTrouble::IndexNotActive {
+    (!is_usable).then(|| TableProblem::IndexNotActive {
         index,
         status: status.as_str().to_lowercase(),
     })

@@ -81,7 +81,7 @@ impl Store {
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
         // Moving the head decides. This check saves a number when that is known to fail.
-        if self.present().await?.head.generation != replaces {
+        if self.head_and_overrides().await?.head.generation != replaces {
             return Err(ApplyError::Overtaken);
         }
         let before = self.configuration_if_known(replaces).await?;

@@ -10,18 +10,18 @@ use domain::ScheduleName;
 use jiff::Timestamp;
 
 use crate::{
-    Found, Reader, Store, StoreError,
-    item::{self, Digested, Stored as _},
-    write::Refused,
+    ReadItems, Reader, Store, StoreError,
+    item::{self, ReportedEdge, Stored as _},
+    write::WriteRefusal,
 };
 
 /// What this process knows about the latest edge of each schedule. It saves requests; nothing
 /// relies on it.
-pub(crate) type Memory = Arc<Mutex<BTreeMap<ScheduleName, Known>>>;
+pub(crate) type Memory = Arc<Mutex<BTreeMap<ScheduleName, KnownEdge>>>;
 
 /// What this process knows about an edge.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct KnownEdge {
     edge: Timestamp,
     /// Nothing needs to be done about it before this instant.
     until: Timestamp,
@@ -29,8 +29,10 @@ pub(crate) struct Known {
 
 impl Reader {
     /// Reads which edge of each schedule was reported last.
-    pub async fn digested(&self) -> Result<Found<BTreeMap<ScheduleName, Digested>>, StoreError> {
-        self.by_name(item::DIGEST, |one: &Digested| one.schedule.clone())
+    pub async fn reported_edges(
+        &self,
+    ) -> Result<ReadItems<BTreeMap<ScheduleName, ReportedEdge>>, StoreError> {
+        self.by_name(item::DIGEST, |one: &ReportedEdge| one.schedule.clone())
             .await
     }
 }
@@ -40,7 +42,7 @@ impl Store {
     /// claim is refused, and so is one for an earlier edge.
     ///
     /// If the response to an earlier try of this write was lost, `by` shows that the claim is ours.
-    pub async fn claim_digest(&self, claim: &Digested) -> Result<bool, StoreError> {
+    pub async fn claim_digest(&self, claim: &ReportedEdge) -> Result<bool, StoreError> {
         let key = claim.key();
         let mut item = claim.to_item()?;
         item.retain(|name, _| !key.contains_key(name) && name != "format");
@@ -51,12 +53,12 @@ impl Store {
         let what = "write which edge was reported";
         let claimed = match self.update(what, key, attributes, Some(later)).await? {
             None => true,
-            Some(Refused::Replaced(Some(standing))) => {
-                Digested::of_item(standing).is_ok_and(|standing| standing == *claim)
+            Some(WriteRefusal::Replaced(Some(standing))) => {
+                ReportedEdge::of_item(standing).is_ok_and(|standing| standing == *claim)
             }
-            Some(Refused::Replaced(None) | Refused::Conflict) => false,
+            Some(WriteRefusal::Replaced(None) | WriteRefusal::Conflict) => false,
         };
-        self.leave_digest(&claim.schedule, claim.edge, Timestamp::MAX);
+        self.postpone_digest(&claim.schedule, claim.edge, Timestamp::MAX);
         Ok(claimed)
     }
 
@@ -74,15 +76,15 @@ impl Store {
     }
 
     /// Remembers, in this process, that an edge need not be counted before an instant.
-    pub fn leave_digest(&self, schedule: &ScheduleName, edge: Timestamp, until: Timestamp) {
+    pub fn postpone_digest(&self, schedule: &ScheduleName, edge: Timestamp, until: Timestamp) {
         let mut memory = self.memory();
         let is_newer = memory.get(schedule).is_none_or(|known| known.edge <= edge);
         if is_newer {
-            memory.insert(schedule.clone(), Known { edge, until });
+            memory.insert(schedule.clone(), KnownEdge { edge, until });
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, BTreeMap<ScheduleName, Known>> {
+    fn memory(&self) -> MutexGuard<'_, BTreeMap<ScheduleName, KnownEdge>> {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

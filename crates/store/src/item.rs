@@ -257,7 +257,7 @@ pub fn account_state_key(account: &AccountName) -> Item {
 
 /// Which edge of a schedule was reported last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Digested {
+pub struct ReportedEdge {
     /// The schedule.
     pub schedule: ScheduleName,
     /// When its desired state changed.
@@ -266,7 +266,7 @@ pub struct Digested {
     pub by: String,
 }
 
-impl Stored for Digested {
+impl Stored for ReportedEdge {
     fn key(&self) -> Item {
         digest_key(&self.schedule)
     }

@@ -32,13 +32,13 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use condition::{TableCondition, TableTrouble};
+pub use condition::{TableCondition, TableProblem};
 pub use configure::ApplyError;
-pub use item::{Digested, Head, LogEntry};
+pub use item::{Head, LogEntry, ReportedEdge};
 pub use overrides::OverrideError;
-pub use pages::{Finished, HistoryPage, HistoryPages};
-pub use read::{AccountStates, InForce, Present, Reader};
-pub use records::{Found, Unreadable};
+pub use pages::{HistoryPage, HistoryPages, HistoryQuery};
+pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};
+pub use records::{ReadItems, Unreadable};
 
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -241,12 +241,18 @@ impl AccountState {
     }
 
     /// What others take of the account's allowance, of which `remaining` is left now: the decrease
-    /// since the rate was recorded, without what stop and start have sent and `besides` further
-    /// requests. If too little or too much time has passed since, the latest measurement.
+    /// since the rate was recorded, without what stop and start have sent and without
+    /// `unrecorded_requests`. If too little or too much time has passed since, the latest
+    /// measurement.
     #[must_use]
-    pub fn others(&self, remaining: u64, now: Timestamp, besides: u64) -> Option<Others> {
+    pub fn others(
+        &self,
+        remaining: u64,
+        now: Timestamp,
+        unrecorded_requests: u64,
+    ) -> Option<Others> {
         let before = self.rate?;
-        let ours = self.spent_since(before.at) + besides;
+        let ours = self.spent_since(before.at) + unrecorded_requests;
         let measured = before.others_until(remaining, now, ours);
         measured.or(before.others)
     }

@@ -26,7 +26,7 @@ pub enum OverrideError {
 impl Store {
     /// Sets an override in place of any that its target has, and marks due what it concerns.
     pub async fn set_override(&self, one: &Override, now: Timestamp) -> Result<(), OverrideError> {
-        let overrides = self.present().await?.overrides;
+        let overrides = self.head_and_overrides().await?.overrides;
         self.replace_override(one, overrides.of(&one.target), now)
             .await
     }

@@ -18,7 +18,7 @@ use crate::{
 /// [`since`]: Self::since
 /// [`until`]: Self::until
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct HistoryQuery {
     /// Start of the range, inclusive.
     pub since: Timestamp,
     /// End of the range, exclusive.
@@ -40,14 +40,14 @@ pub struct HistoryPage {
 #[derive(Debug)]
 pub struct HistoryPages {
     pages: Pages,
-    wanted: Finished,
+    wanted: HistoryQuery,
 }
 
 /// What a query or a scan finds, a page at a time; each page is read on demand.
 #[derive(Debug)]
 struct Pages {
     source: Source,
-    next: Next,
+    cursor: Cursor,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ enum Source {
 
 /// Where the next page begins.
 #[derive(Debug)]
-enum Next {
+enum Cursor {
     First,
     After(Item),
     End,
@@ -68,7 +68,7 @@ impl Reader {
     /// Pages through the finished transitions of all resources, grouped by resource, oldest first.
     /// Reads the whole table, however little of it is wanted.
     #[must_use]
-    pub fn history_between(&self, wanted: Finished) -> HistoryPages {
+    pub fn history_between(&self, wanted: HistoryQuery) -> HistoryPages {
         let (expression, names, values) = wanted.filter();
         let scan = self
             .client
@@ -86,7 +86,7 @@ impl Reader {
 
     /// Pages through one resource's finished transitions, newest first.
     #[must_use]
-    pub fn history_of(&self, reference: &ResourceRef, wanted: Finished) -> HistoryPages {
+    pub fn history_of(&self, reference: &ResourceRef, wanted: HistoryQuery) -> HistoryPages {
         let (expression, names, values) = wanted.filter();
         let mut query = self
             .query(&self.tables.history, "reference", &reference.to_string())
@@ -127,15 +127,15 @@ impl Pages {
     fn new(source: Source) -> Self {
         Self {
             source,
-            next: Next::First,
+            cursor: Cursor::First,
         }
     }
 
     async fn next(&mut self, what: &'static str) -> Result<Option<Vec<Item>>, StoreError> {
-        let start = match mem::replace(&mut self.next, Next::End) {
-            Next::First => None,
-            Next::After(key) => Some(key),
-            Next::End => return Ok(None),
+        let start = match mem::replace(&mut self.cursor, Cursor::End) {
+            Cursor::First => None,
+            Cursor::After(key) => Some(key),
+            Cursor::End => return Ok(None),
         };
         let (items, last) = match &self.source {
             Source::Query(query) => {
@@ -150,7 +150,7 @@ impl Pages {
             }
         };
         if let Some(key) = last {
-            self.next = Next::After(key);
+            self.cursor = Cursor::After(key);
         }
         Ok(Some(items.unwrap_or_default()))
     }
@@ -159,7 +159,7 @@ impl Pages {
 /// An expression, with the names and values in it.
 type Filter = (&'static str, Option<HashMap<String, String>>, Item);
 
-impl Finished {
+impl HistoryQuery {
     fn includes(&self, entry: &HistoryEntry) -> bool {
         let schedule = self.schedule.is_none() || self.schedule == entry.schedule;
         schedule && (self.since..self.until).contains(&entry.finished_at)

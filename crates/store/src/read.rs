@@ -19,7 +19,7 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    AccountState, Found, StoreError, Tables, Unreadable, failed,
+    AccountState, ReadItems, StoreError, Tables, Unreadable, failed,
     item::{
         self, AccountPart, ConfigurationItem, ConfigurationPart, Head, HeadItem, Item, LogEntry,
         Stored,
@@ -51,17 +51,17 @@ type Cached = (Head, Arc<Configuration>);
 
 /// The head and the overrides, from one read.
 #[derive(Debug, Clone, Default)]
-pub struct Present {
+pub struct HeadAndOverrides {
     /// Which generation is in force.
     pub head: Head,
     /// The overrides in force, and those that have ended.
     pub overrides: Overrides,
 }
 
-impl Present {
+impl HeadAndOverrides {
     /// Adds the configuration that the head names.
     #[must_use]
-    pub fn under(self, configuration: Arc<Configuration>) -> InForce {
+    pub fn with_configuration(self, configuration: Arc<Configuration>) -> InForce {
         InForce {
             configuration,
             overrides: self.overrides,
@@ -88,8 +88,8 @@ impl Reader {
     }
 
     /// Reads the head and the overrides, in one request.
-    pub async fn present(&self) -> Result<Present, StoreError> {
-        let mut present = Present::default();
+    pub async fn head_and_overrides(&self) -> Result<HeadAndOverrides, StoreError> {
+        let mut present = HeadAndOverrides::default();
         let mut overrides = Vec::new();
         for item in self.partition(&self.tables.schedules, item::HEAD).await? {
             match whole(item, HeadItem::of_item)? {
@@ -145,20 +145,20 @@ impl Reader {
 
     /// Like [`Self::in_force`], for when a newer program wrote the configuration: it is empty here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
-        let present = self.present().await?;
+        let present = self.head_and_overrides().await?;
         let configuration = says_nothing(present.head.generation);
-        Ok(present.under(Arc::new(configuration)))
+        Ok(present.with_configuration(Arc::new(configuration)))
     }
 
     /// Reads what is in force: the configuration and the overrides.
     pub async fn in_force(&self) -> Result<InForce, StoreError> {
-        let present = self.present().await?;
+        let present = self.head_and_overrides().await?;
         let configuration = self.configuration_of(&present.head).await?;
-        Ok(present.under(configuration))
+        Ok(present.with_configuration(configuration))
     }
 
     /// Reads the records that the index says are due, earliest first. Hints: the index lags.
-    pub async fn due(&self, now: Timestamp) -> Result<Found<Vec<Record>>, StoreError> {
+    pub async fn due(&self, now: Timestamp) -> Result<ReadItems<Vec<Record>>, StoreError> {
         let due = self
             .client
             .query()
@@ -168,7 +168,7 @@ impl Reader {
             .expression_attribute_names("#due", "due")
             .expression_attribute_values(":due", item::text(item::DUE_INDEX))
             .expression_attribute_values(":now", item::milliseconds(now));
-        let mut found = Found::default();
+        let mut found = ReadItems::default();
         each(due, "read what is due", |item| found.add(item)).await?;
         Ok(found)
     }
@@ -197,11 +197,11 @@ impl Reader {
     pub async fn records(
         &self,
         references: &[ResourceRef],
-    ) -> Result<Found<Vec<Record>>, StoreError> {
+    ) -> Result<ReadItems<Vec<Record>>, StoreError> {
         // DynamoDB refuses a whole batch in which a key occurs twice.
         let references: BTreeSet<_> = references.iter().collect();
         let references: Vec<_> = references.into_iter().collect();
-        let mut found = Found::default();
+        let mut found = ReadItems::default();
         for chunk in references.chunks(BATCH_KEYS) {
             let mut keys: Vec<Item> = chunk.iter().copied().map(item::record_key).collect();
             let mut futile = 0;
@@ -225,7 +225,7 @@ impl Reader {
     async fn read_batch(
         &self,
         keys: Vec<Item>,
-        found: &mut Found<Vec<Record>>,
+        found: &mut ReadItems<Vec<Record>>,
     ) -> Result<Vec<Item>, StoreError> {
         let table = &self.tables.resources;
         let wanted = KeysAndAttributes::builder()
@@ -247,9 +247,9 @@ impl Reader {
     pub async fn records_of(
         &self,
         account: &AccountName,
-    ) -> Result<Found<Vec<Record>>, StoreError> {
+    ) -> Result<ReadItems<Vec<Record>>, StoreError> {
         let records = self.query(&self.tables.resources, "account", account.as_str());
-        let mut found = Found::default();
+        let mut found = ReadItems::default();
         each(records, "read an account's records", |item| found.add(item)).await?;
         Ok(found)
     }
@@ -270,7 +270,7 @@ impl Reader {
     }
 
     /// Reads what was learned about the accounts.
-    pub async fn account_states(&self) -> Result<Found<AccountStates>, StoreError> {
+    pub async fn account_states(&self) -> Result<ReadItems<AccountStates>, StoreError> {
         self.by_name(item::STATE, |state: &AccountState| state.account.clone())
             .await
     }
@@ -280,8 +280,8 @@ impl Reader {
         &self,
         partition: &str,
         name: impl Fn(&T) -> N,
-    ) -> Result<Found<BTreeMap<N, T>>, StoreError> {
-        let mut found = Found::<BTreeMap<N, T>>::default();
+    ) -> Result<ReadItems<BTreeMap<N, T>>, StoreError> {
+        let mut found = ReadItems::<BTreeMap<N, T>>::default();
         for item in self.partition(&self.tables.accounts, partition).await? {
             let reference = item::name(&item);
             match T::of_item(item) {

@@ -44,7 +44,7 @@ pub struct Unreadable {
 /// What one read found: the items that this program can read and, separately, those that it has to
 /// leave alone.
 #[derive(Debug, Default)]
-pub struct Found<T> {
+pub struct ReadItems<T> {
     /// What could be read.
     pub read: T,
     /// What could not be read, and why.
@@ -58,7 +58,7 @@ impl Unreadable {
     }
 }
 
-impl Found<Vec<Record>> {
+impl ReadItems<Vec<Record>> {
     pub(crate) fn add(&mut self, item: Item) {
         let part = |name: &str| {
             let text = item.get(name).and_then(|value| value.as_s().ok());

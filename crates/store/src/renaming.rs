@@ -153,7 +153,7 @@ impl Store {
         if configuration.renames().next().is_none() {
             return Ok(Vec::new());
         }
-        let overrides = self.present().await?.overrides;
+        let overrides = self.head_and_overrides().await?.overrides;
         let mut copies = Vec::new();
         for (old, renamed) in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
@@ -182,7 +182,7 @@ impl Store {
         if configuration.renames().next().is_none() {
             return Ok(());
         }
-        let overrides = self.present().await?.overrides;
+        let overrides = self.head_and_overrides().await?.overrides;
         for (old, _) in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
             let own = overrides.of(&copy.target);

@@ -107,14 +107,14 @@ fn of_rate(rate: Rate) -> Result<[(&'static str, Option<AttributeValue>); 2], St
 
 /// Why a write was refused because of another writer.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum WriteRefusal {
     /// Another writer's item is stored there: this one, if the response includes it.
     Replaced(Option<Item>),
     /// Another writer's transaction was in flight.
     Conflict,
 }
 
-impl Refused {
+impl WriteRefusal {
     /// Reports whether this very item is stored: then it was written, and the response was lost.
     pub(crate) fn is_for(&self, item: &Item) -> bool {
         matches!(self, Self::Replaced(Some(standing)) if standing == item)
@@ -156,9 +156,9 @@ impl Store {
         };
         let current = match refused {
             None => return Ok(record),
-            Some(Refused::Replaced(current)) => current,
+            Some(WriteRefusal::Replaced(current)) => current,
             // The response does not include the stored item.
-            Some(Refused::Conflict) => Box::pin(self.record_item(record.key())).await?,
+            Some(WriteRefusal::Conflict) => Box::pin(self.record_item(record.key())).await?,
         };
         if current.as_ref() == Some(&item) {
             return Ok(record);
@@ -194,7 +194,7 @@ impl Store {
         &self,
         what: &'static str,
         put: Put,
-    ) -> Result<Option<Refused>, StoreError> {
+    ) -> Result<Option<WriteRefusal>, StoreError> {
         let sent = self
             .client
             .put_item()
@@ -211,9 +211,11 @@ impl Store {
             Ok(_) => Ok(None),
             Err(error) => match error.as_service_error() {
                 Some(PutItemError::ConditionalCheckFailedException(refused)) => {
-                    Ok(Some(Refused::Replaced(refused.item.clone())))
+                    Ok(Some(WriteRefusal::Replaced(refused.item.clone())))
                 }
-                Some(PutItemError::TransactionConflictException(_)) => Ok(Some(Refused::Conflict)),
+                Some(PutItemError::TransactionConflictException(_)) => {
+                    Ok(Some(WriteRefusal::Conflict))
+                }
                 Some(_) | None => Err(failed(what)(error)),
             },
         }
@@ -226,7 +228,7 @@ impl Store {
         what: &'static str,
         puts: Vec<Put>,
         delete: Option<Delete>,
-    ) -> Result<Option<Refused>, StoreError> {
+    ) -> Result<Option<WriteRefusal>, StoreError> {
         let puts = puts
             .into_iter()
             .map(|put| TransactWriteItem::builder().put(put).build());
@@ -307,11 +309,11 @@ impl Store {
         let what = "write an account's state";
         let key = item::account_state_key(account);
         match self.update(what, key, learnt, unless).await? {
-            Some(Refused::Replaced(Some(standing))) => {
+            Some(WriteRefusal::Replaced(Some(standing))) => {
                 item::check_format(&standing)?;
                 Ok(false)
             }
-            Some(Refused::Replaced(None) | Refused::Conflict) => Ok(false),
+            Some(WriteRefusal::Replaced(None) | WriteRefusal::Conflict) => Ok(false),
             None => Ok(true),
         }
     }
@@ -324,7 +326,7 @@ impl Store {
         key: Item,
         attributes: impl IntoIterator<Item = (&'n str, Option<AttributeValue>)>,
         condition: Option<&str>,
-    ) -> Result<Option<Refused>, StoreError> {
+    ) -> Result<Option<WriteRefusal>, StoreError> {
         let known = "(attribute_not_exists(#format) OR #format <= :format)";
         let mut update = self
             .client
@@ -358,7 +360,7 @@ impl Store {
             Ok(_) => Ok(None),
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    Ok(Some(Refused::Replaced(refused.item.clone())))
+                    Ok(Some(WriteRefusal::Replaced(refused.item.clone())))
                 }
                 Some(_) | None => Err(failed(what)(error)),
             },
@@ -367,7 +369,7 @@ impl Store {
 }
 
 /// Returns why a transaction was canceled, if another writer is the reason.
-fn cancelled(error: &TransactWriteItemsError) -> Option<Refused> {
+fn cancelled(error: &TransactWriteItemsError) -> Option<WriteRefusal> {
     let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
         return None;
     };
@@ -376,7 +378,7 @@ fn cancelled(error: &TransactWriteItemsError) -> Option<Refused> {
         reasons.find(|reason| reason.code() == Some(code))
     };
     if let Some(reason) = because("ConditionalCheckFailed") {
-        return Some(Refused::Replaced(reason.item.clone()));
+        return Some(WriteRefusal::Replaced(reason.item.clone()));
     }
-    because("TransactionConflict").map(|_| Refused::Conflict)
+    because("TransactionConflict").map(|_| WriteRefusal::Conflict)
 }

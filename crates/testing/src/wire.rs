@@ -107,15 +107,15 @@ struct State {
     sent: Vec<Sent>,
     number: usize,
     dies_after: Option<usize>,
-    planned: Vec<Planned>,
+    planned: Vec<PlannedFault>,
 }
 
-struct Planned {
+struct PlannedFault {
     fits: Box<dyn FnMut(&Sent) -> bool + Send>,
     fate: Fate,
 }
 
-impl fmt::Debug for Planned {
+impl fmt::Debug for PlannedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fate.fmt(f)
     }
@@ -176,7 +176,11 @@ impl Wire {
     /// Plans what happens to the next request that fits. Of several plans, the earliest applies.
     pub fn plan(&self, fits: impl FnMut(&Sent) -> bool + Send + 'static, fate: Fate) {
         let fits = Box::new(fits);
-        self.0.lock().unwrap().planned.push(Planned { fits, fate });
+        self.0
+            .lock()
+            .unwrap()
+            .planned
+            .push(PlannedFault { fits, fate });
     }
 
     /// How many plans have not been carried out yet.

@@ -1,4 +1,4 @@
-//! Foresees, before anything is applied, the outcome of stops that leave a plan or the machine.
+//! Forecasts, before anything is applied, the outcome of stops that leave a plan or the machine.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
-use lifecycle::report::{AccountMoves, MoveTarget, PlanMove};
-use report::savings::{Month, TimesOff, hibernated, saved_on_smaller_plan};
+use lifecycle::report::{AccountPreview, MoveTarget, StopPreview};
+use report::savings::{Month, TimesOff, hibernated_month, saved_on_smaller_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -73,8 +73,8 @@ pub struct UnknownMoves {
 /// Asks what the stops of a configuration lead to, if one of its schedules gives up a plan, a
 /// standby, or the machine itself. Best effort: a failure is returned as unknown and never fails an
 /// apply.
-pub async fn foresee(session: &Session, configuration: &Configuration, now: Timestamp) -> Moves {
-    if !leaves_something(configuration) {
+pub async fn forecast(session: &Session, configuration: &Configuration, now: Timestamp) -> Moves {
+    if !has_chosen_stop_method(configuration) {
         return Moves::default();
     }
     match ask(session, configuration).await {
@@ -89,7 +89,7 @@ pub async fn foresee(session: &Session, configuration: &Configuration, now: Time
     }
 }
 
-fn leaves_something(configuration: &Configuration) -> bool {
+fn has_chosen_stop_method(configuration: &Configuration) -> bool {
     let kinds = configuration.accounts.values().map(Account::kind);
     let mut kinds = kinds.flat_map(AccountKind::kinds);
     kinds.any(|kind| {
@@ -101,12 +101,12 @@ fn leaves_something(configuration: &Configuration) -> bool {
 async fn ask(
     session: &Session,
     configuration: &Configuration,
-) -> anyhow::Result<Vec<AccountMoves>> {
+) -> anyhow::Result<Vec<AccountPreview>> {
     let question = Question::Moves(Box::new(configuration.clone()));
     Ok(session.functions()?.ask(question).await?.moves)
 }
 
-fn summed(answers: Vec<AccountMoves>, configuration: &Configuration, month: Month) -> Moves {
+fn summed(answers: Vec<AccountPreview>, configuration: &Configuration, month: Month) -> Moves {
     let rules = configuration.schedules.iter();
     let times_off: BTreeMap<_, _> = rules
         .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
@@ -127,7 +127,7 @@ fn summed(answers: Vec<AccountMoves>, configuration: &Configuration, month: Mont
 }
 
 impl MovingStop {
-    fn of(one: PlanMove, off: Option<&TimesOff>) -> Self {
+    fn of(one: StopPreview, off: Option<&TimesOff>) -> Self {
         let kind = one.resource.kind();
         let month = off.map(|off| off.division(one.created_at));
         let mut stop = Self {
@@ -174,7 +174,7 @@ impl MovingStop {
                 stop.needs_rehearsal = !rehearsed;
                 let known = offer.as_ref().zip(per_gb_month).zip(off);
                 let saved = known.and_then(|((offer, per_gb_month), off)| {
-                    hibernated((kind, &size), offer, off, (per_gb_month, address_costs))
+                    hibernated_month((kind, &size), offer, off, (per_gb_month, address_costs))
                 });
                 stop.saves(saved.map(|month| month.saved));
             }
@@ -223,7 +223,7 @@ impl MovingStop {
     /// `web (do-main/droplet/1), schedule office: resize from g-2vcpu-8gb to s-2vcpu-2gb, saves
     /// 30.24 USD a month`
     #[must_use]
-    pub fn foretold(&self) -> Option<String> {
+    pub fn description(&self) -> Option<String> {
         if self.refused.is_some() {
             return None;
         }

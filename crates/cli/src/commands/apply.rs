@@ -21,12 +21,12 @@ use crate::{
     Exit,
     apply::{
         difference::{Change, Difference, EntryChange},
-        moves::{Moves, MovingStop, UnknownMoves, foresee},
+        moves::{Moves, MovingStop, UnknownMoves, forecast},
         trials::{AccountTrial, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
     carry_out::{Command, Until, author, carry_out},
-    configuration_file::{self, Listed, Parsed, Problem, count},
+    configuration_file::{self, ListedResources, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
@@ -125,7 +125,7 @@ impl FromStr for Rollback {
 }
 
 /// The configuration to apply, and where it comes from.
-struct Wanted {
+struct ProposedConfiguration {
     /// The file or the generation, in words.
     source: String,
     configuration: Configuration,
@@ -140,7 +140,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
         return plan.nothing_to_do(args.format);
     }
-    plan.moves = foresee(&session, &plan.wanted, plan.now).await;
+    plan.moves = forecast(&session, &plan.proposed, plan.now).await;
     if args.format == Format::Table {
         output::print_lines(&plan.render(Style::of_stdout()))?;
     }
@@ -186,7 +186,7 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     let file = match args.rollback {
         None => Some(configuration_file::load(
             &args.config,
-            Listed::NeedAccounts,
+            ListedResources::NeedAccounts,
         )?),
         Some(_) => None,
     };
@@ -196,16 +196,16 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
         args.connection.open_or_create().await?
     };
     let head = session.store.log(1).await?.pop();
-    let wanted = match (file, args.rollback) {
+    let proposed = match (file, args.rollback) {
         (Some(parsed), _) => from_file(args, parsed),
         (None, rollback) => earlier(&session, rollback.unwrap_or(Rollback::Previous)).await?,
     };
-    let plan = Plan::make(&session, wanted, head).await?;
+    let plan = Plan::make(&session, proposed, head).await?;
     Ok((session, plan))
 }
 
-fn from_file(args: &Args, parsed: Parsed) -> Wanted {
-    Wanted {
+fn from_file(args: &Args, parsed: Parsed) -> ProposedConfiguration {
+    ProposedConfiguration {
         source: args.config.display().to_string(),
         configuration: parsed.configuration,
         warnings: parsed.warnings,
@@ -214,7 +214,7 @@ fn from_file(args: &Args, parsed: Parsed) -> Wanted {
 }
 
 /// Reads what an earlier generation said.
-async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted> {
+async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<ProposedConfiguration> {
     let log = session.store.log(usize::MAX).await?;
     let found = match rollback {
         Rollback::To(wanted) => log.iter().find(|entry| entry.generation == wanted),
@@ -228,7 +228,7 @@ async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted
         return Err(UsageError(format!("{text}: `offhours log` lists what was")).into());
     };
     let configuration = session.store.configuration(entry.generation).await?;
-    Ok(Wanted {
+    Ok(ProposedConfiguration {
         source: format!("generation {}", entry.generation),
         configuration,
         warnings: Vec::new(),
@@ -262,7 +262,7 @@ pub(super) struct Plan {
     /// The generation as which it was applied; null if it was not.
     applied: Option<Generation>,
     #[serde(skip)]
-    wanted: Configuration,
+    proposed: Configuration,
     #[serde(skip)]
     repeats: Option<Generation>,
     #[serde(skip)]
@@ -276,7 +276,7 @@ pub(super) struct Plan {
 impl Plan {
     async fn make(
         session: &Session,
-        mut wanted: Wanted,
+        mut proposed: ProposedConfiguration,
         head: Option<LogEntry>,
     ) -> anyhow::Result<Self> {
         let (in_force, replaces_newer) = match session.store.in_force().await {
@@ -287,26 +287,26 @@ impl Plan {
         };
         let generation = in_force.configuration.generation;
         // What is written replaces the generation it was compared with.
-        wanted.configuration.generation = generation;
+        proposed.configuration.generation = generation;
         let old = &in_force.configuration;
-        if wanted.repeats.is_some() {
-            wanted.configuration.take_back_renames(old);
+        if proposed.repeats.is_some() {
+            proposed.configuration.take_back_renames(old);
         }
-        let difference = Difference::between(old, &wanted.configuration, session.now);
-        let accounts = try_accounts(session, old, &wanted.configuration).await?;
+        let difference = Difference::between(old, &proposed.configuration, session.now);
+        let accounts = try_accounts(session, old, &proposed.configuration).await?;
         let mut plan = Self {
-            source: wanted.source,
+            source: proposed.source,
             in_force_generation: generation,
             difference,
             consequences: Consequences::default(),
             moves: Moves::default(),
             accounts,
-            warnings: wanted.warnings,
+            warnings: proposed.warnings,
             replaces_newer,
             ahead: 0,
             applied: None,
-            wanted: wanted.configuration,
-            repeats: wanted.repeats,
+            proposed: proposed.configuration,
+            repeats: proposed.repeats,
             in_force,
             head,
             now: session.now,
@@ -318,19 +318,19 @@ impl Plan {
     /// Works out the consequences from the records as they are now.
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
-        add_unknown(&mut records, &self.accounts, &self.wanted);
+        add_unknown(&mut records, &self.accounts, &self.proposed);
         let generation = self.in_force_generation;
         let ahead = records.iter().filter(|r| r.is_ahead_of(generation));
         self.ahead = ahead.count();
         let handled = records.iter().filter_map(|record| record.handled.as_ref());
         let last = handled.map(|handled| handled.generation).max();
-        let mut wanted = self.wanted.clone();
+        let mut proposed = self.proposed.clone();
         // Judged as what it will become: a generation later than the one in force and than all that
         // was handled.
-        wanted.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
-        let overrides = self.in_force.overrides.renamed(&wanted);
+        proposed.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
+        let overrides = self.in_force.overrides.renamed(&proposed);
         let new = Rules {
-            configuration: &wanted,
+            configuration: &proposed,
             overrides: &overrides,
         };
         self.now = self.now.max(session.present());
@@ -349,7 +349,7 @@ impl Plan {
         // An edge may have passed while the question was open, or while something started.
         self.look_again(session).await?;
         if !args.leave {
-            self.tell_stranded();
+            self.report_stranded();
         }
         self.refuse_to_strand(args)?;
         let generation = self.apply(session).await?;
@@ -359,7 +359,7 @@ impl Plan {
 
     /// Tries the accounts that could not be tried before they were in force.
     async fn try_applied(&mut self, session: &Session, format: Format) -> anyhow::Result<()> {
-        try_applied(session, &mut self.accounts, &self.wanted).await;
+        try_applied(session, &mut self.accounts, &self.proposed).await;
         for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
             trial.later = false;
             output::remark(&warnings(trial));
@@ -441,7 +441,7 @@ impl Plan {
             ));
         }
         self.warn_of_moves();
-        self.tell_stranded();
+        self.report_stranded();
     }
 
     /// Names what could not come back from its stop, with the reason, and what could not be asked.
@@ -475,11 +475,11 @@ impl Plan {
             rule.map(|rule| rule.policy.clone())
         };
         let before = policy(&self.in_force.configuration);
-        self.repeats.is_none() && before != policy(&self.wanted)
+        self.repeats.is_none() && before != policy(&self.proposed)
     }
 
     /// Names what would be left behind, with the reason.
-    fn tell_stranded(&self) {
+    fn report_stranded(&self) {
         for one in &self.consequences.stranded {
             let kept = match &one.saved {
                 Some(saved) => format!("owed {saved}"),
@@ -651,7 +651,7 @@ impl Plan {
         let (store, author) = (&session.store, author());
         let applied = match self.repeats {
             Some(to) => store.roll_back(to, replaces, &author, self.now).await,
-            None => store.apply(&self.wanted, &author, self.now).await,
+            None => store.apply(&self.proposed, &author, self.now).await,
         };
         match applied {
             Ok(generation) => Ok(generation),
@@ -709,7 +709,7 @@ impl Plan {
         for (direction, heading) in [(Direction::Stop, "Stops"), (Direction::Start, "Starts")] {
             let soon = self.consequences.soon.iter();
             let near = soon.filter(|one| one.direction == direction);
-            let near = near.map(|one| self.foretold(one));
+            let near = near.map(|one| self.describe_soon(one));
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
             text += &list(&heading, &near.collect::<Vec<_>>());
         }
@@ -719,17 +719,17 @@ impl Plan {
             ("Stops that change a plan", smaller),
             ("Stops that hibernate", asleep),
         ] {
-            let stops = stops.into_iter().filter_map(MovingStop::foretold);
+            let stops = stops.into_iter().filter_map(MovingStop::description);
             text += &list(heading, &stops.collect::<Vec<_>>());
         }
         text
     }
 
     fn zone(&self) -> &TimeZone {
-        screen_zone(None, &self.wanted)
+        screen_zone(None, &self.proposed)
     }
 
-    fn foretold(&self, one: &Soon) -> String {
+    fn describe_soon(&self, one: &Soon) -> String {
         let at = if one.at <= self.now {
             "at once".to_owned()
         } else {
@@ -761,10 +761,10 @@ fn moved(one: &Move) -> String {
 }
 
 /// Adds the resources that the trials found and no inventory has seen yet under either name.
-fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], wanted: &Configuration) {
+fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], proposed: &Configuration) {
     let known: BTreeSet<_> = records
         .iter()
-        .map(|record| wanted.renamed(&record.reference))
+        .map(|record| proposed.renamed(&record.reference))
         .collect();
     let found = accounts.iter().flat_map(|account| &account.found);
     let unknown = found.filter(|found| !known.contains(&found.reference));

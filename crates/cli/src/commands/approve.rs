@@ -26,7 +26,8 @@ Examples:
   offhours approve --account do-main
   offhours approve --all")]
 pub struct Args {
-    /// Resources to release, by reference or by unique name.
+    /// Resources to release, by reference, by unique name or by a pattern with `*` and `?`. Each of
+    /// them must be held.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["account", "all"], add = candidates::resources())]
     resources: Vec<String>,
     /// All held resources in this account.
@@ -53,7 +54,7 @@ pub(super) struct Approved {
 
 /// Approves held resources and prints which.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.connection.open_to_change().await?;
+    let Session { store, now, .. } = args.connection.open_for_write().await?;
     if let Some(account) = &args.account {
         let accounts = &store.in_force().await?.configuration.accounts;
         exists(

@@ -8,7 +8,7 @@ use crate::{
     connection::{Connection, Session},
     doctor::{
         Check, Finding, Verdict, accounts, clock, functions, hibernation, records, rules,
-        store::{self, Known},
+        store::{self, StoreContents},
     },
     output::{self, Style},
 };
@@ -44,44 +44,48 @@ pub struct Args {
 
 /// Runs one check after the other and prints each finding as it is made.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut telling = Telling::of(args);
+    let mut printer = FindingPrinter::of(args);
     match args.connection.open().await {
-        Ok(session) => examine(&session, args, &mut telling).await?,
+        Ok(session) => examine(&session, args, &mut printer).await?,
         Err(error) if Exit::of(&error) == Exit::BadUsage => return Err(error),
         Err(error) => {
             let causes: Vec<_> = error.chain().skip(1).map(ToString::to_string).collect();
             let finding = Finding::unknown(Check::Store, causes.join(": "), error.to_string());
-            telling.tell([finding])?;
+            printer.report([finding])?;
         }
     }
-    telling.finish()
+    printer.finish()
 }
 
-async fn examine(session: &Session, args: &Args, telling: &mut Telling) -> anyhow::Result<()> {
+async fn examine(
+    session: &Session,
+    args: &Args,
+    printer: &mut FindingPrinter,
+) -> anyhow::Result<()> {
     let now = session.now;
-    telling.tell(store::tables(&session.store).await)?;
-    let known = match Known::read(&session.store).await {
-        Ok(known) => known,
-        Err(error) => return telling.tell([store::unread(&error)]),
+    printer.report(store::tables(&session.store).await)?;
+    let contents = match StoreContents::read(&session.store).await {
+        Ok(contents) => contents,
+        Err(error) => return printer.report([store::unread(&error)]),
     };
-    telling.tell(store::unreadable(&known))?;
-    telling.tell(store::configuration(&known, now))?;
-    telling.tell([store_clock(session).await])?;
+    printer.report(store::unreadable(&contents))?;
+    printer.report(store::configuration(&contents, now))?;
+    printer.report([store_clock(session).await])?;
     if let Some(lambda) = session.functions()?.lambda() {
-        telling.tell(functions::at_aws(lambda).await)?;
-        telling.tell(accounts::at_aws(lambda, &known).await)?;
-        telling.tell(accounts::noted_rates(&known, now))?;
+        printer.report(functions::at_aws(lambda).await)?;
+        printer.report(accounts::at_aws(lambda, &contents).await)?;
+        printer.report(accounts::noted_rates(&contents, now))?;
     }
     if let (Some(file), Some(providers)) = (args.connection.file(), session.providers()?) {
-        telling.tell([functions::here(&known.states, file, now)])?;
-        for name in known.in_force.configuration.accounts.keys() {
-            telling.tell(accounts::here(&providers, name, &known, session.clock()).await)?;
+        printer.report([functions::here(&contents.states, file, now)])?;
+        for name in contents.in_force.configuration.accounts.keys() {
+            printer.report(accounts::here(&providers, name, &contents, session.clock()).await)?;
         }
     }
-    telling.tell(hibernation::check(&session.functions()?, &known).await)?;
-    telling.tell(accounts::inventories(&known, now))?;
-    telling.tell(records::check(&known, now))?;
-    telling.tell(rules::check(&known, now))
+    printer.report(hibernation::check(&session.functions()?, &contents).await)?;
+    printer.report(accounts::inventories(&contents, now))?;
+    printer.report(records::check(&contents, now))?;
+    printer.report(rules::check(&contents, now))
 }
 
 async fn store_clock(session: &Session) -> Finding {
@@ -95,7 +99,7 @@ async fn store_clock(session: &Session) -> Finding {
 }
 
 /// Prints findings: for people as each one is made, for programs all at the end.
-struct Telling {
+struct FindingPrinter {
     format: Format,
     style: Style,
     /// Whether to leave out what is in order.
@@ -103,7 +107,7 @@ struct Telling {
     findings: Vec<Finding>,
 }
 
-impl Telling {
+impl FindingPrinter {
     fn of(args: &Args) -> Self {
         Self {
             format: args.format,
@@ -113,13 +117,13 @@ impl Telling {
         }
     }
 
-    fn tell(&mut self, findings: impl IntoIterator<Item = Finding>) -> anyhow::Result<()> {
+    fn report(&mut self, findings: impl IntoIterator<Item = Finding>) -> anyhow::Result<()> {
         for finding in findings {
-            let is_told = !self.problems || finding.verdict != Verdict::Ok;
-            if is_told && self.format == Format::Table {
+            let is_shown = !self.problems || finding.verdict != Verdict::Ok;
+            if is_shown && self.format == Format::Table {
                 output::print(&line(&finding, self.style))?;
             }
-            if is_told {
+            if is_shown {
                 self.findings.push(finding);
             }
         }

@@ -45,7 +45,8 @@ Examples:
   offhours forget --anyway do-main/droplet/3164444   before its account is removed
   offhours status --account do-main                  what a removed account has left")]
 pub struct Args {
-    /// Resources, by reference; by unique name if the account is configured, or if a size is owed.
+    /// Resources, by reference; by unique name or by a pattern with `*` and `?` if the account is
+    /// configured, or if a size is owed. A pattern leaves out resources that are gone.
     #[arg(value_name = "RESOURCE", required = true, add = candidates::resources())]
     resources: Vec<String>,
     /// Forget even what the next inventory may find again, as a new resource of its present size.
@@ -103,7 +104,7 @@ impl Row {
 
 /// Shows the records, asks for confirmation, and deletes them.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open_to_change().await?;
+    let session = args.connection.open_for_write().await?;
     let mut seen = BTreeSet::new();
     let mut records = resolve::find(&session.store, &args.resources).await?;
     records.retain(|record| seen.insert(record.reference.clone()));
@@ -232,7 +233,7 @@ fn obstacle(
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
     // Only its record says what to recreate it from.
-    if record.is_asleep() && !anyway {
+    if record.is_hibernated() && !anyway {
         return Some(format!(
             "it is hibernated, and only its record says how it is made again: `offhours start {}` \
              does that. --anyway forgets it; its snapshots stay, and go on being billed",

@@ -13,7 +13,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{Finished, Store};
+use store::{HistoryQuery, Store};
 
 use super::Format;
 
@@ -21,10 +21,10 @@ use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records},
     output::{self, Style},
-    resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
+    resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
     table::{Cell, Column, Table},
     time::{Moment, length, local, screen_zone},
-    time_range::Asked,
+    time_range::RequestedRange,
 };
 
 /// Show every finished stop and start, newest first.
@@ -41,9 +41,10 @@ Examples:
   offhours history --direction stop --limit 20
   offhours history --format json | jq '.[] | select(.ending == \"refused\") | .reason'
 
-Endings: seen (done, and confirmed), would have (observe mode: nothing was sent), refused,
-overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
-was desired meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
+Endings: seen (done, and confirmed), would have (observe mode: nothing was sent), refused, stuck
+(did not finish, and needs a person), overtaken (a person did the opposite meanwhile), let go (opted
+out meanwhile), turned (the opposite was desired meanwhile), kept (a person's size was kept), gone
+(deleted at the provider), forgotten (its record was deleted with `offhours forget`).")]
 pub struct Args {
     /// Only these resources, by reference or by name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
@@ -114,7 +115,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// The result of a search in history.
 #[derive(Debug, Default)]
-struct Found {
+struct SearchResult {
     /// Newest first.
     entries: Vec<HistoryEntry>,
     /// The number of entries beyond the limit.
@@ -127,16 +128,16 @@ async fn find(
     store: &Store,
     configuration: &Configuration,
     now: Timestamp,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<SearchResult> {
     let zone = screen_zone(args.schedule.as_ref(), configuration);
-    let period = Asked::Between(args.since, args.until).period(zone, now)?;
+    let period = RequestedRange::Between(args.since, args.until).period(zone, now)?;
     let records = match args.resources.as_slice() {
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let mut wanted =
-        Wanted::of(&args.resources, &records, configuration)?.with_former_names(configuration);
-    let finished = Finished {
+    let mut selection = HistorySelection::of(&args.resources, &records, configuration)?
+        .with_former_names(configuration);
+    let finished = HistoryQuery {
         since: period.from,
         // By a clock of whole seconds, the present second is not over yet.
         until: args.until.map_or(Timestamp::MAX, |_| period.until),
@@ -144,7 +145,7 @@ async fn find(
     };
     let direction = args.direction.map(Direction::from);
     let mut newest = Newest::of(args.limit);
-    let unreadable = wanted
+    let unreadable = selection
         .read(store, finished, |entry| {
             if direction.is_none_or(|direction| direction == entry.direction) {
                 newest.take(entry);
@@ -152,12 +153,12 @@ async fn find(
             Ok(())
         })
         .await?;
-    wanted.check()?;
+    selection.check()?;
     let seen = newest.all > 0;
     check_schedule(args.schedule.as_ref(), configuration, seen)?;
     let all = newest.all;
     let entries = newest.sorted();
-    Ok(Found {
+    Ok(SearchResult {
         left_out: all - entries.len(),
         entries,
         unreadable,
@@ -430,7 +431,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     /// The result of a command line at noon on Wednesday.
-    async fn found(line: &str) -> anyhow::Result<Found> {
+    async fn found(line: &str) -> anyhow::Result<SearchResult> {
         let words = std::iter::once("history").chain(line.split_whitespace());
         let args = Line::parse_from(words).args;
         let store = world().await;
@@ -439,7 +440,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[track_caller]
-    fn lines(found: &Found) -> Vec<String> {
+    fn lines(found: &SearchResult) -> Vec<String> {
         let line = |e: &HistoryEntry| format!("{} {} {}", e.finished_at, e.name, e.direction);
         found.entries.iter().map(line).collect()
     }

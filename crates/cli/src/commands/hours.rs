@@ -15,7 +15,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::hours::{Collector, Grouping, Period, Prices, Report, Row};
-use store::{Finished, InForce, Store};
+use store::{HistoryQuery, InForce, Store};
 
 use super::Format;
 use crate::{
@@ -23,10 +23,10 @@ use crate::{
     connection::{Connection, Session, all_records, readable},
     exit::UsageError,
     output::{self, Style},
-    resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
+    resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
     table::{Cell, Column, Table},
     time::{Moment, Month, local, screen_zone},
-    time_range::Asked,
+    time_range::RequestedRange,
 };
 
 /// The age beyond which an account's listing is too old for its records to speak for the present:
@@ -131,8 +131,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = args.connection.open().await?;
     let in_force = store.in_force().await?;
-    let counted = args.counted(&in_force, prices.as_ref(), now)?;
-    let report = counted.report(&store, &in_force, now).await?;
+    let query = args.query(&in_force, prices.as_ref(), now)?;
+    let report = query.report(&store, &in_force, now).await?;
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => {
@@ -145,18 +145,18 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 impl Args {
-    fn counted<'a>(
+    fn query<'a>(
         &'a self,
         in_force: &InForce,
         prices: Option<&'a Prices>,
         now: Timestamp,
-    ) -> anyhow::Result<Counted<'a>> {
+    ) -> anyhow::Result<HoursQuery<'a>> {
         let asked = match self.month {
-            Some(month) => Asked::Month(month),
-            None => Asked::Between(self.since, self.until),
+            Some(month) => RequestedRange::Month(month),
+            None => RequestedRange::Between(self.since, self.until),
         };
         let zone = screen_zone(self.schedule.as_ref(), &in_force.configuration);
-        Ok(Counted {
+        Ok(HoursQuery {
             resources: &self.resources,
             schedule: self.schedule.as_ref(),
             period: asked.period(zone, now)?,
@@ -167,7 +167,7 @@ impl Args {
 }
 
 /// What to count.
-struct Counted<'a> {
+struct HoursQuery<'a> {
     /// Only these resources, by reference or by name; empty for all.
     resources: &'a [String],
     /// Only stops under this schedule.
@@ -177,7 +177,7 @@ struct Counted<'a> {
     prices: Option<&'a Prices>,
 }
 
-impl Counted<'_> {
+impl HoursQuery<'_> {
     /// Reports how long resources were stopped, by a store's history, and what that saved.
     async fn report(
         &self,
@@ -187,24 +187,24 @@ impl Counted<'_> {
     ) -> anyhow::Result<Report> {
         let configuration = &in_force.configuration;
         let records = all_records(store).await?;
-        let mut wanted = Wanted::of(self.resources, &records, configuration)?;
+        let mut selection = HistorySelection::of(self.resources, &records, configuration)?;
         let mut collector = Collector::new(self.period, now, &configuration.schedules);
         collector.prices = self.prices;
         collector.only = self.schedule;
         collector.unseen_since = unseen_since(store, now).await?;
         let mut walk = Walk::new(collector, &records);
         // Stops that began before the period, or ended after it, matter as well.
-        let all = Finished {
+        let all = HistoryQuery {
             since: Timestamp::MIN,
             until: Timestamp::MAX,
             schedule: None,
         };
-        let unreadable = wanted.read(store, all, |entry| walk.pass(entry)).await?;
-        wanted.check()?;
+        let unreadable = selection.read(store, all, |entry| walk.pass(entry)).await?;
+        selection.check()?;
         walk.finish_one()?;
         for record in records
             .iter()
-            .filter(|record| wanted.includes_record(record))
+            .filter(|record| selection.includes_record(record))
         {
             if !walk.counted.contains(&record.reference) {
                 walk.collector.count(&record.reference, &[], Some(record));
@@ -226,7 +226,7 @@ pub(super) async fn this_month(
 ) -> anyhow::Result<String> {
     let in_force = store.in_force().await?;
     let month = now.to_zoned(TimeZone::UTC).first_of_month()?;
-    let counted = Counted {
+    let query = HoursQuery {
         resources,
         schedule,
         period: Period {
@@ -236,7 +236,7 @@ pub(super) async fn this_month(
         by: Grouping::Schedule,
         prices: Some(prices),
     };
-    let report = counted.report(store, &in_force, now).await?;
+    let report = query.report(store, &in_force, now).await?;
     Ok(format!("This month {}", total(&report)))
 }
 
@@ -498,8 +498,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let now = at("30 12:00");
-        let counted = args.counted(&in_force, prices, now)?;
-        counted.report(&store, &in_force, now).await
+        let query = args.query(&in_force, prices, now)?;
+        query.report(&store, &in_force, now).await
     }
 
     fn prices() -> Prices {
@@ -596,8 +596,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             };
             store.save_account_state(&state).await.unwrap();
             let now = at("16 20:00");
-            let counted = args.counted(&in_force, None, now).unwrap();
-            let report = counted.report(&store, &in_force, now).await;
+            let query = args.query(&in_force, None, now).unwrap();
+            let report = query.report(&store, &in_force, now).await;
             let report = report.unwrap();
             let row = &report.rows[0];
             format!("{} {}", row.stopped_hours, row.unclear_hours)
@@ -658,8 +658,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(["hours", "--month", "2026-06"]).args;
         let in_force = store.in_force().await.unwrap();
         let now = at("30 12:00");
-        let counted = args.counted(&in_force, Some(&prices), now).unwrap();
-        let report = counted.report(&store, &in_force, now).await.unwrap();
+        let query = args.query(&in_force, Some(&prices), now).unwrap();
+        let report = query.report(&store, &in_force, now).await.unwrap();
         assert!(report.total.saved.unwrap() < 0.0);
         let shown = shown(&report);
         assert!(shown.contains("cost ~ 2.88 EUR more"), "{shown}");

@@ -175,7 +175,7 @@ async fn listing(
         spinners.finish();
         return Ok(listing);
     }
-    tell_ages(session, accounts).await?;
+    report_ages(session, accounts).await?;
     records.retain(|record| !matches!(record.phase, Phase::Gone { .. }));
     Ok(Listing {
         records,
@@ -197,7 +197,7 @@ async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<
 }
 
 /// Reports on standard error how old the shown data is.
-async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Result<()> {
+async fn report_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Result<()> {
     let states = readable(session.store.account_states().await?);
     for account in accounts {
         let state = states.get(account);
@@ -482,7 +482,7 @@ fn attached(
                 format!("its {via} names no schedule: `{word}`; {advice}"),
             )
         }
-        Membership::Barred(exclusion) => {
+        Membership::Excluded(exclusion) => {
             let why = match exclusion {
                 Exclusion::NoAccount(_) => Gap::NoAccount,
                 Exclusion::NoMachine(_) => Gap::NoMachine,

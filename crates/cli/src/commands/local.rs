@@ -20,7 +20,7 @@ use domain::{
 use environment::in_words;
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
-use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::News};
+use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::ServiceEvent};
 use report::consequences::Consequences;
 use ssh_host::{Setup, Sshd};
 use store::Store;
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use super::Format;
 use crate::{
     Exit,
-    configuration_file::{self, Listed, count},
+    configuration_file::{self, ListedResources, count},
     connection::all_records,
     exit::UsageError,
     output::{self, Style},
@@ -175,7 +175,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Ok(until)) => Some(until),
         None => None,
     };
-    let mut shown = Shown {
+    let mut monitor = ServiceMonitor {
         view: view(args.format),
         summary: Summary::default(),
     };
@@ -188,7 +188,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     introduce(args, &local, until);
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
-        interrupted = shown
+        interrupted = monitor
             .follow(&local, Some(at), &mut news, interrupt.as_mut())
             .await?;
         if interrupted {
@@ -198,37 +198,37 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         command.await?;
     }
     if !interrupted {
-        interrupted = shown.follow(&local, until, &mut news, interrupt).await?;
+        interrupted = monitor.follow(&local, until, &mut news, interrupt).await?;
     }
     if interrupted {
-        shown.view.interrupted();
+        monitor.view.interrupted();
     }
     if interrupted && !simulated {
         output::remark("Stopping: waiting for the handlers to finish.\n");
         local.finish().await;
     }
     while let Ok(news) = news.try_recv() {
-        shown.hear(&news)?;
+        monitor.show(&news)?;
     }
-    shown.view.finish();
-    conclude(args, &local, shown.summary).await?;
+    monitor.view.finish();
+    conclude(args, &local, monitor.summary).await?;
     Ok(Exit::Done)
 }
 
 /// What is shown while the service runs, and at its end.
-struct Shown {
+struct ServiceMonitor {
     view: View,
     summary: Summary,
 }
 
-impl Shown {
+impl ServiceMonitor {
     /// Shows what happens until the time is over or Ctrl-C is pressed. Returns whether it was
     /// pressed.
     async fn follow(
         &mut self,
         local: &Local,
         until: Option<Timestamp>,
-        news: &mut mpsc::UnboundedReceiver<News>,
+        news: &mut mpsc::UnboundedReceiver<ServiceEvent>,
         mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
     ) -> anyhow::Result<bool> {
         let (passed, mut instants) = mpsc::unbounded_channel();
@@ -243,7 +243,7 @@ impl Shown {
                     signal?;
                     return Ok(true);
                 }
-                Some(news) = news.recv() => self.hear(&news)?,
+                Some(news) = news.recv() => self.show(&news)?,
                 Some(now) = instants.recv() => self.view.passed(now),
                 result = &mut running => {
                     result?;
@@ -253,13 +253,13 @@ impl Shown {
         }
     }
 
-    fn hear(&mut self, news: &News) -> anyhow::Result<()> {
+    fn show(&mut self, news: &ServiceEvent) -> anyhow::Result<()> {
         match news {
-            News::Outcome(outcome) => {
+            ServiceEvent::Outcome(outcome) => {
                 self.summary.count(outcome);
                 self.view.show(outcome)
             }
-            News::Digest(digest) => self.view.show_digest(digest),
+            ServiceEvent::Digest(digest) => self.view.show_digest(digest),
         }
     }
 }
@@ -278,7 +278,7 @@ async fn put_into_force(
         anyhow::ensure!(is_stored, nothing_to_run());
         return Ok(());
     };
-    if is_stored && stored.says_the_same(&wanted) {
+    if is_stored && stored.eq_ignoring_generation(&wanted) {
         return Ok(());
     }
     wanted.generation = Generation(stored.generation.0 + 1);
@@ -419,7 +419,7 @@ fn ssh_account(host: &Sshd) -> String {
 /// Returns the configuration that the arguments name, or `None` if the stored one applies.
 fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<Configuration>> {
     let parsed = match &args.config {
-        Some(path) => configuration_file::load(path, Listed::NeedAccounts)?,
+        Some(path) => configuration_file::load(path, ListedResources::NeedAccounts)?,
         None if is_example(args) => {
             let ssh_account = ssh_host.map(ssh_account).unwrap_or_default();
             let text = format!("{EXAMPLE_CONFIGURATION}\n{ssh_account}");
@@ -447,8 +447,8 @@ async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> 
     }
     let in_force = store.in_force().await?.configuration;
     let generation = in_force.generation;
-    match configuration_file::load(path, Listed::NeedAccounts) {
-        Ok(file) if file.configuration.says_the_same(&in_force) => {}
+    match configuration_file::load(path, ListedResources::NeedAccounts) {
+        Ok(file) if file.configuration.eq_ignoring_generation(&in_force) => {}
         Ok(_) => output::remark(&format!(
             "note: offhours.toml differs from generation {generation}, which is in force: \
              `offhours apply` shows how, and applies it\n"
@@ -555,7 +555,7 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
     if let Some(simulator) = local.simulator() {
         summary.bill = bill::of(simulator);
     }
-    let invoked = local.service().invoked().into_iter();
+    let invoked = local.service().invocation_totals().into_iter();
     summary.invocations = invoked
         .map(|(function, invoked)| {
             let of = Invocations {

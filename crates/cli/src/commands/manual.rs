@@ -59,7 +59,7 @@ pub struct Args {
 
 /// Stops or starts resources and, unless told not to wait, follows them until the result is seen.
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
-    let session = args.connection.open_to_change().await?;
+    let session = args.connection.open_for_write().await?;
     let Target { named, records } = target(args, &session).await?;
     let whole = args.resources.is_empty();
     let asks = direction == Direction::Stop && (whole || records.len() >= MANY);

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::Format;
 use crate::{
     Exit, candidates,
-    configuration_file::{self, Listed},
+    configuration_file::{self, ListedResources},
     exit::UsageError,
     output::{self, Style},
     resolve::nearest::exists,
@@ -71,7 +71,7 @@ pub struct Args {
 
 /// Prints what the schedules want at `args.at`, or now.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
-    let parsed = configuration_file::load(&args.config, Listed::MayStandAlone)?;
+    let parsed = configuration_file::load(&args.config, ListedResources::MayStandAlone)?;
     let schedules = parsed.configuration.schedules;
     let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
         None => schedules.iter().collect(),

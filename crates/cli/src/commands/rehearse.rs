@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use domain::{
     ResourceKind, ResourceRef,
     configuration::{Account, Configuration},
-    hibernation::{self, Risk, Stretch, Surroundings, Terms},
+    hibernation::{self, HibernationTerms, OffPeriod, Risk, Surroundings},
     money::Money,
     plan::{Catalog, Machine},
     resource::{MachineSize, Resource, Size},
@@ -13,7 +13,7 @@ use domain::{
 use environment::in_words;
 use jiff::Timestamp;
 use provider::{Client, ProviderError};
-use report::savings::{self, Hibernated, Month, TimesOff, amount, hibernated};
+use report::savings::{self, HibernatedMonth, Month, TimesOff, amount, hibernated_month};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ use super::savings::{
 };
 use crate::{
     Exit,
-    configuration_file::{self, Listed as Names},
+    configuration_file::{self, ListedResources},
     connection::Connection,
     exit::UsageError,
     output::{self, Style},
@@ -213,7 +213,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         return cycle::run(args).await;
     }
     let configuration = match &args.config {
-        Some(file) => configuration_file::load(file, Names::NeedAccounts)?.configuration,
+        Some(file) => configuration_file::load(file, ListedResources::NeedAccounts)?.configuration,
         None => accounts_of_variables()?,
     };
     #[cfg(feature = "local")]
@@ -226,15 +226,17 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         .client(&args.resource.account, &configuration)
         .await?;
     let is_droplet = args.resource.kind() == ResourceKind::Droplet;
-    let found = Found::ask(&client, &args.resource).await.map_err(|error| {
-        let remedy = if is_droplet && matches!(error, ProviderError::TokenRefused(_)) {
-            SCOPES
-        } else {
-            remedies::of_provider(&error, account.kind())
-        };
-        anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
-    })?;
-    let Some(found) = found else {
+    let details = MachineDetails::fetch(&client, &args.resource)
+        .await
+        .map_err(|error| {
+            let remedy = if is_droplet && matches!(error, ProviderError::TokenRefused(_)) {
+                SCOPES
+            } else {
+                remedies::of_provider(&error, account.kind())
+            };
+            anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
+        })?;
+    let Some(details) = details else {
         return Err(UsageError(format!(
             "{} is not there: check its account and id with `offhours list`",
             args.resource
@@ -242,7 +244,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         .into());
     };
     let accepts_new_prices = account.cloud().is_some_and(|cloud| cloud.accept_new_prices);
-    let rehearsal = found.rehearsal(args, clouds.now, accepts_new_prices)?;
+    let rehearsal = details.rehearsal(args, clouds.now, accepts_new_prices)?;
     match args.format {
         Format::Json => output::print_json(&rehearsal)?,
         Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
@@ -284,7 +286,7 @@ fn account<'a>(
 }
 
 /// What was read about one machine.
-struct Found {
+struct MachineDetails {
     resource: Resource,
     around: Surroundings,
     catalog: Catalog,
@@ -292,9 +294,12 @@ struct Found {
     snapshot_price: Option<Money>,
 }
 
-impl Found {
+impl MachineDetails {
     /// Reads one machine and what is around it. Returns `None` if there is no such machine.
-    async fn ask(client: &Client, reference: &ResourceRef) -> Result<Option<Self>, ProviderError> {
+    async fn fetch(
+        client: &Client,
+        reference: &ResourceRef,
+    ) -> Result<Option<Self>, ProviderError> {
         let Some(resource) = client.status(&reference.id).await? else {
             return Ok(None);
         };
@@ -322,7 +327,7 @@ impl Found {
         };
         let hours = args.hours.clone().unwrap_or_default();
         let stretch = hours.schedule.longest_stop(now);
-        let terms = Terms {
+        let terms = HibernationTerms {
             accepted: args
                 .accept
                 .iter()
@@ -332,7 +337,7 @@ impl Found {
             ssh_key: args.key.clone(),
             // Without a stack, none of the account's machines is known to be hibernated.
             hibernated: 0,
-            stretch: stretch.map(|off| Stretch { off, latest: None }),
+            off_period: stretch.map(|off| OffPeriod { off, latest: None }),
         };
         let machine = Machine {
             resource: &self.resource,
@@ -389,11 +394,11 @@ impl Found {
         lost.chain(always.map(|&what| what.to_owned())).collect()
     }
 
-    fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<Hibernated> {
+    fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<HibernatedMonth> {
         let offer = self.catalog.offer(&size.plan, &self.resource.region)?;
         let kind = self.resource.kind();
         let address_costs = self.around.address_costs(kind);
-        hibernated(
+        hibernated_month(
             (kind, size),
             offer,
             off,
@@ -403,7 +408,7 @@ impl Found {
 }
 
 impl OfMonth {
-    fn of(found: Hibernated, hours: &Hours) -> Self {
+    fn of(found: HibernatedMonth, hours: &Hours) -> Self {
         Self {
             hours: hours.to_string(),
             gone_hours: savings::hours(found.gone),

@@ -23,7 +23,7 @@ use report::{
 use super::Format;
 use crate::{
     Exit,
-    configuration_file::{self, Listed as Names},
+    configuration_file::{self, ListedResources},
     exit::UsageError,
     listing::mark_doubles,
     output::{self, Style},
@@ -115,7 +115,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         }
     };
     let answers = fleet::ask(&clouds, &configuration).await;
-    let counted = Counted {
+    let inputs = SavingsInputs {
         configuration: &configuration,
         has_schedules: args.config.is_some(),
         hours: hours.as_ref(),
@@ -128,7 +128,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
             .collect(),
         prices: prices.as_ref(),
     };
-    let report = counted.report(&answers.holdings, args.month.map(|month| month.to_string()));
+    let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => output::print(&picture::draw(&report, args, Style::of_stdout()))?,
@@ -151,7 +151,8 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
     let Some(file) = &args.config else {
         return Ok(accounts_of_variables()?);
     };
-    let configuration = configuration_file::load(file, Names::NeedAccounts)?.configuration;
+    let configuration =
+        configuration_file::load(file, ListedResources::NeedAccounts)?.configuration;
     for (name, account) in &configuration.accounts {
         match account {
             Account::Cloud(_) => {}
@@ -172,7 +173,7 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
 }
 
 /// What decides how much of a month each resource is off, and what that saves.
-struct Counted<'a> {
+struct SavingsInputs<'a> {
     configuration: &'a Configuration,
     /// Whether the schedules are the user's own.
     has_schedules: bool,
@@ -185,7 +186,7 @@ struct Counted<'a> {
     prices: Option<&'a Prices>,
 }
 
-impl Counted<'_> {
+impl SavingsInputs<'_> {
     fn report(&self, holdings: &[Holdings], label: Option<String>) -> Report {
         let mut records: Vec<Record> = Vec::new();
         for one in holdings {
@@ -232,8 +233,8 @@ impl Counted<'_> {
         };
         let barred = match &membership {
             // Without the user's own schedules, no tag can name two of them.
-            Membership::Barred(Exclusion::TwoSchedules { .. }) if !self.has_schedules => None,
-            Membership::Barred(exclusion) => Some(in_words(exclusion)),
+            Membership::Excluded(Exclusion::TwoSchedules { .. }) if !self.has_schedules => None,
+            Membership::Excluded(exclusion) => Some(in_words(exclusion)),
             Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed => None,
         };
         collector.add(

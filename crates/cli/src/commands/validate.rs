@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Format;
 use crate::{
     Exit,
-    configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
+    configuration_file::{self, ListedResources, LoadError, Parsed, Problem, count},
     output,
     time::{NextEdge, local},
 };
@@ -41,7 +41,7 @@ pub struct Args {
 /// Checks the configuration; `now` decides which edges come next.
 pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let file = args.config.display().to_string();
-    let loaded = configuration_file::load(&args.config, Listed::NeedAccounts);
+    let loaded = configuration_file::load(&args.config, ListedResources::NeedAccounts);
     if args.format == Format::Json {
         match &loaded {
             Ok(parsed) => output::print_json(&Report::valid(&file, parsed, now))?,

@@ -44,7 +44,8 @@ Examples:
   offhours why do-main/droplet/3164444 --at \"2026-12-24 09:00\"
   offhours why web-1 --at 2026-06-15T07:00:00Z --format json | jq .decision")]
 pub struct Args {
-    /// Resource, by reference or by unique name.
+    /// Resource, by reference, by unique name or by a pattern with `*` and `?` that matches one
+    /// resource.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resource: String,
     /// Instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone of

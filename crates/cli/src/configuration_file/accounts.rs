@@ -71,9 +71,9 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         let Some((account, places)) = account else {
             continue;
         };
-        tokens.push(Tokens {
+        tokens.push(AccountKeys {
             account: entry.name.to_owned(),
-            kept: places,
+            keys: places,
         });
         if let Some(name) = name {
             accounts.read.insert(name, account);
@@ -85,17 +85,17 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
 }
 
 /// An account's former name.
-struct Former<'t> {
+struct FormerName<'t> {
     was: AccountName,
     place: Place,
     /// The account's present name.
     name: &'t str,
 }
 
-fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Former<'t>> {
+fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<FormerName<'t>> {
     // Errors in the table itself are reported where the whole table is read.
     let field = entry.field.key("was")?;
-    Some(Former {
+    Some(FormerName {
         was: field.parsed("do-main", problems)?,
         place: field.place,
         name: entry.name,
@@ -106,14 +106,14 @@ impl Accounts {
     /// Records former names, and refuses those that would make the owner of records ambiguous.
     fn take_former_names(
         &mut self,
-        mut former: Vec<Former<'_>>,
+        mut former: Vec<FormerName<'_>>,
         places: &BTreeMap<&str, Place>,
         problems: &mut Problems,
     ) {
         former.sort_by_key(|one| one.place.span.start);
-        let mut taken = BTreeMap::<AccountName, Former<'_>>::new();
+        let mut taken = BTreeMap::<AccountName, FormerName<'_>>::new();
         for one in former {
-            let Former { was, place, name } = &one;
+            let FormerName { was, place, name } = &one;
             if was.as_str() == *name {
                 problems.error(place, "is the account's own name; leave the key out");
             } else if let Some(configured) = places.get(was.as_str()) {
@@ -150,12 +150,12 @@ impl Accounts {
 }
 
 /// Where a token or a key is stored, and where the file says so.
-type Kept = (KeyReference, Place);
+type LocatedKey = (KeyReference, Place);
 
 /// The tokens or the key of one account.
-struct Tokens {
+struct AccountKeys {
     account: String,
-    kept: Vec<Kept>,
+    keys: Vec<LocatedKey>,
 }
 
 /// Reads an account: its kind if known, and the account itself with the places of its tokens if
@@ -163,7 +163,7 @@ struct Tokens {
 fn account(
     entry: &Entry,
     problems: &mut Problems,
-) -> (Option<AccountKind>, Option<(Account, Vec<Kept>)>) {
+) -> (Option<AccountKind>, Option<(Account, Vec<LocatedKey>)>) {
     let Some(table) = entry
         .field
         .table("an account as a table, [accounts.NAME]", problems)
@@ -184,18 +184,22 @@ fn account(
     (kind, account)
 }
 
-fn over_ssh(entry: &Entry, table: &Table, problems: &mut Problems) -> Option<(Account, Vec<Kept>)> {
+fn over_ssh(
+    entry: &Entry,
+    table: &Table,
+    problems: &mut Problems,
+) -> Option<(Account, Vec<LocatedKey>)> {
     table.refuse_unknown(&TABLES.ssh_account, problems);
     let mode = mode(table, problems);
     let (login, place) = machines::login(&entry.place, table, problems)?;
-    let kept = vec![(login.key.clone(), place)];
+    let keys = vec![(login.key.clone(), place)];
     let account = SshAccount {
         provider: Ssh::Ssh,
         was: None,
         mode,
         login,
     };
-    Some((Account::Ssh(Box::new(account)), kept))
+    Some((Account::Ssh(Box::new(account)), keys))
 }
 
 fn at_cloud(
@@ -203,7 +207,7 @@ fn at_cloud(
     table: &Table,
     kind: Option<AccountKind>,
     problems: &mut Problems,
-) -> Option<(Account, Vec<Kept>)> {
+) -> Option<(Account, Vec<LocatedKey>)> {
     table.refuse_unknown(&TABLES.account, problems);
     let provider = match kind {
         Some(AccountKind::Cloud(provider)) => Some(provider),
@@ -212,10 +216,10 @@ fn at_cloud(
     let advice = "write token = \"ssm:/offhours/NAME\" or \"env:VARIABLE\"";
     let token = table
         .required("token", (&entry.place, advice), problems)
-        .and_then(|field| kept(field, "ssm:/offhours/NAME", problems));
+        .and_then(|field| located_token(field, "ssm:/offhours/NAME", problems));
     let read_token = table
         .field("read_token")
-        .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
+        .and_then(|field| located_token(field, "ssm:/offhours/NAME-read", problems));
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
     let ssh_key = ssh_key(table, problems);
@@ -238,7 +242,11 @@ fn at_cloud(
     Some((Account::Cloud(account), places.collect()))
 }
 
-fn kept(field: Field, example: &str, problems: &mut Problems) -> Option<(TokenReference, Place)> {
+fn located_token(
+    field: Field,
+    example: &str,
+    problems: &mut Problems,
+) -> Option<(TokenReference, Place)> {
     let token = field.parsed(example, problems)?;
     Some((token, field.place))
 }
@@ -325,16 +333,16 @@ fn url(field: &Field, problems: &mut Problems) -> Option<String> {
 /// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
 /// conflict. Within one account, a second token equal to the first is pointless.
 fn warn_of_shared_tokens(
-    tokens: Vec<Tokens>,
+    tokens: Vec<AccountKeys>,
     kinds: &BTreeMap<String, Option<AccountKind>>,
     problems: &mut Problems,
 ) {
     let mut tokens: Vec<_> = tokens
         .into_iter()
         .flat_map(|of| {
-            of.kept
+            of.keys
                 .into_iter()
-                .map(move |kept| (kept, of.account.clone()))
+                .map(move |key| (key, of.account.clone()))
         })
         .collect();
     tokens.sort_by_key(|((_, place), _)| place.span.start);

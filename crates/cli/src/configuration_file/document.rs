@@ -116,7 +116,7 @@ fn redacted(message: &str) -> String {
 /// The keys that a table may have, and where such a table is written.
 pub(super) struct Keys {
     pub(super) known: Vec<String>,
-    pub(super) belong: &'static str,
+    pub(super) location: &'static str,
 }
 
 impl Keys {
@@ -238,7 +238,7 @@ impl Entry<'_> {
     pub(super) fn refuse(&self, keys: &Keys, problems: &mut Problems) {
         let name = self.name;
         let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
-            Some(home) => format!("it belongs {}", home.belong),
+            Some(home) => format!("it belongs {}", home.location),
             None => advice(name, "keys here", keys.known.iter().map(String::as_str)),
         };
         problems.error(&self.place, format!("unknown key; {advice}"));
@@ -252,7 +252,7 @@ impl<'t> Field<'t> {
     }
 
     /// Reports that the value has the wrong type; `expected` says what to write instead.
-    pub(super) fn wrong_type(&self, expected: &str, problems: &mut Problems) {
+    pub(super) fn report_wrong_type(&self, expected: &str, problems: &mut Problems) {
         let found = match self.value {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) | DeValue::Float(_) => "a number",
@@ -281,7 +281,7 @@ impl<'t> Field<'t> {
                 table,
             });
         }
-        self.wrong_type(expected, problems);
+        self.report_wrong_type(expected, problems);
         None
     }
 
@@ -289,7 +289,7 @@ impl<'t> Field<'t> {
     pub(super) fn text(&self, example: &str, problems: &mut Problems) -> Option<&'t str> {
         let text = self.value.as_str();
         if text.is_none() {
-            self.wrong_type(&format!("a string, such as \"{example}\""), problems);
+            self.report_wrong_type(&format!("a string, such as \"{example}\""), problems);
         }
         text
     }
@@ -325,7 +325,7 @@ impl<'t> Field<'t> {
     pub(super) fn flag(&self, problems: &mut Problems) -> Option<bool> {
         let flag = self.value.as_bool();
         if flag.is_none() {
-            self.wrong_type("true or false, without quotes", problems);
+            self.report_wrong_type("true or false, without quotes", problems);
         }
         flag
     }
@@ -341,7 +341,7 @@ impl<'t> Field<'t> {
             (least, most) => format!("a whole number from {least} to {most}"),
         };
         let Some(integer) = self.value.as_integer() else {
-            self.wrong_type(&expected, problems);
+            self.report_wrong_type(&expected, problems);
             return None;
         };
         let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();

@@ -88,7 +88,7 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 
 /// Whether listed resources need their account in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListedResources {
     /// They do.
     NeedAccounts,
     /// They do not if the file has no accounts at all, so that schedules can be checked alone.
@@ -96,7 +96,7 @@ pub enum Listed {
 }
 
 /// Reads the file at `path`.
-pub fn load(path: &Path, listed: Listed) -> Result<Parsed, LoadError> {
+pub fn load(path: &Path, listed: ListedResources) -> Result<Parsed, LoadError> {
     let file = path.display().to_string();
     match fs::read(path).and_then(text) {
         Ok(text) => {
@@ -117,7 +117,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
 
 /// Parses a configuration; `file_name` appears in messages. Returns all errors at once.
 pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
-    read(text, file_name, Listed::NeedAccounts)
+    read(text, file_name, ListedResources::NeedAccounts)
 }
 
 /// The tables of the file and their keys.
@@ -149,11 +149,11 @@ impl Tables {
 /// The keys, taken from the file's schema: each is declared once, by the type that holds it.
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let schema = shape::of::<File>().to_value();
-    let keys = |table: &Value, belong| Keys {
+    let keys = |table: &Value, location| Keys {
         known: table["properties"]
             .as_object()
             .map_or_else(Vec::new, |properties| properties.keys().cloned().collect()),
-        belong,
+        location,
     };
     let tables = &schema["$defs"];
     Tables {
@@ -179,7 +179,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     }
 });
 
-fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Problem>> {
+fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, Vec<Problem>> {
     let mut problems = Problems::new(text, file_name);
     let document = match DeTable::parse(text) {
         Ok(document) => document,

@@ -32,7 +32,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
     let start_small = flag("start_small", default.start_small);
     let rescaled_runs = flag("rescaled_runs", default.rescaled_runs);
     let needs_private_ip = flag("needs_private_ip", default.needs_private_ip);
-    let chosen = Chosen::read(table, problems);
+    let chosen = ChosenMethods::read(table, problems);
     let policy = Policy {
         graceful,
         force,
@@ -101,7 +101,7 @@ fn otherwise(table: &Table, problems: &mut Problems) -> Otherwise {
 
 /// The method of each kind. `None` if it could not be read, so that problems that depend on it are
 /// not reported again.
-struct Chosen {
+struct ChosenMethods {
     droplet: Option<DropletMethod>,
     server: Option<ServerMethod>,
     database: Option<DatabaseMethod>,
@@ -116,7 +116,7 @@ const WITHOUT_CHOICE: [(&str, &str); 2] = [
     ),
 ];
 
-impl Chosen {
+impl ChosenMethods {
     fn read(table: &Table, problems: &mut Problems) -> Self {
         let Some(field) = table.field("methods") else {
             return Self {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{AccountName, ResourceRef, ScheduleName, configuration::AccountKind};
 
 use super::{
-    Listed,
+    ListedResources,
     accounts::Accounts,
     document::{Field, Place, Problems, Table},
     elements_of,
@@ -23,7 +23,7 @@ impl Listings {
         &mut self,
         schedule: Option<&ScheduleName>,
         table: &Table,
-        (accounts, listed): (&Accounts, Listed),
+        (accounts, listed): (&Accounts, ListedResources),
         problems: &mut Problems,
     ) -> BTreeSet<ResourceRef> {
         let mut resources = BTreeSet::new();
@@ -99,12 +99,12 @@ fn unsupported(reference: &str) -> Option<String> {
 fn check_account(
     reference: &ResourceRef,
     field: &Field,
-    (accounts, listed): (&Accounts, Listed),
+    (accounts, listed): (&Accounts, ListedResources),
     problems: &mut Problems,
 ) {
     let name = &reference.account;
     if !accounts.is_declared(name.as_str()) {
-        if listed == Listed::MayStandAlone && accounts.names().next().is_none() {
+        if listed == ListedResources::MayStandAlone && accounts.names().next().is_none() {
             return;
         }
         let message = if let Some(now) = accounts.called_now(name.as_str()) {

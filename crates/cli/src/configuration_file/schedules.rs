@@ -10,7 +10,7 @@ use domain::{
 use toml::de::DeValue;
 
 use super::{
-    Listed, TABLES,
+    ListedResources, TABLES,
     accounts::Accounts,
     document::{Entry, Field, Problems, Table},
     elements_of,
@@ -24,7 +24,7 @@ const PERIODS_EXAMPLE: &str =
 pub(super) fn read(
     root: &Table,
     accounts: &Accounts,
-    listed: Listed,
+    listed: ListedResources,
     problems: &mut Problems,
 ) -> BTreeMap<ScheduleName, Rule> {
     let mut schedules = BTreeMap::new();
@@ -194,7 +194,7 @@ fn periods<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<Period<'t>> {
         return Vec::new();
     };
     if field.value().as_array().is_none() {
-        field.wrong_type(PERIODS_EXAMPLE, problems);
+        field.report_wrong_type(PERIODS_EXAMPLE, problems);
         return Vec::new();
     }
     let elements = field.elements();
@@ -248,7 +248,7 @@ fn expressions(table: &Table, key: &str, example: &str, problems: &mut Problems)
         | DeValue::Datetime(_)
         | DeValue::Array(_)
         | DeValue::Table(_) => {
-            field.wrong_type(&format!("a string, such as \"{example}\""), problems);
+            field.report_wrong_type(&format!("a string, such as \"{example}\""), problems);
             None
         }
     };
@@ -261,7 +261,7 @@ fn time(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
     let expected = "a time of day, such as \"08:00\"";
     let DeValue::Datetime(datetime) = field.value() else {
         if field.value().as_str().is_none() {
-            field.wrong_type(expected, problems);
+            field.report_wrong_type(expected, problems);
         }
         return field.value().as_str().map(str::to_owned);
     };
@@ -291,7 +291,7 @@ fn holiday(field: &Field, problems: &mut Problems) -> Option<String> {
     let expected = "a day or days, such as \"2026-12-24..2026-12-26\", or \"01-01\" for every year";
     let DeValue::Datetime(datetime) = field.value() else {
         if field.value().as_str().is_none() {
-            field.wrong_type(expected, problems);
+            field.report_wrong_type(expected, problems);
         }
         return field.value().as_str().map(str::to_owned);
     };

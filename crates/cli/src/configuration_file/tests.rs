@@ -757,10 +757,10 @@ resources = ["a/server/1", "a/server/1"]
 #[test]
 fn a_preview_needs_no_accounts_but_does_not_overlook_a_slip_in_one() {
     let alone = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{}]\nresources = \"x/droplet/1\"";
-    assert!(read(alone, "x.toml", Listed::MayStandAlone).is_ok());
-    assert!(read(alone, "x.toml", Listed::NeedAccounts).is_err());
+    assert!(read(alone, "x.toml", ListedResources::MayStandAlone).is_ok());
+    assert!(read(alone, "x.toml", ListedResources::NeedAccounts).is_err());
     let beside = format!("{alone}\n{ACCOUNTS}");
-    assert!(read(&beside, "x.toml", Listed::MayStandAlone).is_err());
+    assert!(read(&beside, "x.toml", ListedResources::MayStandAlone).is_err());
 }
 
 #[test]

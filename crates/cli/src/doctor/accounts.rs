@@ -18,7 +18,7 @@ use lifecycle::{
 use provider::{Client, ProviderError, Reading, Refusal};
 use store::AccountState;
 
-use super::{Check, Finding, clock::compare, store::Known};
+use super::{Check, Finding, clock::compare, store::StoreContents};
 use crate::{configuration_file::count, remedies, time::ago};
 
 /// The rate limit is low when less than this fraction (one tenth) of it remains.
@@ -29,10 +29,10 @@ const LOW: u64 = 10;
 pub(crate) async fn here(
     providers: &Providers,
     name: &AccountName,
-    known: &Known,
+    contents: &StoreContents,
     clock: &Clock,
 ) -> Vec<Finding> {
-    let configuration = &known.in_force.configuration;
+    let configuration = &contents.in_force.configuration;
     let Some(account) = configuration.accounts.get(name) else {
         return Vec::new();
     };
@@ -63,7 +63,7 @@ pub(crate) async fn here(
         }
     }
     let whose = format!("{name}'s provider");
-    let mut findings = vec![token(provider, &refused, has_tags(name, &known.records)).of(name)];
+    let mut findings = vec![token(provider, &refused, has_tags(name, &contents.records)).of(name)];
     findings.extend(rate_here(&client, name));
     findings.push(compare(&whose, client.date(), clock.now()).of(name));
     findings
@@ -181,11 +181,11 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
 
 /// Against AWS, where this machine holds no token: the rate limits that the last inventory
 /// recorded.
-pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
-    let accounts = known.in_force.configuration.accounts.iter();
+pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let accounts = contents.in_force.configuration.accounts.iter();
     accounts
         .filter_map(|(name, account)| {
-            let rate = known.states.get(name)?.rate?;
+            let rate = contents.states.get(name)?.rate?;
             let facts = account.cloud()?.provider.facts();
             let finding = rate_limit(
                 rate.remaining,
@@ -201,13 +201,13 @@ pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
 }
 
 /// Against AWS: has poll-status read one resource of each account with the account's token.
-pub(crate) async fn at_aws(functions: &LambdaFunctions, known: &Known) -> Vec<Finding> {
-    let asked = one_of_each(&known.in_force.configuration, &known.records);
+pub(crate) async fn at_aws(functions: &LambdaFunctions, contents: &StoreContents) -> Vec<Finding> {
+    let asked = one_of_each(&contents.in_force.configuration, &contents.records);
     let resources = asked.values().map(|&resource| resource.clone()).collect();
     let answer = functions.ask(&Question::Resources(resources)).await;
     // A failure of poll-status is reported by the check of the functions, not here.
     let report: Option<Report> = answer.ok();
-    let accounts = known.in_force.configuration.accounts.keys();
+    let accounts = contents.in_force.configuration.accounts.keys();
     accounts
         .map(|name| answered(asked.get(name), report.as_ref()).of(name))
         .collect()
@@ -260,10 +260,10 @@ fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
 }
 
 /// Checks the last inventory of each account: without a recent one, nothing is stopped.
-pub(crate) fn inventories(known: &Known, now: Timestamp) -> Vec<Finding> {
-    let accounts = known.in_force.configuration.accounts.keys();
+pub(crate) fn inventories(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let accounts = contents.in_force.configuration.accounts.keys();
     accounts
-        .map(|name| inventory(known.states.get(name), now).of(name))
+        .map(|name| inventory(contents.states.get(name), now).of(name))
         .collect()
 }
 
@@ -313,7 +313,10 @@ mod tests {
     use super::*;
     use crate::{
         doctor::Verdict,
-        scene::{OFFICE, Sky, configuration, in_force, known, monday, sky, sky_of, web},
+        scene::{
+            OFFICE, SimulatedClouds, configuration, in_force, monday, simulated_clouds,
+            simulated_clouds_from, store_contents, web,
+        },
     };
 
     const FLEET: &str = r#"
@@ -322,8 +325,8 @@ mod tests {
         name = "web"
     "#;
 
-    async fn clouds() -> Sky {
-        sky(&configuration(OFFICE), FLEET, monday("10:00:00")).await
+    async fn clouds() -> SimulatedClouds {
+        simulated_clouds(&configuration(OFFICE), FLEET, monday("10:00:00")).await
     }
 
     fn fault(path: &str, does: &serde_json::Value) -> cloud_simulator::Fault {
@@ -331,10 +334,10 @@ mod tests {
         serde_json::from_value(fault).unwrap()
     }
 
-    async fn checked(sky: &Sky, account: &str) -> Vec<Finding> {
-        let known = known(in_force(OFFICE), [web()]);
+    async fn checked(clouds: &SimulatedClouds, account: &str) -> Vec<Finding> {
+        let contents = store_contents(in_force(OFFICE), [web()]);
         let name = account.parse().unwrap();
-        here(&sky.providers, &name, &known, &sky.clock).await
+        here(&clouds.providers, &name, &contents, &clouds.clock).await
     }
 
     fn verdicts(findings: &[Finding]) -> Vec<(Check, Verdict)> {
@@ -343,9 +346,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_good_token_is_reported_with_what_cannot_be_known_and_changes_nothing() {
-        let sky = clouds().await;
+        let clouds = clouds().await;
         for account in ["do-main", "hz-eu"] {
-            let found = checked(&sky, account).await;
+            let found = checked(&clouds, account).await;
             let expected = [Check::Token, Check::RateLimit, Check::Clock];
             assert_eq!(verdicts(&found), expected.map(|check| (check, Verdict::Ok)));
             assert!(
@@ -353,19 +356,22 @@ mod tests {
                 "{found:#?}"
             );
         }
-        let log = sky.simulator.log();
+        let log = clouds.simulator.log();
         assert_eq!(log.len(), 4, "one small request per kind");
         assert!(log.iter().all(|entry| entry.request.method == "GET"));
     }
 
     #[tokio::test]
     async fn a_refused_token_and_a_missing_right_are_problems() {
-        let sky = clouds().await;
+        let clouds = clouds().await;
         let forbidden = json!({"answer": {"status": 403}});
-        sky.simulator.add_fault(fault("/v2/databases", &forbidden));
-        sky.simulator
+        clouds
+            .simulator
+            .add_fault(fault("/v2/databases", &forbidden));
+        clouds
+            .simulator
             .add_fault(fault("/v1/", &json!("unauthorized")));
-        let found = checked(&sky, "do-main").await;
+        let found = checked(&clouds, "do-main").await;
         assert_eq!(found[0].verdict, Verdict::Problem);
         assert!(
             found[0]
@@ -373,7 +379,7 @@ mod tests {
                 .starts_with("the token may not read databases:"),
             "{found:#?}"
         );
-        let found = checked(&sky, "hz-eu").await;
+        let found = checked(&clouds, "hz-eu").await;
         assert_eq!(found[0].verdict, Verdict::Problem);
         assert!(
             found[0].found.starts_with("the token is refused:"),
@@ -383,20 +389,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_provider_that_does_not_answer_leaves_the_token_unknown() {
-        let sky = clouds().await;
+        let clouds = clouds().await;
         let down = json!({"answer": {"status": 503}});
-        sky.simulator.add_fault(fault("/v1/", &down));
-        let found = checked(&sky, "hz-eu").await;
+        clouds.simulator.add_fault(fault("/v1/", &down));
+        let found = checked(&clouds, "hz-eu").await;
         assert_eq!(found[0].verdict, Verdict::Unknown);
     }
 
     #[tokio::test]
     async fn a_token_that_is_not_there_is_a_problem_that_names_where_it_belongs() {
-        let sky = clouds().await;
+        let clouds = clouds().await;
         let toml = OFFICE.replace("env:HZ", "env:OFFHOURS_TEST_NO_SUCH_TOKEN");
-        let known = known(in_force(&toml), []);
+        let contents = store_contents(in_force(&toml), []);
         let name = "hz-eu".parse().unwrap();
-        let found = here(&sky.providers, &name, &known, &sky.clock).await;
+        let found = here(&clouds.providers, &name, &contents, &clouds.clock).await;
         assert_eq!(verdicts(&found), [(Check::Token, Verdict::Problem)]);
         let remedy = found[0].remedy.as_deref().unwrap();
         assert!(
@@ -413,15 +419,15 @@ mod tests {
                 { name = "hz-eu", provider = "hetzner", token = "h", rate_limit = { per_hour = 20 } },
             ]
         "#;
-        let sky = sky_of(&configuration(OFFICE), fleet, monday("10:00:00")).await;
-        assert_eq!(checked(&sky, "hz-eu").await[1].verdict, Verdict::Ok);
-        let servers = sky.url.join("v1/servers").unwrap();
+        let clouds = simulated_clouds_from(&configuration(OFFICE), fleet, monday("10:00:00")).await;
+        assert_eq!(checked(&clouds, "hz-eu").await[1].verdict, Verdict::Ok);
+        let servers = clouds.url.join("v1/servers").unwrap();
         let others = provider::http_client().unwrap();
         for _ in 0..17 {
             let request = others.get(servers.clone()).bearer_auth("h");
             assert!(request.send().await.unwrap().status().is_success());
         }
-        let found = checked(&sky, "hz-eu").await;
+        let found = checked(&clouds, "hz-eu").await;
         assert_eq!(found[0].verdict, Verdict::Ok);
         assert_eq!(found[1].verdict, Verdict::Warning);
         assert!(found[1].found.starts_with("1 of 20 requests"), "{found:#?}");
@@ -437,10 +443,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_provider_whose_clock_differs_is_a_warning() {
-        let sky = clouds().await;
-        let known = known(in_force(OFFICE), [web()]);
+        let clouds = clouds().await;
+        let contents = store_contents(in_force(OFFICE), [web()]);
         let late = Clock::from(environment::SteppedClock::at(monday("10:00:30")));
-        let found = here(&sky.providers, &"hz-eu".parse().unwrap(), &known, &late).await;
+        let found = here(
+            &clouds.providers,
+            &"hz-eu".parse().unwrap(),
+            &contents,
+            &late,
+        )
+        .await;
         assert_eq!(found[2].verdict, Verdict::Warning);
         assert_eq!(
             found[2].found,
@@ -491,7 +503,7 @@ mod tests {
 
     #[test]
     fn at_aws_the_rate_is_what_the_inventory_noted() {
-        let mut known = known(in_force(OFFICE), []);
+        let mut contents = store_contents(in_force(OFFICE), []);
         let name: AccountName = "hz-eu".parse().unwrap();
         let mut state = AccountState::unknown(name.clone());
         let at = monday("09:58:00");
@@ -501,8 +513,8 @@ mod tests {
             limit: None,
             others: None,
         });
-        known.states.insert(name, state);
-        let found = noted_rates(&known, monday("10:00:00"));
+        contents.states.insert(name, state);
+        let found = noted_rates(&contents, monday("10:00:00"));
         assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);
         assert!(found[0].found.starts_with("100 of 3600"), "{found:?}");
         assert!(found[0].found.ends_with("(as of 2m ago)"), "{found:?}");

@@ -8,15 +8,15 @@ use domain::{
     record::Record,
     stop_method::StopMethod,
 };
-use lifecycle::report::{AccountMoves, MissingScope, MoveTarget, PlanMove};
+use lifecycle::report::{AccountPreview, MissingScope, MoveTarget, StopPreview};
 
-use super::{Check, Finding, or_ok, store::Known};
+use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{configuration_file::count, connection::Functions};
 
 /// Asks only if a schedule hibernates something or a machine is hibernated. Changes nothing.
-pub(crate) async fn check(functions: &Functions, known: &Known) -> Vec<Finding> {
-    let configuration = &known.in_force.configuration;
-    if !hibernates(configuration) && !known.records.iter().any(Record::is_asleep) {
+pub(crate) async fn check(functions: &Functions, contents: &StoreContents) -> Vec<Finding> {
+    let configuration = &contents.in_force.configuration;
+    if !hibernates(configuration) && !contents.records.iter().any(Record::is_hibernated) {
         return Vec::new();
     }
     let question = Question::Moves(Box::new(Configuration::clone(configuration)));
@@ -39,7 +39,7 @@ fn hibernates(configuration: &Configuration) -> bool {
     })
 }
 
-fn found(answers: Vec<AccountMoves>, configuration: &Configuration) -> Vec<Finding> {
+fn found(answers: Vec<AccountPreview>, configuration: &Configuration) -> Vec<Finding> {
     let (mut rights, mut findings) = (Vec::new(), Vec::new());
     let mut free = 0;
     for answer in answers {
@@ -112,7 +112,7 @@ fn token(account: &CloudAccount) -> &'static str {
     }
 }
 
-fn obstacle(one: &PlanMove) -> Option<Finding> {
+fn obstacle(one: &StopPreview) -> Option<Finding> {
     let subject = format!("{} ({})", one.resource, one.name);
     let finding = match &one.to {
         MoveTarget::Refused(obstacle) => Finding::problem(
@@ -140,12 +140,12 @@ mod tests {
         scene::{OFFICE, configuration},
     };
 
-    fn answer(to: MoveTarget) -> AccountMoves {
-        AccountMoves {
+    fn answer(to: MoveTarget) -> AccountPreview {
+        AccountPreview {
             account: "hz-eu".parse().unwrap(),
             missing_scopes: None,
             error: None,
-            moves: vec![PlanMove {
+            moves: vec![StopPreview {
                 resource: "hz-eu/server/42".parse().unwrap(),
                 name: "build".to_owned(),
                 schedule: "office".parse().unwrap(),
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_account_that_does_not_answer_is_not_taken_for_free_of_obstacles() {
-        let failed = AccountMoves {
+        let failed = AccountPreview {
             account: "hz-eu".parse().unwrap(),
             missing_scopes: None,
             error: Some("token refused: no".to_owned()),
@@ -216,7 +216,7 @@ mod tests {
                 scope: (*scope).to_owned(),
                 reads: (*reads).to_owned(),
             });
-            let answer = AccountMoves {
+            let answer = AccountPreview {
                 account: account.parse().unwrap(),
                 error: None,
                 moves: Vec::new(),

@@ -6,7 +6,7 @@ use domain::{
     AccountName, ScheduleName,
     configuration::{Configuration, Otherwise},
     decision::{Rules, judge},
-    hibernation::{Hibernation, MOST_SNAPSHOTS, OF_LABEL, of_label},
+    hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
     left_behind::{LeftBehind, is_held_stopped, left_behind},
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
@@ -17,7 +17,7 @@ use domain::{
 use environment::in_words;
 use jiff::Timestamp;
 
-use super::{Check, Finding, or_ok, store::Known};
+use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
     configuration_file::count,
     resolve::nearest::advice,
@@ -29,9 +29,9 @@ use crate::{
 const ATTEMPTS: u32 = 5;
 
 /// Runs all checks of the records.
-pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
-    let configuration = &known.in_force.configuration;
-    let (of_accounts, left): (Vec<_>, Vec<_>) = known
+pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let configuration = &contents.in_force.configuration;
+    let (of_accounts, left): (Vec<_>, Vec<_>) = contents
         .records
         .iter()
         .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
@@ -42,8 +42,8 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         });
     let mut findings = Vec::new();
     for record in &of_accounts {
-        let rules = known.in_force.rules();
-        let overdue = overdue(record, rules, known.in_force.since, now);
+        let rules = contents.in_force.rules();
+        let overdue = overdue(record, rules, contents.in_force.since, now);
         let found = [
             ended(record, now),
             held(record),
@@ -138,7 +138,7 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
         let owed = owed.map_or_else(String::new, |saved| format!(", and is owed {saved}"));
         let start = format!("`offhours start {}` restores it", record.reference);
         let barred = match Membership::of(Subject::recorded(record), rules.configuration) {
-            Membership::Barred(exclusion) => Some(in_words(&exclusion)),
+            Membership::Excluded(exclusion) => Some(in_words(&exclusion)),
             Membership::Unknown { .. } | Membership::Member { .. } | Membership::Unnamed => None,
         };
         let remedy = match &barred {
@@ -157,7 +157,7 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
 /// In conflict, or tagged with a schedule that does not exist.
 fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
     match Membership::of(Subject::recorded(record), configuration) {
-        Membership::Barred(exclusion) => {
+        Membership::Excluded(exclusion) => {
             let remedy = match &exclusion {
                 Exclusion::TwoSchedules { via, .. } => format!("leave one schedule by {via}"),
                 Exclusion::TwoAccounts(_) => {
@@ -220,7 +220,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref();
     let allowed = request.map_or_else(
-        || record::late(record.kind()),
+        || record::effect_timeout(record.kind()),
         |request| request.deadline(record.kind()),
     );
     let direction = transition.direction;
@@ -304,7 +304,7 @@ fn too_many_snapshots(record: &Record) -> Option<Finding> {
     let kept = record.hibernation.as_deref()?;
     let number = kept.snapshots.len();
     let found = format!("{number} snapshots of it are kept");
-    if number < MOST_SNAPSHOTS {
+    if number < MAX_SNAPSHOTS {
         return None;
     }
     let newer = kept.snapshots.iter().take(number - 1);
@@ -400,8 +400,8 @@ mod tests {
     use crate::{
         doctor::Verdict,
         scene::{
-            OFFICE, asleep, database, in_force, known, machine, monday, orphan, request, saved,
-            transition, web,
+            OFFICE, asleep, database, in_force, machine, monday, orphan, request, saved,
+            store_contents, transition, web,
         },
     };
 
@@ -414,7 +414,7 @@ mod tests {
     }
 
     fn found(record: Record) -> Vec<Finding> {
-        check(&known(in_force(OFFICE), [record]), now())
+        check(&store_contents(in_force(OFFICE), [record]), now())
     }
 
     /// The only finding, as its verdict, text and remedy.
@@ -624,7 +624,12 @@ mod tests {
 
     #[test]
     fn a_hibernated_machine_without_its_snapshot_is_a_problem() {
-        let found = |record| check(&known(in_force(OFFICE), [record]), monday("07:00:00"));
+        let found = |record| {
+            check(
+                &store_contents(in_force(OFFICE), [record]),
+                monday("07:00:00"),
+            )
+        };
         assert_eq!(found(asleep())[0].verdict, Verdict::Ok);
         let mut lost = asleep();
         if let Some(observed) = &mut lost.observed {
@@ -662,7 +667,7 @@ mod tests {
         let hibernating = format!("{OFFICE}methods = {{ server = \"hibernate\" }}\n");
         let check_one = |record, configuration: &str| {
             check(
-                &known(in_force(configuration), [record]),
+                &store_contents(in_force(configuration), [record]),
                 monday("19:00:00"),
             )
         };
@@ -692,9 +697,9 @@ mod tests {
         let other = |id: u32| machine(&format!("do-old/droplet/{id}"), "old", &[]);
         let mut owed = other(2);
         owed.saved = Some(saved());
-        let hint = check(&known(in_force(OFFICE), [other(1)]), now());
+        let hint = check(&store_contents(in_force(OFFICE), [other(1)]), now());
         assert_eq!((hint.len(), hint[0].verdict), (1, Verdict::Hint));
-        let problem = check(&known(in_force(OFFICE), [other(1), owed]), now());
+        let problem = check(&store_contents(in_force(OFFICE), [other(1), owed]), now());
         assert_eq!((problem.len(), problem[0].verdict), (1, Verdict::Problem));
         assert_eq!(problem[0].subject.as_deref(), Some("do-old"));
         assert!(

@@ -8,7 +8,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Check, Finding, or_ok, store::Known};
+use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
     configuration_file::count,
     resolve::nearest::{advice, nearest},
@@ -19,37 +19,40 @@ use crate::{
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Runs all checks of what the configuration names.
-pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
-    let mut findings = references(known);
-    findings.extend(overrides(known, now));
+pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let mut findings = references(contents);
+    findings.extend(overrides(contents, now));
     // Until every account has been listed, what they contain is unknown.
-    let configured = &known.in_force.configuration.accounts;
-    if configured.keys().all(|account| known.was_listed(account)) {
-        findings.extend(unfollowed(known));
-        findings.extend(protect(known));
+    let configured = &contents.in_force.configuration.accounts;
+    if configured
+        .keys()
+        .all(|account| contents.was_listed(account))
+    {
+        findings.extend(unfollowed(contents));
+        findings.extend(protect(contents));
     }
     findings
 }
 
-fn present(known: &Known) -> impl Iterator<Item = &Record> {
+fn present(contents: &StoreContents) -> impl Iterator<Item = &Record> {
     let is_there = |record: &&Record| !matches!(record.phase, Phase::Gone { .. });
-    known.records.iter().filter(is_there)
+    contents.records.iter().filter(is_there)
 }
 
 /// References in `resources` that no inventory has seen. Nothing can be said about an account that
 /// has never been listed.
-fn references(known: &Known) -> Vec<Finding> {
+fn references(contents: &StoreContents) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut not_known = 0;
-    for (schedule, rule) in &known.in_force.configuration.schedules {
+    for (schedule, rule) in &contents.in_force.configuration.schedules {
         for reference in &rule.resources {
-            if !known.was_listed(&reference.account) {
+            if !contents.was_listed(&reference.account) {
                 not_known += 1;
-            } else if let Some(why) = unseen(known, reference) {
+            } else if let Some(why) = unseen(contents, reference) {
                 let found = format!("schedule {schedule} lists it, and {why}");
                 let remedy = format!(
                     "correct or remove it in the schedule's `resources`{}",
-                    instead(known, reference)
+                    instead(contents, reference)
                 );
                 findings.push(Finding::problem(Check::References, found, remedy).of(reference));
             }
@@ -68,8 +71,8 @@ fn references(known: &Known) -> Vec<Finding> {
 }
 
 /// Why there is no such resource. `None` if there is one.
-fn unseen(known: &Known, reference: &ResourceRef) -> Option<&'static str> {
-    let record = known.records.iter().find(|r| r.reference == *reference);
+fn unseen(contents: &StoreContents, reference: &ResourceRef) -> Option<&'static str> {
+    let record = contents.records.iter().find(|r| r.reference == *reference);
     match record.map(|record| &record.phase) {
         None => Some("no inventory has seen it"),
         Some(Phase::Gone { .. }) => Some("it is gone at the provider"),
@@ -84,9 +87,9 @@ fn unseen(known: &Known, reference: &ResourceRef) -> Option<&'static str> {
 
 /// What was probably meant: the same id in another account, a name instead of an id, or a similar
 /// id.
-fn instead(known: &Known, reference: &ResourceRef) -> String {
+fn instead(contents: &StoreContents, reference: &ResourceRef) -> String {
     let id = reference.id.provider_id();
-    let like = || present(known).filter(|record| record.kind() == reference.kind());
+    let like = || present(contents).filter(|record| record.kind() == reference.kind());
     let moved = like().find(|record| record.reference.id == reference.id);
     let named = like().find(|record| record.name == id);
     let in_account = like().filter(|record| record.reference.account == reference.account);
@@ -102,10 +105,10 @@ fn instead(known: &Known, reference: &ResourceRef) -> String {
 }
 
 /// Schedules that nothing follows.
-fn unfollowed(known: &Known) -> Vec<Finding> {
-    let configuration = &known.in_force.configuration;
+fn unfollowed(contents: &StoreContents) -> Vec<Finding> {
+    let configuration = &contents.in_force.configuration;
     let follows = |name: &ScheduleName| {
-        present(known).any(|record| {
+        present(contents).any(|record| {
             let membership = Membership::of(Subject::recorded(record), configuration);
             membership.schedule() == Some(name)
         })
@@ -125,10 +128,12 @@ fn unfollowed(known: &Known) -> Vec<Finding> {
 }
 
 /// Overrides of targets that do not exist, and overrides that ended long ago.
-fn overrides(known: &Known, now: Timestamp) -> Vec<Finding> {
-    let all = known.in_force.overrides.iter();
-    let findings: Vec<_> = all.filter_map(|one| an_override(known, one, now)).collect();
-    let active = known.in_force.overrides.iter();
+fn overrides(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let all = contents.in_force.overrides.iter();
+    let findings: Vec<_> = all
+        .filter_map(|one| an_override(contents, one, now))
+        .collect();
+    let active = contents.in_force.overrides.iter();
     let active = active.filter(|one| one.is_active(now)).count();
     or_ok(
         findings,
@@ -137,17 +142,17 @@ fn overrides(known: &Known, now: Timestamp) -> Vec<Finding> {
     )
 }
 
-fn an_override(known: &Known, one: &Override, now: Timestamp) -> Option<Finding> {
+fn an_override(contents: &StoreContents, one: &Override, now: Timestamp) -> Option<Finding> {
     let (why, instead) = match &one.target {
         Target::Resource(reference) => {
             let account = &reference.account;
-            let accounts = &known.in_force.configuration.accounts;
-            let can_be_told = known.was_listed(account) || !accounts.contains_key(account);
-            let why = unseen(known, reference).filter(|_| can_be_told);
-            (why, instead(known, reference))
+            let accounts = &contents.in_force.configuration.accounts;
+            let can_be_told = contents.was_listed(account) || !accounts.contains_key(account);
+            let why = unseen(contents, reference).filter(|_| can_be_told);
+            (why, instead(contents, reference))
         }
         Target::Schedule(name) => {
-            let schedules = &known.in_force.configuration.schedules;
+            let schedules = &contents.in_force.configuration.schedules;
             let is_there = schedules.contains_key(name);
             let names = schedules.keys().map(ScheduleName::as_str);
             let advice = format!("; {}", advice(name.as_str(), "schedules", names));
@@ -173,13 +178,13 @@ fn an_override(known: &Known, one: &Override, now: Timestamp) -> Option<Finding>
 }
 
 /// Patterns of `protect` that cover nothing: a guard rail with a typo guards nothing.
-fn protect(known: &Known) -> Vec<Finding> {
-    let patterns = &known.in_force.configuration.settings.protect;
+fn protect(contents: &StoreContents) -> Vec<Finding> {
+    let patterns = &contents.in_force.configuration.settings.protect;
     if patterns.is_empty() {
         return Vec::new();
     }
     let idle = patterns.iter().filter(|pattern| {
-        !present(known).any(|record| Subject::recorded(record).is_covered_by(pattern))
+        !present(contents).any(|record| Subject::recorded(record).is_covered_by(pattern))
     });
     let findings = idle.map(|pattern| {
         Finding::warning(
@@ -204,20 +209,20 @@ mod tests {
     use super::*;
     use crate::{
         doctor::Verdict,
-        scene::{OFFICE, in_force, known, machine, monday, web, with_overrides},
+        scene::{OFFICE, in_force, machine, monday, store_contents, web, with_overrides},
     };
 
     fn now() -> Timestamp {
         monday("10:00:00")
     }
 
-    fn listed(mut known: Known) -> Known {
-        for account in known.in_force.configuration.accounts.keys() {
+    fn listed(mut contents: StoreContents) -> StoreContents {
+        for account in contents.in_force.configuration.accounts.keys() {
             let mut state = AccountState::unknown(account.clone());
             state.listed_at = Some(monday("09:58:00"));
-            known.states.insert(account.clone(), state);
+            contents.states.insert(account.clone(), state);
         }
-        known
+        contents
     }
 
     fn of(check: Check, found: &[Finding]) -> Vec<(Verdict, String)> {
@@ -235,7 +240,7 @@ mod tests {
     #[track_caller]
     fn check_reference(reference: &str, records: Vec<Record>, verdict: Verdict, words: &str) {
         let toml = format!("{OFFICE}resources = [\"{reference}\"]\n");
-        let found = check(&listed(known(in_force(&toml), records)), now());
+        let found = check(&listed(store_contents(in_force(&toml), records)), now());
         let found = of(Check::References, &found);
         assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");
@@ -293,7 +298,7 @@ mod tests {
     fn before_the_first_inventory_nothing_is_said_of_what_it_would_show() {
         let toml = format!("{OFFICE}resources = [\"do-main/droplet/9\"]\n");
         let set = override_of(Target::Resource("do-main/droplet/9".parse().unwrap()), 1);
-        let found = check(&known(with_overrides(&toml, [set]), []), now());
+        let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
         let verdicts: Vec<_> = found.iter().map(|f| (f.check, f.verdict)).collect();
         let expected = [
             (Check::References, Verdict::Hint),
@@ -304,20 +309,23 @@ mod tests {
 
     #[test]
     fn a_schedule_that_nothing_follows_is_a_hint() {
-        let found = check(&listed(known(in_force(OFFICE), [])), now());
+        let found = check(&listed(store_contents(in_force(OFFICE), [])), now());
         let found = of(Check::Schedules, &found);
         assert_eq!((found.len(), found[0].0), (1, Verdict::Hint));
         assert!(found[0].1.contains("offhours:office"), "{found:?}");
-        let found = check(&listed(known(in_force(OFFICE), [web()])), now());
+        let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
         assert_eq!(of(Check::Schedules, &found)[0].0, Verdict::Ok);
     }
 
     #[test]
     fn a_pattern_of_protect_that_covers_nothing_is_a_warning() {
         let prod = machine("do-main/droplet/2", "eu-prod-1", &[]);
-        let found = check(&listed(known(in_force(OFFICE), [web(), prod])), now());
+        let found = check(
+            &listed(store_contents(in_force(OFFICE), [web(), prod])),
+            now(),
+        );
         assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Ok);
-        let found = check(&listed(known(in_force(OFFICE), [web()])), now());
+        let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
         assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Warning);
     }
 
@@ -336,7 +344,7 @@ mod tests {
     #[track_caller]
     fn check_override(target: Target, days: i64, verdict: Verdict, words: &str) {
         let in_force = with_overrides(OFFICE, [override_of(target, days)]);
-        let found = check(&listed(known(in_force, [web()])), now());
+        let found = check(&listed(store_contents(in_force, [web()])), now());
         let found = of(Check::Overrides, &found);
         assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");

@@ -6,7 +6,7 @@ use domain::{AccountName, record::Record};
 use environment::in_words;
 use jiff::Timestamp;
 use store::{
-    AccountState, Head, InForce, Store, StoreError, TableCondition, TableTrouble, Unreadable,
+    AccountState, Head, InForce, Store, StoreError, TableCondition, TableProblem, Unreadable,
 };
 
 use super::{Check, Finding, or_ok};
@@ -14,7 +14,7 @@ use crate::time::ago;
 
 /// Everything the checks need, read once.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct StoreContents {
     pub head: Head,
     pub in_force: InForce,
     pub states: BTreeMap<AccountName, AccountState>,
@@ -23,13 +23,13 @@ pub(crate) struct Known {
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Known {
+impl StoreContents {
     pub(crate) async fn read(store: &Store) -> Result<Self, StoreError> {
-        let present = store.present().await?;
+        let present = store.head_and_overrides().await?;
         let head = present.head.clone();
-        let in_force = present.under(store.configuration_of(&head).await?);
+        let in_force = present.with_configuration(store.configuration_of(&head).await?);
         let states = store.account_states().await?;
-        let mut known = Self {
+        let mut contents = Self {
             head,
             in_force,
             states: states.read,
@@ -38,10 +38,10 @@ impl Known {
         };
         for account in store.accounts().await? {
             let found = store.records_of(&account).await?;
-            known.records.extend(found.read);
-            known.unreadable.extend(found.unreadable);
+            contents.records.extend(found.read);
+            contents.unreadable.extend(found.unreadable);
         }
-        Ok(known)
+        Ok(contents)
     }
 
     /// Whether an account has ever been listed; until then, what it contains is unknown.
@@ -87,12 +87,12 @@ pub(crate) async fn tables(store: &Store) -> Vec<Finding> {
 }
 
 fn table(condition: &TableCondition) -> Option<Finding> {
-    let trouble = condition.trouble.as_ref()?;
+    let trouble = condition.problem.as_ref()?;
     let remedy = match trouble {
-        TableTrouble::Missing | TableTrouble::NoIndex(_) => {
+        TableProblem::Missing | TableProblem::NoIndex(_) => {
             "deploy the stack again: its template makes the tables and the index"
         }
-        TableTrouble::NotActive(_) | TableTrouble::IndexNotActive { .. } => {
+        TableProblem::NotActive(_) | TableProblem::IndexNotActive { .. } => {
             "wait for DynamoDB, and check again"
         }
     };
@@ -101,7 +101,7 @@ fn table(condition: &TableCondition) -> Option<Finding> {
 }
 
 /// Items that this program cannot read.
-pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
+pub(crate) fn unreadable(contents: &StoreContents) -> Vec<Finding> {
     let finding = |one: &Unreadable| {
         let remedy = match one.source {
             StoreError::Format(_) => "update this program: a newer one wrote the item",
@@ -118,19 +118,19 @@ pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
         Finding::problem(Check::Store, in_words(one), remedy).of(&one.reference)
     };
     or_ok(
-        known.unreadable.iter().map(finding).collect(),
+        contents.unreadable.iter().map(finding).collect(),
         Check::Store,
-        format!("all {} records can be read", known.records.len()),
+        format!("all {} records can be read", contents.records.len()),
     )
 }
 
 /// Reports which configuration is in force, since when, and who applied it.
-pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
+pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let Head {
         generation,
         author,
         applied_at,
-    } = &known.head;
+    } = &contents.head;
     if generation.0 == 0 {
         return vec![Finding::problem(
             Check::Configuration,
@@ -138,7 +138,7 @@ pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
             "write an offhours.toml and run `offhours apply`",
         )];
     }
-    let configuration = &known.in_force.configuration;
+    let configuration = &contents.in_force.configuration;
     let count = crate::configuration_file::count;
     let when = applied_at.map_or_else(String::new, |at| format!(", {}", ago(at, now)));
     let mut findings = vec![Finding::ok(
@@ -149,15 +149,18 @@ pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
             count(configuration.schedules.len(), "schedule"),
         ),
     )];
-    findings.extend(set_back(known));
+    findings.extend(set_back(contents));
     findings
 }
 
 /// Records that a later generation has handled: to every function they are ahead of the
 /// configuration in force.
-fn set_back(known: &Known) -> Option<Finding> {
-    let generation = known.head.generation;
-    let ahead = known.records.iter().filter(|r| r.is_ahead_of(generation));
+fn set_back(contents: &StoreContents) -> Option<Finding> {
+    let generation = contents.head.generation;
+    let ahead = contents
+        .records
+        .iter()
+        .filter(|r| r.is_ahead_of(generation));
     let handled = ahead.filter_map(|record| record.handled.as_ref());
     let generations: Vec<_> = handled.map(|handled| handled.generation).collect();
     let last = generations.iter().max()?;
@@ -209,7 +212,7 @@ mod tests {
     fn a_table_without_its_index_is_a_problem() {
         let condition = TableCondition {
             table: "t-resources".to_owned(),
-            trouble: Some(TableTrouble::NoIndex("due")),
+            problem: Some(TableProblem::NoIndex("due")),
         };
         let finding = table(&condition).unwrap();
         assert_eq!(finding.verdict, Verdict::Problem);
@@ -227,8 +230,8 @@ mod tests {
             .await
             .unwrap();
         store.save(web()).await.unwrap();
-        let known = Known::read(&store).await.unwrap();
-        assert_eq!(verdicts(&unreadable(&known)), [Verdict::Ok]);
+        let contents = StoreContents::read(&store).await.unwrap();
+        assert_eq!(verdicts(&unreadable(&contents)), [Verdict::Ok]);
         let text = |text: &str| AttributeValue::S(text.to_owned());
         for (resource, format) in [("droplet/9", "99"), ("droplet/8", "1")] {
             let put = client_of(engine).put_item().table_name("t-resources");
@@ -239,9 +242,9 @@ mod tests {
                 .await
                 .unwrap();
         }
-        let known = Known::read(&store).await.unwrap();
-        assert_eq!(known.records.len(), 1);
-        let found = unreadable(&known);
+        let contents = StoreContents::read(&store).await.unwrap();
+        assert_eq!(contents.records.len(), 1);
+        let found = unreadable(&contents);
         assert_eq!(verdicts(&found), [Verdict::Problem; 2]);
         assert_eq!(found[1].subject.as_deref(), Some("do-main/droplet/9"));
         let remedy = found[1].remedy.as_deref().unwrap();
@@ -267,8 +270,8 @@ mod tests {
             };
             store.save(record).await.unwrap();
         }
-        let known = Known::read(&store).await.unwrap();
-        let found = configuration(&known, now);
+        let contents = StoreContents::read(&store).await.unwrap();
+        let found = configuration(&contents, now);
         assert_eq!(verdicts(&found), [Verdict::Ok, Verdict::Problem]);
         let words = &found[1].found;
         assert!(
@@ -280,28 +283,28 @@ mod tests {
         applied.generation = Generation(1);
         let generation = store.apply(&applied, "ada", now).await.unwrap();
         assert_eq!(generation, Generation(8));
-        let known = Known::read(&store).await.unwrap();
-        assert_eq!(verdicts(&configuration(&known, now)), [Verdict::Ok]);
+        let contents = StoreContents::read(&store).await.unwrap();
+        assert_eq!(verdicts(&configuration(&contents, now)), [Verdict::Ok]);
     }
 
     #[tokio::test]
     async fn what_is_in_force_is_reported_with_its_author() {
         let (_, store) = new_engine().await;
-        let error = Known::read(&store).await.unwrap_err();
+        let error = StoreContents::read(&store).await.unwrap_err();
         assert_eq!(unread(&error).verdict, Verdict::Unknown);
         store.create_tables().await.unwrap();
         let now = monday("09:10:00");
-        let known = Known::read(&store).await.unwrap();
-        assert_eq!(verdicts(&configuration(&known, now)), [Verdict::Problem]);
+        let contents = StoreContents::read(&store).await.unwrap();
+        assert_eq!(verdicts(&configuration(&contents, now)), [Verdict::Problem]);
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
         store
             .apply(&applied, "ada", monday("09:00:00"))
             .await
             .unwrap();
-        let known = Known::read(&store).await.unwrap();
+        let contents = StoreContents::read(&store).await.unwrap();
         assert_eq!(
-            configuration(&known, now)[0].found,
+            configuration(&contents, now)[0].found,
             "generation 1, applied by ada, 10m ago: 2 accounts, 1 schedule"
         );
     }

@@ -17,7 +17,7 @@ use domain::{
 use super::{Imported, Remark, Source};
 use crate::exit::UsageError;
 use items::Item;
-use one_sided::Reading;
+use one_sided::Equivalence;
 
 /// Translates the combined contents of the files. Schedules without a time zone get `default_zone`,
 /// or else the one from the scheduler's settings, or else UTC, as at AWS.
@@ -35,7 +35,7 @@ pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported
     for schedule in &schedules {
         import.translate(schedule);
     }
-    import.tell_of_unused_periods();
+    import.report_unused_periods();
     Ok(Imported {
         schedules: import.translated,
         remarks: import.remarks,
@@ -106,10 +106,10 @@ impl Import {
     }
 
     fn remark(&mut self, item: &Item, message: impl Into<String>) {
-        self.tell(item, message.into(), false);
+        self.add_remark(item, message.into(), false);
     }
 
-    fn tell(&mut self, item: &Item, message: String, left_out: bool) {
+    fn add_remark(&mut self, item: &Item, message: String, left_out: bool) {
         let about = item.about();
         let remark = Remark {
             about,
@@ -154,7 +154,7 @@ impl Import {
                 let comments = self.comments(item, &name);
                 self.translated.insert(name, (rule, comments));
             }
-            Err(message) => self.tell(item, message, true),
+            Err(message) => self.add_remark(item, message, true),
         }
     }
 
@@ -201,7 +201,7 @@ impl Import {
             ..definition
         })?;
         let policy = self.policy(item)?;
-        self.tell_of_what_has_no_counterpart(item)?;
+        self.report_untranslated(item)?;
         Ok(Rule {
             schedule,
             resources: BTreeSet::new(),
@@ -285,9 +285,9 @@ impl Import {
         item: &Item,
         periods: Vec<PeriodDefinition>,
     ) -> Result<Vec<PeriodDefinition>, String> {
-        match one_sided::read(&periods) {
-            Some(Reading::Same) => Ok(periods),
-            Some(Reading::Looser) => {
+        match one_sided::compare(&periods) {
+            Some(Equivalence::Same) => Ok(periods),
+            Some(Equivalence::Looser) => {
                 let message = "on days that a period with only a begin or an end does not name, \
                                there is no desired state here, and not \"stopped\"";
                 self.remark(item, message);
@@ -322,7 +322,7 @@ impl Import {
         })
     }
 
-    fn tell_of_what_has_no_counterpart(&mut self, item: &Item) -> Result<(), String> {
+    fn report_untranslated(&mut self, item: &Item) -> Result<(), String> {
         let name = name(&item.name);
         if let Some(status) = override_status(item)? {
             let message = format!(
@@ -351,7 +351,7 @@ impl Import {
         Ok(())
     }
 
-    fn tell_of_unused_periods(&mut self) {
+    fn report_unused_periods(&mut self) {
         for (name, period) in std::mem::take(&mut self.periods) {
             if !self.used.contains(&name) {
                 self.remark(&period, "no schedule names it, and it is left out");

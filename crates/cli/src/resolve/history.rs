@@ -7,7 +7,7 @@ use domain::{
     ResourceRef, ScheduleName, configuration::Configuration, history::HistoryEntry,
     left_behind::is_ghost, record::Record,
 };
-use store::{Finished, HistoryPages, Store};
+use store::{HistoryPages, HistoryQuery, Store};
 
 use super::{
     named,
@@ -33,7 +33,7 @@ pub(crate) fn check_schedule(
 
 /// The resources that a person names. Those that are gone are known only from history.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct HistorySelection {
     references: BTreeSet<ResourceRef>,
     /// Their references before their accounts were renamed.
     former: BTreeSet<ResourceRef>,
@@ -46,7 +46,7 @@ pub(crate) struct Wanted {
     all: bool,
 }
 
-impl Wanted {
+impl HistorySelection {
     /// The resources that the targets name, by reference or by name. All resources if there are no
     /// targets.
     pub(crate) fn of(
@@ -54,30 +54,30 @@ impl Wanted {
         records: &[Record],
         configuration: &Configuration,
     ) -> anyhow::Result<Self> {
-        let mut wanted = Self {
+        let mut selection = Self {
             all: targets.is_empty(),
             ..Self::default()
         };
         for target in targets {
             if let Ok(reference) = target.parse::<ResourceRef>() {
                 if records.iter().any(|record| record.reference == reference) {
-                    wanted.found.insert(reference.to_string());
+                    selection.found.insert(reference.to_string());
                 }
-                wanted.references.insert(reference);
+                selection.references.insert(reference);
             } else if records
                 .iter()
                 .any(|record| record.name == *target && !is_ghost(record, configuration))
             {
                 let reference = &named(target, records, configuration)?.reference;
-                wanted.found.insert(reference.to_string());
-                wanted.references.insert(reference.clone());
+                selection.found.insert(reference.to_string());
+                selection.references.insert(reference.clone());
             } else {
-                wanted.names.insert(target.clone());
+                selection.names.insert(target.clone());
             }
         }
         let names = records.iter().map(|record| record.name.clone());
-        wanted.other_names.extend(names);
-        Ok(wanted)
+        selection.other_names.extend(names);
+        Ok(selection)
     }
 
     /// Adds the references that the resources had under the accounts' former names.
@@ -93,12 +93,12 @@ impl Wanted {
         self
     }
 
-    /// Whether a record's resource is wanted.
+    /// Whether a record's resource is selected.
     pub(crate) fn includes_record(&self, record: &Record) -> bool {
         self.all || self.references.contains(&record.reference)
     }
 
-    /// Whether a finished transition belongs to a wanted resource.
+    /// Whether a finished transition belongs to a selected resource.
     fn includes(&mut self, entry: &HistoryEntry) -> bool {
         if self.all {
             return true;
@@ -136,12 +136,12 @@ impl Wanted {
         Err(UsageError(message).into())
     }
 
-    /// Reads the finished transitions of the wanted resources, and returns how many could not be
+    /// Reads the finished transitions of the selected resources, and returns how many could not be
     /// read. Those of one resource come together.
     pub(crate) async fn read(
         &mut self,
         store: &Store,
-        finished: Finished,
+        finished: HistoryQuery,
         mut take: impl FnMut(HistoryEntry) -> anyhow::Result<()>,
     ) -> anyhow::Result<usize> {
         let sources: Vec<HistoryPages> = if self.all || !self.names.is_empty() {

@@ -21,17 +21,20 @@ use crate::{
 /// Returns the records of the resources that a person names, by reference, by unique name or by a
 /// pattern such as `ci-*`, in the order named and without duplicates.
 pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Vec<Record>> {
-    let mut wanted: Vec<_> = targets.iter().map(|target| Wanted::of(target)).collect();
-    let names = wanted.iter().any(|one| one.reference.is_none());
+    let mut lookups: Vec<_> = targets
+        .iter()
+        .map(|target| TargetLookup::of(target))
+        .collect();
+    let names = lookups.iter().any(|one| one.reference.is_none());
     if names {
         let configuration = store.in_force().await?.configuration;
         for record in all_records(store).await? {
-            let compare = |one: &mut Wanted<'_>| one.compare(&record, &configuration);
-            wanted.iter_mut().for_each(compare);
+            let compare = |one: &mut TargetLookup<'_>| one.compare(&record, &configuration);
+            lookups.iter_mut().for_each(compare);
         }
     }
     let mut found: Vec<Record> = Vec::new();
-    for one in wanted {
+    for one in lookups {
         let records = match &one.reference {
             Some(reference) => vec![referenced(store, reference).await?],
             None if one.pattern.is_some() => one.all()?,
@@ -65,14 +68,14 @@ pub(crate) fn named<'r>(
     records: &'r [Record],
     configuration: &Configuration,
 ) -> anyhow::Result<&'r Record> {
-    let mut wanted = Wanted::of(target);
-    let reference = if let Some(reference) = wanted.reference.take() {
+    let mut lookup = TargetLookup::of(target);
+    let reference = if let Some(reference) = lookup.reference.take() {
         reference
     } else {
         for record in records {
-            wanted.compare(record, configuration);
+            lookup.compare(record, configuration);
         }
-        wanted.only()?.reference
+        lookup.only()?.reference
     };
     let found = records.iter().find(|record| record.reference == reference);
     let unknown = || UsageError(format!("no inventory has seen {reference}"));
@@ -111,7 +114,7 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
 }
 
 /// One target to look up.
-struct Wanted<'t> {
+struct TargetLookup<'t> {
     target: &'t str,
     /// The reference, if the target is one. Otherwise it is a name or a pattern.
     reference: Option<ResourceRef>,
@@ -129,7 +132,7 @@ struct Wanted<'t> {
     like: Option<String>,
 }
 
-impl<'t> Wanted<'t> {
+impl<'t> TargetLookup<'t> {
     fn of(target: &'t str) -> Self {
         Self {
             target,

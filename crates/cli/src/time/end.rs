@@ -2,7 +2,7 @@
 //! mean.
 //!
 //! Nothing here reads a clock or knows a zone: an [`End`] is what was written, and
-//! [`End::understand`] resolves it to an instant, for a person in a zone at a given time.
+//! [`End::resolve`] turns it into an instant, for a person in a zone at a given time.
 
 use std::str::FromStr;
 
@@ -176,15 +176,15 @@ impl TimeOfDay {
 
     /// The instant at which a zone's clock shows this time on a day: the last one, if it does so
     /// twice.
-    fn on(self, date: Date, zone: &TimeZone) -> Option<Understood> {
+    fn on(self, date: Date, zone: &TimeZone) -> Option<ResolvedEnd> {
         let midnight = date.at(0, 0, 0, 0);
         let reading = midnight.checked_add(self.0.seconds()).ok()?;
         let clock = match zone.to_ambiguous_timestamp(reading).offset() {
-            AmbiguousOffset::Unambiguous { .. } => ClockThen::Even,
-            AmbiguousOffset::Gap { .. } => ClockThen::Skips(reading),
-            AmbiguousOffset::Fold { .. } => ClockThen::Repeats(reading),
+            AmbiguousOffset::Unambiguous { .. } => ClockReading::Once,
+            AmbiguousOffset::Gap { .. } => ClockReading::Skipped(reading),
+            AmbiguousOffset::Fold { .. } => ClockReading::Repeated(reading),
         };
-        Some(Understood {
+        Some(ResolvedEnd {
             at: schedule::ends_at(zone, reading),
             clock,
         })
@@ -193,29 +193,29 @@ impl TimeOfDay {
 
 /// The instant that was meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Understood {
+pub struct ResolvedEnd {
     /// The instant.
     pub at: Timestamp,
     /// What the clock does at that time.
-    pub clock: ClockThen,
+    pub clock: ClockReading,
 }
 
 /// What a clock does at a time that a person wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClockThen {
+pub enum ClockReading {
     /// It shows the time once, or no time was written.
-    Even,
+    Once,
     /// It is set forward past this reading.
-    Skips(DateTime),
+    Skipped(DateTime),
     /// It is set back, and shows this reading twice.
-    Repeats(DateTime),
+    Repeated(DateTime),
 }
 
-impl Understood {
+impl ResolvedEnd {
     fn plainly(at: Timestamp) -> Self {
         Self {
             at,
-            clock: ClockThen::Even,
+            clock: ClockReading::Once,
         }
     }
 
@@ -225,12 +225,12 @@ impl Understood {
         let understood = local(self.at, zone);
         let written = |reading: DateTime| reading.strftime("%H:%M on %a %Y-%m-%d").to_string();
         match self.clock {
-            ClockThen::Even => None,
-            ClockThen::Skips(reading) => Some(format!(
+            ClockReading::Once => None,
+            ClockReading::Skipped(reading) => Some(format!(
                 "the clock skips {}: understood as the jump, {understood}",
                 written(reading)
             )),
-            ClockThen::Repeats(reading) => Some(format!(
+            ClockReading::Repeated(reading) => Some(format!(
                 "the clock shows {} twice: understood as the last time, {understood}",
                 written(reading)
             )),
@@ -263,16 +263,16 @@ pub enum EndError {
 impl End {
     /// The instant meant by a person in `zone`, after `now`. `next-edge` means the next edge of
     /// `schedule`.
-    pub fn understand(
+    pub fn resolve(
         self,
         now: Timestamp,
         zone: &TimeZone,
         schedule: Option<&Schedule>,
-    ) -> Result<Understood, EndError> {
+    ) -> Result<ResolvedEnd, EndError> {
         let here = now.to_zoned(zone.clone());
         let understood = match self {
-            Self::After(lasting) => now.checked_add(lasting).ok().map(Understood::plainly),
-            Self::At(at) => Some(Understood::plainly(at)),
+            Self::After(lasting) => now.checked_add(lasting).ok().map(ResolvedEnd::plainly),
+            Self::At(at) => Some(ResolvedEnd::plainly(at)),
             Self::Clock(time) => next_on(time, here.date(), now, zone),
             Self::On(day, time) => on(day, time, here.date(), now, zone),
             Self::NextEdge => Some(next_edge(schedule, now)?),
@@ -294,7 +294,7 @@ impl End {
 }
 
 /// When the clock next shows a time: today, or otherwise tomorrow.
-fn next_on(time: TimeOfDay, today: Date, now: Timestamp, zone: &TimeZone) -> Option<Understood> {
+fn next_on(time: TimeOfDay, today: Date, now: Timestamp, zone: &TimeZone) -> Option<ResolvedEnd> {
     let today_at = time.on(today, zone)?;
     if today_at.at > now {
         Some(today_at)
@@ -309,7 +309,7 @@ fn on(
     today: Date,
     now: Timestamp,
     zone: &TimeZone,
-) -> Option<Understood> {
+) -> Option<ResolvedEnd> {
     let date = day.from(today)?;
     let understood = time.unwrap_or(TimeOfDay::END_OF_DAY).on(date, zone)?;
     match (day, time) {
@@ -322,10 +322,10 @@ fn on(
 }
 
 /// The next edge that starts or stops something. An edge to no desired state does neither.
-fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<Understood, EndError> {
+fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<ResolvedEnd, EndError> {
     let schedule = schedule.ok_or(EndError::NoSchedule)?;
     let edge = schedule.edges(now).find(|edge| edge.desired.is_some());
-    edge.map(|edge| Understood::plainly(edge.at))
+    edge.map(|edge| ResolvedEnd::plainly(edge.at))
         .ok_or(EndError::NoEdge)
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn create(
     }
     account.team.place_in_projects([&id].into_iter());
     let life = Life::of_size(now, &droplet.size);
-    account.ledger.open(meter(id), life.made_later());
+    account.ledger.open(meter(id), life.added_later());
     let fails = droplet.creation_failures > 0;
     let takes = if fails { PLACEMENT } else { droplet.creation };
     account.droplets.insert(id, droplet);
@@ -183,7 +183,7 @@ impl Droplet {
         if self.made_from.is_none() {
             self.origin = self.id;
         }
-        self.show_again();
+        self.invalidate_cache();
     }
 }
 
@@ -210,7 +210,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool)
         let left = snapshot.of.creation_failures;
         snapshot.of.creation_failures = left.saturating_sub(1);
     }
-    gone(account, timeline, id);
+    remove(account, timeline, id);
 }
 
 /// Deletes a Droplet, which is still shown for a moment. The refusal during a pending event is an
@@ -232,13 +232,13 @@ pub(crate) fn delete(
     }
     timeline.after(account.index, takes, move |account, timeline| {
         account.finish_action(timeline, action);
-        gone(account, timeline, id);
+        remove(account, timeline, id);
     });
     Ok(())
 }
 
 /// Removes a Droplet and stops billing it; its snapshots, volumes and reserved addresses stay.
-pub(crate) fn gone(account: &mut Account, timeline: &Timeline, id: u64) -> Option<()> {
+pub(crate) fn remove(account: &mut Account, timeline: &Timeline, id: u64) -> Option<()> {
     account.droplets.remove(&id)?;
     let now = timeline.now();
     account.ledger.end(&meter(id), now);

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Droplet;
 use crate::{
     answer::Refusal,
-    ledger::{Billed, Life},
+    ledger::{BilledItem, Life},
     team::Snapshot,
     world::{Account, Timeline},
 };
@@ -55,8 +55,8 @@ pub(super) fn end(
     }
     let of = droplet.id;
     let megabytes = megabytes(snapshot.size_gb);
-    let life = Life::of(Billed::Image { megabytes }, now);
-    account.ledger.open(snapshot.meter(), life.made_later());
+    let life = Life::of(BilledItem::Image { megabytes }, now);
+    account.ledger.open(snapshot.meter(), life.added_later());
     account.team.snapshots.insert(id, snapshot);
     timeline.after(account.index, lag, move |account, _| {
         Droplet::of(&mut account.droplets, of);
@@ -68,7 +68,10 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     let snapshot = account.team.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
     account.ledger.end(&snapshot.meter(), now);
-    account.droplets.values_mut().for_each(Droplet::show_again);
+    account
+        .droplets
+        .values_mut()
+        .for_each(Droplet::invalidate_cache);
     Ok(())
 }
 

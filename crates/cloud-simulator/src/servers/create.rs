@@ -9,7 +9,7 @@ use super::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found};
 use crate::{
     answer::Refusal,
     catalog,
-    ledger::{Billed, Life, Meter},
+    ledger::{BilledItem, Life, Meter},
     market::Market,
     project::{self, Image, ImageStatus, Labels, PrimaryIp},
     world::{Account, Timeline},
@@ -40,7 +40,7 @@ pub(crate) struct ServerOrder {
 }
 
 /// An accepted server: its id, and its actions'.
-pub(crate) struct Created {
+pub(crate) struct CreatedServer {
     pub(crate) server: u64,
     pub(crate) action: u64,
     pub(crate) next: Vec<u64>,
@@ -56,14 +56,14 @@ pub(crate) fn create(
     account: &mut Account,
     timeline: &mut Timeline,
     order: &ServerOrder,
-) -> Result<Created, Refusal> {
+) -> Result<CreatedServer, Refusal> {
     let now = timeline.now();
     let image = image_of(account, &order.image)?.clone();
     let server_type = type_of(&account.market, order, &image, now)?;
     let plan = server_type["name"].as_str().unwrap_or_default().to_owned();
     let disk = disk_of(server_type);
     check_name(account, &order.name)?;
-    check_around(account, order)?;
+    check_attachments(account, order)?;
     let limit = account.login.server_limit;
     if limit.is_some_and(|limit| account.servers.len() >= limit) {
         return Err(Refusal {
@@ -89,9 +89,9 @@ pub(crate) fn create(
     };
     server.begin_life();
     attach_addresses(account, timeline, &mut server, order);
-    attach_things(account, timeline, &server, order);
+    attach_ordered(account, timeline, &server, order);
     let life = Life::of_size(now, &server.server_type).in_location(&server.location);
-    account.ledger.open(meter(id), life.made_later());
+    account.ledger.open(meter(id), life.added_later());
     let fails = server.creation_failures > 0;
     let takes = if fails { PLACEMENT } else { server.creation };
     account.servers.insert(id, server);
@@ -105,7 +105,7 @@ pub(crate) fn create(
     timeline.after(account.index, takes, move |account, timeline| {
         end_creation(account, timeline, (action, next), fails);
     });
-    Ok(Created {
+    Ok(CreatedServer {
         server: id,
         action,
         next: next.into_iter().collect(),
@@ -172,7 +172,7 @@ pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
 }
 
 /// Checks that everything to be attached exists and is free (HZSPEC).
-fn check_around(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
+fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
     let project = &account.project;
     for (family, id) in &order.addresses {
         let Some(id) = id else { continue };
@@ -261,7 +261,7 @@ fn attach_addresses(
 
 /// Attaches what an order names. Firewalls are applied a little later, including those that select
 /// the server by labels.
-fn attach_things(
+fn attach_ordered(
     account: &mut Account,
     timeline: &mut Timeline,
     server: &Server,
@@ -331,7 +331,7 @@ fn end_creation(
     server.action = None;
     if fails {
         count_failure(account, id);
-        gone(account, timeline, id);
+        remove(account, timeline, id);
         return;
     }
     server.status = ServerStatus::Off;
@@ -373,18 +373,18 @@ pub(crate) fn delete(
     let action = account.begin_action(timeline, ("server", id), json!("delete_server"));
     timeline.after(account.index, takes, move |account, timeline| {
         account.finish_action(timeline, action);
-        gone(account, timeline, id);
+        remove(account, timeline, id);
     });
     Ok(action)
 }
 
 /// Removes a server and stops billing it. What was attached to it is free, its addresses in
 /// networks a little later.
-pub(crate) fn gone(account: &mut Account, timeline: &mut Timeline, id: u64) -> Option<()> {
+pub(crate) fn remove(account: &mut Account, timeline: &mut Timeline, id: u64) -> Option<()> {
     let server = account.servers.remove(&id)?;
     let now = timeline.now();
     account.ledger.end(&meter(id), now);
-    for ip in account.project.without(id) {
+    for ip in account.project.detach_server(id) {
         account.ledger.delete_part(&address_meter(&ip, id), now);
     }
     timeline.after(account.index, server.release, move |account, _| {
@@ -419,7 +419,7 @@ impl Account {
             created: timeline.now(),
         };
         if !is_ipv6 {
-            let life = Life::of(Billed::Address, server.created);
+            let life = Life::of(BilledItem::Address, server.created);
             self.ledger.open(address_meter(&address, server.id), life);
         }
         self.project.primary_ips.insert(id, address);

@@ -7,7 +7,7 @@ use super::{Extra, Server, not_found};
 use crate::{
     answer::Refusal,
     droplets::snapshots::megabytes,
-    ledger::{Billed, Life, Meter},
+    ledger::{BilledItem, Life, Meter},
     project::{Image, ImageKind, ImageStatus, Labels},
     world::{Account, Timeline},
 };
@@ -86,8 +86,8 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
     }
     image.status = ImageStatus::Available;
     let (meter, megabytes) = (meter(image), megabytes(image.size_gb));
-    let life = Life::of(Billed::Image { megabytes }, timeline.now());
-    account.ledger.open(meter, life.made_later());
+    let life = Life::of(BilledItem::Image { megabytes }, timeline.now());
+    account.ledger.open(meter, life.added_later());
 }
 
 /// Deletes an image. The refusal while it is being created is an assumption.
@@ -119,7 +119,7 @@ pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
     account.ledger.end(&meter(&image), now);
     let made_from_it = account.servers.values_mut();
     let made_from_it = made_from_it.filter(|server| server.image == Some(id));
-    made_from_it.for_each(Server::show_again);
+    made_from_it.for_each(Server::invalidate_cache);
 }
 
 /// The meter an image is billed under: a part of the server that it was made from.

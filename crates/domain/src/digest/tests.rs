@@ -272,7 +272,7 @@ fn the_digest_comes_before_the_next_edge() {
 #[test]
 fn the_longest_transition_ends_before_the_deadline() {
     use crate::reference::ResourceKind;
-    let longest = crate::record::late(ResourceKind::Database);
+    let longest = crate::record::effect_timeout(ResourceKind::Database);
     assert!(longest < DEADLINE && DEADLINE < WINDOW);
 }
 

@@ -63,7 +63,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let expected = [expected, &["manual overruled"], &weaker].concat();
     check(&own, &record, "mon 09:00", &expected);
 
-    // A barred resource follows no schedule that could be overridden.
+    // An excluded resource follows no schedule that could be overridden.
     let protected = own.clone().protecting("name:web");
     let expected = [
         "protect decides",
@@ -73,12 +73,12 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let expected = [&expected[..], &weaker].concat();
     check(&protected, &record, "mon 09:00", &expected);
     let record = record.tagged(&["offhours:office", "offhours:off"]);
-    let barred = explained(&own, &record, "mon 09:00");
+    let excluded = explained(&own, &record, "mon 09:00");
     let opt_out = Says::OptOut {
         on_cluster: Some(false),
     };
-    assert_eq!(barred.levels[1].says, opt_out);
-    assert_eq!(barred.levels[1].standing, Standing::Decides);
+    assert_eq!(excluded.levels[1].says, opt_out);
+    assert_eq!(excluded.levels[1].standing, Standing::Decides);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub const OF_LABEL: &str = "offhours-of";
 
 /// The most snapshots of a machine. With this many, a stop takes no further one, and needs a
 /// person.
-pub const MOST_SNAPSHOTS: usize = 4;
+pub const MAX_SNAPSHOTS: usize = 4;
 
 /// The shortest time for which a complete snapshot is kept.
 pub const KEPT_FOR: SignedDuration = SignedDuration::from_hours(3 * 24);
@@ -372,7 +372,7 @@ impl Hibernation {
 
     /// Reports whether there may be no machine: none is known, or its deletion was requested.
     #[must_use]
-    pub fn may_be_asleep(&self) -> bool {
+    pub fn may_be_hibernated(&self) -> bool {
         self.present.is_none() || self.delete_asked
     }
 
@@ -409,13 +409,13 @@ impl Hibernation {
     }
 
     /// Records that the deletion was seen.
-    pub fn fall_asleep(&mut self) {
+    pub fn record_deletion(&mut self) {
         self.present = None;
         self.running_since = None;
     }
 
     /// Records how long a wake took, so that later starts begin early enough.
-    pub fn note_wake(&mut self, took: SignedDuration) {
+    pub fn record_wake(&mut self, took: SignedDuration) {
         self.took.insert(0, took);
         self.took.truncate(WAKES);
     }
@@ -432,13 +432,13 @@ impl Hibernation {
 
     /// Records that the machine was seen off, or was switched on. Its running time counts anew from
     /// the next observation, because a machine that goes off again after each start proves nothing.
-    pub fn note_off(&mut self) {
+    pub fn record_off(&mut self) {
         self.running_since = None;
     }
 
     /// Records that the machine was seen running. If it was already seen running long enough ago,
     /// this proves the snapshot that it was created from. Returns whether anything changed.
-    pub fn note_running(&mut self, seen_at: Timestamp) -> bool {
+    pub fn record_running(&mut self, seen_at: Timestamp) -> bool {
         let woken = self.present.is_some() && !self.wakes.is_empty();
         let mark = self.wake_from.clone().filter(|_| woken);
         let Some(mark) = mark else { return false };

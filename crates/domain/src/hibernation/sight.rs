@@ -17,18 +17,18 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The machine with its current id; `None` if that returned 404, or if no id is known.
-    pub machine: Option<Body>,
+    pub machine: Option<ObservedMachine>,
     /// All snapshots that carry its label.
     pub snapshots: Vec<SeenSnapshot>,
     /// All other machines that carry its label; if there is no machine, also those with its name.
-    pub others: Vec<Body>,
+    pub others: Vec<ObservedMachine>,
     /// Whether the latest request to create the machine has failed, according to its cloud.
     pub create_failed: bool,
 }
 
 /// A machine and its attached resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub struct ObservedMachine {
     /// The machine.
     pub resource: Resource,
     /// The mark of the request that created it, if that was one of ours.
@@ -43,7 +43,7 @@ pub struct Body {
     pub settling: bool,
     /// Whether its cloud is still creating it. The cloud may find no capacity for it, and then it
     /// is gone (DOLISTS).
-    pub unborn: bool,
+    pub being_created: bool,
 }
 
 /// A snapshot as its cloud shows it.
@@ -93,33 +93,34 @@ pub enum SnapshotState {
     Failed,
 }
 
-/// What an observation amounts to.
+/// The state of a hibernated machine, as concluded from one observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scene<'a> {
+pub enum HibernationState<'a> {
     /// The machine exists.
-    Here(&'a Body),
+    Present(&'a ObservedMachine),
     /// We deleted the machine, and the snapshot that it is recreated from exists.
-    Asleep(&'a SeenSnapshot),
+    Hibernated(&'a SeenSnapshot),
     /// The machine that we requested is being created.
-    Making(&'a Body),
+    BeingCreated(&'a ObservedMachine),
     /// The machine that we requested exists.
-    Made(&'a Body),
+    Created(&'a ObservedMachine),
     /// There is no machine and no usable snapshot, or the token shows neither.
-    Lost,
+    SnapshotLost,
     /// Two machines were created.
-    Twice,
+    Duplicated,
     /// Another machine has its name, or its label.
-    Taken(&'a Body),
+    NameTaken(&'a ObservedMachine),
     /// There is no machine, and we did not delete it.
     Gone,
 }
 
 impl Sight {
-    /// Returns what the observation amounts to, given what the record keeps.
+    /// Concludes the state from this observation and from what the record keeps.
     #[must_use]
-    pub fn scene<'a>(&'a self, kept: &Hibernation) -> Scene<'a> {
-        let is_ours = |body: &&Body| {
-            body.mark
+    pub fn hibernation_state<'a>(&'a self, kept: &Hibernation) -> HibernationState<'a> {
+        let is_ours = |machine: &&ObservedMachine| {
+            machine
+                .mark
                 .as_ref()
                 .is_some_and(|mark| kept.wakes.contains(mark))
         };
@@ -127,33 +128,33 @@ impl Sight {
         let (made, second) = (ours.next(), ours.next());
         if let Some(machine) = &self.machine {
             return match made {
-                Some(_) => Scene::Twice,
-                None => Scene::Here(machine),
+                Some(_) => HibernationState::Duplicated,
+                None => HibernationState::Present(machine),
             };
         }
-        if !kept.may_be_asleep() {
-            return Scene::Gone;
+        if !kept.may_be_hibernated() {
+            return HibernationState::Gone;
         }
         let snapshot = self.waking_snapshot(kept);
         let image = snapshot.map(|one| one.id);
         let image = image.or_else(|| kept.waking_snapshot()?.id);
         match (made, second) {
-            (Some(_), Some(_)) => return Scene::Twice,
+            (Some(_), Some(_)) => return HibernationState::Duplicated,
             (Some(made), None) if made.made_from == image && image.is_some() => {
-                return if made.unborn {
-                    Scene::Making(made)
+                return if made.being_created {
+                    HibernationState::BeingCreated(made)
                 } else {
-                    Scene::Made(made)
+                    HibernationState::Created(made)
                 };
             }
             (Some(_), None) | (None, _) => {}
         }
         match (self.others.first(), snapshot) {
-            (Some(other), _) => Scene::Taken(other),
+            (Some(other), _) => HibernationState::NameTaken(other),
             (None, Some(snapshot)) if snapshot.state == SnapshotState::Available => {
-                Scene::Asleep(snapshot)
+                HibernationState::Hibernated(snapshot)
             }
-            (None, _) => Scene::Lost,
+            (None, _) => HibernationState::SnapshotLost,
         }
     }
 
@@ -163,7 +164,7 @@ impl Sight {
     pub fn is_deleted(&self, kept: &Hibernation) -> bool {
         let snapshot = self.waking_snapshot(kept);
         self.machine.is_none()
-            && kept.may_be_asleep()
+            && kept.may_be_hibernated()
             && snapshot.is_some_and(|one| one.state == SnapshotState::Available)
     }
 
@@ -187,11 +188,11 @@ impl Sight {
         kept: &'k Hibernation,
         log: Log<'_>,
     ) -> Option<(&'k KeptSnapshot, &SeenSnapshot)> {
-        let body = self.machine.as_ref()?;
-        let Size::Machine(size) = &body.resource.size else {
+        let machine = self.machine.as_ref()?;
+        let Size::Machine(size) = &machine.resource.size else {
             return None;
         };
-        let is_off = body.resource.power == Power::Stopped && body.resource.busy.is_none();
+        let is_off = machine.resource.power == Power::Stopped && machine.resource.busy.is_none();
         let idle = log
             .actions
             .iter()
@@ -213,7 +214,7 @@ impl Sight {
                 && before.is_none_or(|before| seen.centi_gb * 2 >= before)
                 && seen.disk_gib <= size.disk_gib
                 && seen.architecture == size.architecture
-                && seen.is_in(&body.resource.region);
+                && seen.is_in(&machine.resource.region);
             // Instants are compared in whole seconds.
             let begun = seen.created_at.or_else(|| log.snapshot_begun(one.asked_at));
             let since = begun?.as_second();

@@ -45,7 +45,7 @@ struct Case {
     disk_gib: u64,
     around: Surroundings,
     catalog: Catalog,
-    terms: Terms,
+    terms: HibernationTerms,
 }
 
 impl Case {
@@ -61,9 +61,9 @@ impl Case {
                 ..Surroundings::default()
             },
             catalog: catalog(offer()),
-            terms: Terms {
+            terms: HibernationTerms {
                 ssh_key: Some("team".to_owned()),
-                ..Terms::default()
+                ..HibernationTerms::default()
             },
         }
     }
@@ -180,10 +180,10 @@ fn what_could_not_come_back_is_not_deleted() {
     });
     let plan = "s-2vcpu-4gb".to_owned();
     let region = "fra1".to_owned();
-    let expected = Obstacle::Plan(Unfit::PresentNotOrderable { plan, region });
+    let expected = Obstacle::Plan(MoveRefusal::PresentNotOrderable { plan, region });
     assert_eq!(sold_out.obstacles(), [expected]);
     let unlisted = Case::with(|case| case.catalog = Catalog::default());
-    assert_eq!(unlisted.obstacles(), [Obstacle::Plan(Unfit::NoPlans)]);
+    assert_eq!(unlisted.obstacles(), [Obstacle::Plan(MoveRefusal::NoPlans)]);
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn everything_that_stands_in_the_way_is_said_at_once() {
     });
     let obstacles = case.obstacles();
     let expected = [
-        Obstacle::Plan(Unfit::KubernetesWorker),
-        Obstacle::Plan(Unfit::Gpu),
-        Obstacle::Plan(Unfit::ScratchDisk),
+        Obstacle::Plan(MoveRefusal::KubernetesWorker),
+        Obstacle::Plan(MoveRefusal::Gpu),
+        Obstacle::Plan(MoveRefusal::ScratchDisk),
         Obstacle::Account("locked".to_owned()),
         Obstacle::Unreadable("its tags"),
         Obstacle::Named {
@@ -251,7 +251,7 @@ fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
 fn off_for(minutes: i64, latest: Option<u64>) -> Case {
     Case::with(|case| {
         let off = SignedDuration::from_mins(minutes);
-        case.terms.stretch = Some(Stretch { off, latest });
+        case.terms.off_period = Some(OffPeriod { off, latest });
     })
 }
 
@@ -389,12 +389,12 @@ fn a_machine_proves_its_snapshot_by_running_on_and_not_by_going_off_after_each_s
     kept.wakes.push(mark);
     let proven = |kept: &Hibernation| kept.snapshots[0].proven_at;
     for minutes in [0, 60, 120] {
-        assert!(kept.note_running(at(minutes)));
-        assert!(!kept.note_running(at(minutes + 5)));
-        kept.note_off();
+        assert!(kept.record_running(at(minutes)));
+        assert!(!kept.record_running(at(minutes + 5)));
+        kept.record_off();
     }
     assert_eq!(proven(&kept), None);
-    assert!(kept.note_running(at(180)));
-    assert!(kept.note_running(at(190)));
+    assert!(kept.record_running(at(180)));
+    assert!(kept.record_running(at(190)));
     assert_eq!(proven(&kept), Some(at(190)));
 }

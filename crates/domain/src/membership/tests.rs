@@ -21,7 +21,7 @@ fn member(schedule: &str, via: Via) -> Membership {
 }
 
 fn conflict(first: &str, second: &str, via: Via) -> Membership {
-    Membership::Barred(Exclusion::TwoSchedules {
+    Membership::Excluded(Exclusion::TwoSchedules {
         first: first.to_owned(),
         second: second.to_owned(),
         via,
@@ -130,7 +130,7 @@ fn opting_out_beats_every_way_of_joining() {
         (&["offhours:office"], &["offhours:off"], true),
     ] {
         let record = droplet().tagged(own).in_cluster("k8s", clusters);
-        let opted_out = Membership::Barred(Exclusion::OptedOut { on_cluster });
+        let opted_out = Membership::Excluded(Exclusion::OptedOut { on_cluster });
         check(&world, &record, &opted_out);
     }
 }
@@ -147,7 +147,7 @@ fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
         "tag:env:live",
         "tag:tier:*",
     ] {
-        let protected = Membership::Barred(Exclusion::Protected(pattern.parse().unwrap()));
+        let protected = Membership::Excluded(Exclusion::Protected(pattern.parse().unwrap()));
         check(&world().protecting(pattern), &record, &protected);
     }
     let other = world().protecting("do-main/droplet/2");
@@ -158,7 +158,7 @@ fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
 fn protection_is_named_before_an_opt_out() {
     let world = world().protecting("name:web");
     let record = droplet().tagged(&["offhours:off"]);
-    let protected = Membership::Barred(Exclusion::Protected("name:web".parse().unwrap()));
+    let protected = Membership::Excluded(Exclusion::Protected("name:web".parse().unwrap()));
     check(&world, &record, &protected);
 }
 
@@ -170,18 +170,18 @@ fn what_is_unsupported_or_reached_twice_is_never_touched() {
     check(
         &world(),
         &record,
-        &Membership::Barred(Exclusion::TwoAccounts(other)),
+        &Membership::Excluded(Exclusion::TwoAccounts(other)),
     );
     record.unsupported = Some("a Kubernetes worker".to_owned());
     let unsupported = Exclusion::Unsupported("a Kubernetes worker".to_owned());
-    check(&world(), &record, &Membership::Barred(unsupported));
+    check(&world(), &record, &Membership::Excluded(unsupported));
 }
 
 #[test]
 fn only_contradictions_are_conflicts() {
     let two = Exclusion::TwoAccounts(reference("do-other/droplet/1"));
     assert!(two.is_conflict());
-    let Membership::Barred(two) = conflict("a", "b", Via::Tag) else {
+    let Membership::Excluded(two) = conflict("a", "b", Via::Tag) else {
         unreachable!()
     };
     assert!(two.is_conflict());
@@ -199,14 +199,14 @@ fn an_observation_counts_instead_of_what_the_inventory_left() {
     assert_eq!(of(&resource), Membership::Unnamed);
     resource.tags = tags(&["offhours:off"]);
     let opted_out = Exclusion::OptedOut { on_cluster: false };
-    assert_eq!(of(&resource), Membership::Barred(opted_out));
+    assert_eq!(of(&resource), Membership::Excluded(opted_out));
 }
 
 #[test]
 fn what_names_a_resource_is_known_even_where_something_forbids_touching_it() {
     let world = world().protecting("name:web");
     let record = droplet().tagged(&["offhours:office"]);
-    let protected = Membership::Barred(Exclusion::Protected("name:web".parse().unwrap()));
+    let protected = Membership::Excluded(Exclusion::Protected("name:web".parse().unwrap()));
     check(&world, &record, &protected);
     let named = Membership::named(Subject::recorded(&record), &world.configuration);
     assert_eq!(named, member("office", Via::Tag));
@@ -217,7 +217,7 @@ fn nothing_is_touched_of_an_account_that_is_not_configured() {
     let world = world().without_account("do-main").protecting("name:web");
     let record = droplet().tagged(&["offhours:office"]);
     let account = Exclusion::NoAccount("do-main".parse().unwrap());
-    check(&world, &record, &Membership::Barred(account));
+    check(&world, &record, &Membership::Excluded(account));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_machine_is_touched_only_while_its_account_has_it() {
     };
     check(&world, &tagged("build"), &member("office", Via::Tag));
     let removed = Exclusion::NoMachine("render".parse().unwrap());
-    check(&world, &tagged("render"), &Membership::Barred(removed));
+    check(&world, &tagged("render"), &Membership::Excluded(removed));
 }
 
 #[test]

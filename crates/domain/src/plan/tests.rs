@@ -123,7 +123,7 @@ impl Case {
         self
     }
 
-    fn wanting(&self, wanted: Option<&str>) -> Result<(String, bool), Unfit> {
+    fn wanting(&self, wanted: Option<&str>) -> Result<(String, bool), MoveRefusal> {
         let catalog: Catalog = self.plans.iter().cloned().collect();
         let machine = Machine {
             resource: &self.resource,
@@ -131,7 +131,7 @@ impl Case {
             autoscaled: self.autoscaled,
             accepts_new_prices: self.accepts_new_prices,
         };
-        let found = smaller(machine, &catalog, wanted)?;
+        let found = stop_plan(machine, &catalog, wanted)?;
         assert_eq!(Some(found.offer), catalog.offer(&found.plan.slug, "fra1"));
         assert_eq!(
             Some(found.present),
@@ -149,9 +149,9 @@ impl Case {
     /// Checks that it is refused with this message, and that there is a remedy.
     #[track_caller]
     fn refused(&self, wanted: Option<&str>, words: &str) {
-        let unfit = self.wanting(wanted).unwrap_err();
-        assert_eq!(unfit.to_string(), words);
-        assert!(!unfit.remedy().is_empty());
+        let refusal = self.wanting(wanted).unwrap_err();
+        assert_eq!(refusal.to_string(), words);
+        assert!(!refusal.remedy().is_empty());
     }
 }
 
@@ -410,16 +410,20 @@ fn a_tag_names_the_plan_before_the_schedule_does() {
         (ResourceKind::Database, &named, None),
     ] {
         let expected = Ok(expected.map(str::to_owned));
-        assert_eq!(wanted(kind, tags, &policy), expected, "{kind} {tags:?}");
+        assert_eq!(
+            requested_plan(kind, tags, &policy),
+            expected,
+            "{kind} {tags:?}"
+        );
     }
 }
 
 #[test]
 fn two_plans_in_tags_are_a_conflict_that_names_both() {
     let tags = ["offhours-to:cpx12", "offhours-to=cx23"].map(str::to_owned);
-    let conflict = wanted(ResourceKind::Server, &tags.into(), &Policy::default());
+    let conflict = requested_plan(ResourceKind::Server, &tags.into(), &Policy::default());
     let conflict = conflict.unwrap_err();
     let (first, second) = ("cpx12".to_owned(), "cx23".to_owned());
-    assert_eq!(conflict, Unfit::TwoTargets { first, second });
+    assert_eq!(conflict, MoveRefusal::TwoTargets { first, second });
     assert_eq!(conflict.remedy(), "remove one of the two tags");
 }

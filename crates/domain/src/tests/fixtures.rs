@@ -286,7 +286,7 @@ impl Record {
             panic!("nothing is due: {decision:?}");
         };
         self.handled = Some(due.handled.clone());
-        self.settled(due.direction.end())
+        self.settled(due.direction.target_state())
     }
 
     pub(crate) fn commanded(mut self, instant: &str, desired: Desired) -> Self {

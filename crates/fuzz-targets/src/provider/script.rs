@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
-use provider::{Carried, Carry, Lost};
+use provider::{Carrier, CarrierError, CarrierResult};
 use serde_json::Value;
 
 /// The host of the cloud.
@@ -23,16 +23,16 @@ const MOST: usize = 32;
 
 /// One response, or how it was lost.
 #[derive(Debug, Clone)]
-pub(super) struct Answer(Result<Response<Bytes>, Lost>);
+pub(super) struct Answer(Result<Response<Bytes>, CarrierError>);
 
 impl Answer {
     fn read(text: &[u8]) -> Self {
         let mut rest = text;
         let status = line(&mut rest);
         match &*status {
-            "refused" => return Self(Err(Lost::NeverLeft)),
-            "broken" => return Self(Err(Lost::Broken)),
-            "timed out" => return Self(Err(Lost::TimedOut)),
+            "refused" => return Self(Err(CarrierError::NeverLeft)),
+            "broken" => return Self(Err(CarrierError::Broken)),
+            "timed out" => return Self(Err(CarrierError::TimedOut)),
             _ => {}
         }
         let status = status
@@ -76,11 +76,11 @@ impl Answer {
     }
 
     pub(super) fn never_left(&self) -> bool {
-        matches!(self.0, Err(Lost::NeverLeft))
+        matches!(self.0, Err(CarrierError::NeverLeft))
     }
 
     fn is_broken(&self) -> bool {
-        matches!(self.0, Err(Lost::Broken))
+        matches!(self.0, Err(CarrierError::Broken))
     }
 
     /// Its body as JSON; null if it is not JSON. Invalid UTF-8 is tolerated: a field that is not
@@ -169,14 +169,14 @@ impl Script {
     }
 }
 
-impl Carry for Script {
-    fn carry(&self, request: Request<Bytes>) -> BoxFuture<'_, Carried> {
+impl Carrier for Script {
+    fn carry(&self, request: Request<Bytes>) -> BoxFuture<'_, CarrierResult> {
         let answer = self
             .left
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front();
-        let answer = answer.unwrap_or(Answer(Err(Lost::Broken)));
+        let answer = answer.unwrap_or(Answer(Err(CarrierError::Broken)));
         self.given
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -17,7 +17,7 @@ use crate::{
     Context, account,
     budget::Budget,
     event::{Event, Outcome},
-    failure::NoLook,
+    failure::ObservationError,
     observe::{
         look::{Attached, Looks, SharedLists},
         stop_target::{Plans, StopTarget, is_to_hibernate},
@@ -71,7 +71,7 @@ impl Batch<'_> {
         client: &Client,
         record: &Record,
         look: &Look,
-    ) -> Result<Step, NoLook> {
+    ) -> Result<Step, ObservationError> {
         let rules = self.in_force.rules();
         let now = self.context.clock.now();
         let verdict = judge(record, Subject::seen(record, &look.resource), rules, now);
@@ -111,12 +111,12 @@ impl Batch<'_> {
         let log = match log_from {
             Some(since) => {
                 let log = client.actions(&look.resource.id, since).await;
-                log.map_err(|error| NoLook::from(&error))?
+                log.map_err(|error| ObservationError::from(&error))?
             }
             None => Vec::new(),
         };
         let seen = Observation {
-            unfit: target.unfit.as_deref(),
+            refusal: target.refusal.as_deref(),
             log: &log,
             log_from,
             target: target.size.as_ref(),
@@ -129,7 +129,7 @@ impl Batch<'_> {
             now: self.context.clock.now(),
         };
         // Reading the log and the plans took longer than a look is good for.
-        match NoLook::too_old(look, plan_context.now) {
+        match ObservationError::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
             None => Ok(plan(self.direction, record, seen, plan_context)),
         }

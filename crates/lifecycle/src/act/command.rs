@@ -11,7 +11,7 @@ use domain::{
     record::{Direction, ManualCommand, Phase, Record, Transition},
 };
 use jiff::{SignedDuration, Timestamp};
-use store::{Found, InForce, StoreError};
+use store::{InForce, ReadItems, StoreError};
 
 use crate::{
     Context, Error,
@@ -93,7 +93,7 @@ async fn command(
             report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
             let invocation = context.writer.invocation();
-            rehearsed.push(asked(record, direction, command, invocation, now));
+            rehearsed.push(with_command(record, direction, command, invocation, now));
         } else {
             match write(context, record.clone(), direction, command).await? {
                 Written::Yes => recorded.push(reference),
@@ -107,7 +107,7 @@ async fn command(
     let acted = act_within(budget, context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);
-    say_awaiting(context, direction, recorded, &mut report).await?;
+    report_awaiting(context, direction, recorded, &mut report).await?;
     Ok(report)
 }
 
@@ -131,7 +131,7 @@ fn leave_held(
 }
 
 /// Reports what each recorded command waits for, if nothing else was reported about it.
-async fn say_awaiting(
+async fn report_awaiting(
     context: Context<'_>,
     direction: Direction,
     mut recorded: Vec<ResourceRef>,
@@ -199,7 +199,7 @@ async fn targets(
     context: Context<'_>,
     target: &CommandTarget,
     in_force: &InForce,
-) -> Result<Found<Vec<Record>>, Error> {
+) -> Result<ReadItems<Vec<Record>>, Error> {
     let accounts: Vec<_> = match target {
         CommandTarget::Resources(references) => {
             return Ok(context.store.records(references).await?);
@@ -207,7 +207,7 @@ async fn targets(
         CommandTarget::Schedule(_) => in_force.configuration.accounts.keys().cloned().collect(),
         CommandTarget::Account(account) => vec![account.clone()],
     };
-    let mut found = Found::<Vec<Record>>::default();
+    let mut found = ReadItems::<Vec<Record>>::default();
     for account in accounts {
         let of_account = context.store.records_of(&account).await?;
         found.read.extend(of_account.read);
@@ -255,7 +255,7 @@ fn declined(
     if matches!(record.phase, Phase::Gone { .. }) {
         return Some("it is gone at the provider".to_owned());
     }
-    if let Membership::Barred(exclusion) = &verdict.membership {
+    if let Membership::Excluded(exclusion) = &verdict.membership {
         return Some(exclusion.to_string());
     }
     let overridden = override_of(record, in_force.rules(), now);
@@ -313,14 +313,14 @@ async fn write(
                 Written::Before
             });
         }
-        let asked = asked(
+        let commanded = with_command(
             record,
             direction,
             command,
             context.writer.invocation(),
             context.clock.now(),
         );
-        match context.store.save(asked).await {
+        match context.store.save(commanded).await {
             Ok(_) => return Ok(Written::Yes),
             Err(StoreError::Stale { .. }) => base = reread(context.store, &reference).await?,
             Err(error) => return Err(error.into()),
@@ -330,7 +330,7 @@ async fn write(
 }
 
 /// Returns the record with the command in it. The same invocation twice is one command.
-fn asked(
+fn with_command(
     mut record: Record,
     direction: Direction,
     command: &Command,
@@ -373,7 +373,7 @@ mod tests {
             dry_run: false,
             rehearsal: false,
         };
-        let record = asked(failing.record, Direction::Stop, &command, "us", at("19:05"));
+        let record = with_command(failing.record, Direction::Stop, &command, "us", at("19:05"));
         assert_eq!((record.due_at, record.retry_at), (Some(at("19:05")), None));
     }
 }

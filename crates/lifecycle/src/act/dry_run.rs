@@ -72,10 +72,10 @@ impl Batch<'_> {
         let events = match looks.of(&record).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => would(self.direction, step),
-                Err(no_look) => vec![Event::postponed(no_look.reason)],
+                Err(failure) => vec![Event::postponed(failure.reason)],
             },
             Ok(None) => vec![Event::postponed("the provider answers 404")],
-            Err(no_look) => vec![Event::postponed(no_look.reason)],
+            Err(failure) => vec![Event::postponed(failure.reason)],
         };
         outcomes(&record, self.context.clock.now(), events)
     }

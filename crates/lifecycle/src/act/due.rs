@@ -21,7 +21,7 @@ use crate::{
     },
     budget::Budget,
     event::Outcome,
-    failure::NoLook,
+    failure::ObservationError,
     observe::{
         look::{Looks, SharedLists},
         stop_target::Plans,
@@ -127,7 +127,9 @@ impl Batch<'_> {
         let client = match client.await {
             Ok(client) => client.counting(),
             Err(error) => {
-                return self.postpone_all(records, &NoLook::from(&error)).await;
+                return self
+                    .postpone_all(records, &ObservationError::from(&error))
+                    .await;
             }
         };
         let (outcomes, left) = self.act_in_turn(&client, records).await;
@@ -206,7 +208,7 @@ impl Batch<'_> {
             .map(|record| async {
                 let left = record.clone();
                 let acted = self.act_on(client, record, looks).await;
-                let failed = |error| Some(self.context.failed(&left, &error));
+                let failed = |error| Some(self.context.report_failure(&left, &error));
                 acted.unwrap_or_else(failed).ok_or(left)
             })
             .buffer_unordered(AT_ONCE);
@@ -238,17 +240,17 @@ impl Batch<'_> {
         let acted = match looks.of(&record).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => self.carry_out(client, record, step).await,
-                Err(no_look) => self.postpone(record, &no_look).await,
+                Err(failure) => self.postpone(record, &failure).await,
             },
             Ok(None) => {
-                let missing = NoLook::of("the provider answers 404");
+                let missing = ObservationError::of("the provider answers 404");
                 self.postpone(record, &missing).await
             }
-            Err(no_look) => {
-                if no_look.token_refused {
+            Err(failure) => {
+                if failure.token_refused {
                     self.context.providers.forget(self.account);
                 }
-                self.postpone(record, &no_look).await
+                self.postpone(record, &failure).await
             }
         };
         acted.map(Some)
@@ -262,7 +264,7 @@ impl Batch<'_> {
     ) -> Result<Vec<Outcome>, Error> {
         match step {
             Step::Leave => Ok(Vec::new()),
-            Step::Postpone(words) => self.postpone(record, &NoLook::of(words)).await,
+            Step::Postpone(words) => self.postpone(record, &ObservationError::of(words)).await,
             Step::Write(write) => self.write(*write, self.context.clock.now()).await,
             Step::Send(send) => self.send(client, *send).await,
         }

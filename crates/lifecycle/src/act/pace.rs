@@ -8,7 +8,7 @@
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{Allowance, Others, Rate, SightRequests, Spent, acting, requests_each},
+    pacing::{Allowance, Others, Rate, SightRequests, Spent, requests_each, requests_to_act},
     provider::Facts,
     record::{Direction, Record},
 };
@@ -188,7 +188,9 @@ fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
         .map(|record| u64::from(is_sighted(record)))
         .sum();
     let logs: u64 = records.iter().map(log_of).sum();
-    acting(records.iter().map(Record::kind), state.lists()) + logs + sight.for_machines(sighted)
+    requests_to_act(records.iter().map(Record::kind), state.lists())
+        + logs
+        + sight.for_machines(sighted)
 }
 
 /// Returns how many requests acting on one takes, apart from a list and from what is around it.

@@ -14,11 +14,11 @@ use crate::{
     act::batch::{Batch, outcomes},
     backoff,
     event::{Answer, Event, Outcome},
-    failure::NoLook,
+    failure::ObservationError,
     report::reread,
     transition::{
         Purpose,
-        answer::{Noted, apply, meaning},
+        answer::{AnswerEffect, apply, effect_of},
         method::hibernate::DELETION_AGE,
         step::{Send, Write},
     },
@@ -31,7 +31,7 @@ impl Batch<'_> {
     pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
         let store = self.context.store;
         match store.commit(write.record, write.history.as_ref()).await {
-            Ok(record) => Ok(self.context.reported(outcomes(&record, now, write.events))),
+            Ok(record) => Ok(self.context.report(outcomes(&record, now, write.events))),
             // Another writer was first: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -51,21 +51,21 @@ impl Batch<'_> {
         if now.duration_since(permitted_at) > window(&send.change) {
             return Ok(Vec::new());
         }
-        let mut shown = self.context.reported(outcomes(&record, now, send.events));
+        let mut shown = self.context.report(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
         if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
             self.context.providers.forget(self.account);
         }
-        let event = match meaning(&record, &answer) {
-            Noted::Refused(reason) => Event::Refused {
+        let event = match effect_of(&record, &answer) {
+            AnswerEffect::Refused(reason) => Event::Refused {
                 direction: self.direction,
                 cause: record
                     .in_flight()
                     .map(|transition| transition.cause.clone()),
                 reason,
             },
-            Noted::Answer(answer) => self.asked(&record, &send.change, send.purpose, answer),
+            AnswerEffect::Answer(answer) => self.asked(&record, &send.change, send.purpose, answer),
         };
         let answered = Outcome::of(&record, now, event);
         let claimed = record.clone();
@@ -79,9 +79,9 @@ impl Batch<'_> {
             now,
         );
         let noted = noted.await;
-        shown.extend(self.context.reported(vec![answered]));
+        shown.extend(self.context.report(vec![answered]));
         if let Err(error) = noted {
-            shown.extend(self.context.failed(&claimed, &error));
+            shown.extend(self.context.report_failure(&claimed, &error));
         }
         Ok(shown)
     }
@@ -115,12 +115,17 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) async fn postpone_all(&self, records: Vec<Record>, reason: &NoLook) -> Vec<Outcome> {
+    pub(super) async fn postpone_all(
+        &self,
+        records: Vec<Record>,
+        reason: &ObservationError,
+    ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for record in records {
             let left = record.clone();
             let done = self.postpone(record, reason).await;
-            outcomes.extend(done.unwrap_or_else(|error| self.context.failed(&left, &error)));
+            outcomes
+                .extend(done.unwrap_or_else(|error| self.context.report_failure(&left, &error)));
         }
         outcomes
     }
@@ -129,16 +134,16 @@ impl Batch<'_> {
     pub(super) async fn postpone(
         &self,
         mut record: Record,
-        no_look: &NoLook,
+        failure: &ObservationError,
     ) -> Result<Vec<Outcome>, Error> {
         let now = self.context.clock.now();
         if record.in_flight().is_some() {
-            let (reference, reason) = (&record.reference, &no_look.reason);
+            let (reference, reason) = (&record.reference, &failure.reason);
             tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {reason}");
             return Ok(Vec::new());
         }
         let last = record.last_error.as_ref();
-        let repeated = last.is_some_and(|last| last.says_the_same(&no_look.reason));
+        let repeated = last.is_some_and(|last| last.eq_ignoring_request(&failure.reason));
         let rules = self.in_force.rules();
         let edge = judge(&record, Subject::recorded(&record), rules, now).edge;
         let edge = edge.map(|edge| edge.key);
@@ -148,17 +153,17 @@ impl Batch<'_> {
         }
         record.attempts += 1;
         // A token may be replaced at any minute.
-        let attempts = if no_look.token_refused || no_look.no_token {
+        let attempts = if failure.token_refused || failure.no_token {
             1
         } else {
             record.attempts
         };
-        record.retry_at = Some(backoff::retry_at(now, attempts, no_look.retry_after));
-        record.last_error = Some(no_look.reason.clone());
+        record.retry_at = Some(backoff::retry_at(now, attempts, failure.retry_after));
+        record.last_error = Some(failure.reason.clone());
         record.due_at = due_at(&record, self.in_force.rules(), now);
         let event = Event::Postponed {
-            reason: no_look.reason.clone(),
-            token_refused: no_look.login_refused(),
+            reason: failure.reason.clone(),
+            token_refused: failure.login_refused(),
             repeated,
         };
         let write = Write {
@@ -229,7 +234,10 @@ mod tests {
         };
         let seconds = |change| window(&change).as_secs();
         assert_eq!(seconds(hibernates(Hibernate::Delete)), 10);
-        assert_eq!(seconds(hibernates(Hibernate::Remove { snapshot: 7 })), 30);
+        assert_eq!(
+            seconds(hibernates(Hibernate::DeleteSnapshot { snapshot: 7 })),
+            30
+        );
         assert_eq!(seconds(Change::PowerOn(id.clone())), 30);
     }
 }

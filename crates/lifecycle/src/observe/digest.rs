@@ -17,13 +17,13 @@ use domain::{
     schedule::Edge,
 };
 use jiff::Timestamp;
-use store::{Digested, Store};
+use store::{ReportedEdge, Store};
 
 use crate::{Context, Error, report::Report};
 
 /// Reports every edge that is ready. `waiting` holds the schedules with something due or in flight:
 /// a hint.
-pub(crate) async fn tell_due(
+pub(crate) async fn report_due(
     context: Context<'_>,
     configuration: &Configuration,
     waiting: &BTreeSet<ScheduleName>,
@@ -38,7 +38,7 @@ pub(crate) async fn tell_due(
     if young.is_empty() {
         return Ok(());
     }
-    leave_told(context.store, &mut young, report).await?;
+    drop_reported(context.store, &mut young, report).await?;
     if young.is_empty() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub(crate) async fn tell_due(
         let Some(digest) = ready else {
             continue;
         };
-        let claim = Digested {
+        let claim = ReportedEdge {
             schedule: name,
             edge: edge.at,
             by: format!("{} at {now}", context.writer.0),
@@ -85,12 +85,12 @@ fn young_edges(
 
 /// Leaves out the edges that another process has reported, and those whose entry a newer program
 /// wrote.
-async fn leave_told(
+async fn drop_reported(
     store: &Store,
     young: &mut BTreeMap<ScheduleName, Edge>,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let digested = store.digested().await?;
+    let digested = store.reported_edges().await?;
     let newer: BTreeSet<_> = digested
         .unreadable
         .iter()
@@ -101,11 +101,11 @@ async fn leave_told(
         let known = digested
             .get(name)
             .is_some_and(|digested| digested.edge >= edge.at);
-        let is_told = known || newer.contains(name.as_str());
-        if is_told {
-            store.leave_digest(name, edge.at, Timestamp::MAX);
+        let is_reported = known || newer.contains(name.as_str());
+        if is_reported {
+            store.postpone_digest(name, edge.at, Timestamp::MAX);
         }
-        !is_told
+        !is_reported
     });
     Ok(())
 }
@@ -152,13 +152,13 @@ fn ready(
             let next = followers.due.get(name).copied();
             let latest = latest(rules.configuration, name, edge);
             let until = next.zip(latest).map(|(next, latest)| next.min(latest));
-            store.leave_digest(name, edge.at, until.unwrap_or(now));
+            store.postpone_digest(name, edge.at, until.unwrap_or(now));
             None
         }
         None => {
             let latest = latest(rules.configuration, name, edge);
             let until = latest.filter(|_| !late).unwrap_or(Timestamp::MAX);
-            store.leave_digest(name, edge.at, until);
+            store.postpone_digest(name, edge.at, until);
             None
         }
     }

@@ -23,8 +23,8 @@ use crate::{
     Context,
     budget::Budget,
     event::Outcome,
-    failure::NoLook,
-    observe::look::{Looked, Looks, SharedLists},
+    failure::ObservationError,
+    observe::look::{LookResult, Looks, SharedLists},
     transition::{
         follow::{self, Follow},
         log::log_from,
@@ -34,15 +34,15 @@ use crate::{
 
 /// As soon as this many resources are handed over, stop or start is invoked: looking at the rest
 /// may take too long.
-const HAND_OVER_AT_ONCE: usize = 25;
+const HANDOFF_BATCH: usize = 25;
 
 /// The reasons reported so far for accounts that could not be asked: each is reported once.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, Reason>>);
+pub(crate) struct ReportedErrors(RefCell<BTreeMap<AccountName, Reason>>);
 
-impl Complaints {
+impl ReportedErrors {
     /// Records a reason that was reported before, or is now.
-    pub(crate) fn note(&self, account: &AccountName, reason: &Reason) {
+    pub(crate) fn record(&self, account: &AccountName, reason: &Reason) {
         self.0.borrow_mut().insert(account.clone(), reason.clone());
     }
 
@@ -51,16 +51,16 @@ impl Complaints {
         let new = {
             let known = self.0.borrow();
             let known = known.get(account);
-            !known.is_some_and(|known| known.says_the_same(reason))
+            !known.is_some_and(|known| known.eq_ignoring_request(reason))
         };
-        self.note(account, reason);
+        self.record(account, reason);
         new
     }
 
     /// Logs why a resource could not be observed, once per account and reason: the next look is
     /// seconds away.
-    fn complain(&self, record: &Record, no_look: &NoLook) {
-        let (reference, reason) = (&record.reference, &no_look.reason);
+    fn log_once(&self, record: &Record, failure: &ObservationError) {
+        let (reference, reason) = (&record.reference, &failure.reason);
         if self.is_new(&reference.account, reason) {
             tracing::warn!(resource.id = %reference, "Could not look at {reference}: {reason}");
         }
@@ -86,7 +86,7 @@ pub(crate) struct Follower<'a> {
     pub budget: Budget<'a>,
     pub client: &'a Client,
     pub in_force: &'a InForce,
-    pub complaints: &'a Complaints,
+    pub reported_errors: &'a ReportedErrors,
 }
 
 impl Follower<'_> {
@@ -113,7 +113,7 @@ impl Follower<'_> {
             waiting: left.into_iter().filter_map(|one| one.schedule).collect(),
             ..Round::default()
         };
-        let mut handed_over = HandedOver::default();
+        let mut handoffs = Handoffs::default();
         let followed = stream::iter(looks.in_order(records))
             .map(|record| self.follow_one(record, &looks))
             .buffer_unordered(AT_ONCE);
@@ -124,40 +124,40 @@ impl Follower<'_> {
                 round.waiting.extend(one.schedule);
             }
             round.outcomes.extend(one.followed.outcomes);
-            handed_over.extend(one.handed_over);
-            if handed_over.len() >= HAND_OVER_AT_ONCE {
-                self.hand_over(std::mem::take(&mut handed_over), invoke)
+            handoffs.extend(one.handoffs);
+            if handoffs.len() >= HANDOFF_BATCH {
+                self.invoke_next(std::mem::take(&mut handoffs), invoke)
                     .await;
             }
         }
-        self.hand_over(handed_over, invoke).await;
+        self.invoke_next(handoffs, invoke).await;
         round
     }
 
     async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
         let looked = looks.of(&record).await;
-        if let Err(no_look) = &looked {
-            self.complaints.complain(&record, no_look);
+        if let Err(failure) = &looked {
+            self.reported_errors.log_once(&record, failure);
         }
         let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
         let follow = self.decide(&record, &looked).await;
-        let mut handed_over = HandedOver::default();
-        let followed = self.carry_out(record, follow, &mut handed_over).await;
+        let mut handoffs = Handoffs::default();
+        let followed = self.carry_out(record, follow, &mut handoffs).await;
         tracing::debug!(resource.id = %reference, "Looked at {reference}");
         One {
             schedule,
             followed,
-            handed_over,
+            handoffs,
         }
     }
 
     /// Decides what follows from one look.
-    pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
+    pub(crate) async fn decide(&self, record: &Record, looked: &LookResult) -> Follow {
         let look = match looked {
             Ok(Some(look)) => look,
             Ok(None) => return follow::missing(record, self.plan_context()),
-            Err(no_look) => {
-                if no_look.token_refused {
+            Err(failure) => {
+                if failure.token_refused {
                     self.context.providers.forget(&record.reference.account);
                 }
                 return Follow::Wait;
@@ -173,8 +173,8 @@ impl Follower<'_> {
                 follow::follow(record, seen, self.plan_context())
             }
             // Without the log nothing may be concluded from the status alone.
-            Err(no_look) => {
-                self.complaints.complain(record, &no_look);
+            Err(failure) => {
+                self.reported_errors.log_once(record, &failure);
                 Follow::Wait
             }
         }
@@ -182,8 +182,8 @@ impl Follower<'_> {
 
     /// Reads the machine's log if it can show something that the observation does not. A look that
     /// has meanwhile become too old supports nothing.
-    async fn log(&self, record: &Record, look: &Look) -> Result<ReadLog, NoLook> {
-        let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
+    async fn log(&self, record: &Record, look: &Look) -> Result<ReadLog, ObservationError> {
+        let too_old = |now| ObservationError::too_old(look, now).map_or(Ok(()), Err);
         let now = self.context.clock.now();
         too_old(now)?;
         let needed = follow::needs_log(record, Observation::of(look), now);
@@ -191,10 +191,12 @@ impl Follower<'_> {
             return Ok(ReadLog::default());
         };
         if self.budget.is_over() {
-            return Err(NoLook::of("there was no time left to read its log"));
+            return Err(ObservationError::of(
+                "there was no time left to read its log",
+            ));
         }
         let log = self.client.actions(&look.resource.id, since).await;
-        let log = log.map_err(|error| NoLook::from(&error))?;
+        let log = log.map_err(|error| ObservationError::from(&error))?;
         too_old(self.context.clock.now())?;
         Ok((log, Some(since)))
     }
@@ -204,24 +206,24 @@ impl Follower<'_> {
         &self,
         record: Record,
         follow: Follow,
-        handed_over: &mut HandedOver,
-    ) -> Followed {
+        handoffs: &mut Handoffs,
+    ) -> FollowResult {
         match follow {
-            Follow::Wait => Followed::default(),
+            Follow::Wait => FollowResult::default(),
             Follow::Force => {
-                handed_over.extend(Handed::of(&record));
-                Followed::default()
+                handoffs.extend(Handoff::of(&record));
+                FollowResult::default()
             }
             Follow::Write(write) => {
                 let followed = self.write(*write).await;
                 let next = followed.record.as_ref().filter(|r| r.wants_next_part());
-                handed_over.extend(next.and_then(Handed::of));
+                handoffs.extend(next.and_then(Handoff::of));
                 followed
             }
         }
     }
 
-    async fn write(&self, write: Write) -> Followed {
+    async fn write(&self, write: Write) -> FollowResult {
         let now = self.context.clock.now();
         let store = self.context.store;
         let left = write.record.clone();
@@ -229,26 +231,26 @@ impl Follower<'_> {
             Ok(record) => {
                 let events = write.events.into_iter();
                 let outcomes = events.map(|event| Outcome::of(&record, now, event));
-                Followed {
+                FollowResult {
                     ended: record.in_flight().is_none(),
-                    outcomes: self.context.reported(outcomes.collect()),
+                    outcomes: self.context.report(outcomes.collect()),
                     record: Some(record),
                 }
             }
             // Another writer changed it: it is looked at again.
-            Err(StoreError::Stale { .. }) => Followed::default(),
-            Err(error) => Followed {
-                outcomes: self.context.failed(&left, &error),
-                ..Followed::default()
+            Err(StoreError::Stale { .. }) => FollowResult::default(),
+            Err(error) => FollowResult {
+                outcomes: self.context.report_failure(&left, &error),
+                ..FollowResult::default()
             },
         }
     }
 
     /// Invokes stop and start, which look again before they cut the power or send the next part. A
     /// lost invocation costs one tick.
-    pub(crate) async fn hand_over(&self, handed_over: HandedOver, invoke: &impl Invoke) {
+    pub(crate) async fn invoke_next(&self, handoffs: Handoffs, invoke: &impl Invoke) {
         for direction in [Direction::Start, Direction::Stop] {
-            let of_this = handed_over.iter().filter(|one| one.direction == direction);
+            let of_this = handoffs.iter().filter(|one| one.direction == direction);
             let references: Vec<_> = of_this.map(|one| one.reference.clone()).collect();
             if references.is_empty() {
                 continue;
@@ -292,15 +294,15 @@ fn turn(now: Timestamp, of: usize) -> usize {
 }
 
 /// The resources that stop or start is to continue with at once.
-pub(crate) type HandedOver = Vec<Handed>;
+pub(crate) type Handoffs = Vec<Handoff>;
 
 /// A resource whose transition needs a request that poll-status does not send.
-pub(crate) struct Handed {
+pub(crate) struct Handoff {
     direction: Direction,
     reference: ResourceRef,
 }
 
-impl Handed {
+impl Handoff {
     fn of(record: &Record) -> Option<Self> {
         Some(Self {
             direction: record.in_flight()?.direction,
@@ -312,13 +314,13 @@ impl Handed {
 /// One record that was followed.
 struct One {
     schedule: Option<ScheduleName>,
-    followed: Followed,
-    handed_over: HandedOver,
+    followed: FollowResult,
+    handoffs: Handoffs,
 }
 
 /// The result of following one record.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct FollowResult {
     /// Whether nothing is in flight any more.
     pub ended: bool,
     /// What was reported.

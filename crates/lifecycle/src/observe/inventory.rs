@@ -29,7 +29,7 @@ use crate::{
     Context, Error, account,
     budget::Budget,
     event::{Event, Outcome},
-    failure::NoLook,
+    failure::ObservationError,
     observe::{look, restored_table},
     report::{Report, health::Health},
 };
@@ -83,8 +83,16 @@ pub(crate) async fn take_now(
             let now = context.clock.now();
             report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
-            let asked = Asked::ByPerson;
-            let take = take(context, budget, invoke, known, asked, &mut covered, report);
+            let trigger = InventoryTrigger::ByPerson;
+            let take = take(
+                context,
+                budget,
+                invoke,
+                known,
+                trigger,
+                &mut covered,
+                report,
+            );
             take.await?;
         }
     }
@@ -137,7 +145,7 @@ impl<'a> Known<'a> {
 
 /// What asked for an inventory. A person is shown how it went; for the timer only news is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum InventoryTrigger {
     ByTimer,
     ByPerson,
 }
@@ -148,7 +156,7 @@ async fn take(
     budget: Budget<'_>,
     invoke: &impl Invoke,
     known: Known<'_>,
-    asked: Asked,
+    trigger: InventoryTrigger,
     covered: &mut Covered,
     report: &mut Report,
 ) -> Result<Option<Reason>, Error> {
@@ -169,7 +177,7 @@ async fn take(
     }
     let mut taking = Taking {
         context,
-        asked,
+        trigger,
         requested_at,
         state,
     };
@@ -200,8 +208,8 @@ async fn take(
             }
             health
         }
-        Err(no_look) => {
-            let mut health = taking.not_listed(no_look, report);
+        Err(failure) => {
+            let mut health = taking.not_listed(failure, report);
             health += count_recorded(context, &in_force, records, report).await;
             Some(health)
         }
@@ -230,7 +238,7 @@ async fn tried(
 /// An inventory in progress, and what it has learned of the account.
 struct Taking<'a> {
     context: Context<'a>,
-    asked: Asked,
+    trigger: InventoryTrigger,
     requested_at: Timestamp,
     state: AccountState,
 }
@@ -259,12 +267,12 @@ impl Taking<'_> {
         if reconciled.is_none() {
             // Due again at the next tick, after those that have waited longer.
             self.state.tried_at = Some(self.requested_at - INVENTORY_INTERVAL);
-            self.failed(NoLook::of(UNFINISHED), report);
+            self.failed(ObservationError::of(UNFINISHED), report);
             return None;
         }
         self.state.listed_at = Some(self.requested_at);
         self.state.error = None;
-        if self.asked == Asked::ByPerson {
+        if self.trigger == InventoryTrigger::ByPerson {
             let event = Event::Status { state: shown };
             let listed = Outcome::of_account(&self.state.account, self.requested_at, event);
             report.answer(self.context, [listed]);
@@ -281,24 +289,24 @@ impl Taking<'_> {
     }
 
     /// Keeps why the account could not be listed, and returns the failure as counted.
-    fn not_listed(&mut self, no_look: NoLook, report: &mut Report) -> Health {
-        self.state.token_fails = no_look.token_refused || no_look.no_token;
+    fn not_listed(&mut self, failure: ObservationError, report: &mut Report) -> Health {
+        self.state.token_fails = failure.token_refused || failure.no_token;
         self.state.cost = Some(ListCost {
             took: self.took(),
             ..self.state.cost.take().unwrap_or_default()
         });
-        let refused = no_look.login_refused().then_some(Metric::TokensRefused);
-        self.failed(no_look, report);
+        let refused = failure.login_refused().then_some(Metric::TokensRefused);
+        self.failed(failure, report);
         iter::once(Metric::Failed).chain(refused).collect()
     }
 
     /// Keeps why an inventory failed, and reports it unless the timer has reported it before.
-    fn failed(&mut self, no_look: NoLook, report: &mut Report) {
-        let token_refused = no_look.login_refused();
-        let reason = no_look.reason;
+    fn failed(&mut self, failure: ObservationError, report: &mut Report) {
+        let token_refused = failure.login_refused();
+        let reason = failure.reason;
         let known = self.state.error.replace(reason.clone());
-        let repeated = known.is_some_and(|known| known.says_the_same(&reason));
-        if !repeated || self.asked == Asked::ByPerson {
+        let repeated = known.is_some_and(|known| known.eq_ignoring_request(&reason));
+        if !repeated || self.trigger == InventoryTrigger::ByPerson {
             let event = Event::Postponed {
                 reason,
                 token_refused,
@@ -326,7 +334,9 @@ async fn count_recorded(
     for record in records {
         let mended = mend(context, record.clone(), in_force).await;
         let record = mended.unwrap_or_else(|error| {
-            report.outcomes.extend(context.failed(&record, &error));
+            report
+                .outcomes
+                .extend(context.report_failure(&record, &error));
             record
         });
         health.count(&record, in_force, context.clock.now());
@@ -341,19 +351,19 @@ async fn list(
     account: &AccountName,
     configuration: &Configuration,
     records: &[Record],
-) -> Result<(Client, Listed), NoLook> {
+) -> Result<(Client, Listed), ObservationError> {
     let client = context.providers.client(account, configuration).await;
-    let client = client.map_err(|error| NoLook::from(&error))?;
+    let client = client.map_err(|error| ObservationError::from(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
-        let no_look = NoLook::from(&error);
-        if no_look.token_refused {
+        let failure = ObservationError::from(&error);
+        if failure.token_refused {
             context.providers.forget(account);
         }
-        no_look
+        failure
     })?;
     if tags_vanished(records, &listed.looks) {
-        return Err(NoLook::of(TAGS_VANISHED));
+        return Err(ObservationError::of(TAGS_VANISHED));
     }
     Ok((client, listed))
 }

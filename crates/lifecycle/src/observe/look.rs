@@ -13,9 +13,9 @@ use domain::{
     resource::Look,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, Listed, ProviderError, Reading, Sighting};
+use provider::{Client, HibernationLookup, Listed, ProviderError, Reading};
 
-use crate::{budget::Budget, failure::NoLook, transition::method::hibernate};
+use crate::{budget::Budget, failure::ObservationError, transition::method::hibernate};
 
 /// Up to this many resources in flight are read by their Status operation.
 const STATUS_UP_TO: usize = 10;
@@ -29,7 +29,7 @@ const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 const SHARED_FOR: SignedDuration = SignedDuration::from_secs(4);
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
-pub(crate) type Looked = Result<Option<Look>, NoLook>;
+pub(crate) type LookResult = Result<Option<Look>, ObservationError>;
 
 /// The lists of what may be around machines of an account, read once for all that are looked at
 /// together.
@@ -55,7 +55,7 @@ impl SharedLists {
         budget: Budget<'_>,
         record: &Record,
         attached: Attached,
-    ) -> Looked {
+    ) -> LookResult {
         let (since, client) = self.by(client, budget.now());
         seen_in_time(&client, budget, (record, attached), since).await
     }
@@ -69,9 +69,9 @@ pub(crate) struct Looks<'a> {
     shared: &'a SharedLists,
     listed: HashMap<ResourceId, Look>,
     /// The kinds whose list failed, and why.
-    unlisted: BTreeMap<ResourceKind, NoLook>,
+    unlisted: BTreeMap<ResourceKind, ObservationError>,
     /// Why the provider would not answer about any other resource of the account either.
-    refused: Mutex<Option<NoLook>>,
+    refused: Mutex<Option<ObservationError>>,
     /// When the lists were read.
     taken_at: Timestamp,
 }
@@ -129,8 +129,8 @@ impl<'a> Looks<'a> {
                     looks.listed = shown.map(|look| (look.resource.id.clone(), look)).collect();
                 }
                 Err(error) => {
-                    let no_look = NoLook::from(&error);
-                    let failed = kinds.into_iter().map(|kind| (kind, no_look.clone()));
+                    let failure = ObservationError::from(&error);
+                    let failed = kinds.into_iter().map(|kind| (kind, failure.clone()));
                     looks.unlisted = failed.collect();
                 }
             }
@@ -157,7 +157,7 @@ impl<'a> Looks<'a> {
 
     /// Returns what one resource shows: as the list just saw it, or by its Status operation. A
     /// resource that a list does not show may still be there, because pages shift.
-    pub(crate) async fn of(&self, record: &Record) -> Looked {
+    pub(crate) async fn of(&self, record: &Record) -> LookResult {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
             let sight = self
                 .shared
@@ -169,22 +169,22 @@ impl<'a> Looks<'a> {
         {
             return Ok(Some(look.clone()));
         }
-        if let Some(no_look) = self.unlisted.get(&id.kind()) {
-            return Err(no_look.clone());
+        if let Some(failure) = self.unlisted.get(&id.kind()) {
+            return Err(failure.clone());
         }
-        if let Some(no_look) = self.refused().clone() {
-            return Err(no_look);
+        if let Some(failure) = self.refused().clone() {
+            return Err(failure);
         }
         let looked = by_status(self.client, self.budget, id).await;
-        if let Err(no_look) = &looked
-            && no_look.token_refused
+        if let Err(failure) = &looked
+            && failure.token_refused
         {
-            *self.refused() = Some(no_look.clone());
+            *self.refused() = Some(failure.clone());
         }
         looked
     }
 
-    fn refused(&self) -> std::sync::MutexGuard<'_, Option<NoLook>> {
+    fn refused(&self) -> std::sync::MutexGuard<'_, Option<ObservationError>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -223,9 +223,9 @@ pub(crate) async fn list(
 }
 
 /// Looks at one resource by its Status operation.
-pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &ResourceId) -> Looked {
+pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &ResourceId) -> LookResult {
     if budget.is_over() {
-        return Err(NoLook::of("there was no time left to look at it"));
+        return Err(ObservationError::of("there was no time left to look at it"));
     }
     let requested_at = budget.now();
     match client.status(id).await {
@@ -234,12 +234,12 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
             resource,
             sight: None,
         })),
-        Err(error) => Err(NoLook::from(&error)),
+        Err(error) => Err(ObservationError::from(&error)),
     }
 }
 
 /// Looks at a record's resource by whatever shows it.
-pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
+pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> LookResult {
     if let Some(id) = record.present().filter(|_| !record.needs_sight()) {
         return by_status(client, budget, id).await;
     }
@@ -272,12 +272,12 @@ async fn seen_in_time(
     budget: Budget<'_>,
     (record, attached): (&Record, Attached),
     requested_at: Timestamp,
-) -> Looked {
+) -> LookResult {
     if budget.is_over() {
-        return Err(NoLook::of("there was no time left to look at it"));
+        return Err(ObservationError::of("there was no time left to look at it"));
     }
     let looked = seen(client, record, attached, requested_at).await;
-    looked.map_err(|error| NoLook::from(&error))
+    looked.map_err(|error| ObservationError::from(&error))
 }
 
 /// Looks at a machine that may be hibernated, as its record knows it, with everything attached to
@@ -299,7 +299,7 @@ async fn seen(
     let kept = record.hibernation.as_deref();
     let manifest = kept.and_then(|kept| kept.manifest.as_ref());
     let request = record.request.as_ref();
-    let seen = client.sight(Sighting {
+    let seen = client.look_up_hibernation(HibernationLookup {
         of: &record.reference.id,
         present: record.present(),
         made: request.and_then(|request| request.made.as_ref()),

@@ -4,8 +4,8 @@ mod digest;
 mod in_flight;
 mod inventory;
 pub(crate) mod look;
-pub mod moves;
 pub mod poll;
+pub mod stop_preview;
 pub use look::sighted;
 
 mod restored_table;

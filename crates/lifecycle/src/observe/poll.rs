@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Account,
-    hibernation::Scene,
+    hibernation::HibernationState,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -25,7 +25,7 @@ use crate::{
     event::{Event, Outcome},
     observe::{
         digest,
-        in_flight::{Complaints, Follower},
+        in_flight::{Follower, ReportedErrors},
         inventory::{self, Accounts},
         look,
     },
@@ -59,7 +59,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     let mut report = Report::default();
     let accounts = Accounts::read(context, &mut report).await?;
     let due = accounts.due(budget.now());
-    let mut watch = Watch::new(context, &accounts, accounts.complaints());
+    let mut watch = Watch::new(context, &accounts, accounts.reported_errors());
     let first = if due.is_empty() {
         budget
     } else {
@@ -70,7 +70,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     if !due.is_empty() {
         let taken = accounts.take(&due, budget, context, invoke, &mut report);
         for (account, error) in taken.await? {
-            watch.complaints.note(&account, &error);
+            watch.reported_errors.record(&account, &error);
         }
         if !watch.goes_on {
             // Something may have begun meanwhile.
@@ -91,7 +91,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     }
     if !budget.is_over_for_writing() {
         let configuration = &accounts.configuration;
-        digest::tell_due(context, configuration, &watch.waiting, &mut report).await?;
+        digest::report_due(context, configuration, &watch.waiting, &mut report).await?;
     }
     if report.outcomes.is_empty() && report.digests.is_empty() {
         match followed {
@@ -107,7 +107,7 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     let budget = Budget::begin(context.clock);
     let mut report = Report::default();
     let accounts = Accounts::read(context, &mut report).await?;
-    let mut watch = Watch::new(context, &accounts, Complaints::default());
+    let mut watch = Watch::new(context, &accounts, ReportedErrors::default());
     watch.look(budget, invoke, &mut report).await?;
     Ok(report)
 }
@@ -159,14 +159,14 @@ async fn status_of(
         Ok(client) => match look(&client).await {
             Ok(Some(look)) => Event::Status {
                 state: match asleep(&look, known.as_ref()) {
-                    Some(scene) => asleep_in_a_line(&client, scene).await,
+                    Some(state) => asleep_in_a_line(&client, state).await,
                     None => in_a_line(&look.resource),
                 },
             },
             Ok(None) => Event::Status {
                 state: "not found (404)".to_owned(),
             },
-            Err(no_look) => Event::postponed(no_look.reason),
+            Err(failure) => Event::postponed(failure.reason),
         },
     };
     Ok(Outcome {
@@ -181,20 +181,26 @@ async fn status_of(
 }
 
 /// Returns what is in place of a hibernated machine; `None` if it is there, being made, or gone.
-fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<Scene<'a>> {
+fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<HibernationState<'a>> {
     let sight = look.sight.as_ref()?;
     let kept = known?.hibernation.as_deref()?;
-    match sight.scene(kept) {
-        Scene::Here(_) | Scene::Making(_) | Scene::Made(_) | Scene::Gone => None,
-        scene @ (Scene::Asleep(_) | Scene::Lost | Scene::Twice | Scene::Taken(_)) => Some(scene),
+    match sight.hibernation_state(kept) {
+        HibernationState::Present(_)
+        | HibernationState::BeingCreated(_)
+        | HibernationState::Created(_)
+        | HibernationState::Gone => None,
+        state @ (HibernationState::Hibernated(_)
+        | HibernationState::SnapshotLost
+        | HibernationState::Duplicated
+        | HibernationState::NameTaken(_)) => Some(state),
     }
 }
 
 /// Describes, for people, the snapshot that a machine is recreated from, and what it costs by its
 /// provider's price.
-async fn asleep_in_a_line(client: &Client, scene: Scene<'_>) -> String {
-    let Scene::Asleep(snapshot) = scene else {
-        return format!("hibernated, and {}", hibernate::problem(scene));
+async fn asleep_in_a_line(client: &Client, state: HibernationState<'_>) -> String {
+    let HibernationState::Hibernated(snapshot) = state else {
+        return format!("hibernated, and {}", hibernate::problem(state));
     };
     let per_gb = client.snapshot_price().await.ok().flatten();
     let month = per_gb.map(|per_gb| per_gb.share(snapshot.centi_gb, 100));
@@ -243,7 +249,7 @@ pub fn in_a_line(resource: &Resource) -> String {
 /// What is in flight, as one invocation sees it.
 struct Watch<'a> {
     context: Context<'a>,
-    complaints: Complaints,
+    reported_errors: ReportedErrors,
     accounts: &'a Accounts,
     /// How many requests each account's client had sent before this invocation's first look.
     before: BTreeMap<AccountName, u64>,
@@ -254,10 +260,10 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(context: Context<'a>, accounts: &'a Accounts, complaints: Complaints) -> Self {
+    fn new(context: Context<'a>, accounts: &'a Accounts, reported_errors: ReportedErrors) -> Self {
         Self {
             context,
-            complaints,
+            reported_errors,
             accounts,
             before: BTreeMap::new(),
             waiting: BTreeSet::new(),
@@ -298,7 +304,7 @@ impl<'a> Watch<'a> {
         let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
         let looking = self.clients(in_flight, &backlog, &in_force, report).await;
         let follow = |(account, client, records, room): Looking| {
-            let (complaints, in_force) = (&self.complaints, &in_force);
+            let (reported_errors, in_force) = (&self.reported_errors, &in_force);
             let requests = self.accounts.list_requests(&account);
             let others = self.accounts.others(&account);
             let pace = (backlog.contains_key(&account), room);
@@ -308,7 +314,7 @@ impl<'a> Watch<'a> {
                     budget,
                     client: &client,
                     in_force,
-                    complaints,
+                    reported_errors,
                 };
                 let round = follower.follow(records, &requests, pace, invoke).await;
                 let rate = rate(&client, context.clock.now(), others);
@@ -354,7 +360,7 @@ impl<'a> Watch<'a> {
                 Err(error) => {
                     report.in_flight += records.len();
                     let reason = in_words(&error).into();
-                    if self.complaints.is_new(&account, &reason) {
+                    if self.reported_errors.is_new(&account, &reason) {
                         let now = context.clock.now();
                         let event = Event::postponed(reason);
                         report.add(context, [Outcome::of_account(&account, now, event)]);

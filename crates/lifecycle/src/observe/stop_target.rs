@@ -6,8 +6,8 @@ use domain::{
     AccountName, ResourceId, ResourceKind,
     configuration::{Account, Configuration, DatabaseMethod, Otherwise, Policy},
     decision::{Rules, Verdict, next_start},
-    hibernation::{self, Hibernation, Stretch, Terms},
-    plan::{self, Catalog, Machine, Smaller, Unfit},
+    hibernation::{self, Hibernation, HibernationTerms, OffPeriod},
+    plan::{self, Catalog, Machine, MoveRefusal, StopPlan},
     record::{Direction, Part, Rank, Record},
     resource::{DatabaseSize, Look, MachineSize, Power, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -18,7 +18,7 @@ use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
 
-use crate::{failure::NoLook, report::Obstacle, transition::method::hibernate::WORTH_IT};
+use crate::{failure::ObservationError, report::Obstacle, transition::method::hibernate::WORTH_IT};
 
 /// What a stop leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct StopTarget {
     /// The size; `None` if nothing gets smaller, or if the provider lists nothing smaller.
     pub size: Option<SavedState>,
     /// Why the stop that its schedule asks for must not be made.
-    pub unfit: Option<String>,
+    pub refusal: Option<String>,
     /// The SSH key that the machine is recreated with, if it is to be hibernated.
     pub ssh_key: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct StopTarget {
 impl StopTarget {
     fn refused(refusal: impl Into<Obstacle>) -> Self {
         Self {
-            unfit: Some(refusal.into().to_string()),
+            refusal: Some(refusal.into().to_string()),
             ..Self::default()
         }
     }
@@ -44,10 +44,10 @@ impl StopTarget {
 /// only if one is.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
-    databases: OnceCell<Result<DatabasePlans, NoLook>>,
-    machines: OnceCell<Result<Catalog, NoLook>>,
-    autoscaled: OnceCell<Result<BTreeSet<ResourceId>, NoLook>>,
-    hibernated: OnceCell<Result<u64, NoLook>>,
+    databases: OnceCell<Result<DatabasePlans, ObservationError>>,
+    machines: OnceCell<Result<Catalog, ObservationError>>,
+    autoscaled: OnceCell<Result<BTreeSet<ResourceId>, ObservationError>>,
+    hibernated: OnceCell<Result<u64, ObservationError>>,
 }
 
 impl Plans {
@@ -58,7 +58,7 @@ impl Plans {
         record: &Record,
         resource: &Resource,
         (policy, configuration): (&Policy, &Configuration),
-    ) -> Result<StopTarget, NoLook> {
+    ) -> Result<StopTarget, ObservationError> {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
             // A machine already on its small plan needs no plan to be for sale.
@@ -66,9 +66,9 @@ impl Plans {
                 Ok(StopTarget::default())
             }
             Size::Machine(machine) if changes_plan(record, policy) => {
-                let wanted = match wanted(record, resource, policy) {
+                let wanted = match requested_plan(record, resource, policy) {
                     Ok(wanted) => wanted,
-                    Err(unfit) => return Ok(StopTarget::refused(&unfit)),
+                    Err(refusal) => return Ok(StopTarget::refused(&refusal)),
                 };
                 let autoscaled = self.autoscaled(client).await;
                 let autoscaled = autoscaled.as_ref().map_err(Clone::clone)?;
@@ -95,7 +95,7 @@ impl Plans {
         resource: &Resource,
         database: &DatabaseSize,
         policy: &Policy,
-    ) -> Result<StopTarget, NoLook> {
+    ) -> Result<StopTarget, ObservationError> {
         let mut wanted = database.clone();
         let standbys = policy.methods.database == DatabaseMethod::Standbys;
         if standbys {
@@ -116,7 +116,7 @@ impl Plans {
                 .as_ref()
                 .map_err(Clone::clone)?
                 .smallest(&wanted, &resource.region)
-                .map_err(|error| NoLook::from(&error))?,
+                .map_err(|error| ObservationError::from(&error))?,
         };
         let size = plan.map(|plan| SavedState::Database {
             plan,
@@ -137,7 +137,7 @@ impl Plans {
         (record, look): (&Record, &Look),
         verdict: &Verdict,
         rules: Rules<'_>,
-    ) -> Result<StopTarget, NoLook> {
+    ) -> Result<StopTarget, ObservationError> {
         let policy = verdict.membership.policy(rules.configuration);
         let Size::Machine(size) = &look.resource.size else {
             return Ok(StopTarget::default());
@@ -168,7 +168,7 @@ impl Plans {
             accepts_new_prices: accepts_new_prices(&record.reference.account, rules.configuration),
         };
         let around = client.surroundings(&look.resource.id).await;
-        let around = around.map_err(|error| NoLook::from(&error))?;
+        let around = around.map_err(|error| ObservationError::from(&error))?;
         let catalog = self.machines(client).await.as_ref().map_err(Clone::clone)?;
         let hibernated = match around.room {
             Some(_) => self.hibernated(store, &record.reference.account).await?,
@@ -182,13 +182,13 @@ impl Plans {
         let kept = record.hibernation.as_deref();
         // A rehearsal shows how long a snapshot takes, and ends before the next start.
         let in_question = !begun && !is_rehearsal(record, verdict);
-        let stretch = start.filter(|_| in_question).map(|start| Stretch {
+        let off_period = start.filter(|_| in_question).map(|start| OffPeriod {
             off: start.duration_since(look.requested_at),
             latest: kept.and_then(Hibernation::latest_centi_gb),
         });
-        let terms = Terms {
+        let terms = HibernationTerms {
             hibernated,
-            stretch,
+            off_period,
             ..terms
         };
         let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
@@ -207,18 +207,26 @@ impl Plans {
     }
 
     /// Returns how many machines of an account are hibernated.
-    async fn hibernated(&self, store: &Store, account: &AccountName) -> Result<u64, NoLook> {
+    async fn hibernated(
+        &self,
+        store: &Store,
+        account: &AccountName,
+    ) -> Result<u64, ObservationError> {
         let count = || async {
             let found = store.records_of(account).await;
-            let found = found.map_err(|error| NoLook::of(in_words(&error)))?;
-            let hibernated = found.read.iter().filter(|record| record.is_asleep());
+            let found = found.map_err(|error| ObservationError::of(in_words(&error)))?;
+            let hibernated = found.read.iter().filter(|record| record.is_hibernated());
             Ok(u64::try_from(hibernated.count()).unwrap_or(u64::MAX))
         };
         let counted = self.hibernated.get_or_init(count).await;
         counted.clone()
     }
 
-    async fn is_autoscaled(&self, client: &Client, resource: &Resource) -> Result<bool, NoLook> {
+    async fn is_autoscaled(
+        &self,
+        client: &Client,
+        resource: &Resource,
+    ) -> Result<bool, ObservationError> {
         let autoscaled = self.autoscaled(client).await;
         let autoscaled = autoscaled.as_ref().map_err(Clone::clone)?;
         Ok(autoscaled.contains(&resource.id))
@@ -252,26 +260,26 @@ impl Plans {
         }
     }
 
-    async fn databases(&self, client: &Client) -> &Result<DatabasePlans, NoLook> {
+    async fn databases(&self, client: &Client) -> &Result<DatabasePlans, ObservationError> {
         let ask = || async {
             let plans = client.database_plans().await;
-            plans.map_err(|error| NoLook::from(&error))
+            plans.map_err(|error| ObservationError::from(&error))
         };
         self.databases.get_or_init(ask).await
     }
 
-    async fn machines(&self, client: &Client) -> &Result<Catalog, NoLook> {
+    async fn machines(&self, client: &Client) -> &Result<Catalog, ObservationError> {
         let ask = || async {
             let plans = client.machine_plans().await;
-            plans.map_err(|error| NoLook::from(&error))
+            plans.map_err(|error| ObservationError::from(&error))
         };
         self.machines.get_or_init(ask).await
     }
 
-    async fn autoscaled(&self, client: &Client) -> &Result<BTreeSet<ResourceId>, NoLook> {
+    async fn autoscaled(&self, client: &Client) -> &Result<BTreeSet<ResourceId>, ObservationError> {
         let ask = || async {
             let autoscaled = client.autoscaled().await;
-            autoscaled.map_err(|error| NoLook::from(&error))
+            autoscaled.map_err(|error| ObservationError::from(&error))
         };
         self.autoscaled.get_or_init(ask).await
     }
@@ -282,14 +290,14 @@ pub(crate) fn terms(
     account: &AccountName,
     policy: &Policy,
     configuration: &Configuration,
-) -> Terms {
+) -> HibernationTerms {
     let account = configuration.accounts.get(account);
     let cloud = account.and_then(Account::cloud);
-    Terms {
+    HibernationTerms {
         accepted: policy.accept.clone(),
         needs_private_ip: policy.needs_private_ip,
         hibernated: 0,
-        stretch: None,
+        off_period: None,
         ssh_key: cloud.and_then(|cloud| cloud.ssh_key.clone()),
     }
 }
@@ -328,12 +336,16 @@ fn changes_plan(record: &Record, policy: &Policy) -> bool {
 }
 
 /// Returns the plan that is asked for; a stop under way keeps the one that it began with.
-fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Option<String>, Unfit> {
+fn requested_plan(
+    record: &Record,
+    resource: &Resource,
+    policy: &Policy,
+) -> Result<Option<String>, MoveRefusal> {
     let under_way = record.under_way_towards(Direction::Stop);
     match under_way.and_then(|now| now.target.as_ref()) {
         Some(SavedState::Machine(MachineSize { plan, .. })) => Ok(Some(plan.clone())),
         Some(SavedState::Database { .. } | SavedState::NodePool { .. }) | None => {
-            plan::wanted(resource.kind(), &resource.tags, policy)
+            plan::requested_plan(resource.kind(), &resource.tags, policy)
         }
     }
 }
@@ -351,25 +363,25 @@ pub(crate) fn accepts_new_prices(account: &AccountName, configuration: &Configur
 #[derive(Debug)]
 pub(crate) enum SmallStop<'c> {
     /// To this plan.
-    On(Smaller<'c>),
+    On(StopPlan<'c>),
     /// Nowhere: there is nothing to save, so the machine is only switched off.
-    Off(Unfit),
+    Off(MoveRefusal),
     /// The stop must not be made: the machine could not come back.
-    Refused(Unfit),
+    Refused(MoveRefusal),
 }
 
 impl<'c> SmallStop<'c> {
     /// Judges a move of a machine to the plan that is asked for, or else to the cheapest that fits.
     pub(crate) fn of(machine: Machine<'_>, catalog: &'c Catalog, wanted: Option<&str>) -> Self {
-        match plan::smaller(machine, catalog, wanted) {
+        match plan::stop_plan(machine, catalog, wanted) {
             Ok(smaller) => Self::On(smaller),
-            Err(unfit @ (Unfit::AlreadyCheapest { .. } | Unfit::DiskTooLarge { .. })) => {
-                Self::Off(unfit)
+            Err(
+                refusal @ (MoveRefusal::AlreadyCheapest { .. } | MoveRefusal::DiskTooLarge { .. }),
+            ) => Self::Off(refusal),
+            Err(MoveRefusal::TargetNotCheaper { target, plan }) if target == plan => {
+                Self::Off(MoveRefusal::TargetNotCheaper { target, plan })
             }
-            Err(Unfit::TargetNotCheaper { target, plan }) if target == plan => {
-                Self::Off(Unfit::TargetNotCheaper { target, plan })
-            }
-            Err(unfit) => Self::Refused(unfit),
+            Err(refusal) => Self::Refused(refusal),
         }
     }
 }
@@ -385,7 +397,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
             ..StopTarget::default()
         },
         SmallStop::Off(_) => StopTarget::default(),
-        SmallStop::Refused(unfit) => StopTarget::refused(&unfit),
+        SmallStop::Refused(refusal) => StopTarget::refused(&refusal),
     }
 }
 
@@ -411,7 +423,7 @@ mod tests {
     }
 
     /// Returns where a stop of the case leads. No provider answers.
-    async fn asked(case: &Case, policy: &Policy) -> Result<StopTarget, NoLook> {
+    async fn asked(case: &Case, policy: &Policy) -> Result<StopTarget, ObservationError> {
         let base: Base = "http://localhost:1".parse().unwrap();
         let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
         let (record, resource) = (&case.record, &case.resource);
@@ -431,7 +443,7 @@ mod tests {
             };
             let target = target(&database(), &policy).await;
             let expected = Some(database_of("db-s-1vcpu-1gb", nodes));
-            assert_eq!((target.size, target.unfit), (expected, None), "{says:?}");
+            assert_eq!((target.size, target.refusal), (expected, None), "{says:?}");
         }
     }
 
@@ -476,9 +488,9 @@ mod tests {
         size.engine = "mongodb".to_owned();
         let refused = target(&case, &policy).await;
         assert_eq!(refused.size, None);
-        assert!(refused.unfit.unwrap().contains("mongodb"));
+        assert!(refused.refusal.unwrap().contains("mongodb"));
         // With one node there is nothing to drop.
         let alone = case.sized("db-s-2vcpu-4gb", 1);
-        assert_eq!(target(&alone, &policy).await.unfit, None);
+        assert_eq!(target(&alone, &policy).await.refusal, None);
     }
 }

@@ -14,7 +14,7 @@ use environment::in_words;
 use crate::{
     Access, Context,
     budget::Budget,
-    failure::NoLook,
+    failure::ObservationError,
     observe::{inventory::kinds, look, poll::observed},
     report::Trial,
 };
@@ -92,7 +92,7 @@ async fn list(
     let client = client.await.map_err(|error| in_words(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
-        if NoLook::from(&error).token_refused {
+        if ObservationError::from(&error).token_refused {
             // The next trial reads the token again.
             context.providers.forget_to(access, account);
         }

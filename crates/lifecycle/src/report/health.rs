@@ -45,8 +45,10 @@ impl Health {
     /// Counts one more record.
     pub fn count(&mut self, record: &Record, in_force: &InForce, now: Timestamp) {
         let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
-        let conflict =
-            matches!(&verdict.membership, Membership::Barred(exclusion) if exclusion.is_conflict());
+        let conflict = matches!(
+            &verdict.membership,
+            Membership::Excluded(exclusion) if exclusion.is_conflict()
+        );
         let gone = matches!(record.phase, Phase::Gone { .. });
         // A start that is still being retried was refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());

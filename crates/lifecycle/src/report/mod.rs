@@ -11,7 +11,7 @@ use domain::{
     digest::Digest,
     hibernation,
     money::Money,
-    plan::{Offer, Unfit},
+    plan::{MoveRefusal, Offer},
     record::Record,
     resource::MachineSize,
     stop_method::StopMethod,
@@ -19,7 +19,7 @@ use domain::{
 use environment::left_alone;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::{Found, Store, StoreError, Unreadable};
+use store::{ReadItems, Store, StoreError, Unreadable};
 
 use crate::{Context, Outcome, report::health::Health};
 
@@ -62,7 +62,7 @@ pub struct Report {
     pub trials: Vec<Trial>,
     /// Where stops would lead under a configuration that is not applied yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moves: Vec<AccountMoves>,
+    pub moves: Vec<AccountPreview>,
     /// The digests of schedules' edges, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
@@ -109,7 +109,7 @@ pub struct Trial {
 /// Where stops would lead for those of an account's resources whose schedule changes their plan,
 /// drops their standbys or hibernates them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountMoves {
+pub struct AccountPreview {
     /// The account.
     pub account: AccountName,
     /// Why that is unknown; `None` if it is known.
@@ -117,7 +117,7 @@ pub struct AccountMoves {
     pub error: Option<String>,
     /// One entry per resource.
     #[serde(default)]
-    pub moves: Vec<PlanMove>,
+    pub moves: Vec<StopPreview>,
     /// The scopes that its token lacks for hibernating machines; `None` if it hibernates none, or
     /// if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ impl MissingScope {
 
 /// Where a stop by its schedule would lead for one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanMove {
+pub struct StopPreview {
     /// The resource.
     pub resource: ResourceRef,
     /// Its name at the provider.
@@ -210,11 +210,11 @@ pub struct Obstacle {
     pub remedy: String,
 }
 
-impl From<&Unfit> for Obstacle {
-    fn from(unfit: &Unfit) -> Self {
+impl From<&MoveRefusal> for Obstacle {
+    fn from(refusal: &MoveRefusal) -> Self {
         Self {
-            reason: unfit.to_string(),
-            remedy: unfit.remedy().to_owned(),
+            reason: refusal.to_string(),
+            remedy: refusal.remedy().to_owned(),
         }
     }
 }
@@ -251,7 +251,7 @@ pub struct LeftAlone {
 
 impl Report {
     /// Returns what could be read. What could not is reported once per invocation.
-    pub(crate) fn readable<T>(&mut self, found: Found<T>) -> T {
+    pub(crate) fn readable<T>(&mut self, found: ReadItems<T>) -> T {
         for Unreadable { reference, source } in found.unreadable {
             if self.left_alone.iter().any(|l| l.reference == reference) {
                 continue;

@@ -57,7 +57,7 @@ impl Listener for Publisher<'_> {
         log(outcome);
         let mut metrics = self.metrics.borrow_mut();
         for metric in outcome.event.class().metrics {
-            metrics.happened(*metric);
+            metrics.record(*metric);
         }
         self.send(bus_event::of_outcome(self.stack, outcome));
     }

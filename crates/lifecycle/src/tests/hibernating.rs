@@ -4,8 +4,8 @@
 use domain::{
     configuration::ServerMethod,
     hibernation::{
-        Body, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, SeenSnapshot, Sight,
-        SnapshotState,
+        Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, ObservedMachine, SeenSnapshot,
+        Sight, SnapshotState,
     },
     stop_method::StopMethod,
 };
@@ -50,20 +50,20 @@ fn mark(text: &str) -> Mark {
     Mark(text.to_owned())
 }
 
-fn body(case: &Case, id: &str, power: Power) -> Body {
+fn machine(case: &Case, id: &str, power: Power) -> ObservedMachine {
     let resource = Resource {
         id: id.parse().unwrap(),
         power,
         ..case.resource.clone()
     };
-    Body {
+    ObservedMachine {
         resource,
         mark: None,
         made_from: None,
         manifest: Some(manifest()),
         unkept: Vec::new(),
         settling: false,
-        unborn: false,
+        being_created: false,
     }
 }
 
@@ -99,14 +99,14 @@ impl Case {
 
     /// The machine is there, and is seen with its log since midnight.
     fn seeing(mut self, id: &str, power: Power) -> Self {
-        let body = body(&self, id, power);
-        self.resource = body.resource.clone();
-        self.sight().machine = Some(body);
+        let machine = machine(&self, id, power);
+        self.resource = machine.resource.clone();
+        self.sight().machine = Some(machine);
         self.log_from = Some(at("00:00"));
         self
     }
 
-    fn body(mut self, change: impl FnOnce(&mut Body)) -> Self {
+    fn machine(mut self, change: impl FnOnce(&mut ObservedMachine)) -> Self {
         change(self.sight().machine.as_mut().unwrap());
         self
     }
@@ -142,10 +142,10 @@ impl Case {
 
     /// Another machine is listed.
     fn beside(mut self, id: &str, mark: Option<Mark>, made_from: Option<u64>) -> Self {
-        let other = Body {
+        let other = ObservedMachine {
             mark,
             made_from,
-            ..body(&self, id, Power::Stopped)
+            ..machine(&self, id, Power::Stopped)
         };
         self.sight().others.push(other);
         self.away_again()
@@ -288,15 +288,15 @@ fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     assert_eq!(kept.wake_from, Some(kept.snapshots[0].mark.clone()));
     assert_eq!(kept.manifest.as_ref().unwrap().ssh_key, "team");
     let asleep = deleting.at("19:06").away().then();
-    assert!(asleep.record.is_asleep() && is_settled(&asleep.record, Power::Stopped));
+    assert!(asleep.record.is_hibernated() && is_settled(&asleep.record, Power::Stopped));
 }
 
 #[test]
 fn an_address_that_would_be_deleted_is_kept_before_anything_is_copied() {
     let case = hibernated().powered_off().at("19:00:50");
-    let case = case.body(|body| body.unkept = vec!["5".to_owned()]);
+    let case = case.machine(|machine| machine.unkept = vec!["5".to_owned()]);
     let address = "5".to_owned();
-    assert_eq!(case.asks(STOP), Hibernate::Keep { address });
+    assert_eq!(case.asks(STOP), Hibernate::KeepAddress { address });
 }
 
 #[test]
@@ -321,8 +321,8 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
     assert!(matches!(adopted.ask(), Ask::Done { .. }));
     let mut there = adopted.seeing(SECOND, Power::Stopped);
     there.sight().others.clear();
-    let bare = there.clone().body(|body| {
-        let manifest = body.manifest.as_mut().unwrap();
+    let bare = there.clone().machine(|machine| {
+        let manifest = machine.manifest.as_mut().unwrap();
         manifest.networks.clear();
     });
     assert!(matches!(bare.asks(START), Hibernate::Attach(_)));
@@ -337,7 +337,8 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
 #[test]
 fn a_firewall_that_is_not_applied_yet_is_waited_for_before_power_on() {
     let case = just_made(Power::Stopped).at("tue 08:02");
-    case.body(|body| body.settling = true).leaves(START);
+    case.machine(|machine| machine.settling = true)
+        .leaves(START);
 }
 
 #[test]
@@ -454,7 +455,7 @@ fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
     // Whatever counts stops by method counts this one by what was actually done.
     let last = write.record.last.as_ref();
     assert_eq!(last.unwrap().method, Some(StopMethod::Graceful));
-    assert!(!write.record.is_asleep());
+    assert!(!write.record.is_hibernated());
     let entry = write.history.unwrap();
     assert_eq!(entry.method, Some(StopMethod::Graceful));
     let reason = entry.reason.unwrap();
@@ -478,7 +479,7 @@ fn a_machine_that_is_owed_its_plan_is_not_hibernated() {
     copied.leaves(STOP);
     let write = copied.records();
     assert!(is_settled(&write.record, Power::Stopped));
-    assert!(write.record.saved.is_some() && !write.record.is_asleep());
+    assert!(write.record.saved.is_some() && !write.record.is_hibernated());
 }
 
 #[test]
@@ -494,7 +495,7 @@ fn without_a_key_a_stop_only_powers_off() {
 #[test]
 fn an_obstacle_that_appears_leaves_the_machine_off_and_whole() {
     let mut case = hibernated().copied().at("19:05:10");
-    case.unfit = Some("its protection is on");
+    case.refusal = Some("its protection is on");
     let write = case.writes(STOP);
     assert!(matches!(write.record.phase, Phase::Refused { .. }));
 }
@@ -518,7 +519,7 @@ fn a_deletion_is_resolved_before_anything_else_is_asked() {
             .away()
             .then()
             .record
-            .is_asleep()
+            .is_hibernated()
     );
     // It can have no effect any more: the whole check is repeated.
     let lost = deleting.at("19:20:15").then();
@@ -532,7 +533,8 @@ fn a_machine_that_is_being_deleted_is_waited_for() {
     let mut case = hibernated().deleting().at("19:40");
     case.resource.busy = Some("status is deleting".to_owned());
     let resource = case.resource.clone();
-    case.body(|body| body.resource = resource).goes_on();
+    case.machine(|machine| machine.resource = resource)
+        .goes_on();
 }
 
 #[test]
@@ -542,7 +544,7 @@ fn a_deletion_is_seen_though_another_machine_has_the_name_and_that_is_reported()
     taken
         .sight()
         .others
-        .push(body(&hibernated(), SECOND, Power::Running));
+        .push(machine(&hibernated(), SECOND, Power::Running));
     let done = taken.away().then();
     assert!(matches!(done.ask(), Ask::Done { .. }));
     let stuck = done.at("19:06:10").then();
@@ -551,7 +553,7 @@ fn a_deletion_is_seen_though_another_machine_has_the_name_and_that_is_reported()
     let mut alone = stuck.at("19:30");
     alone.sight().others.clear();
     let settled = alone.away().then();
-    assert!(settled.record.is_asleep());
+    assert!(settled.record.is_hibernated());
 }
 
 #[test]
@@ -734,7 +736,8 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
         }
         case
     };
-    let is_removed = |case: Case| matches!(case.asks(STOP), Hibernate::Remove { snapshot: 3 });
+    let is_removed =
+        |case: Case| matches!(case.asks(STOP), Hibernate::DeleteSnapshot { snapshot: 3 });
     let removes = |kept: [KeptSnapshot; 3], seen: &[&str]| is_removed(seeing(kept, seen));
     let all = ["a", "b", "c"];
     let kept = || [old("a", 1, false), old("b", 2, true), old("c", 4, true)];
@@ -893,7 +896,7 @@ fn a_snapshot_that_is_elsewhere_does_not_let_the_machine_be_deleted() {
 #[test]
 fn a_machine_is_not_deleted_on_a_look_that_did_not_read_what_it_has() {
     let case = hibernated().copied().at("19:05:10");
-    case.body(|body| body.manifest = None).leaves(STOP);
+    case.machine(|machine| machine.manifest = None).leaves(STOP);
 }
 
 #[test]
@@ -904,7 +907,7 @@ fn a_machine_that_is_still_made_is_not_adopted_for_it_may_find_no_place() {
         .clone()
         .at("tue 08:01")
         .beside(SECOND, mark, Some(SNAPSHOT));
-    making.sight().others[0].unborn = true;
+    making.sight().others[0].being_created = true;
     let making = making.away_again();
     making.goes_on();
     making.leaves(START);
@@ -965,8 +968,8 @@ fn just_made(power: Power) -> Case {
 
 /// Recreated on Tuesday, running, and without what it had in its network.
 fn half_attached() -> Case {
-    just_made(Power::Running).body(|body| {
-        body.manifest.as_mut().unwrap().networks.clear();
+    just_made(Power::Running).machine(|machine| {
+        machine.manifest.as_mut().unwrap().networks.clear();
     })
 }
 
@@ -975,7 +978,9 @@ fn a_machine_that_runs_before_all_is_back_has_not_started_yet() {
     let case = half_attached().at("tue 08:02");
     case.goes_on();
     assert!(matches!(case.asks(START), Hibernate::Attach(_)));
-    let whole = case.body(|body| body.manifest = Some(manifest())).then();
+    let whole = case
+        .machine(|machine| machine.manifest = Some(manifest()))
+        .then();
     assert!(is_settled(&whole.record, Power::Running));
     assert!(!whole.kept().incomplete);
 }
@@ -990,7 +995,9 @@ fn a_machine_that_was_moved_before_it_was_complete_is_owed_its_own_plan_still() 
     for (own, is_owed) in [(larger, true), (size(), false)] {
         let own = SavedState::Machine(own);
         let moved = half_attached().at("tue 08:02").saved(own.clone()).used();
-        let moved = moved.body(|body| body.manifest = Some(manifest())).then();
+        let moved = moved
+            .machine(|machine| machine.manifest = Some(manifest()))
+            .then();
         assert!(is_settled(&moved.record, Power::Running));
         let saved = moved.record.saved.clone();
         assert_eq!(
@@ -1014,7 +1021,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
     });
     assert!(off.record.needs_sight());
     let off = off.seeing(SECOND, Power::Stopped);
-    let off = off.body(|body| body.manifest = Some(bare()));
+    let off = off.machine(|machine| machine.manifest = Some(bare()));
     let wanted = off
         .at("tue 08:02")
         .overridden(RUNNING, "tue 08:01", "tue 12:00");
@@ -1026,7 +1033,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
             kept.incomplete = incomplete;
             kept.manifest = Some(manifest());
         });
-        let case = case.body(|body| body.manifest = Some(bare()));
+        let case = case.machine(|machine| machine.manifest = Some(bare()));
         let kept = case.sends(STOP).record.hibernation.unwrap();
         assert_eq!(kept.manifest.unwrap().networks, networks, "{incomplete}");
     }

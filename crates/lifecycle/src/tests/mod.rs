@@ -91,7 +91,7 @@ pub(crate) struct Case {
     pub(crate) resource: Resource,
     log: Vec<LoggedAction>,
     target: Option<SavedState>,
-    unfit: Option<&'static str>,
+    refusal: Option<&'static str>,
     pub(crate) sight: Option<Sight>,
     pub(crate) log_from: Option<Timestamp>,
     pub(crate) ssh_key: Option<&'static str>,
@@ -139,7 +139,7 @@ fn case(reference: &str, size: Size) -> Case {
         resource,
         log: Vec::new(),
         target,
-        unfit: None,
+        refusal: None,
         sight: None,
         log_from: None,
         ssh_key: None,
@@ -523,7 +523,7 @@ impl Case {
 
     pub(crate) fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
         let seen = Observation {
-            unfit: self.unfit,
+            refusal: self.refusal,
             resource: &self.resource,
             requested_at: self.looked_at.unwrap_or(self.now),
             log: &self.log,

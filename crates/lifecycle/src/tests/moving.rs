@@ -2,7 +2,7 @@
 
 use domain::{
     configuration::{DropletMethod, ServerMethod},
-    record::late,
+    record::effect_timeout,
     stop_method::StopMethod,
 };
 
@@ -255,7 +255,7 @@ impl Case {
 fn a_plan_that_could_not_come_back_is_refused_before_anything_is_sent() {
     let mut case = resized();
     case.target = None;
-    case.unfit = Some("its plan cannot be ordered in fra1 now");
+    case.refusal = Some("its plan cannot be ordered in fra1 now");
     let write = case.writes(STOP);
     assert!(matches!(write.record.phase, Phase::Refused { .. }));
     assert_eq!(ending(&write), Some(&Ending::Refused));
@@ -270,7 +270,7 @@ fn a_plan_that_could_not_come_back_is_refused_before_anything_is_sent() {
 fn a_plan_withdrawn_after_the_power_went_leaves_it_off_and_whole() {
     let case = resized();
     let mut off = case.switched_off();
-    off.unfit = Some("its plan cannot be ordered in fra1 now");
+    off.refusal = Some("its plan cannot be ordered in fra1 now");
     let write = off.writes(STOP);
     assert!(matches!(write.record.phase, Phase::Refused { .. }));
     assert_eq!(write.record.saved, None);
@@ -378,7 +378,7 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
         small.resize_to(OWN)
     );
     let small = small.at("tue 08:11");
-    assert!(small.now > at("tue 08:00") + late(ResourceKind::Droplet));
+    assert!(small.now > at("tue 08:00") + effect_timeout(ResourceKind::Droplet));
     let send = small.sends(START);
     assert_eq!(send.change, Change::PowerOn(small.id()));
     let on = small.accepted(send, "tue 08:11:01").seen(Power::Running);

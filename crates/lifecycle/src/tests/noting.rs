@@ -7,7 +7,7 @@ use provider::{Accepted, ChangeError, ProviderError, Refusal};
 use super::*;
 use crate::{
     event::Answer,
-    transition::answer::{Noted, apply, meaning},
+    transition::answer::{AnswerEffect, apply, effect_of},
 };
 
 type Answered = Result<Accepted, ChangeError>;
@@ -149,7 +149,10 @@ fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_ho
 #[test]
 fn one_refusal_of_a_start_is_reported_once() {
     let first = asked(pool().saved(pool_of(3)), START);
-    assert!(matches!(meaning(&first, &refused()), Noted::Refused(_)));
+    assert!(matches!(
+        effect_of(&first, &refused()),
+        AnswerEffect::Refused(_)
+    ));
     let (known, _) = noted(&first, Purpose::Transition, &refused());
     let repeated = Refusal {
         request_id: Some("another".to_owned()),
@@ -157,15 +160,18 @@ fn one_refusal_of_a_start_is_reported_once() {
     };
     let repeated = Err(ChangeError::Refused(repeated));
     assert!(matches!(
-        meaning(&known, &repeated),
-        Noted::Answer(Answer::NotAccepted(_))
+        effect_of(&known, &repeated),
+        AnswerEffect::Answer(Answer::NotAccepted(_))
     ));
     let another = Refusal {
         message: "no capacity".to_owned(),
         ..refusal()
     };
     let another = Err(ChangeError::Refused(another));
-    assert!(matches!(meaning(&known, &another), Noted::Refused(_)));
+    assert!(matches!(
+        effect_of(&known, &another),
+        AnswerEffect::Refused(_)
+    ));
 }
 
 #[test]
@@ -178,8 +184,11 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
             assert_eq!(*ask(&record), failed("19:01"));
             assert_eq!(record.request.as_ref().unwrap().problem, None);
         }
-        let meant = meaning(&record, &Err(error()));
-        assert!(matches!(meant, Noted::Answer(Answer::TokenRefused(_))));
+        let meant = effect_of(&record, &Err(error()));
+        assert!(matches!(
+            meant,
+            AnswerEffect::Answer(Answer::TokenRefused(_))
+        ));
     }
 }
 

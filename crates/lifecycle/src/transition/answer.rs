@@ -15,37 +15,39 @@ use crate::{
     transition::{Purpose, method::hibernate},
 };
 
-/// What an answer means, for the report.
+/// The effect of an answer, for the report.
 #[derive(Debug)]
-pub(crate) enum Noted {
+pub(crate) enum AnswerEffect {
     /// The transition continues; reported with the request.
     Answer(Answer),
     /// The transition has ended, or needs a person.
     Refused(Reason),
 }
 
-/// Returns what an answer means for the record that asked.
-pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) -> Noted {
+/// Returns the effect of an answer on the record that asked.
+pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) -> AnswerEffect {
     match answer {
-        Ok(_) => Noted::Answer(Answer::Accepted),
+        Ok(_) => AnswerEffect::Answer(Answer::Accepted),
         // The same refusal of a start is reported once, however often it is repeated.
         Err(ChangeError::Refused(refusal)) if is_known(asked, &Reason::of(refusal)) => {
-            Noted::Answer(Answer::NotAccepted(refusal.to_string()))
+            AnswerEffect::Answer(Answer::NotAccepted(refusal.to_string()))
         }
-        Err(ChangeError::Refused(refusal)) => Noted::Refused(Reason::of(refusal)),
+        Err(ChangeError::Refused(refusal)) => AnswerEffect::Refused(Reason::of(refusal)),
         Err(error) if error.is_refused_token() => {
-            Noted::Answer(Answer::TokenRefused(in_words(error)))
+            AnswerEffect::Answer(Answer::TokenRefused(in_words(error)))
         }
-        Err(ChangeError::Busy(refusal)) => Noted::Answer(Answer::Busy(refusal.to_string())),
-        Err(ChangeError::NotAccepted(error)) => Noted::Answer(Answer::NotAccepted(in_words(error))),
-        Err(ChangeError::Unknown(error)) => Noted::Answer(Answer::Unknown(in_words(error))),
+        Err(ChangeError::Busy(refusal)) => AnswerEffect::Answer(Answer::Busy(refusal.to_string())),
+        Err(ChangeError::NotAccepted(error)) => {
+            AnswerEffect::Answer(Answer::NotAccepted(in_words(error)))
+        }
+        Err(ChangeError::Unknown(error)) => AnswerEffect::Answer(Answer::Unknown(in_words(error))),
     }
 }
 
 /// Reports whether the provider refused this very start before, in the same words.
 fn is_known(asked: &Record, reason: &Reason) -> bool {
     let problem = asked.request.as_ref().and_then(|r| r.problem.as_ref());
-    problem.is_some_and(|problem| problem.says_the_same(reason))
+    problem.is_some_and(|problem| problem.eq_ignoring_request(reason))
 }
 
 /// Applies an answer to a record, and returns what that ends.

@@ -25,7 +25,7 @@ use crate::{
         method::{
             self,
             graceful::may_be_forced,
-            hibernate::{self, Means, Next, Outcome},
+            hibernate::{self, HibernationContext, Next, Outcome},
         },
         plan::adopted,
         step::{Observation, PlanContext, Write},
@@ -66,7 +66,7 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
     let request = record.request.as_ref();
     let is_there = match request {
         Some(request) if request.part != Part::Whole => method::is_done(request, seen, record),
-        Some(_) | None => resource.power == transition.direction.end(),
+        Some(_) | None => resource.power == transition.direction.target_state(),
     };
     let patient =
         request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE);
@@ -351,11 +351,13 @@ impl Follower<'_> {
     /// Handles what applies only to a machine that is hibernated or woken: the last request is
     /// resolved before anything else is concluded.
     fn hibernating(&self) -> Option<Follow> {
-        let means = self.means().filter(|_| self.record.is_hibernating())?;
+        let context = self
+            .hibernation_context()
+            .filter(|_| self.record.is_hibernating())?;
         let request = self.record.request.as_ref();
         if let Some(request) = request.filter(|request| request.is_unresolved()) {
             return Some(
-                match hibernate::outcome(self.record, request, self.seen.requested_at, means) {
+                match hibernate::outcome(self.record, request, self.seen.requested_at, context) {
                     Outcome::Open => self.observed(),
                     Outcome::Done => self.part_done(),
                     Outcome::Void => self.void(request),
@@ -365,9 +367,9 @@ impl Follower<'_> {
         let opposed = is_opposed(self.record, self.seen.log);
         let stops = self.transition.direction == Direction::Stop;
         let idle = self.seen.resource.busy.is_none() && !opposed;
-        match hibernate::next(self.record, self.transition.direction, means) {
+        match hibernate::next(self.record, self.transition.direction, context) {
             Next::StayOff(reason) if idle => {
-                Some(self.settle_as(Some(reason), Some(means.switch_off)))
+                Some(self.settle_as(Some(reason), Some(context.switch_off)))
             }
             Next::Person(reason) if stops => {
                 let known = matches!(&self.record.phase,
@@ -383,12 +385,12 @@ impl Follower<'_> {
         }
     }
 
-    fn means(&self) -> Option<Means<'_>> {
+    fn hibernation_context(&self) -> Option<HibernationContext<'_>> {
         let (rules, now) = (self.context.rules, self.context.now);
         let subject = Subject::seen(self.record, self.seen.resource);
         let membership = Membership::of(subject, rules.configuration);
         let policy = membership.policy(rules.configuration);
-        Some(Means {
+        Some(HibernationContext {
             sight: self.seen.sight?,
             log: self.seen.whole_log(),
             switch_off: StopMethod::to_switch_off(self.record.kind(), &policy),
@@ -459,7 +461,7 @@ impl Follower<'_> {
             cause: Some(self.cause()),
             reason: reason.to_owned(),
         };
-        let is_new = !known.is_some_and(|known| known.says_the_same(&reason.into()));
+        let is_new = !known.is_some_and(|known| known.eq_ignoring_request(&reason.into()));
         self.write(record, None, is_new.then_some(stuck).into_iter().collect())
     }
 
@@ -473,14 +475,14 @@ impl Follower<'_> {
             return;
         };
         if asleep {
-            kept.fall_asleep();
+            kept.record_deletion();
         } else if started {
             if woken {
                 kept.incomplete = false;
-                kept.note_wake(took);
+                kept.record_wake(took);
             }
-            kept.note_off();
-            kept.note_running(self.seen.requested_at);
+            kept.record_off();
+            kept.record_running(self.seen.requested_at);
         }
     }
 
@@ -540,7 +542,7 @@ impl Follower<'_> {
         let mut record = self.with_observation();
         record.last = ended.last(self.record);
         record.phase = Phase::Settled {
-            at: direction.end(),
+            at: direction.target_state(),
         };
         self.settle_hibernation(&mut record);
         record.drop_request();

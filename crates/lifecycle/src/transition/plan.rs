@@ -6,12 +6,12 @@ use domain::{
     ResourceKind,
     configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, due_at, judge, mode, next_start},
-    hibernation::{Hibernation, Mark, Scene},
+    hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Part, Permit, Phase,
-        Record, Request, Transition, late,
+        Record, Request, Transition, effect_timeout,
     },
     resource::{Power, SavedState, Size},
     schedule::Desired,
@@ -28,7 +28,7 @@ use crate::{
         method::{
             self,
             graceful::may_be_forced,
-            hibernate::{self, DELETION_AGE, Means, Next, WORTH_IT},
+            hibernate::{self, DELETION_AGE, HibernationContext, Next, WORTH_IT},
             smaller_plan::{self, Move},
         },
         step::{Observation, PlanContext, Purpose, Send, Step, Write},
@@ -96,7 +96,7 @@ impl Planner<'_> {
     /// Begins a transition from settled, refused or stuck.
     fn begin(&self, due: &Due) -> Step {
         if let Some(busy) = self.busy() {
-            let label = if self.record.is_asleep() {
+            let label = if self.record.is_hibernated() {
                 ""
             } else {
                 "busy: "
@@ -116,10 +116,12 @@ impl Planner<'_> {
         let watched_until = self.record.not_before().filter(|&at| at > self.context.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
-            (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
+            (true, None) => {
+                self.acknowledge(due, self.direction.target_state(), self.already_there())
+            }
             (true, Some(quiet_at)) => self.watch_out(due, quiet_at, self.left_stuck()),
             (false, _) if due.mode == Mode::Observe => self.observe(due),
-            (false, quiet_at) => match self.unfit() {
+            (false, quiet_at) => match self.refusal() {
                 Some(reason) => self.refuse(self.transition(due), Some(due), reason),
                 None => self.claim(due, quiet_at, self.left_stuck()),
             },
@@ -202,7 +204,7 @@ impl Planner<'_> {
             return Step::Leave;
         };
         if self.needs_way_back(&change)
-            && let Some(reason) = self.unfit()
+            && let Some(reason) = self.refusal()
             && let Some(transition) = self.record.in_flight()
         {
             return self.refuse(transition.clone(), None, reason);
@@ -300,10 +302,10 @@ impl Planner<'_> {
         }
         record.phase = Phase::Settled { at };
         record.drop_request();
-        if self.is_asleep()
+        if self.is_hibernated()
             && let Some(kept) = record.hibernation.as_deref_mut()
         {
-            kept.fall_asleep();
+            kept.record_deletion();
         }
         record.used &= record.saved.is_some();
         record.last = self
@@ -349,7 +351,7 @@ impl Planner<'_> {
 
     /// Handles observe mode: the decision is recorded and reported, and nothing is sent.
     fn observe(&self, due: &Due) -> Step {
-        if let Some(reason) = self.unfit() {
+        if let Some(reason) = self.refusal() {
             return Step::Postpone(reason.to_owned());
         }
         let Some(change) = self.change() else {
@@ -428,12 +430,12 @@ impl Planner<'_> {
     /// Leaves what is not due by the look. The record learns its new tags at the next inventory.
     fn leave(&self, reason: &LeaveReason) -> Step {
         match reason {
-            LeaveReason::Barred(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
+            LeaveReason::Excluded(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
                 if self.record.in_flight().is_none() =>
             {
                 Step::Postpone(reason.to_string())
             }
-            LeaveReason::Barred(_)
+            LeaveReason::Excluded(_)
             | LeaveReason::UnknownSchedule(_)
             | LeaveReason::Unnamed
             | LeaveReason::Held
@@ -466,10 +468,15 @@ impl Planner<'_> {
     }
 
     /// Reports whether there is no machine because we have deleted it.
-    fn is_asleep(&self) -> bool {
+    fn is_hibernated(&self) -> bool {
         let kept = self.record.hibernation.as_deref();
-        let scene = kept.zip(self.seen.sight);
-        scene.is_some_and(|(kept, sight)| matches!(sight.scene(kept), Scene::Asleep(_)))
+        let seen = kept.zip(self.seen.sight);
+        seen.is_some_and(|(kept, sight)| {
+            matches!(
+                sight.hibernation_state(kept),
+                HibernationState::Hibernated(_)
+            )
+        })
     }
 
     /// Returns what a stop leads to: fixed by its claim if that changes a machine's plan.
@@ -481,9 +488,9 @@ impl Planner<'_> {
     }
 
     /// Returns why a stop must not be made.
-    fn unfit(&self) -> Option<&str> {
+    fn refusal(&self) -> Option<&str> {
         let stops = self.direction == Direction::Stop;
-        self.seen.unfit.filter(|_| stops)
+        self.seen.refusal.filter(|_| stops)
     }
 
     fn already_there(&self) -> String {
@@ -563,13 +570,13 @@ impl Planner<'_> {
             Direction::Stop => StopMethod::of(kind, &self.policy),
             Direction::Start => {
                 let saved = self.record.saved.as_ref();
-                let left = saved.and_then(|saved| StopMethod::that_left(kind, saved));
+                let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
                 left.unwrap_or_else(|| StopMethod::of(kind, &self.policy))
             }
         };
         let kept = self.record.hibernation.as_deref();
         let incomplete = kept.is_some_and(|kept| kept.incomplete);
-        if self.is_asleep() || incomplete && self.direction == Direction::Start {
+        if self.is_hibernated() || incomplete && self.direction == Direction::Start {
             return StopMethod::Hibernate;
         }
         let moves = match (self.direction, method) {
@@ -628,8 +635,8 @@ impl Planner<'_> {
             forced: Forced::No,
             graceful: matches!(change, Change::Shutdown(_))
                 && configuration.has_power_cut(reference),
-            late: smaller_plan::late(change, resource)
-                .or_else(|| configuration.late(reference, self.direction)),
+            late: smaller_plan::effect_timeout(change, resource)
+                .or_else(|| configuration.effect_timeout(reference, self.direction)),
             target,
             what: part.hibernates().then(|| change.to_string()),
             made: None,
@@ -665,14 +672,14 @@ impl Planner<'_> {
 
     /// Returns what comes next for a machine that is hibernated or woken.
     fn next(&self) -> Option<Next> {
-        let means = Means {
+        let context = HibernationContext {
             sight: self.seen.sight?,
             log: self.seen.whole_log(),
             switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
             next_start: next_start(self.record, self.context.rules, self.context.now),
             now: self.context.now,
         };
-        Some(hibernate::next(self.record, self.direction, means))
+        Some(hibernate::next(self.record, self.direction, context))
     }
 
     /// Returns why there is nothing to send.
@@ -691,7 +698,7 @@ impl Planner<'_> {
             request.part == Part::Grow && matches!(request.ask, Ask::Failed { .. })
         });
         let since = self.record.in_flight().map(|now| now.claimed_at);
-        let patience = late(self.record.kind());
+        let patience = effect_timeout(self.record.kind());
         refused && since.is_some_and(|since| self.context.now >= since + patience)
     }
 
@@ -844,8 +851,8 @@ impl Planner<'_> {
             return true;
         };
         let too_old = now.duration_since(self.seen.requested_at) > DELETION_AGE;
-        let body = sight.machine.as_ref();
-        let unread = body.is_none_or(|body| body.manifest.is_none());
+        let machine = sight.machine.as_ref();
+        let unread = machine.is_none_or(|machine| machine.manifest.is_none());
         if *what == Hibernate::Delete && (too_old || unread) {
             return false;
         }
@@ -891,14 +898,14 @@ impl Planner<'_> {
 /// is there. This comes before any other decision.
 pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
     let kept = record.hibernation.as_deref()?;
-    let Scene::Made(body) = seen.sight?.scene(kept) else {
+    let HibernationState::Created(machine) = seen.sight?.hibernation_state(kept) else {
         return None;
     };
     let mut record = record.clone();
     record
         .hibernation
         .as_deref_mut()?
-        .adopt(body.resource.id.clone());
+        .adopt(machine.resource.id.clone());
     if let Some(request) = record
         .request
         .as_mut()

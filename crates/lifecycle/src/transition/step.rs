@@ -24,7 +24,7 @@ pub(crate) struct Observation<'a> {
     /// For a stop that makes it smaller: the size that it leads to.
     pub target: Option<&'a SavedState>,
     /// Why a stop must not be made; `None` if it may.
-    pub unfit: Option<&'a str>,
+    pub refusal: Option<&'a str>,
     /// The instant from which that log was read; `None` if it was not.
     pub log_from: Option<Timestamp>,
     /// What else was seen of a machine that may be hibernated.
@@ -53,7 +53,7 @@ impl<'a> Observation<'a> {
             requested_at: look.requested_at,
             log: &[],
             target: None,
-            unfit: None,
+            refusal: None,
             log_from: None,
             sight: look.sight.as_deref(),
             ssh_key: None,

@@ -1,4 +1,4 @@
-//! Random fleets, of all kinds that the clouds have.
+//! Random fleets with every kind of cloud resource.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use fastrand::Rng;
 
 use crate::{night::Setup, plans};
 
-/// What the clouds hold, and who may change it.
+/// The resources of a night and the accounts they belong to.
 #[derive(Debug, Clone)]
 pub(super) struct Fleet {
     pub(super) accounts: String,
     pub(super) members: Vec<Member>,
     /// Resources that are not opted in.
     pub(super) bystanders: Vec<String>,
-    /// Whether its lists have several pages.
+    /// Whether lists of its resources have several pages.
     pub(super) is_paged: bool,
     schedules: Vec<ScheduleName>,
     created: u64,
@@ -31,7 +31,7 @@ pub(super) struct Member {
     pub(super) toml: String,
 }
 
-/// Plans that each engine of a database offers for one node and for two.
+/// Database plans that every engine offers for one node and for two.
 const PLANS: [&str; 4] = [
     "db-s-1vcpu-2gb",
     "db-s-2vcpu-4gb",
@@ -39,7 +39,8 @@ const PLANS: [&str; 4] = [
     "db-s-6vcpu-16gb",
 ];
 
-/// Droplets' sizes with the disks that they have on them: a disk may be of a smaller size.
+/// Droplet sizes with the disks, in GiB, that Droplets have on them: a disk may be that of a
+/// smaller size.
 const SIZES: [(&str, u64); 8] = [
     ("g-2vcpu-8gb", 25),
     ("c-4", 50),
@@ -51,7 +52,7 @@ const SIZES: [(&str, u64); 8] = [
     ("s-1vcpu-512mb-10gb", 10),
 ];
 
-/// Servers' types with the disks that they have on them.
+/// Server types with the disks, in GiB, that servers have on them.
 const TYPES: [(&str, u64); 8] = [
     ("ccx13", 80),
     ("ccx13", 40),
@@ -63,18 +64,20 @@ const TYPES: [(&str, u64); 8] = [
     ("cx22", 40),
 ];
 
-/// Droplets' sizes, with the disks that come with them: these can be hibernated.
-const WHOLE_SIZES: [(&str, u64); 3] = [
+/// Droplet sizes with the disks, in GiB, that come with them: these Droplets can be hibernated.
+const HIBERNATABLE_SIZES: [(&str, u64); 3] = [
     ("s-1vcpu-2gb", 50),
     ("s-2vcpu-4gb", 80),
     ("g-2vcpu-8gb", 25),
 ];
 
-/// Servers' types that are sold, with the disks that come with them: these can be hibernated.
-const WHOLE_DISKS: [(&str, u64); 4] = [("ccx13", 80), ("cpx22", 80), ("cpx12", 40), ("ccx23", 160)];
+/// Server types that are sold, with the disks, in GiB, that come with them: these servers can be
+/// hibernated.
+const HIBERNATABLE_TYPES: [(&str, u64); 4] =
+    [("ccx13", 80), ("cpx22", 80), ("cpx12", 40), ("ccx23", 160)];
 
 impl Fleet {
-    pub(super) fn some<'a>(
+    pub(super) fn random<'a>(
         chance: &mut Rng,
         schedules: impl Iterator<Item = &'a ScheduleName>,
     ) -> Self {
@@ -127,7 +130,7 @@ impl Fleet {
         fleet
     }
 
-    /// Something that is created later.
+    /// Returns a resource to create later, as TOML.
     pub(super) fn newcomer(&mut self, chance: &mut Rng) -> String {
         self.member(chance).toml
     }
@@ -183,7 +186,7 @@ impl Fleet {
         }
     }
 
-    /// Words that opt in or out; mostly in.
+    /// Returns a word that opts in or out, mostly in. `None` if there is no word.
     fn word(&self, chance: &mut Rng) -> Option<String> {
         match chance.u8(..16) {
             0 => Some("off".to_owned()),
@@ -243,7 +246,7 @@ impl Fleet {
     }
 }
 
-/// Seldom, a tag that names the plan on which a machine stops.
+/// Rarely returns a tag that names the plan on which a machine stops.
 fn small_plan(chance: &mut Rng, kind: ResourceKind, separator: char) -> Option<String> {
     let plans = plans::of(kind);
     if plans.is_empty() || chance.u8(..8) > 0 {
@@ -260,7 +263,7 @@ fn reference(text: &str) -> ResourceRef {
 fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
     let deaf = chance.u8(..4) == 0;
     let (size, disk) = if chance.bool() {
-        WHOLE_SIZES[chance.usize(..WHOLE_SIZES.len())]
+        HIBERNATABLE_SIZES[chance.usize(..HIBERNATABLE_SIZES.len())]
     } else {
         SIZES[chance.usize(..SIZES.len())]
     };
@@ -294,7 +297,7 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
     }
 }
 
-/// What a Droplet may have switched on, and the VPC that it may be in.
+/// Returns the features that a Droplet has enabled, and its VPC if it has one, as TOML.
 fn droplet_extras(chance: &mut Rng) -> String {
     let extras = [("monitoring", 4), ("ipv6", 12), ("backups", 12)];
     let has = extras
@@ -308,11 +311,12 @@ fn droplet_extras(chance: &mut Rng) -> String {
     format!("has = [{}]\n{vpc}", has.join(", "))
 }
 
-/// What belongs to a Droplet by its number: each is its own. Where a firewall applies by number,
-/// another applies by a tag, as it must before the Droplet may be hibernated.
+/// Returns the resources attached to a Droplet by its number, none of them shared, as TOML. Where a
+/// firewall applies by number, another applies by a tag, as it must before the Droplet may be
+/// hibernated.
 fn attached_to_droplet(chance: &mut Rng, number: u64) -> String {
     let id = |kind: u64| format!("{kind}0000000-0000-4000-a000-{number:012}");
-    let things = [
+    let attachments = [
         format!(
             "[[digitalocean.volumes]]\nid = \"{}\"\nname = \"data-{number}\"\n\
              droplet = {number}\n",
@@ -341,7 +345,10 @@ fn attached_to_droplet(chance: &mut Rng, number: u64) -> String {
              droplet = {number}\n"
         ),
     ];
-    things.into_iter().filter(|_| chance.u8(..4) == 0).collect()
+    attachments
+        .into_iter()
+        .filter(|_| chance.u8(..4) == 0)
+        .collect()
 }
 
 fn database(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
@@ -399,7 +406,7 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
         _ => "",
     };
     let (server_type, disk) = if chance.bool() {
-        WHOLE_DISKS[chance.usize(..WHOLE_DISKS.len())]
+        HIBERNATABLE_TYPES[chance.usize(..HIBERNATABLE_TYPES.len())]
     } else {
         TYPES[chance.usize(..TYPES.len())]
     };
@@ -432,16 +439,17 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
     }
 }
 
-/// Seldom, what is made from a machine's snapshots does not boot, from the first one on.
+/// Returns, as TOML, whether machines created from a machine's snapshots fail to boot, from the
+/// first one on. That is rare.
 fn copies(chance: &mut Rng) -> String {
     let breaks = chance.u8(..16) == 0;
     format!("copies_break = {breaks}\n")
 }
 
-/// What a server may have besides: each is its own.
+/// Returns the resources attached to a server, none of them shared, as TOML.
 fn attached(chance: &mut Rng, number: u64) -> String {
     let id = 900_000 + number;
-    let things = [
+    let attachments = [
         format!(
             "[[hetzner.networks]]\nid = {id}\nname = \"net-{number}\"\n\
              members = [{{ server = {number}, ip = \"10.0.0.{}\" }}]\n",
@@ -467,11 +475,14 @@ fn attached(chance: &mut Rng, number: u64) -> String {
              targets = [{{ server = {number}, use_private_ip = false }}]\n"
         ),
     ];
-    things.into_iter().filter(|_| chance.u8(..4) == 0).collect()
+    attachments
+        .into_iter()
+        .filter(|_| chance.u8(..4) == 0)
+        .collect()
 }
 
 impl Member {
-    /// The provider's words for a resource at work, and for one that is not.
+    /// Returns the provider's status for a busy resource and for an idle one. `None` for machines.
     pub(super) fn statuses(&self) -> Option<(&'static str, &'static str)> {
         match self.reference.kind() {
             ResourceKind::Database => Some(("migrating", "online")),
@@ -480,14 +491,14 @@ impl Member {
         }
     }
 
-    /// What a person does with it in the console.
+    /// Returns what a person does with it in the console.
     pub(super) fn act(&self, chance: &mut Rng) -> Act {
         match self.reference.kind() {
             ResourceKind::Database => {
                 let nodes = chance.u32(1..=2);
                 let least = usize::from(nodes > 1);
                 let place = chance.usize(least..PLANS.len());
-                // What comes with the plan, and twice as much.
+                // The storage that comes with the plan. A person may choose twice as much.
                 let storage_gib = [30, 60, 140, 290][place];
                 Act::Resize {
                     plan: PLANS[place].to_owned(),
@@ -521,7 +532,8 @@ impl Member {
         }
     }
 
-    /// Another plan for a machine that is off, seldom with the disk that comes with it.
+    /// Returns a change of plan for a machine that is off, rarely with the disk that comes with the
+    /// plan.
     pub(super) fn another_plan(&self, chance: &mut Rng) -> Act {
         let plans = plans::of(self.reference.kind());
         Act::ChangePlan {
@@ -530,7 +542,7 @@ impl Member {
         }
     }
 
-    /// Whether it is a machine whose plan can be changed.
+    /// Reports whether it is a machine whose plan can be changed.
     pub(super) fn is_machine(&self) -> bool {
         !plans::of(self.reference.kind()).is_empty()
     }

@@ -1,4 +1,4 @@
-//! Random schedules: all of the grammar, in several zones.
+//! Random schedules: most of the grammar, in several time zones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,8 @@ const CRONS: [(&str, &str); 8] = [
 
 const HOLIDAYS: [&str; 4] = ["2026-12-24..2026-12-26", "01-01", "10-26", "05-01, 10-03"];
 
-/// Two or three, under names that are the same in each night.
-pub(super) fn some(
+/// Returns two or three schedules, under the same names in each night.
+pub(super) fn random(
     chance: &mut Rng,
     from: Timestamp,
     until: Timestamp,
@@ -72,7 +72,7 @@ pub(super) fn some(
         .collect()
 }
 
-/// One that has edges within the night, and seldom more than two a day.
+/// Returns a schedule that has edges within the night, rarely more than two a day.
 fn schedule(chance: &mut Rng, from: Timestamp, until: Timestamp) -> Schedule {
     let most = if chance.u8(..8) == 0 { 100 } else { 32 };
     loop {

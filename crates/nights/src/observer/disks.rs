@@ -1,4 +1,4 @@
-//! Machines that are deleted and made again: what their disks hold, and which machine is which.
+//! Machines that are deleted and recreated: what their disks hold, and which machine is which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 use super::{SLACK, State};
 use crate::clockwork::TaskId;
 
-/// The label, or the tag, with which a machine that was made again says which one it is.
-const OF: &str = "offhours-of";
+/// The label or tag by which a recreated machine names its original.
+const ORIGINAL_LABEL: &str = "offhours-of";
 
-/// A machine, whatever its number is by now.
+/// The disk of a machine, whatever the machine's number is by now.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
-    /// What the disk held when it was last written to; none where only a person knows.
+    /// The contents of the disk after its last write. `None` if only a person knows them.
     latest: Option<String>,
-    /// The machine as it was when it was last there.
+    /// The machine as it was when it last existed.
     pub(super) last: Value,
-    /// What was attached to the machine at first; a night never changes that.
+    /// What was attached to the machine at first. A night never changes that.
     attached: Value,
-    /// The look on which the latest deletion rested.
+    /// The time of the observation on which the latest deletion was based.
     looked_at: Option<Timestamp>,
 }
 
@@ -47,19 +47,19 @@ fn tags(state: &Value) -> impl Iterator<Item = &str> {
     tags.filter_map(Value::as_str)
 }
 
-/// Which resource of an account a machine says that it is.
-fn says_it_is(state: &Value, account: &AccountName) -> Option<ResourceRef> {
-    let label = state["labels"][OF]
+/// Returns the resource of an account that a machine claims to be.
+fn claimed_original(state: &Value, account: &AccountName) -> Option<ResourceRef> {
+    let label = state["labels"][ORIGINAL_LABEL]
         .as_str()
         .map(|of| of.replacen('.', "/", 1));
     let mut tags = tags(state).filter_map(|tag| tag.split_once(':'));
-    let tag = tags.find(|(name, _)| *name == OF);
+    let tag = tags.find(|(name, _)| *name == ORIGINAL_LABEL);
     let tag = tag.map(|(_, of)| of.replacen('-', "/", 1));
     format!("{account}/{}", label.or(tag)?).parse().ok()
 }
 
-/// What a machine keeps when it is made again.
-fn lasting(state: &Value) -> Value {
+/// Returns what a machine keeps when it is recreated.
+fn preserved_state(state: &Value) -> Value {
     let mut labels = state["labels"].clone();
     if let Some(labels) = labels.as_object_mut() {
         labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
@@ -82,58 +82,61 @@ fn lasting(state: &Value) -> Value {
     json!({"labels": labels, "tags": tags, "kept": kept})
 }
 
-/// Whether a record says that no further snapshot is made.
+/// Reports whether a record says that no further snapshot is made.
 fn is_full(record: &Record) -> bool {
     let kept = record.hibernation.as_deref();
     let many = kept.is_some_and(|kept| kept.snapshots.len() >= 4);
     many && format!("{record:?}").contains("of it are kept, and none may be removed")
 }
 
-/// Whether a machine goes off soon after each start.
+/// Reports whether a machine goes off soon after each start.
 pub(super) fn does_not_boot(state: &Value) -> bool {
     state["broken"] == true
 }
 
 impl State {
-    /// The resource that a machine is, whatever its number is by now.
+    /// Returns the resource that a machine is, whatever its number is by now.
     pub(super) fn original(&self, resource: ResourceRef) -> ResourceRef {
-        self.made.get(&resource).cloned().unwrap_or(resource)
+        self.recreated.get(&resource).cloned().unwrap_or(resource)
     }
 
-    /// The resource as its cloud knows it now.
+    /// Returns the resource as its cloud knows it now.
     pub(super) fn present(&self, resource: &ResourceRef) -> ResourceRef {
-        let mut made = self.made.iter();
+        let mut recreated = self.recreated.iter();
         let there =
-            made.find(|(new, of)| *of == resource && self.simulator.resource(new).is_some());
+            recreated.find(|(new, of)| *of == resource && self.simulator.resource(new).is_some());
         there.map_or_else(|| resource.clone(), |(new, _)| new.clone())
     }
 
-    /// The whole state of a resource at its cloud.
+    /// Returns the whole state of a resource at its cloud.
     pub(super) fn state_of(&self, resource: &ResourceRef) -> Option<Value> {
         self.simulator.resource(&self.present(resource))
     }
 
-    /// A machine that was deleted, as it was before, unless a person deleted it or its snapshot.
+    /// Returns a deleted machine as it was before, unless a person deleted it or its snapshot.
     pub(super) fn last_of_deleted(&self, record: &Record) -> Option<Value> {
         let disk = self.disks.get(&record.reference)?;
         let deleted = record.hibernation.is_some() && disk.latest.is_some();
-        deleted.then(|| self.as_it_sleeps(&record.reference, &disk.last))
+        deleted.then(|| self.sleeping_state(&record.reference, &disk.last))
     }
 
-    /// The machines that sleep, each as it was before, with the label that people have given to the
-    /// snapshot that it will be made from.
+    /// Returns the sleeping machines, each as it was before, with any opt-out that people have put
+    /// on the snapshot that it will be recreated from.
     pub(super) fn asleep(&self) -> Vec<(ResourceRef, Value)> {
         let mut asleep = Vec::new();
         for (reference, disk) in &self.disks {
             let is_there = self.state_of(reference).is_some();
             if !is_there && !disk.last.is_null() {
-                asleep.push((reference.clone(), self.as_it_sleeps(reference, &disk.last)));
+                asleep.push((
+                    reference.clone(),
+                    self.sleeping_state(reference, &disk.last),
+                ));
             }
         }
         asleep
     }
 
-    pub(super) fn as_it_sleeps(&self, reference: &ResourceRef, last: &Value) -> Value {
+    pub(super) fn sleeping_state(&self, reference: &ResourceRef, last: &Value) -> Value {
         let mut state = last.clone();
         let record = self.records.get(reference);
         let kept = record.and_then(|record| record.hibernation.as_deref());
@@ -153,14 +156,15 @@ impl State {
         state
     }
 
-    /// The labels with which we find a machine again: nobody takes them away.
+    /// Returns the labels by which Offhours recognizes a machine. People never remove them.
     pub(super) fn marks(&self, resource: &ResourceRef) -> Vec<String> {
         let state = self.state_of(resource).unwrap_or_default();
         labels_of_ours(&state).collect()
     }
 
-    /// The resource for which a change of something else leaves: an image, an address, a network.
-    pub(super) fn of_request(&self, path: &str, by: TaskId) -> Option<ResourceRef> {
+    /// Returns the resource for which a change of something else is sent: an image, an address, a
+    /// network.
+    pub(super) fn resource_of_request(&self, path: &str, by: TaskId) -> Option<ResourceRef> {
         let (_, sender) = self.tasks.get(&by)?;
         let mut records = self.records.values();
         let asked = records.find(|record| {
@@ -173,14 +177,15 @@ impl State {
         asked.map(|record| record.reference.clone())
     }
 
-    /// A person has deleted the machine, or its snapshot: what the disk held is theirs to lose.
+    /// Records that a person has deleted the machine or its snapshot: what the disk held is theirs
+    /// to lose.
     pub(super) fn person_deleted(&mut self, resource: &ResourceRef) {
         if let Some(disk) = self.disks.get_mut(resource) {
             disk.latest = None;
         }
     }
 
-    /// A machine that was made again is not said to run before it has all that it had.
+    /// Checks that a recreated machine is not reported as running before it has everything it had.
     pub(super) fn check_attached(&mut self, entry: &HistoryEntry, state: &Value) {
         let disk = self.disks.get(&entry.reference);
         let had = disk.map(|disk| &disk.attached);
@@ -194,7 +199,7 @@ impl State {
         }
     }
 
-    /// Counts the machines that were deleted by us, and those that were made again.
+    /// Counts the machines that Offhours deleted, and those that were recreated.
     pub(super) fn count_sleep(&mut self, before: &Record, after: &Record) {
         let present = |record: &Record| {
             let kept = record.hibernation.as_deref()?;
@@ -216,7 +221,8 @@ impl State {
         }
     }
 
-    /// What holds its disk is there, be it a machine or a snapshot: it is not gone.
+    /// Checks that a machine is not taken for gone while its disk is held by a machine or a
+    /// snapshot.
     pub(super) fn check_not_gone(&mut self, record: &Record) {
         let disk = self.disks.get(&record.reference);
         let is_kept = disk.is_some_and(|disk| disk.latest.is_some());
@@ -229,7 +235,7 @@ impl State {
         }
     }
 
-    /// A machine is deleted only where a whole snapshot holds what its disk holds.
+    /// Checks that a machine is deleted only if a complete snapshot holds what its disk holds.
     pub(super) fn check_deletion(&mut self, resource: &ResourceRef, path: &str) {
         let server = path.strip_prefix("DELETE /v1/servers/");
         let droplet = path.strip_prefix("DELETE /v2/droplets/");
@@ -256,7 +262,7 @@ impl State {
         let Some(state) = state.filter(|_| !self.person_crossed(resource)) else {
             return;
         };
-        let copies = self.whole_copies(&resource.account, &state["contents"]);
+        let copies = self.complete_copies(&resource.account, &state["contents"]);
         // A snapshot of a Droplet cannot be protected; it counts once it is listed.
         let now = self.time.now();
         let is_listed = |image: &Value| {
@@ -269,8 +275,8 @@ impl State {
         }
     }
 
-    /// The snapshots that are complete, and hold this.
-    fn whole_copies(
+    /// Returns the complete snapshots that hold these contents.
+    fn complete_copies(
         &self,
         account: &AccountName,
         contents: &Value,
@@ -283,23 +289,25 @@ impl State {
         })
     }
 
-    /// Whether a person did something to the machine since the look on which its deletion rested.
+    /// Reports whether a person has acted on the machine since the observation on which its
+    /// deletion was based.
     fn person_crossed(&self, resource: &ResourceRef) -> bool {
         let looked_at = self.disks.get(resource).and_then(|disk| disk.looked_at);
-        let watched = self.resources.get(resource);
-        let person_at = watched.and_then(|watched| watched.person_at);
+        let tracked = self.resources.get(resource);
+        let person_at = tracked.and_then(|tracked| tracked.person_at);
         person_at
             .zip(looked_at)
             .is_some_and(|(person, look)| person + SLACK > look)
     }
 
-    /// What each machine's disk holds is there, and there is one machine at most.
-    pub(super) fn look_at_disks(&mut self) {
+    /// Checks that what each machine's disk holds still exists, and that there is at most one
+    /// machine.
+    pub(super) fn observe_disks(&mut self) {
         let mut records = self.records.values();
         if !records.any(|record| record.hibernation.is_some()) {
             return;
         }
-        self.look_at_peoples_snapshots();
+        self.check_peoples_snapshots();
         let mut there = BTreeMap::<_, Vec<_>>::new();
         for (reference, state) in self.simulator.resources() {
             let Ok(reference) = reference.parse::<ResourceRef>() else {
@@ -309,11 +317,11 @@ impl State {
             if !is_machine {
                 continue;
             }
-            if let Some(of) = says_it_is(&state, &reference.account) {
-                self.made.entry(reference.clone()).or_insert(of);
+            if let Some(of) = claimed_original(&state, &reference.account) {
+                self.recreated.entry(reference.clone()).or_insert(of);
             }
             let original = self.original(reference.clone());
-            // What was never hibernated may come and go.
+            // A machine that was never hibernated may come and go.
             let record = self.records.get(&original);
             if record.is_none_or(|record| record.hibernation.is_none()) {
                 continue;
@@ -325,19 +333,19 @@ impl State {
                 self.violated(format!("two machines are {resource}: {first} {second}"));
             }
             if let [state, ..] = &machines[..] {
-                self.look_at_disk(resource, state);
-                self.look_at_proof(state);
+                self.observe_disk(resource, state);
+                self.mark_proven(state);
             }
         }
         let away: Vec<_> = self.disks.keys().cloned().collect();
         for resource in away {
             if !there.contains_key(&resource) {
-                self.look_for_copy(&resource);
+                self.check_copy_exists(&resource);
             }
         }
     }
 
-    fn look_at_disk(&mut self, resource: &ResourceRef, state: &Value) {
+    fn observe_disk(&mut self, resource: &ResourceRef, state: &Value) {
         let disk = self.disks.entry(resource.clone()).or_default();
         if disk.last.is_null() {
             disk.attached = state["attached"].clone();
@@ -357,17 +365,17 @@ impl State {
                 "{resource} is made from {first:?}, not from {latest:?}"
             ));
         }
-        if lasting(&before) != lasting(state) {
+        if preserved_state(&before) != preserved_state(state) {
             self.violated(format!(
                 "{resource} was {before}, and is made again as {state}"
             ));
         }
     }
 
-    fn look_for_copy(&mut self, resource: &ResourceRef) {
+    fn check_copy_exists(&mut self, resource: &ResourceRef) {
         let latest = self.disks[resource].latest.clone();
         let Some(latest) = latest else { return };
-        let mut copies = self.whole_copies(&resource.account, &json!(latest));
+        let mut copies = self.complete_copies(&resource.account, &json!(latest));
         if copies.next().is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What holds of every history item, and of every report.
+//! Checks on every history item and every report.
 
 use domain::{
     ResourceKind,
@@ -10,13 +10,13 @@ use jiff::SignedDuration;
 use lifecycle::{Event, Outcome, event::Subject};
 use serde_json::Value;
 
-use super::{SLACK, State, Whole, disks::does_not_boot};
+use super::{ResourceSize, SLACK, State, disks::does_not_boot};
 
-/// What a person does meanwhile may not be in an observation yet.
+/// How long a person's change may be missing from an observation.
 const CROSSES: SignedDuration = SignedDuration::from_secs(120);
 
 impl State {
-    pub(super) fn take_in_history(&mut self, entry: HistoryEntry) {
+    pub(super) fn process_history(&mut self, entry: HistoryEntry) {
         let reference = entry.reference.clone();
         if let Some(before) = self.history.get(&reference)
             && before.claimed_at != entry.claimed_at
@@ -30,31 +30,30 @@ impl State {
         if entry.ending == Ending::Seen {
             self.check_seen(&entry);
         }
-        let within = |taken: &super::Taken| {
-            taken.resource == reference && taken.at <= entry.finished_at + SLACK
+        let within = |change: &super::AcceptedChange| {
+            change.resource == reference && change.at <= entry.finished_at + SLACK
         };
-        self.unexplained.retain(|taken| !within(taken));
-        // What is kept as a person left it, or was only observed, is a moment of the transition that
-        // found it.
+        self.unexplained.retain(|change| !within(change));
+        // `Kept` and `WouldHave` are moments within the transition that found them.
         if !matches!(entry.ending, Ending::Kept | Ending::WouldHave) {
             self.history.insert(reference, entry);
         }
     }
 
-    /// Done means seen: what is said to have ended has ended.
+    /// Done means seen: checks that a transition recorded as seen has reached its target state.
     fn check_seen(&mut self, entry: &HistoryEntry) {
         let now = self.time.now();
         let reference = &entry.reference;
         let person_at = self
             .resources
             .get(reference)
-            .and_then(|watched| watched.person_at);
+            .and_then(|tracked| tracked.person_at);
         let crossed = person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
         let Some(state) = self.state_of(reference).filter(|_| !crossed) else {
             return;
         };
         self.check_attached(entry, &state);
-        // What does not boot may be off again by the time that this is written.
+        // A machine that does not boot may be off again by the time this is written.
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
         if !was_on && !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
@@ -64,19 +63,19 @@ impl State {
         }
     }
 
-    /// Whether a machine that has been started is on a plan of its own, or history says that it is
-    /// not.
+    /// Reports whether a started machine is on a plan of its own, or history says that it is not.
     fn has_its_plan(&self, entry: &HistoryEntry, state: &Value) -> bool {
-        let watched = self.resources.get(&entry.reference);
-        let owed = watched.and_then(|watched| Some((watched, watched.owed.as_ref()?)));
-        let (Some((watched, owed)), Some(size)) = (owed, Whole::of(&entry.reference, state)) else {
+        let tracked = self.resources.get(&entry.reference);
+        let owed = tracked.and_then(|tracked| Some((tracked, tracked.owed.as_ref()?)));
+        let (Some((tracked, owed)), Some(size)) = (owed, ResourceSize::of(&entry.reference, state))
+        else {
             return true;
         };
         let is_machine = size.plan().is_some() && entry.direction == Direction::Start;
-        !is_machine || entry.reason.is_some() || watched.will_do(&size, owed)
+        !is_machine || entry.reason.is_some() || tracked.will_do(&size, owed)
     }
 
-    /// Every report of an end is of an end that is in history.
+    /// Checks that a report contains no token, and that an end reported as seen is in history.
     pub(super) fn check_report(&mut self, outcome: &Outcome) {
         if format!("{outcome:?}").contains("secret-of-") {
             self.violated("a token was reported");
@@ -96,11 +95,11 @@ impl State {
     }
 }
 
-/// Whether a resource is where its transition was to bring it.
+/// Reports whether a resource is in the target state of its transition.
 fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
     let runs = match entry.reference.kind() {
         ResourceKind::Droplet => state["powered"] == true,
-        // On its small type it may have been left running.
+        // It may have been left running on its small type.
         ResourceKind::Server => {
             let left = entry.method == Some(StopMethod::Rescale) && entry.saved.is_some();
             let stopped = left && entry.direction == Direction::Stop;
@@ -108,10 +107,10 @@ fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
         }
         ResourceKind::NodePool => state["count"] != 0,
         ResourceKind::Database | ResourceKind::Machine => {
-            let saved = entry.saved.as_ref().and_then(Whole::saved);
-            let size = Whole::of(&entry.reference, state);
+            let saved = entry.saved.as_ref().and_then(ResourceSize::of_saved);
+            let size = ResourceSize::of(&entry.reference, state);
             return saved.zip(size).is_none_or(|(saved, size)| {
-                // Smaller in one respect and larger in another is what only a person makes of it.
+                // Only a person makes it smaller in one respect and larger in another.
                 let is_mixed = !size.covers(&saved) && !saved.covers(&size);
                 entry.direction == Direction::Stop || size.covers(&saved) || is_mixed
             });

@@ -1,4 +1,4 @@
-//! What holds of every change that leaves for a cloud.
+//! Checks on every change that is sent to a cloud.
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
@@ -8,23 +8,23 @@ use domain::{
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::{SLACK, State, Taken, Whole, rules};
+use super::{AcceptedChange, ResourceSize, SLACK, State, rules};
 use crate::{clockwork::TaskId, plans, trace::Actor};
 
-/// A look may be half a minute old when it supports a write, and the request leaves within half a
-/// minute of that.
-pub(super) const LOOK_AND_SEND: SignedDuration = SignedDuration::from_secs(60);
+/// An observation may be half a minute old when it supports a write, and the request leaves within
+/// half a minute of that write.
+pub(super) const OBSERVE_AND_SEND: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a machine has after an accepted shutdown.
+/// How long a machine gets to go off after an accepted shutdown.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// For how long a person's change may cross one of ours: no provider offers compare-and-set.
+/// How long a person's change may race with one of ours: no provider offers compare-and-set.
 const CROSSES: SignedDuration = SignedDuration::from_mins(45);
 
-/// For how long a command counts as the reason of what is sent.
+/// How long a command counts as the reason for what is sent.
 const COMMAND: SignedDuration = SignedDuration::from_hours(2);
 
-/// The resource that a change is for.
+/// Returns the resource that a change is for.
 pub(super) fn resource_of(account: &AccountName, path: &str) -> Option<ResourceRef> {
     let (_, path) = path.split_once(' ')?;
     let mut parts = path.trim_start_matches('/').split('/').skip(1);
@@ -41,7 +41,7 @@ pub(super) fn resource_of(account: &AccountName, path: &str) -> Option<ResourceR
     text.parse().ok()
 }
 
-/// Whether it cuts the power at once.
+/// Reports whether a request cuts the power at once.
 fn cuts(path: &str, body: &str) -> bool {
     path.ends_with("/actions/poweroff") || body.contains("\"power_off\"")
 }
@@ -50,7 +50,7 @@ fn shuts_down(path: &str, body: &str) -> bool {
     path.ends_with("/actions/shutdown") || body.contains("\"shutdown\"")
 }
 
-/// The plan that a change asks for a machine.
+/// Returns the plan that a change requests for a machine.
 fn asked_plan(path: &str, body: &str) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
     let plan = if path.ends_with("/actions/change_type") {
@@ -71,7 +71,7 @@ impl State {
         by: TaskId,
     ) {
         let named = resource_of(account, path).map(|named| self.original(named));
-        let Some(resource) = named.or_else(|| self.of_request(path, by)) else {
+        let Some(resource) = named.or_else(|| self.resource_of_request(path, by)) else {
             return self.violated(format!("a change of something unknown: {path}"));
         };
         if !matches!(self.actor(by), Actor::Function(_)) {
@@ -90,11 +90,11 @@ impl State {
         self.check_addition(&resource, path, body);
     }
 
-    /// A stop does not switch off again what a person has switched on since it began.
+    /// Checks that a stop does not switch off what a person has switched on since it began.
     fn check_overtaken(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let now = self.time.now();
-        let watched = self.resources.get(resource);
-        let switched_on_at = watched.and_then(|watched| watched.switched_on_at);
+        let tracked = self.resources.get(resource);
+        let switched_on_at = tracked.and_then(|tracked| tracked.switched_on_at);
         let (Some(at), Some(record)) = (switched_on_at, self.records.get(resource)) else {
             return;
         };
@@ -105,14 +105,13 @@ impl State {
         let is_old = record.handled.as_ref().is_some_and(before);
         let look = record.request.as_ref().map(|request| request.looked_at);
         let crossed = look.is_none_or(|look| look < at + SLACK)
-            && now.duration_since(at) < LOOK_AND_SEND + SLACK;
+            && now.duration_since(at) < OBSERVE_AND_SEND + SLACK;
         if (cuts(path, body) || shuts_down(path, body)) && stops && is_old && !crossed {
             self.violated(format!("{path} undoes a person's start of {at}"));
         }
     }
 
-    /// A machine is only moved to the plan that its record names, and only when no earlier request
-    /// for it is open.
+    /// Checks that a machine is moved only to the plan that its record's open request names.
     fn check_move(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let Some(plan) = asked_plan(path, body) else {
             return;
@@ -123,8 +122,8 @@ impl State {
             .and_then(|record| record.request.as_ref());
         let recorded = request.filter(|request| matches!(request.ask, Ask::Open));
         let target = recorded.and_then(|request| request.target.as_ref());
-        let target = target.and_then(Whole::saved);
-        let named = target.as_ref().and_then(Whole::plan);
+        let target = target.and_then(ResourceSize::of_saved);
+        let named = target.as_ref().and_then(ResourceSize::plan);
         if named != Some(plan.as_str()) {
             self.violated(format!(
                 "{path} moves to {plan}, and the record says {named:?}"
@@ -132,7 +131,7 @@ impl State {
         }
     }
 
-    /// No request leaves without a permit that its sender has just written.
+    /// Checks that no request is sent without a permit that its sender has just written.
     fn check_permit(&mut self, resource: &ResourceRef, path: &str, by: TaskId) {
         let now = self.time.now();
         let sender = self.tasks.get(&by).map(|(_, request)| request.clone());
@@ -147,31 +146,31 @@ impl State {
         }
     }
 
-    /// Nothing is sent for what is not opted in.
+    /// Checks that nothing is sent for a resource that is not opted in.
     fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
         let last = || {
             let last = &self.disks.get(resource)?.last;
-            Some(self.as_it_sleeps(resource, last))
+            Some(self.sleeping_state(resource, last))
         };
         let Some(state) = self.state_of(resource).or_else(last) else {
             return;
         };
-        let Some(watched) = self.resources.get(resource) else {
+        let Some(tracked) = self.resources.get(resource) else {
             return;
         };
-        let commanded = watched
+        let commanded = tracked
             .commanded_at
             .is_some_and(|at| now.duration_since(at) < COMMAND);
         let named = self.overrides.get(&Target::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
         let by_hand = (commanded || overridden) && !rules::is_excluded(&state, &self.setup);
-        // A cloud takes its time over a rename: what was protected by its old name is not any more.
+        // A rename takes a cloud some time: what its old name protected is no longer protected.
         let barred = rules::barred(resource, &state, &self.setup);
-        if let Some(since) = watched.barred_since
+        if let Some(since) = tracked.barred_since
             && barred
             && !by_hand
-            && now.duration_since(since) > LOOK_AND_SEND + SLACK
+            && now.duration_since(since) > OBSERVE_AND_SEND + SLACK
         {
             self.violated(format!(
                 "{path} is sent for what must not be touched since {since}"
@@ -179,18 +178,18 @@ impl State {
         }
     }
 
-    /// Nothing is sent for an account that is not configured.
+    /// Checks that nothing is sent for an account that is not configured.
     fn check_account(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
         let since = self.away.get(&resource.account).copied();
-        if let Some(since) = since.filter(|at| now.duration_since(*at) > LOOK_AND_SEND + SLACK) {
+        if let Some(since) = since.filter(|at| now.duration_since(*at) > OBSERVE_AND_SEND + SLACK) {
             self.violated(format!(
                 "{path} is sent for an account that is not configured since {since}"
             ));
         }
     }
 
-    /// No cut of power before a guest has had its time.
+    /// Checks that the power is not cut before the guest has had time to shut down.
     fn check_grace(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let now = self.time.now();
         if !cuts(path, body) {
@@ -205,7 +204,7 @@ impl State {
         let shutdown = self
             .resources
             .get(resource)
-            .and_then(|watched| watched.shutdown_at);
+            .and_then(|tracked| tracked.shutdown_at);
         let had_its_time = shutdown.is_some_and(|at| now.duration_since(at) >= GRACE);
         if (graceful || is_server) && !had_its_time {
             self.violated(format!(
@@ -214,8 +213,8 @@ impl State {
         }
     }
 
-    /// Takes in what the clouds have taken, late requests included.
-    pub(super) fn take_in_log(&mut self) {
+    /// Processes what the clouds have accepted, late requests included.
+    pub(super) fn process_log(&mut self) {
         for entry in self.simulator.log_after(self.seen_in_log) {
             self.seen_in_log = entry.sequence;
             let Some(resource) = entry.resource.clone().filter(|_| entry.changed) else {
@@ -224,13 +223,13 @@ impl State {
             let resource = self.original(resource);
             let path = format!("{} {}", entry.request.method, entry.request.path);
             if shuts_down(&path, &entry.request.body) {
-                self.watched(&resource).shutdown_at = Some(entry.at);
+                self.tracked(&resource).shutdown_at = Some(entry.at);
             }
             match asked_plan(&path, &entry.request.body) {
                 Some(plan) => self.check_move_down(&resource, &path, &plan),
                 None => self.check_shrink(&resource, &path),
             }
-            self.unexplained.push_back(Taken {
+            self.unexplained.push_back(AcceptedChange {
                 at: entry.at,
                 resource,
                 described: format!("{path} {}", entry.request.body),
@@ -238,72 +237,72 @@ impl State {
         }
     }
 
-    /// A machine's own plan is stored before the cloud is asked for a cheaper one.
+    /// Checks that a machine's own plan is stored before the cloud is asked for a cheaper one.
     fn check_move_down(&mut self, resource: &ResourceRef, path: &str, plan: &str) {
         let state = self.state_of(resource).unwrap_or(Value::Null);
-        let Some(before) = Whole::of(resource, &state) else {
+        let Some(before) = ResourceSize::of(resource, &state) else {
             return;
         };
         let own = before.plan().unwrap_or_default().to_owned();
         if !plans::is_cheaper(plan, &own) {
             return;
         }
-        let watched = self.watched(resource);
-        let is_ours = watched.small.contains(&own);
-        watched.small.insert(plan.to_owned());
-        if watched.owed.is_none() {
-            watched.owed = Some(before.clone());
+        let tracked = self.tracked(resource);
+        let is_ours = tracked.small.contains(&own);
+        tracked.small.insert(plan.to_owned());
+        if tracked.owed.is_none() {
+            tracked.owed = Some(before.clone());
         } else if !is_ours {
-            // A person has moved it since: that is its own plan now, or the one before.
-            watched.chosen.insert(own);
+            // A person has moved it since: its own plan is now that one or the one before.
+            tracked.chosen.insert(own);
         }
-        let watched = watched.clone();
+        let tracked = tracked.clone();
         let saved = self
             .records
             .get(resource)
             .and_then(|record| record.saved.as_ref());
-        let saved = saved.and_then(Whole::saved);
+        let saved = saved.and_then(ResourceSize::of_saved);
         let will_do = saved
             .as_ref()
-            .zip(watched.owed.as_ref())
-            .is_some_and(|(saved, owed)| watched.will_do(saved, owed));
+            .zip(tracked.owed.as_ref())
+            .is_some_and(|(saved, owed)| tracked.will_do(saved, owed));
         if !will_do {
             self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));
         }
     }
 
-    /// An original size is stored before the cloud is asked for a smaller one.
+    /// Checks that an original size is stored before the cloud is asked for a smaller one.
     fn check_shrink(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
         let state = self.state_of(resource).unwrap_or(Value::Null);
-        let after = Whole::of(resource, &state);
-        let watched = self.watched(resource);
-        let before = std::mem::replace(&mut watched.size, after.clone());
-        let crossed = watched
+        let after = ResourceSize::of(resource, &state);
+        let tracked = self.tracked(resource);
+        let before = std::mem::replace(&mut tracked.size, after.clone());
+        let crossed = tracked
             .person_at
             .is_some_and(|at| now.duration_since(at) < CROSSES);
         let (Some(before), Some(after)) = (before, after) else {
             return;
         };
-        // Only a change of its plan makes a machine smaller.
+        // Only a change of plan makes a machine smaller.
         if after.plan().is_some() {
             return;
         }
         if after.covers(&before) || crossed {
             return;
         }
-        if !watched
+        if !tracked
             .owed
             .as_ref()
             .is_some_and(|owed| owed.covers(&before))
         {
-            watched.owed = Some(before.clone());
+            tracked.owed = Some(before.clone());
         }
         let saved = self
             .records
             .get(resource)
             .and_then(|record| record.saved.as_ref());
-        let saved = saved.and_then(Whole::saved);
+        let saved = saved.and_then(ResourceSize::of_saved);
         if !saved.as_ref().is_some_and(|saved| saved.covers(&before)) {
             self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));
         }

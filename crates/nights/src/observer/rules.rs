@@ -1,4 +1,4 @@
-//! Who may be touched, judged from the clouds' own state and the configuration alone.
+//! Decides what may be touched, from the clouds' own state and the configuration alone.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use domain::{
 };
 use serde_json::Value;
 
-use super::whole;
+use super::size;
 use crate::{night::Setup, plans};
 
-/// Since when Hetzner's servers have the prices of its list.
+/// The first creation date of Hetzner servers that have the prices of its list.
 const NEW_PRICES: &str = "2026-06-15";
 
-/// The words that a resource's tags or labels carry for Offhours.
+/// Returns the words that a resource's tags or labels carry for Offhours.
 fn words(state: &Value) -> BTreeSet<String> {
     let of_tags = |tags: &Value| -> Vec<String> {
         let tags = tags.as_array().into_iter().flatten();
@@ -23,12 +23,12 @@ fn words(state: &Value) -> BTreeSet<String> {
             .collect()
     };
     let label = state["labels"]["offhours"].as_str().map(str::to_owned);
-    // The labels of a pool's nodes opt nothing in.
+    // The labels of a pool's nodes do not opt anything in.
     let label = label.filter(|_| state["cluster"].is_null());
     of_tags(&state["tags"]).into_iter().chain(label).collect()
 }
 
-/// The schedule that a resource follows.
+/// Returns the schedule that a resource follows.
 pub(super) fn schedule_of(
     reference: &ResourceRef,
     state: &Value,
@@ -44,7 +44,8 @@ pub(super) fn schedule_of(
     known.find(|name| words.contains(name.as_str())).cloned()
 }
 
-/// Whether a stop has to leave a machine on a cheaper plan, by what is for sale usually.
+/// Reports whether a stop must leave a machine on a cheaper plan, judging by what is usually for
+/// sale.
 pub(super) fn must_shrink(
     reference: &ResourceRef,
     state: &Value,
@@ -72,20 +73,20 @@ pub(super) fn must_shrink(
     let mut tags = tags.filter_map(Value::as_str);
     let tag = tags.find_map(|tag| tag.strip_prefix("offhours-to:"));
     let label = state["labels"]["offhours-to"].as_str();
-    let plan = whole::plan_of(state).unwrap_or_default();
+    let plan = size::plan_of(state).unwrap_or_default();
     let disk = state["disk"].as_u64().unwrap_or_default();
     let wanted = tag.or(label).or(configured);
     changes && plans::can_shrink(reference.kind(), plan, disk, wanted)
 }
 
-/// Whether a resource must not be touched by whatever means.
+/// Reports whether a resource must not be touched by any means.
 pub(super) fn is_excluded(state: &Value, setup: &Setup) -> bool {
     let name = state["name"].as_str().unwrap_or_default();
     let protected = !setup.settings.protect.is_empty() && name.contains("prod");
     protected || words(state).contains("off") || state["opted_out"] == true
 }
 
-/// Whether nothing may be sent for a resource by a schedule.
+/// Reports whether a schedule must not send anything for a resource.
 pub(super) fn barred(reference: &ResourceRef, state: &Value, setup: &Setup) -> bool {
     let schedule = schedule_of(reference, state, setup);
     let rule = schedule.and_then(|name| setup.schedules.get(&name));

@@ -1,4 +1,4 @@
-//! What holds once faults have ended, and everything has had the time to settle.
+//! The checks that apply once faults have ended and everything has had time to settle.
 
 use domain::{
     ResourceKind, ResourceRef,
@@ -10,16 +10,17 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{State, Whole, disks::does_not_boot, rules, whole::plan_of};
+use super::{ResourceSize, State, disks::does_not_boot, rules, size::plan_of};
 
-/// Everything settles within so many ticks: the longest watch-out, which is a database's, with the
-/// permit before it and a refused start's next try after it.
-const TICKS: SignedDuration = SignedDuration::from_mins(75);
+/// The time within which everything settles: the longest watch-out, which is a database's, with the
+/// permit before it and the retry of a refused start after it.
+const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
 
-/// A machine may have to be moved to another host, with its disk: the more there is, the later.
-fn ticks(state: &Value) -> SignedDuration {
+/// Returns the time within which a resource settles. A machine may have to move to another host
+/// with its disk, which takes longer the larger the disk is.
+fn settle_time(state: &Value) -> SignedDuration {
     let disk = plan_of(state).and(state["disk"].as_i64());
-    TICKS + SignedDuration::from_mins(disk.unwrap_or_default())
+    SETTLE_TIME + SignedDuration::from_mins(disk.unwrap_or_default())
 }
 
 impl State {
@@ -43,7 +44,7 @@ impl State {
         self.check_explained(now);
     }
 
-    /// What is there has a record, but for what belongs to something else.
+    /// Checks that every resource has a record, except for what belongs to something else.
     fn check_known(&mut self, reference: &str, now: Timestamp) {
         let Ok(reference) = reference.parse::<ResourceRef>() else {
             return;
@@ -53,38 +54,38 @@ impl State {
             .resource(&reference)
             .is_some_and(|state| !state["worker_of"].is_null());
         let reference = self.original(reference);
-        let watched = self.resources.get(&reference);
-        let is_new = watched
-            .and_then(|watched| watched.person_at)
-            .is_some_and(|at| now.duration_since(at) < TICKS);
+        let tracked = self.resources.get(&reference);
+        let is_new = tracked
+            .and_then(|tracked| tracked.person_at)
+            .is_some_and(|at| now.duration_since(at) < SETTLE_TIME);
         let is_away = self.away.contains_key(&reference.account);
-        let is_new = is_new || is_away || now.duration_since(self.applied_at) < TICKS;
+        let is_new = is_new || is_away || now.duration_since(self.applied_at) < SETTLE_TIME;
         if !is_worker && !is_new && !self.records.contains_key(&reference) {
             self.violated(format!("{reference} has no record"));
         }
     }
 
-    /// What the clouds took is in history, or of a transition that has not ended.
+    /// Checks that what the clouds accepted is in history, or belongs to an unfinished transition.
     fn check_explained(&mut self, now: Timestamp) {
         let mut missing = None;
-        for taken in &self.unexplained {
+        for change in &self.unexplained {
             let ended = self
                 .records
-                .get(&taken.resource)
+                .get(&change.resource)
                 .is_some_and(|record| matches!(record.phase, Phase::Settled { .. }));
-            if ended && now.duration_since(taken.at) > TICKS {
-                missing = Some(taken.clone());
+            if ended && now.duration_since(change.at) > SETTLE_TIME {
+                missing = Some(change.clone());
             }
         }
-        if let Some(taken) = missing {
-            let (at, what) = (taken.at, taken.described);
+        if let Some(change) = missing {
+            let (at, what) = (change.at, change.described);
             self.violated(format!(
                 "history does not show {what}, which was taken at {at}"
             ));
         }
     }
 
-    /// Why a resource is not where it should be.
+    /// Returns why a resource is not where it should be. `None` if nothing is wrong.
     fn not_settled(&self, record: &Record, state: &Value, now: Timestamp) -> Option<String> {
         let reference = &record.reference;
         let schedule = rules::schedule_of(reference, state, &self.setup)?;
@@ -96,18 +97,18 @@ impl State {
         if desired == Desired::Stopped && is_early(record, rule, now) {
             return None;
         }
-        let ticks = ticks(state);
+        let settle_time = settle_time(state);
         let joined_at = record.joined_at.unwrap_or(now);
         if rule.policy.adopt == Adopt::NextEdge && record.handled.is_none() && since <= joined_at {
             return None;
         }
-        let watched = self.resources.get(reference)?;
-        let by_person = watched.person_at.max(watched.commanded_at);
-        let left_alone = by_person.is_some_and(|at| at + ticks > since);
-        let retained = watched.retained && desired == Desired::Stopped;
+        let tracked = self.resources.get(reference)?;
+        let by_person = tracked.person_at.max(tracked.commanded_at);
+        let left_alone = by_person.is_some_and(|at| at + settle_time > since);
+        let retained = tracked.retained && desired == Desired::Stopped;
         let edge = since;
         let since = since.max(self.applied_at).max(joined_at);
-        if left_alone || now.duration_since(since) < ticks || record.held || retained {
+        if left_alone || now.duration_since(since) < settle_time || record.held || retained {
             return None;
         }
         if record.handled.is_none() {
@@ -124,33 +125,33 @@ impl State {
             return None;
         }
         let is_there = self.state_of(reference).is_some();
-        // It was seen to run, and what it does after that is its own affair.
+        // It was seen running, and what it does after that does not matter.
         let is_settled = matches!(record.phase, Phase::Settled { .. });
         let started = self.history.get(reference).is_some_and(|entry| {
             let is_start = entry.direction == Direction::Start && entry.ending == Ending::Seen;
-            // A start may be begun, and end, some time before its edge.
-            is_start && entry.finished_at + TICKS >= edge
+            // A start may begin, and end, some time before its edge.
+            is_start && entry.finished_at + SETTLE_TIME >= edge
         });
         let ran = does_not_boot(state) && is_settled && started;
         let is_settled = match desired {
             // A pool that a person has emptied has no size to go back to.
-            Desired::Running if watched.owed.is_none() && record.saved.is_none() => {
-                let whole = self.is_whole(reference, state);
-                is_there && (ran || runs(reference, state)) && whole
+            Desired::Running if tracked.owed.is_none() && record.saved.is_none() => {
+                let restored = self.is_restored(reference, state);
+                is_there && (ran || runs(reference, state)) && restored
                     || reference.kind() == ResourceKind::NodePool
             }
             Desired::Running => {
-                let whole = self.is_whole(reference, state);
+                let restored = self.is_restored(reference, state);
                 is_there
                     && (ran || runs(reference, state))
-                    && (whole || self.is_said_to_be_small(record))
+                    && (restored || self.is_said_to_be_small(record))
             }
             Desired::Stopped => {
-                let small = plan_of(state).is_some_and(|plan| watched.small.contains(plan));
+                let small = plan_of(state).is_some_and(|plan| tracked.small.contains(plan));
                 let off = !is_there || !runs(reference, state) || small && record.small_runs;
-                // What was for sale at the edge, and what was configured then, is known if neither
-                // has changed since.
-                let before = edge - TICKS;
+                // What was for sale at the edge, and what was configured then, is known only if
+                // neither has changed since.
+                let before = edge - SETTLE_TIME;
                 let known = self.offered_at < before && self.applied_at < before;
                 let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
                 // A machine that sleeps was stopped by another method.
@@ -165,22 +166,22 @@ impl State {
         })
     }
 
-    fn is_whole(&self, reference: &ResourceRef, state: &Value) -> bool {
-        let watched = self.resources.get(reference);
-        let owed = watched.and_then(|watched| Some((watched, watched.owed.as_ref()?)));
-        let Some((watched, owed)) = owed else {
+    fn is_restored(&self, reference: &ResourceRef, state: &Value) -> bool {
+        let tracked = self.resources.get(reference);
+        let owed = tracked.and_then(|tracked| Some((tracked, tracked.owed.as_ref()?)));
+        let Some((tracked, owed)) = owed else {
             return true;
         };
-        Whole::of(reference, state).is_none_or(|now| watched.will_do(&now, owed))
+        ResourceSize::of(reference, state).is_none_or(|now| tracked.will_do(&now, owed))
     }
 
-    /// Whether history says that a machine was started on its small plan.
+    /// Reports whether history says that a machine was started on its small plan.
     fn is_said_to_be_small(&self, record: &Record) -> bool {
         let entry = self.history.get(&record.reference);
         record.saved.is_some() && entry.is_some_and(|entry| entry.reason.is_some())
     }
 
-    /// What is desired, and since when at the latest.
+    /// Returns the desired state and since when it has applied, at the latest.
     fn desired(
         &self,
         reference: &ResourceRef,
@@ -218,7 +219,7 @@ impl State {
     }
 }
 
-/// Whether a machine is made again in time for a start that is to come.
+/// Reports whether it is time to recreate a machine for an upcoming start.
 fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
     let kept = record.hibernation.as_deref();
     let lead = kept.and_then(|kept| kept.lead);

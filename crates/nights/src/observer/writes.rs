@@ -1,4 +1,4 @@
-//! What holds of every write.
+//! Checks on every write.
 
 use domain::{
     ResourceKind, ResourceRef,
@@ -9,7 +9,7 @@ use domain::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{SLACK, State, Whole, requests::LOOK_AND_SEND};
+use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
 
 fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
@@ -18,36 +18,36 @@ fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
 }
 
 impl State {
-    pub(super) fn take_in_write(&mut self, operation: &str, body: &Value, by: TaskId) {
+    pub(super) fn process_write(&mut self, operation: &str, body: &Value, by: TaskId) {
         match operation {
-            "PutItem" => self.take_in_put(body, by),
-            "UpdateItem" => self.take_in_update(body),
+            "PutItem" => self.process_put(body, by),
+            "UpdateItem" => self.process_update(body),
             _ => {
                 for item in body["TransactItems"].as_array().into_iter().flatten() {
-                    self.take_in_put(&item["Put"], by);
-                    self.take_in_delete(&item["Delete"]);
+                    self.process_put(&item["Put"], by);
+                    self.process_delete(&item["Delete"]);
                 }
             }
         }
     }
 
-    fn take_in_put(&mut self, put: &Value, by: TaskId) {
+    fn process_put(&mut self, put: &Value, by: TaskId) {
         let item = &put["Item"];
         match put["TableName"].as_str() {
             Some("offhours-resources") => match read::<Record>(item) {
-                Some(record) => self.take_in_record(&record, by),
+                Some(record) => self.process_record(&record, by),
                 None => self.violated("a record was written that cannot be read"),
             },
             Some("offhours-history") => match read::<HistoryEntry>(item) {
-                Some(entry) => self.take_in_history(entry),
+                Some(entry) => self.process_history(entry),
                 None => self.violated("a history item was written that cannot be read"),
             },
-            Some("offhours-schedules") => self.take_in_rules(item),
+            Some("offhours-schedules") => self.process_rules(item),
             _ => {}
         }
     }
 
-    fn take_in_rules(&mut self, item: &Value) {
+    fn process_rules(&mut self, item: &Value) {
         let now = self.time.now();
         if item["generation_key"]["S"] != "head" {
             return;
@@ -63,14 +63,14 @@ impl State {
                 self.away.retain(|name, _| !known.contains_key(name));
                 self.away.extend(lost.map(|name| (name.clone(), now)));
                 self.applied_at = now;
-                self.look_at_all();
+                self.observe_all();
             }
         } else if let Some(one) = read::<Override>(item) {
             self.overrides.insert(one.target.clone(), one);
         }
     }
 
-    /// Counts what a new configuration means for machines that sleep, or are under way.
+    /// Counts what a new configuration means for resources that sleep or are in flight.
     fn count_changes(&mut self, after: &Setup) {
         let records: Vec<_> = self.records.values().cloned().collect();
         for record in &records {
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    fn take_in_update(&mut self, update: &Value) {
+    fn process_update(&mut self, update: &Value) {
         if update["TableName"] != "offhours-accounts" {
             return;
         }
@@ -128,7 +128,7 @@ impl State {
         known.has_error = !values[":error"].is_null();
     }
 
-    fn take_in_delete(&mut self, delete: &Value) {
+    fn process_delete(&mut self, delete: &Value) {
         if delete["TableName"] == "offhours-resources" {
             let text = |name: &str| delete["Key"][name]["S"].as_str().unwrap_or_default();
             let reference = format!("{}/{}", text("account"), text("resource"));
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    fn take_in_record(&mut self, record: &Record, by: TaskId) {
+    fn process_record(&mut self, record: &Record, by: TaskId) {
         let reference = record.reference.clone();
         self.last_change = self.time.now();
         self.note(self.actor(by), || record_in_a_line(record));
@@ -158,14 +158,15 @@ impl State {
             self.check_claim(&before, record);
             self.check_repetition(&before, record);
         }
-        let watched = self.watched(&record.reference);
-        watched.retained |= record.retained;
-        watched.retained &= record.in_flight().is_none();
+        let tracked = self.tracked(&record.reference);
+        tracked.retained |= record.retained;
+        tracked.retained &= record.in_flight().is_none();
         self.check_not_gone(record);
         self.check_saved(record);
     }
 
-    /// What was handled is never behind what was handled before, but where it begins anew.
+    /// Checks that the handled generation never goes back, nor the handled edge within one
+    /// schedule.
     fn check_handled(&mut self, before: &Record, after: &Record) {
         let (Some(old), Some(new)) = (&before.handled, &after.handled) else {
             return;
@@ -180,13 +181,13 @@ impl State {
         }
     }
 
-    /// A new transition consumes an edge: none is acted upon twice, so that what a person changes
-    /// between edges stands.
+    /// Checks that a new transition consumes an edge: none is acted upon twice, so that a person's
+    /// changes between edges stand.
     fn check_claim(&mut self, before: &Record, after: &Record) {
         let Some(transition) = after.in_flight() else {
             return;
         };
-        // What is stuck goes on once its part of it is seen after all.
+        // A stuck transition goes on once its part is seen after all.
         let anew = before
             .transition()
             .is_none_or(|old| old.claimed_at != transition.claimed_at);
@@ -199,8 +200,8 @@ impl State {
                 rule.is_none_or(|rule| rule.policy.enforce)
             })
         };
-        // What began before a new configuration goes on by the one before.
-        let is_new = self.time.now().duration_since(self.applied_at) <= LOOK_AND_SEND + SLACK;
+        // What began before a new configuration continues under the previous one.
+        let is_new = self.time.now().duration_since(self.applied_at) <= OBSERVE_AND_SEND + SLACK;
         let enforced = is_enforced_by(&self.setup) || is_new && is_enforced_by(&self.before);
         if !enforced {
             self.violated(format!(
@@ -210,7 +211,7 @@ impl State {
         }
     }
 
-    /// An accepted request is never repeated.
+    /// Checks that an accepted request is never repeated.
     fn check_repetition(&mut self, before: &Record, after: &Record) {
         let (Some(old), Some(new)) = (&before.request, &after.request) else {
             return;
@@ -229,30 +230,31 @@ impl State {
         }
     }
 
-    /// What must be put back stays saved until it was seen to be back.
+    /// Checks that what must be restored stays saved until it has been seen restored.
     fn check_saved(&mut self, record: &Record) {
         let reference = &record.reference;
-        let watched = self.watched(reference).clone();
-        let Some(owed) = watched.owed.as_ref() else {
+        let tracked = self.tracked(reference).clone();
+        let Some(owed) = tracked.owed.as_ref() else {
             return;
         };
         if matches!(record.phase, Phase::Gone { .. }) {
-            self.watched(reference).is_whole_again();
+            self.tracked(reference).clear_owed();
             return;
         }
         let state = self.state_of(reference).unwrap_or(Value::Null);
-        let is_back = Whole::of(reference, &state).is_none_or(|now| watched.will_do(&now, owed));
-        let saved = record.saved.as_ref().and_then(Whole::saved);
+        let is_back =
+            ResourceSize::of(reference, &state).is_none_or(|now| tracked.will_do(&now, owed));
+        let saved = record.saved.as_ref().and_then(ResourceSize::of_saved);
         let is_saved = saved
             .as_ref()
-            .is_some_and(|saved| watched.will_do(saved, owed));
+            .is_some_and(|saved| tracked.will_do(saved, owed));
         if !is_saved && !is_back {
             self.violated(format!(
                 "{reference} is owed {owed:?}, and saved is {saved:?}"
             ));
         }
         if record.saved.is_none() && is_back {
-            self.watched(reference).is_whole_again();
+            self.tracked(reference).clear_owed();
         }
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Body, Hibernation, KeptSnapshot, MARK_LABEL, Manifest,
-        Mark, OF_LABEL, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, MARK_LABEL, Manifest, Mark,
+        OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -16,14 +16,14 @@ use serde_json::json;
 
 use super::{
     Api, droplet, schema,
-    schema::{Whole, ips},
+    schema::{DropletWithAttachments, ips},
     surroundings::{Firewall, InProject, LoadBalancer},
 };
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
+    hibernation_lookup::{HibernationLookup, hundredths},
     http::{Request, USER_DATA, parse},
-    sighting::{Sighting, hundredths},
 };
 
 /// The entries of `features` that are switched on when a Droplet is created.
@@ -32,34 +32,37 @@ const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
 impl Api {
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
-        let snapshots = self.snapshots(of).await?;
-        let create_failed = self.has_failed(of.making).await?;
-        let path = format!("/v2/droplets?tag_name={}", of_tag(of.of));
-        let mut others: Vec<Whole> = self.things(&path).await?;
-        let around = match of.present.filter(|_| of.attached) {
-            Some(id) => Some(self.around(droplet_id(id)?).await?),
+    pub(crate) async fn look_up_hibernation(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Sight, ProviderError> {
+        let snapshots = self.snapshots(lookup).await?;
+        let create_failed = self.has_failed(lookup.making).await?;
+        let path = format!("/v2/droplets?tag_name={}", of_tag(lookup.of));
+        let mut others: Vec<DropletWithAttachments> = self.things(&path).await?;
+        let attachments = match lookup.present.filter(|_| lookup.attached) {
+            Some(id) => Some(self.attachments(droplet_id(id)?).await?),
             None => None,
         };
-        let machine = match of.present {
-            Some(id) => self.whole(id).await?,
+        let machine = match lookup.present {
+            Some(id) => self.with_attachments(id).await?,
             None => None,
         };
-        if machine.is_none() && !of.name.is_empty() {
-            let path = format!("/v2/droplets?name={}", of.name);
-            let mut named: Vec<Whole> = self.things(&path).await?;
+        if machine.is_none() && !lookup.name.is_empty() {
+            let path = format!("/v2/droplets?name={}", lookup.name);
+            let mut named: Vec<DropletWithAttachments> = self.things(&path).await?;
             // Names are not unique here: only one that a person made from our snapshot counts.
-            named.retain(|one| is_copy(one, of.kept));
+            named.retain(|one| is_copy(one, lookup.kept));
             others.extend(named);
         }
-        if let Some(made) = of.made {
-            others.extend(self.whole(made).await?);
+        if let Some(made) = lookup.made {
+            others.extend(self.with_attachments(made).await?);
         }
         let mut known: BTreeSet<u64> = machine.iter().map(|one| one.droplet.id).collect();
         others.retain(|one| known.insert(one.droplet.id));
         let others = others.into_iter().map(|whole| body(whole, None));
         Ok(Sight {
-            machine: machine.map(|whole| body(whole, around)),
+            machine: machine.map(|whole| body(whole, attachments)),
             snapshots,
             others: others.collect(),
             create_failed,
@@ -68,11 +71,14 @@ impl Api {
 
     /// Returns the snapshots of a machine: known ones by their number, others by their name. Those
     /// that matter are read as images as well, because only images have a status.
-    async fn snapshots(&self, of: Sighting<'_>) -> Result<Vec<SeenSnapshot>, ProviderError> {
+    async fn snapshots(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Vec<SeenSnapshot>, ProviderError> {
         let path = "/v2/snapshots?resource_type=droplet";
         let mut listed: Vec<schema::Snapshot> = self.things(path).await?;
-        let nothing = Hibernation::of(of.of.clone());
-        let kept = of.kept.unwrap_or(&nothing);
+        let nothing = Hibernation::of(lookup.of.clone());
+        let kept = lookup.kept.unwrap_or(&nothing);
         for number in kept.snapshots.iter().filter_map(|one| one.id) {
             let id = number.to_string();
             if listed.iter().all(|one| one.id != id) {
@@ -89,12 +95,12 @@ impl Api {
         }
         let mut seen = Vec::new();
         for one in listed {
-            let Some((id, mark)) = mark_of(&one, of.of, &kept.snapshots) else {
+            let Some((id, mark)) = mark_of(&one, lookup.of, &kept.snapshots) else {
                 continue;
             };
             let known = kept.snapshot(&mark);
             let matters = kept.wake_from.as_ref() == Some(&mark)
-                || known.is_some_and(|known| Some(&known.from) == of.present);
+                || known.is_some_and(|known| Some(&known.from) == lookup.present);
             let state = if matters {
                 self.state(id).await?
             } else {
@@ -137,10 +143,13 @@ impl Api {
     }
 
     /// Fetches one Droplet with what it shows as attached; `None` if the cloud does not know it.
-    async fn whole(&self, id: &ResourceId) -> Result<Option<Whole>, ProviderError> {
+    async fn with_attachments(
+        &self,
+        id: &ResourceId,
+    ) -> Result<Option<DropletWithAttachments>, ProviderError> {
         let number = droplet_id(id)?;
         let request = Request::get(format!("/v2/droplets/{number}"));
-        match self.one::<Whole>(&request).await {
+        match self.one::<DropletWithAttachments>(&request).await {
             Ok(whole) => {
                 request.about(&number, &whole.droplet.id)?;
                 Ok(Some(whole))
@@ -151,7 +160,7 @@ impl Api {
     }
 
     /// Reads what is attached to a Droplet but not shown on it.
-    async fn around(&self, droplet: u64) -> Result<Manifest, ProviderError> {
+    async fn attachments(&self, droplet: u64) -> Result<Manifest, ProviderError> {
         let mut reserved = self.reserved("/v2/reserved_ips", droplet).await?;
         reserved.extend(self.reserved("/v2/reserved_ipv6", droplet).await?);
         let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;
@@ -212,7 +221,7 @@ impl Api {
             } => {
                 let order = Order::of(label, *snapshot, manifest);
                 let request = Request::post_json("/v2/droplets", &order);
-                let made: schema::Made = parse(&request, &self.0.send(&request).await?)?;
+                let made: schema::CreateResponse = parse(&request, &self.0.send(&request).await?)?;
                 let actions = made.links.map(|links| links.actions).unwrap_or_default();
                 Ok(Accepted {
                     action: actions.first().map(|action| ActionId(action.id)),
@@ -223,7 +232,7 @@ impl Api {
                 self.done(Request::delete(format!("/v2/droplets/{number}")))
                     .await
             }
-            Hibernate::Remove { snapshot } => {
+            Hibernate::DeleteSnapshot { snapshot } => {
                 let request = Request::delete(format!("/v2/snapshots/{snapshot}"));
                 self.done(request).await
             }
@@ -232,7 +241,9 @@ impl Api {
                 self.done(request).await
             }
             // This cloud has neither.
-            Hibernate::Keep { .. } | Hibernate::Protect { .. } => Err(ProviderError::foreign(id)),
+            Hibernate::KeepAddress { .. } | Hibernate::Protect { .. } => {
+                Err(ProviderError::foreign(id))
+            }
         }
     }
 
@@ -248,7 +259,7 @@ impl Api {
 }
 
 /// Reports whether a Droplet was made from a snapshot of ours.
-fn is_copy(one: &Whole, kept: Option<&Hibernation>) -> bool {
+fn is_copy(one: &DropletWithAttachments, kept: Option<&Hibernation>) -> bool {
     let image = one.image.as_ref().and_then(|image| image.id);
     let snapshots = kept.into_iter().flat_map(|kept| &kept.snapshots);
     image.is_some() && snapshots.into_iter().any(|snapshot| snapshot.id == image)
@@ -343,8 +354,8 @@ impl<'a> Order<'a> {
 }
 
 /// Builds the body of a Droplet, with a manifest if its attached resources were read.
-fn body(whole: Whole, around: Option<Manifest>) -> Body {
-    let unborn = whole.droplet.status == "new";
+fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> ObservedMachine {
+    let being_created = whole.droplet.status == "new";
     let made_from = whole.image.as_ref().and_then(|image| image.id);
     let resource = droplet(whole.droplet);
     let own = |tag: &&String| !is_ours(tag);
@@ -355,7 +366,7 @@ fn body(whole: Whole, around: Option<Manifest>) -> Body {
     let backups = whole.features.contains("backups");
     let mut features = whole.features;
     features.retain(|feature| FEATURES.contains(&feature.as_str()));
-    let manifest = around.map(|around| Manifest {
+    let manifest = attachments.map(|attachments| Manifest {
         name: resource.name.clone(),
         region: resource.region.clone(),
         tags: resource.tags.iter().filter(own).cloned().collect(),
@@ -364,11 +375,11 @@ fn body(whole: Whole, around: Option<Manifest>) -> Body {
         vpc: whole.vpc_uuid,
         features,
         backups,
-        backup_policy: around.backup_policy.filter(|_| backups),
+        backup_policy: attachments.backup_policy.filter(|_| backups),
         private_only: ips(&whole.networks.v4, "public").next().is_none(),
-        ..around
+        ..attachments
     });
-    Body {
+    ObservedMachine {
         mark: mark_in(&resource.tags),
         made_from,
         resource,
@@ -376,7 +387,7 @@ fn body(whole: Whole, around: Option<Manifest>) -> Body {
         // A reserved address stays anyway; any other cannot be kept.
         unkept: Vec::new(),
         settling: false,
-        unborn,
+        being_created,
     }
 }
 

@@ -304,12 +304,12 @@ impl Api {
         let path = format!("/v2/droplets/{droplet}/actions");
         let request = Request::post_json(path, action);
         let answer = self.0.send(&request).await?;
-        let schema::Begun { action } = parse(&request, &answer)?;
+        let schema::BegunActionResponse { action } = parse(&request, &answer)?;
         Ok(Accepted::action(action.id))
     }
 
     async fn one<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderError> {
-        let found: schema::Found<_> = self.0.read(request).await?;
+        let found: schema::ItemResponse<_> = self.0.read(request).await?;
         Ok(found.item)
     }
 

@@ -77,7 +77,7 @@ impl<T> Page<T> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Found<T> {
+pub(super) struct ItemResponse<T> {
     #[serde(
         alias = "droplet",
         alias = "database",
@@ -130,14 +130,14 @@ pub(super) struct Droplet {
 
 /// A Droplet with what is attached to it.
 #[derive(Deserialize)]
-pub(super) struct Whole {
+pub(super) struct DropletWithAttachments {
     #[serde(flatten)]
     pub(super) droplet: Droplet,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) features: BTreeSet<String>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) volume_ids: BTreeSet<String>,
-    pub(super) image: Option<MadeFrom>,
+    pub(super) image: Option<SourceImage>,
     pub(super) networks: Networks,
     /// Absent without the scope `vpc:read`.
     pub(super) vpc_uuid: Option<String>,
@@ -145,7 +145,7 @@ pub(super) struct Whole {
 
 /// The image that a Droplet was made from.
 #[derive(Deserialize)]
-pub(super) struct MadeFrom {
+pub(super) struct SourceImage {
     pub(super) id: Option<u64>,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
@@ -222,13 +222,13 @@ pub(super) struct Resource {
 
 /// A Droplet that is being created.
 #[derive(Deserialize)]
-pub(super) struct Made {
+pub(super) struct CreateResponse {
     pub(super) droplet: Numbered,
-    pub(super) links: Option<MadeLinks>,
+    pub(super) links: Option<CreateLinks>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct MadeLinks {
+pub(super) struct CreateLinks {
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) actions: Vec<Numbered>,
 }
@@ -430,7 +430,7 @@ pub(super) struct UpdatedPool {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Begun {
+pub(super) struct BegunActionResponse {
     pub(super) action: BegunAction,
 }
 

@@ -15,7 +15,7 @@ use serde::{
 
 use super::{
     Api,
-    schema::{self, Numbered, Uuid, Whole, ips},
+    schema::{self, DropletWithAttachments, Numbered, Uuid, ips},
 };
 use crate::{
     error::ProviderError,
@@ -52,17 +52,17 @@ pub(super) struct Firewall {
 
 #[derive(Deserialize)]
 struct Inbound {
-    sources: Others,
+    sources: RuleEndpoints,
 }
 
 #[derive(Deserialize)]
 struct Outbound {
-    destinations: Others,
+    destinations: RuleEndpoints,
 }
 
 /// The sources or destinations that a rule names.
 #[derive(Deserialize)]
-struct Others {
+struct RuleEndpoints {
     #[serde(default, deserialize_with = "null_is_empty")]
     addresses: Vec<String>,
     #[serde(default, deserialize_with = "null_is_empty")]
@@ -136,7 +136,7 @@ struct TrustedSource {
 }
 
 #[derive(Deserialize)]
-struct FoundAccount {
+struct AccountResponse {
     account: AccountStatus,
 }
 
@@ -149,7 +149,7 @@ struct AccountStatus {
     droplet_limit: Option<u64>,
 }
 
-impl Others {
+impl RuleEndpoints {
     /// Reports whether a rule names a Droplet by its number, or by one of its addresses, not a
     /// range.
     fn name(&self, id: u64, ips: &[&str]) -> bool {
@@ -161,7 +161,7 @@ impl Others {
     }
 }
 
-impl Whole {
+impl DropletWithAttachments {
     /// Returns the public addresses: in each family the reserved ones, or else the Droplet's own,
     /// which it always loses.
     fn addresses(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<Address> {
@@ -195,7 +195,7 @@ impl Api {
             return Err(ProviderError::foreign(id));
         };
         let request = Request::get(format!("/v2/droplets/{id}"));
-        let whole: Whole = self.one(&request).await?;
+        let whole: DropletWithAttachments = self.one(&request).await?;
         let droplet = &whole.droplet;
         request.about(id, &droplet.id)?;
         let reserved = self.reserved("/v2/reserved_ips", *id).await?;
@@ -252,7 +252,7 @@ impl Api {
             InProject::Unknown => around.unreadable.push("its project"),
             InProject::None => {}
         }
-        let FoundAccount { account } = self.0.read_shared(&Request::get("/v2/account")).await?;
+        let AccountResponse { account } = self.0.read_shared(&Request::get("/v2/account")).await?;
         if account.status != "active" {
             let words = format!("{} {}", account.status, account.status_message);
             around.account_problem = Some(words.trim().to_owned());
@@ -308,7 +308,7 @@ impl Api {
 
     async fn firewalls(
         &self,
-        whole: &Whole,
+        whole: &DropletWithAttachments,
         around: &mut Surroundings,
     ) -> Result<(), ProviderError> {
         let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;

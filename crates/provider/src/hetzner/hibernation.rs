@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ServerId,
     hibernation::{
-        Attachment, Body, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
-        SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
+        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -18,13 +18,13 @@ use super::{Api, schema, server_id};
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
+    hibernation_lookup::{HibernationLookup, hundredths},
     http::{Request, USER_DATA, parse},
     pages::{self, Reading},
-    sighting::{Sighting, hundredths},
 };
 
 /// The present state of attached resources, as far as servers themselves do not show it.
-struct Around {
+struct AttachmentLists {
     /// The public addresses that are deleted with their server.
     deleted_with: BTreeSet<u64>,
     balancers: Vec<schema::LoadBalancer>,
@@ -33,38 +33,41 @@ struct Around {
 impl Api {
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
-        let label = of_label(of.of);
+    pub(crate) async fn look_up_hibernation(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Sight, ProviderError> {
+        let label = of_label(lookup.of);
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
         let images = format!("/v1/images?type=snapshot&{selector}");
         let snapshots = self.all::<schema::Image>(&images).await?;
-        let around = if of.attached {
-            Some(self.around().await?)
+        let attachments = if lookup.attached {
+            Some(self.attachment_lists().await?)
         } else {
             None
         };
         let mut others = self
-            .all::<schema::Whole>(&format!("/v1/servers?{selector}"))
+            .all::<schema::ServerWithAttachments>(&format!("/v1/servers?{selector}"))
             .await?;
-        let machine = match of.present {
-            Some(id) => self.whole(id).await?,
+        let machine = match lookup.present {
+            Some(id) => self.with_attachments(id).await?,
             None => None,
         };
-        if machine.is_none() && !of.name.is_empty() {
-            let named = format!("/v1/servers?name={}", of.name);
-            others.extend(self.all::<schema::Whole>(&named).await?);
+        if machine.is_none() && !lookup.name.is_empty() {
+            let named = format!("/v1/servers?name={}", lookup.name);
+            others.extend(self.all::<schema::ServerWithAttachments>(&named).await?);
         }
-        if let Some(made) = of.made {
-            others.extend(self.whole(made).await?);
+        if let Some(made) = lookup.made {
+            others.extend(self.with_attachments(made).await?);
         }
         let mut known: BTreeSet<u64> = machine.iter().map(|one| one.server.id).collect();
         others.retain(|one| known.insert(one.server.id));
-        let body = |whole| self.body(whole, around.as_ref());
+        let body = |whole| self.body(whole, attachments.as_ref());
         Ok(Sight {
             machine: machine.map(body),
             snapshots: snapshots.into_iter().map(snapshot).collect(),
             others: others.into_iter().map(body).collect(),
-            create_failed: self.has_failed(of.making).await?,
+            create_failed: self.has_failed(lookup.making).await?,
         })
     }
 
@@ -74,8 +77,8 @@ impl Api {
             return Ok(false);
         };
         let request = Request::get(format!("/v1/actions/{id}"));
-        match self.http.read::<schema::FoundAction>(&request).await {
-            Ok(schema::FoundAction { action }) => {
+        match self.http.read::<schema::ActionResponse>(&request).await {
+            Ok(schema::ActionResponse { action }) => {
                 request.about(&id, &action.id)?;
                 Ok(matches!(action.status, schema::ActionStatus::Error))
             }
@@ -84,10 +87,10 @@ impl Api {
         }
     }
 
-    async fn around(&self) -> Result<Around, ProviderError> {
+    async fn attachment_lists(&self) -> Result<AttachmentLists, ProviderError> {
         let addresses = self.all::<schema::PrimaryIp>("/v1/primary_ips").await?;
         let deleted = addresses.into_iter().filter(|one| one.auto_delete);
-        Ok(Around {
+        Ok(AttachmentLists {
             deleted_with: deleted.map(|one| one.id).collect(),
             balancers: self.all("/v1/load_balancers").await?,
         })
@@ -103,11 +106,18 @@ impl Api {
     }
 
     /// Fetches one server with its attached resources; `None` if the cloud does not know it.
-    async fn whole(&self, id: &ResourceId) -> Result<Option<schema::Whole>, ProviderError> {
+    async fn with_attachments(
+        &self,
+        id: &ResourceId,
+    ) -> Result<Option<schema::ServerWithAttachments>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
-        match self.http.read::<schema::FoundWhole>(&request).await {
-            Ok(schema::FoundWhole { server }) => {
+        match self
+            .http
+            .read::<schema::ServerWithAttachmentsResponse>(&request)
+            .await
+        {
+            Ok(schema::ServerWithAttachmentsResponse { server }) => {
                 request.about(&number.0, &server.server.id)?;
                 Ok(Some(server))
             }
@@ -116,8 +126,12 @@ impl Api {
         }
     }
 
-    /// Without `around`, the body has no manifest: the attached resources are not fully known.
-    fn body(&self, whole: schema::Whole, around: Option<&Around>) -> Body {
+    /// Without `attachments`, the body has no manifest: the attached resources are not fully known.
+    fn body(
+        &self,
+        whole: schema::ServerWithAttachments,
+        attachments: Option<&AttachmentLists>,
+    ) -> ObservedMachine {
         let id = whole.server.id;
         let public = whole.public_net;
         let mut addresses = Vec::new();
@@ -132,18 +146,20 @@ impl Api {
         let unkept = addresses.iter().filter(|address| {
             let number = address.id.parse();
             let deleted =
-                |number: u64| around.is_some_and(|all| all.deleted_with.contains(&number));
+                |number: u64| attachments.is_some_and(|all| all.deleted_with.contains(&number));
             number.is_ok_and(deleted)
         });
         let unkept = unkept.map(|address| address.id.clone()).collect();
         let settling = public.firewalls.iter().any(|one| one.status == "pending");
         let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
-        let balancers = around.into_iter().flat_map(|around| &around.balancers);
+        let balancers = attachments
+            .into_iter()
+            .flat_map(|attachments| &attachments.balancers);
         let balancers = balancers.filter_map(|one| one.target(id));
         let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
         let busy = resource.busy.as_deref();
-        let unborn = busy.is_some_and(|why| why.ends_with("initializing"));
+        let being_created = busy.is_some_and(|why| why.ends_with("initializing"));
         let own = |tag: &&String| !is_ours(tag);
         let size = match &resource.size {
             Size::Machine(size) => size.clone(),
@@ -166,14 +182,14 @@ impl Api {
             backups: whole.backup_window.is_some(),
             ..Manifest::default()
         };
-        Body {
+        ObservedMachine {
             mark: mark_in(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
-            manifest: around.map(|_| manifest),
+            manifest: attachments.map(|_| manifest),
             unkept,
             settling,
-            unborn,
+            being_created,
         }
     }
 
@@ -185,7 +201,7 @@ impl Api {
     ) -> Result<Accepted, ProviderError> {
         let request = request(server_id(id)?.0, what);
         let answer = self.http.send(&request).await?;
-        let begun: schema::Made = parse(&request, &answer)?;
+        let begun: schema::CreateResponse = parse(&request, &answer)?;
         Ok(Accepted {
             action: begun.action.map(|action| ActionId(action.id)),
             made: begun.image.or(begun.server).map(|made| made.id),
@@ -195,7 +211,7 @@ impl Api {
 
 fn request(server: u64, what: &Hibernate) -> Request {
     match what {
-        Hibernate::Keep { address } => {
+        Hibernate::KeepAddress { address } => {
             let path = format!("/v1/primary_ips/{address}");
             Request::put(path, &json!({"auto_delete": false}))
         }
@@ -217,7 +233,7 @@ fn request(server: u64, what: &Hibernate) -> Request {
             manifest,
         } => Request::post_json("/v1/servers", &Order::of(label, *snapshot, manifest)),
         Hibernate::Attach(what) => attach(server, what),
-        Hibernate::Remove { snapshot } => Request::delete(format!("/v1/images/{snapshot}")),
+        Hibernate::DeleteSnapshot { snapshot } => Request::delete(format!("/v1/images/{snapshot}")),
     }
 }
 

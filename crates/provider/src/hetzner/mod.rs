@@ -90,7 +90,7 @@ impl Api {
     pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
-        let schema::Found { server } = self.http.read(&request).await?;
+        let schema::ServerResponse { server } = self.http.read(&request).await?;
         request.about(&number.0, &server.id)?;
         Ok(Some(self.server(server)))
     }
@@ -121,7 +121,7 @@ impl Api {
 
     pub(crate) async fn currency(&self) -> Result<Currency, ProviderError> {
         let request = Request::get("/v1/pricing");
-        let schema::Priced { pricing } = self.http.read(&request).await?;
+        let schema::PricingResponse { pricing } = self.http.read(&request).await?;
         let currency = pricing.currency.parse::<Currency>();
         currency.map_err(|error| request.not_understood(error.to_string()))
     }
@@ -129,7 +129,7 @@ impl Api {
     /// Fetches the monthly price of one GB of an image.
     pub(crate) async fn snapshot_price(&self) -> Result<Money, ProviderError> {
         let request = Request::get("/v1/pricing");
-        let schema::ImagesPriced { pricing } = self.http.read(&request).await?;
+        let schema::ImagePricingResponse { pricing } = self.http.read(&request).await?;
         let currency = pricing.currency.parse::<Currency>();
         let currency = currency.map_err(|error| request.not_understood(error.to_string()))?;
         let price = pricing.image.price_per_gb_month.net;
@@ -161,7 +161,7 @@ impl Api {
             None => Request::post(path),
         };
         let answer = self.http.send(&request).await?;
-        let schema::Begun { action } = parse(&request, &answer)?;
+        let schema::BegunActionResponse { action } = parse(&request, &answer)?;
         Ok(Accepted::action(action.id))
     }
 

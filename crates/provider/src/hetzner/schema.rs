@@ -54,7 +54,7 @@ pub(super) struct Pagination {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Found {
+pub(super) struct ServerResponse {
     pub(super) server: Server,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Server {
 
 /// A server with its attached resources.
 #[derive(Deserialize)]
-pub(super) struct Whole {
+pub(super) struct ServerWithAttachments {
     #[serde(flatten)]
     pub(super) server: Server,
     pub(super) public_net: PublicNet,
@@ -96,8 +96,8 @@ pub(super) struct Whole {
 }
 
 #[derive(Deserialize)]
-pub(super) struct FoundWhole {
-    pub(super) server: Whole,
+pub(super) struct ServerWithAttachmentsResponse {
+    pub(super) server: ServerWithAttachments,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +196,7 @@ pub(super) struct Image {
 
 /// A response that may name what is being created.
 #[derive(Deserialize)]
-pub(super) struct Made {
+pub(super) struct CreateResponse {
     pub(super) action: Option<BegunAction>,
     pub(super) image: Option<Numbered>,
     pub(super) server: Option<Numbered>,
@@ -259,7 +259,7 @@ pub(super) struct TypeLocation {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Priced {
+pub(super) struct PricingResponse {
     pub(super) pricing: Pricing,
 }
 
@@ -269,7 +269,7 @@ pub(super) struct Pricing {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ImagesPriced {
+pub(super) struct ImagePricingResponse {
     pub(super) pricing: ImagePricing,
 }
 
@@ -304,7 +304,7 @@ pub(super) struct ChangeType<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Begun {
+pub(super) struct BegunActionResponse {
     pub(super) action: BegunAction,
 }
 
@@ -314,7 +314,7 @@ pub(super) struct BegunAction {
 }
 
 #[derive(Deserialize)]
-pub(super) struct FoundAction {
+pub(super) struct ActionResponse {
     pub(super) action: Action,
 }
 

@@ -28,7 +28,7 @@ impl Api {
     ) -> Result<Surroundings, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
-        let schema::FoundWhole { server } = self.http.read(&request).await?;
+        let schema::ServerWithAttachmentsResponse { server } = self.http.read(&request).await?;
         request.about(&number.0, &server.server.id)?;
         let page = async |number| self.page::<schema::Named>("/v1/ssh_keys", number).await;
         let keys = pages::all(Reading::UNTIMED, page).await?;

@@ -75,7 +75,7 @@ impl Failure {
     }
 
     /// Reports whether any command to this host would fail like this: the failure is the account's.
-    pub(super) fn is_the_hosts(self) -> bool {
+    pub(super) fn fails_every_command(self) -> bool {
         let is_the_commands = matches!(self, Self::NoChannel | Self::NotRun);
         !is_the_commands && !self.may_have_run()
     }

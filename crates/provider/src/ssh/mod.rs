@@ -72,7 +72,7 @@ pub enum SetupError {
 
 /// What a machine is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum MachineCommand {
     /// Start it with its `start` command.
     Start,
     /// Stop it with its `stop` command.
@@ -81,16 +81,16 @@ pub enum Asked {
     Force,
 }
 
-impl Asked {
+impl MachineCommand {
     /// The change as a line for display: `ssh start build-01`.
     #[must_use]
-    pub fn of(self, machine: &MachineName) -> String {
+    pub fn describe(self, machine: &MachineName) -> String {
         format!("ssh {self} {machine}")
     }
 
     /// The machine's command for it; `None` if the machine has no such command.
     #[must_use]
-    pub fn command(self, machine: &Machine) -> Option<&RemoteCommand> {
+    pub fn remote_command(self, machine: &Machine) -> Option<&RemoteCommand> {
         match self {
             Self::Start => Some(&machine.start),
             Self::Stop => Some(&machine.stop),
@@ -99,7 +99,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for MachineCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Start => "start",
@@ -111,7 +111,7 @@ impl fmt::Display for Asked {
 
 /// The host's confirmation that it ran a start or stop command: no proof of any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct CommandAccepted {
     /// What the command printed.
     pub output: Output,
 }
@@ -135,12 +135,12 @@ pub enum State {
     /// Off.
     Stopped,
     /// Either is possible.
-    Unknown(Why),
+    Unknown(UnknownCause),
 }
 
 /// Why a machine's state is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum UnknownCause {
     /// The status command's exit code means neither.
     ExitCode(u32),
     /// The status command did not end with an exit code.
@@ -151,7 +151,7 @@ pub enum Why {
     NotProbed(Failure),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for UnknownCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ExitCode(code) => write!(f, "status ended with exit code {code}"),
@@ -193,13 +193,17 @@ impl Api {
     }
 
     /// Runs one command that stops or starts a machine, and never retries it.
-    pub async fn send(&self, name: &MachineName, asked: Asked) -> Result<Taken, ChangeError> {
-        let request = asked.of(name);
+    pub async fn send(
+        &self,
+        name: &MachineName,
+        command: MachineCommand,
+    ) -> Result<CommandAccepted, ChangeError> {
+        let request = command.describe(name);
         let Some(machine) = self.login.machines.get(name) else {
             let refusal = refusal(None, "unknown-machine", "the account has no such machine");
             return Err(ChangeError::NotAccepted(ProviderError::NotFound(refusal)));
         };
-        let Some(command) = asked.command(machine) else {
+        let Some(command) = command.remote_command(machine) else {
             let refusal = refusal(None, "no-command", "the machine has no such command");
             return Err(ChangeError::Refused(refusal));
         };
@@ -217,7 +221,7 @@ impl Api {
         let (said, output) = match &machine.status {
             Some(status) => self.ask(name, machine, status).await?,
             // The probe is all there is.
-            None => (State::Unknown(Why::Closed), Output::default()),
+            None => (State::Unknown(UnknownCause::Closed), Output::default()),
         };
         let state = match said {
             State::Unknown(why) => self.probe(machine, why).await,
@@ -242,7 +246,7 @@ impl Api {
                 let state = match code {
                     0 => State::Running,
                     3 => State::Stopped,
-                    code => State::Unknown(Why::ExitCode(code)),
+                    code => State::Unknown(UnknownCause::ExitCode(code)),
                 };
                 return Ok((state, output));
             }
@@ -250,14 +254,17 @@ impl Api {
         };
         let is_covered =
             failed == Failure::Unanswered && machine.unreachable_means == Unreachable::Stopped;
-        if failed.is_the_hosts() && !is_covered {
+        if failed.fails_every_command() && !is_covered {
             return Err(failed.for_request(format!("ssh status {name}")));
         }
-        Ok((State::Unknown(Why::Failed(failed)), Output::default()))
+        Ok((
+            State::Unknown(UnknownCause::Failed(failed)),
+            Output::default(),
+        ))
     }
 
     /// Falls back to the probe; `why` is the reason that the status command was inconclusive.
-    async fn probe(&self, machine: &Machine, why: Why) -> State {
+    async fn probe(&self, machine: &Machine, why: UnknownCause) -> State {
         let silent = |why| match machine.unreachable_means {
             Unreachable::Stopped => State::Stopped,
             Unreachable::Unknown => State::Unknown(why),
@@ -265,16 +272,19 @@ impl Api {
         let Some(probe) = &machine.probe else {
             // A host that does not answer counts like a port that does not.
             return match why {
-                Why::Failed(Failure::Unanswered) => silent(why),
-                Why::ExitCode(_) | Why::Failed(_) | Why::Closed | Why::NotProbed(_) => {
-                    State::Unknown(why)
-                }
+                UnknownCause::Failed(Failure::Unanswered) => silent(why),
+                UnknownCause::ExitCode(_)
+                | UnknownCause::Failed(_)
+                | UnknownCause::Closed
+                | UnknownCause::NotProbed(_) => State::Unknown(why),
             };
         };
         match address::probe(&self.login, probe).await {
             Ok(()) => State::Running,
             Err(Failure::Unanswered) => silent(why),
-            Err(failure) if why == Why::Closed => State::Unknown(Why::NotProbed(failure)),
+            Err(failure) if why == UnknownCause::Closed => {
+                State::Unknown(UnknownCause::NotProbed(failure))
+            }
             Err(_) => State::Unknown(why),
         }
     }
@@ -285,10 +295,10 @@ impl Api {
 }
 
 /// What an exit code means for a change (sysexits.h, and the shell's 126 and 127).
-fn answer(ended: Ended, request: String) -> Result<Taken, ChangeError> {
+fn answer(ended: Ended, request: String) -> Result<CommandAccepted, ChangeError> {
     let refused = |message| refusal(u16::try_from(ended.code).ok(), "exit-code", message);
     match ended.code {
-        0 => Ok(Taken {
+        0 => Ok(CommandAccepted {
             output: ended.output,
         }),
         75 => Err(ChangeError::Busy(refused("busy, try again later"))),

@@ -5,7 +5,7 @@ use domain::{
     resource::{MachineFacts, MachineSize, Power, Resource, Size},
 };
 
-use super::{AT_ONCE, Api, Asked, Observed, State, refusal};
+use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
 use crate::{
     change::{Accepted, Change},
     error::{ChangeError, ProviderError},
@@ -47,10 +47,10 @@ impl Api {
 
     /// Sends one change as one command.
     pub(crate) async fn change(&self, change: &Change) -> Result<Accepted, ChangeError> {
-        let (id, asked) = match change {
-            Change::PowerOn(id) => (id, Asked::Start),
-            Change::Shutdown(id) => (id, Asked::Stop),
-            Change::PowerOff(id) => (id, Asked::Force),
+        let (id, command) = match change {
+            Change::PowerOn(id) => (id, MachineCommand::Start),
+            Change::Shutdown(id) => (id, MachineCommand::Stop),
+            Change::PowerOff(id) => (id, MachineCommand::Force),
             Change::ResizeMachine { .. }
             | Change::Hibernate { .. }
             | Change::ResizeDatabase { .. }
@@ -58,7 +58,7 @@ impl Api {
                 return Err(ProviderError::foreign(&change.resource()).into());
             }
         };
-        self.send(machine_name(id)?, asked).await?;
+        self.send(machine_name(id)?, command).await?;
         Ok(Accepted::default())
     }
 

@@ -14,7 +14,7 @@ use super::{
     do_error,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, Change, Hibernate, Label, Sighting};
+use crate::{Accepted, Change, Hibernate, HibernationLookup, Label};
 
 const MARK: &str = "k3v9q0z1m4x7c2b8";
 
@@ -81,7 +81,7 @@ struct Besides {
 async fn sight(conversation: Vec<(String, Answer)>, kept: &Hibernation, besides: Besides) -> Sight {
     let cloud = Script::play(conversation).await;
     let (client, of) = (cloud.digitalocean(), id(42));
-    let seen = client.sight(Sighting {
+    let seen = client.look_up_hibernation(HibernationLookup {
         of: &of,
         present: kept.present.as_ref(),
         made: besides.made.as_ref(),
@@ -274,7 +274,7 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
     let client = cloud.digitalocean().sharing();
     for number in [42, 43, 43] {
         let of = id(number);
-        let seen = client.sight(Sighting {
+        let seen = client.look_up_hibernation(HibernationLookup {
             of: &of,
             present: Some(&of),
             made: None,
@@ -303,7 +303,7 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
     ])
     .await;
     let (client, of) = (cloud.digitalocean().sharing(), id(42));
-    let sighting = Sighting {
+    let lookup = HibernationLookup {
         of: &of,
         present: Some(&of),
         made: None,
@@ -312,8 +312,8 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
         attached: false,
         name: "web",
     };
-    client.sight(sighting).await.unwrap_err();
-    client.sight(sighting).await.unwrap();
+    client.look_up_hibernation(lookup).await.unwrap_err();
+    client.look_up_hibernation(lookup).await.unwrap();
     cloud.finish();
 }
 
@@ -353,7 +353,7 @@ async fn a_snapshot_is_found_by_its_name_and_from_then_on_by_its_number() {
 #[tokio::test]
 async fn a_snapshot_that_no_list_shows_is_asked_for_by_its_number() {
     let mut asleep = kept(Some(7));
-    asleep.fall_asleep();
+    asleep.record_deletion();
     asleep.wake_from = Some(mark());
     let named = "GET /v2/droplets?name=web&per_page=200&page=1".to_owned();
     let found = ok(json!({"snapshot": snapshot("7", "renamed")}));
@@ -406,7 +406,7 @@ async fn a_snapshot_is_complete_only_as_an_image_that_is_available_somewhere() {
 #[tokio::test]
 async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
     let mut asleep = kept(None);
-    asleep.fall_asleep();
+    asleep.record_deletion();
     for (status, failed) in [("in-progress", false), ("errored", true), ("", false)] {
         let action = json!({"action": {"id": 5, "type": "create", "status": status,
             "started_at": "2026-11-24T05:40:00Z", "completed_at": null}});
@@ -435,7 +435,7 @@ async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
         };
         let seen = sight(conversation, &asleep, besides).await;
         assert_eq!(seen.create_failed, failed, "{status}");
-        assert!(seen.others[0].unborn);
+        assert!(seen.others[0].being_created);
     }
 }
 
@@ -590,7 +590,10 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
 async fn only_what_is_known_by_its_number_is_deleted() {
     for (what, path) in [
         (Hibernate::Delete, "DELETE /v2/droplets/42"),
-        (Hibernate::Remove { snapshot: 7 }, "DELETE /v2/snapshots/7"),
+        (
+            Hibernate::DeleteSnapshot { snapshot: 7 },
+            "DELETE /v2/snapshots/7",
+        ),
     ] {
         let (shown, accepted) = sent(path.to_owned(), answer(204, ""), what).await;
         assert_eq!(shown, path);

@@ -24,7 +24,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use domain::{MachineName, machine::SshLogin};
 use provider::{
     ChangeError, ProviderError, TransportError,
-    ssh::{Api, Asked, Failure, State},
+    ssh::{Api, Failure, MachineCommand, State},
 };
 use serde_json::{Value, json};
 use testing::everything;
@@ -88,8 +88,11 @@ async fn state(api: &Api) -> Result<State, ProviderError> {
 /// Starts the machine `m`.
 async fn start(api: &Api) -> Result<String, ChangeError> {
     let machine = name("m");
-    let taken = timeout(LONGEST, api.send(&machine, Asked::Start)).await;
-    Ok(taken.expect("every step has its time-out")?.output.shown())
+    let accepted = timeout(LONGEST, api.send(&machine, MachineCommand::Start)).await;
+    Ok(accepted
+        .expect("every step has its time-out")?
+        .output
+        .shown())
 }
 
 /// An error's variant and failure, for tables.

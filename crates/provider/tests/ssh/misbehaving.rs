@@ -250,9 +250,9 @@ async fn a_list_has_at_most_four_connections_at_once() {
 async fn nothing_that_holds_output_shows_it_for_debugging() {
     let server = Hostile::start(Behavior::Ends(0)).await;
     let api = server.api();
-    let taken = api.send(&name("m"), Asked::Start).await.unwrap();
+    let accepted = api.send(&name("m"), MachineCommand::Start).await.unwrap();
     let observed = api.status(&name("m")).await.unwrap();
-    let shown = format!("{taken:?} {observed:?} {api:?}");
+    let shown = format!("{accepted:?} {observed:?} {api:?}");
     assert!(!shown.contains(PRINTED) && !shown.contains(USER), "{shown}");
     assert!(shown.contains("7 bytes kept"), "{shown}");
 }
@@ -262,7 +262,7 @@ async fn a_machine_without_the_command_is_not_asked() {
     let server = Hostile::start(Behavior::Ends(0)).await;
     let error = server
         .api()
-        .send(&name("m"), Asked::Force)
+        .send(&name("m"), MachineCommand::Force)
         .await
         .unwrap_err();
     assert_eq!(

@@ -139,20 +139,23 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
         states().await,
         ["a Stopped", "b Stopped", "c Stopped", last]
     );
-    api.send(&name("b"), Asked::Start).await.unwrap();
-    api.send(&name("c"), Asked::Start).await.unwrap();
+    api.send(&name("b"), MachineCommand::Start).await.unwrap();
+    api.send(&name("c"), MachineCommand::Start).await.unwrap();
     assert_eq!(
         states().await,
         ["a Stopped", "b Running", "c Running", last]
     );
-    api.send(&name("b"), Asked::Stop).await.unwrap();
-    api.send(&name("c"), Asked::Force).await.unwrap();
+    api.send(&name("b"), MachineCommand::Stop).await.unwrap();
+    api.send(&name("c"), MachineCommand::Force).await.unwrap();
     assert_eq!(
         states().await,
         ["a Stopped", "b Stopped", "c Stopped", last]
     );
     assert_eq!(api.status(&name("e")).await.unwrap(), None);
-    let error = api.send(&name("e"), Asked::Stop).await.unwrap_err();
+    let error = api
+        .send(&name("e"), MachineCommand::Stop)
+        .await
+        .unwrap_err();
     assert_eq!(kind(&error), "not accepted: not found");
 }
 
@@ -234,9 +237,9 @@ async fn a_flood_is_read_to_its_end_and_its_beginning_is_kept() {
     };
     let limits = json!({ "command_timeout": "60s", "output_limit": "1KiB" });
     let api = at(&sshd, machine("flood", "flood"), limits);
-    let taken = api.send(&name("m"), Asked::Start).await.unwrap();
-    assert_eq!(taken.output.shown(), "x".repeat(1024));
-    assert_eq!(taken.output.dropped(), 100_000_000 + 4 - 1024);
+    let accepted = api.send(&name("m"), MachineCommand::Start).await.unwrap();
+    assert_eq!(accepted.output.shown(), "x".repeat(1024));
+    assert_eq!(accepted.output.dropped(), 100_000_000 + 4 - 1024);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use domain::{
     ResourceKind,
     configuration::Provider,
-    hibernation::{Hibernation, KEPT},
+    hibernation::{Hibernation, SNAPSHOTS_TO_KEEP},
     money::Money,
     plan::Offer,
     resource::{MachineSize, SavedState},
@@ -12,48 +12,48 @@ use domain::{
 
 use super::{
     Period, Prices,
-    money::{self, Stopped, months},
+    money::{SavedAmount, StoppedInPeriod, months},
 };
 use crate::savings::bill::{self, Span};
 
 const HOUR: u64 = 3600;
 
 /// A time off on a plan other than the machine's own.
-struct Moved<'s> {
+struct TimeOnOtherPlan<'s> {
     period: Period,
     own: &'s str,
     small: &'s str,
 }
 
-impl<'s> Moved<'s> {
+impl<'s> TimeOnOtherPlan<'s> {
     /// Returns `None` if the machine kept its plan.
-    fn of(stopped: &Stopped<'s>) -> Option<Self> {
+    fn of(stopped: &StoppedInPeriod<'s>) -> Option<Self> {
         let plan = |size: &'s Option<SavedState>| match size {
             Some(SavedState::Machine(MachineSize { plan, .. })) => Some(plan.as_str()),
             Some(SavedState::Database { .. } | SavedState::NodePool { .. }) | None => None,
         };
-        let own = plan(&stopped.stretch.before)?;
-        let small = plan(&stopped.stretch.after)?;
+        let own = plan(&stopped.interval.before)?;
+        let small = plan(&stopped.interval.after)?;
         let period = stopped.period;
         (own != small).then_some(Self { period, own, small })
     }
 }
 
 /// Reports whether a machine was on another plan during any of these.
-pub(super) fn were_moved(stopped: &[Stopped<'_>]) -> bool {
-    stopped.iter().any(|one| Moved::of(one).is_some())
+pub(super) fn were_moved(stopped: &[StoppedInPeriod<'_>]) -> bool {
+    stopped.iter().any(|one| TimeOnOtherPlan::of(one).is_some())
 }
 
 /// Returns what was saved on the months' bills. Outside its times off, the machine is assumed to
 /// have run on its own plan.
 pub(super) fn saved(
     kind: ResourceKind,
-    stopped: &[Stopped<'_>],
+    stopped: &[StoppedInPeriod<'_>],
     period: Period,
     prices: &Prices,
     mut assumed: Vec<&str>,
-) -> Result<money::Money, String> {
-    let moved: Vec<_> = stopped.iter().filter_map(Moved::of).collect();
+) -> Result<SavedAmount, String> {
+    let moved: Vec<_> = stopped.iter().filter_map(TimeOnOtherPlan::of).collect();
     let months = months(period);
     let mut amount = 0.0;
     for month in &months {
@@ -66,12 +66,12 @@ pub(super) fn saved(
     if kind == ResourceKind::Server {
         assumed.push("takes an hour of each time off as running");
     }
-    Ok(money::Money::assuming(amount, &assumed))
+    Ok(SavedAmount::assuming(amount, &assumed))
 }
 
 fn in_month(
     kind: ResourceKind,
-    moved: &[Moved<'_>],
+    moved: &[TimeOnOtherPlan<'_>],
     month: Period,
     prices: &Prices,
 ) -> Result<f64, String> {
@@ -115,14 +115,14 @@ fn in_month(
 }
 
 /// Returns what was saved on the months' bills of a machine that did not exist at times, less what
-/// its snapshots cost. Counts like [`hibernated`](crate::savings::hibernated).
+/// its snapshots cost. Counts like [`hibernated_month`](crate::savings::hibernated_month).
 pub(super) fn saved_by_hibernating(
     (kind, plan, kept): (ResourceKind, Option<&str>, Option<&Hibernation>),
-    stopped: &[Stopped<'_>],
+    stopped: &[StoppedInPeriod<'_>],
     period: Period,
     prices: &Prices,
     mut assumed: Vec<&str>,
-) -> Result<money::Money, String> {
+) -> Result<SavedAmount, String> {
     if were_moved(stopped) {
         return Err("it was hibernated, and moved to another plan".to_owned());
     }
@@ -139,10 +139,10 @@ pub(super) fn saved_by_hibernating(
     let kept = kept.ok_or("what snapshots of it are kept is not known")?;
     let largest = kept.snapshots.iter().filter_map(|one| one.centi_gb).max();
     let largest = largest.ok_or("the size of its snapshots is not known")?;
-    let count = (kept.snapshots.len() as u64).max(KEPT);
+    let count = (kept.snapshots.len() as u64).max(SNAPSHOTS_TO_KEEP);
     let gone: Vec<_> = stopped
         .iter()
-        .filter(|one| one.stretch.hibernated)
+        .filter(|one| one.interval.hibernated)
         .collect();
     let first = gone.iter().map(|one| one.period.from).min();
     let since = kept
@@ -194,7 +194,7 @@ pub(super) fn saved_by_hibernating(
     if kind == ResourceKind::Droplet {
         assumed.push("leaves out a reserved address");
     }
-    Ok(money::Money::assuming(amount, &assumed))
+    Ok(SavedAmount::assuming(amount, &assumed))
 }
 
 /// Returns for how long, in seconds, each machine is billed in a month in which a new one is

@@ -1,16 +1,16 @@
 //! Hours stopped, according to Offhours' own history: pure, so that the counting can be tested.
 //!
-//! A *stopped* stretch begins when the end of a stop was seen, and ends when the next start was
+//! A *stopped* interval begins when the end of a stop was seen, and ends when the next start was
 //! claimed, which is just before it was requested: both err towards fewer hours. What each ending
 //! means:
 //!
 //! | ending | of a stop | of a start |
 //! |---|---|---|
-//! | seen | begins a stretch | ends it |
+//! | seen | begins an interval | ends it |
 //! | turned, overtaken, released, refused, stuck | begins none: not seen | ends it: it may run |
 //! | gone, forgotten | begins none | ends it: nothing is known from then on |
 //! | kept | | ends it: a person had made it larger |
-//! | would have | begins a *would have* stretch | ends only such a stretch: nothing was sent |
+//! | would have | begins a *would have* interval | ends only such an interval: nothing was sent |
 //!
 //! A database or a pool is stopped while it is at its small size. If a stop was needed although
 //! Offhours started nothing in between, a person had started the resource at an unknown time: that
@@ -37,7 +37,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use money::{Money, saved};
+pub use money::{SavedAmount, saved};
 pub use prices::Prices;
 pub use report::{Collector, Grouping, Report, Row, Total};
 
@@ -74,9 +74,9 @@ pub fn kept_since(now: Timestamp) -> Timestamp {
     now - SignedDuration::from_hours(24 * HISTORY_DAYS)
 }
 
-/// A stretch of time in which a resource was, or would have been, stopped.
+/// A time interval in which a resource was, or would have been, stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
+pub struct StoppedInterval {
     /// The time it covers.
     pub period: Period,
     /// What is known about it.
@@ -91,7 +91,7 @@ pub struct Stretch {
     pub hibernated: bool,
 }
 
-/// What is known about a stretch.
+/// What is known about an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Stopped by Offhours.
@@ -107,7 +107,7 @@ pub type Schedules = BTreeMap<ScheduleName, Rule>;
 
 /// What is known about a resource apart from its history.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Known<'a> {
+pub struct LastKnownState<'a> {
     /// Its record. `None` if it has none that can be read.
     pub record: Option<&'a Record>,
     /// When its account was last listed completely, if that is too long ago to describe the
@@ -115,14 +115,14 @@ pub struct Known<'a> {
     pub unseen_since: Option<Timestamp>,
 }
 
-/// Returns the stretches of one resource up to now, in order and without overlaps.
+/// Returns the intervals of one resource up to now, in order and without overlaps.
 #[must_use]
-pub fn stretches(
+pub fn stopped_intervals(
     entries: &[HistoryEntry],
-    known: Known<'_>,
+    known: LastKnownState<'_>,
     schedules: &Schedules,
     now: Timestamp,
-) -> Vec<Stretch> {
+) -> Vec<StoppedInterval> {
     if entries.is_empty() {
         let held = known
             .record
@@ -165,8 +165,8 @@ pub fn known_since(
     }
 }
 
-/// Returns the stretch of a resource that is stopped since a stop that history no longer has.
-fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
+/// Returns the interval of a resource that is stopped since a stop that history no longer has.
+fn held_without_history(record: &Record, now: Timestamp) -> Option<StoppedInterval> {
     let desired_before = record.handled.as_ref().and_then(|handled| handled.desired);
     // A sized resource with nothing saved was as small before.
     let ours = if record.kind().is_sized() {
@@ -180,13 +180,13 @@ fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
         from: observed.at.max(kept_since(now)),
         until: now,
     };
-    (ours && stopped && period.from < now).then(|| Stretch {
+    (ours && stopped && period.from < now).then(|| StoppedInterval {
         period,
         kind: Kind::Unclear,
         schedule: record.schedule.clone(),
         before: record.saved.clone(),
         after: observed.size.clone(),
-        hibernated: record.is_asleep(),
+        hibernated: record.is_hibernated(),
     })
 }
 
@@ -194,9 +194,9 @@ fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
 struct Walk<'a> {
     schedules: &'a Schedules,
     now: Timestamp,
-    /// The stretch that the latest entry began. Its end is the latest possible one.
-    open: Option<Stretch>,
-    closed: Vec<Stretch>,
+    /// The interval that the latest entry began. Its end is the latest possible one.
+    open: Option<StoppedInterval>,
+    closed: Vec<StoppedInterval>,
 }
 
 impl Walk<'_> {
@@ -258,7 +258,7 @@ impl Walk<'_> {
     }
 
     fn begin(&mut self, entry: &HistoryEntry, kind: Kind, from: Timestamp, until: Timestamp) {
-        self.open = Some(Stretch {
+        self.open = Some(StoppedInterval {
             period: Period { from, until },
             kind,
             schedule: entry.schedule.clone(),
@@ -268,18 +268,18 @@ impl Walk<'_> {
         });
     }
 
-    /// Closes the open stretch, if any. One that would have been stays so, however it ends.
+    /// Closes the open interval, if any. One that would have been stays so, however it ends.
     fn close(&mut self, at: Timestamp, kind: Kind) {
-        let Some(mut stretch) = self.open.take() else {
+        let Some(mut interval) = self.open.take() else {
             return;
         };
-        if stretch.kind != Kind::WouldHave {
-            stretch.kind = kind;
+        if interval.kind != Kind::WouldHave {
+            interval.kind = kind;
         }
-        let period = &mut stretch.period;
+        let period = &mut interval.period;
         period.until = period.until.min(at).min(self.now);
         if period.from < period.until {
-            self.closed.push(stretch);
+            self.closed.push(interval);
         }
     }
 
@@ -297,9 +297,9 @@ impl Walk<'_> {
         Some(end.map_or(Timestamp::MAX, |edge| edge.at))
     }
 
-    /// Closes the stretch that is still open, by what is known about the resource now. It may have
+    /// Closes the interval that is still open, by what is known about the resource now. It may have
     /// been started since it was last seen.
-    fn end(&mut self, known: Known<'_>) {
+    fn end(&mut self, known: LastKnownState<'_>) {
         let Some(open) = self.open.clone() else {
             return;
         };
@@ -316,7 +316,7 @@ impl Walk<'_> {
                     from: seen,
                     until: at,
                 };
-                self.open = Some(Stretch { period, ..open });
+                self.open = Some(StoppedInterval { period, ..open });
                 self.close(at, Kind::Unclear);
             }
         }

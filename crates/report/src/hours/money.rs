@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use domain::{ResourceKind, hibernation::Hibernation, resource::SavedState};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
-use super::{Kind, Period, Prices, Stretch, machines};
+use super::{Kind, Period, Prices, StoppedInterval, machines};
 
 /// The most hours of a calendar month for which a node or a database is billed. In a longer month,
 /// the first hours for which it is stopped save nothing.
@@ -16,7 +16,7 @@ const NOTHING_BELOW_CAP: &str = "a month's hours above 672 are not billed anyway
 
 /// What stopping saved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Money {
+pub struct SavedAmount {
     /// How much, in the currency of the prices. `None` if that cannot be known.
     pub amount: Option<f64>,
     /// Whether the figure rests on something that is not known. `reason` says on what.
@@ -25,7 +25,7 @@ pub struct Money {
     pub reason: Option<String>,
 }
 
-impl Money {
+impl SavedAmount {
     fn nothing(reason: &str) -> Self {
         Self {
             amount: Some(0.0),
@@ -52,66 +52,66 @@ impl Money {
     }
 }
 
-/// Returns what a resource's stretches saved within a period. `plan` is that of a pool's nodes or
+/// Returns what a resource's intervals saved within a period. `plan` is that of a pool's nodes or
 /// of a machine; `kept` is what is kept of a hibernated machine.
 #[must_use]
 pub fn saved(
     kind: ResourceKind,
     (plan, kept): (Option<&str>, Option<&Hibernation>),
-    stretches: &[Stretch],
+    intervals: &[StoppedInterval],
     period: Period,
     prices: Option<&Prices>,
-) -> Money {
-    let stopped: Vec<Stopped<'_>> = stretches
+) -> SavedAmount {
+    let stopped: Vec<StoppedInPeriod<'_>> = intervals
         .iter()
-        .filter(|stretch| stretch.kind == Kind::Stopped)
-        .filter_map(|stretch| {
-            let period = stretch.period.within(period)?;
-            Some(Stopped { stretch, period })
+        .filter(|interval| interval.kind == Kind::Stopped)
+        .filter_map(|interval| {
+            let period = interval.period.within(period)?;
+            Some(StoppedInPeriod { interval, period })
         })
         .collect();
-    let unclear = stretches
+    let unclear = intervals
         .iter()
-        .any(|stretch| stretch.kind == Kind::Unclear && stretch.period.within(period).is_some());
+        .any(|interval| interval.kind == Kind::Unclear && interval.period.within(period).is_some());
     let mut assumed = Vec::new();
     if unclear {
         assumed.push("leaves out what is unclear");
     }
-    let hibernated = stopped.iter().any(|one| one.stretch.hibernated);
+    let hibernated = stopped.iter().any(|one| one.interval.hibernated);
     let figure = match (kind, prices) {
         (ResourceKind::Droplet | ResourceKind::Server, Some(prices)) if hibernated => {
             let machine = (kind, plan, kept);
             machines::saved_by_hibernating(machine, &stopped, period, prices, assumed)
         }
         (ResourceKind::Droplet | ResourceKind::Server, None) if hibernated => {
-            return Money::unknown("no prices given: --prices FILE");
+            return SavedAmount::unknown("no prices given: --prices FILE");
         }
         (ResourceKind::Droplet | ResourceKind::Server, _) if !machines::were_moved(&stopped) => {
-            return Money::nothing("billed in full while off");
+            return SavedAmount::nothing("billed in full while off");
         }
         (ResourceKind::Machine, _) => {
-            return Money::nothing("Offhours knows no price of a machine over SSH");
+            return SavedAmount::nothing("Offhours knows no price of a machine over SSH");
         }
         (ResourceKind::NodePool | ResourceKind::Database, _) if stopped.is_empty() => {
             return if unclear {
-                Money::unknown("whether it was stopped is unclear")
+                SavedAmount::unknown("whether it was stopped is unclear")
             } else {
-                Money::nothing("not stopped in this period")
+                SavedAmount::nothing("not stopped in this period")
             };
         }
-        (_, None) => return Money::unknown("no prices given: --prices FILE"),
+        (_, None) => return SavedAmount::unknown("no prices given: --prices FILE"),
         (ResourceKind::Droplet | ResourceKind::Server, Some(prices)) => {
             machines::saved(kind, &stopped, period, prices, assumed)
         }
         (ResourceKind::NodePool, Some(prices)) => pool(plan, &stopped, period, prices, assumed),
         (ResourceKind::Database, Some(prices)) => database(&stopped, period, prices, assumed),
     };
-    figure.unwrap_or_else(Money::unknown)
+    figure.unwrap_or_else(SavedAmount::unknown)
 }
 
-/// A stretch, and the part of it that lies within the period.
-pub(super) struct Stopped<'s> {
-    pub(super) stretch: &'s Stretch,
+/// An interval, and the part of it that lies within the period.
+pub(super) struct StoppedInPeriod<'s> {
+    pub(super) interval: &'s StoppedInterval,
     pub(super) period: Period,
 }
 
@@ -119,11 +119,11 @@ pub(super) struct Stopped<'s> {
 /// month.
 fn pool(
     plan: Option<&str>,
-    stopped: &[Stopped<'_>],
+    stopped: &[StoppedInPeriod<'_>],
     period: Period,
     prices: &Prices,
     mut assumed: Vec<&str>,
-) -> Result<Money, String> {
+) -> Result<SavedAmount, String> {
     let plan = plan.ok_or("the plan of its nodes is not known: the next inventory shows it")?;
     let price = prices.node_hour(plan)?;
     let pools: Vec<PoolAtZero> = stopped
@@ -143,11 +143,11 @@ fn pool(
     }
     if node_hours <= 0.0 {
         if assumed.is_empty() {
-            return Ok(Money::nothing(NOTHING_BELOW_CAP));
+            return Ok(SavedAmount::nothing(NOTHING_BELOW_CAP));
         }
         assumed.push(NOTHING_BELOW_CAP);
     }
-    Ok(Money::assuming(price * node_hours, &assumed))
+    Ok(SavedAmount::assuming(price * node_hours, &assumed))
 }
 
 struct PoolAtZero {
@@ -157,8 +157,8 @@ struct PoolAtZero {
 }
 
 impl PoolAtZero {
-    fn of(stopped: &Stopped<'_>) -> Result<Self, String> {
-        match &stopped.stretch.before {
+    fn of(stopped: &StoppedInPeriod<'_>) -> Result<Self, String> {
+        match &stopped.interval.before {
             Some(SavedState::NodePool { count, autoscale }) => Ok(Self {
                 period: stopped.period,
                 nodes: *count,
@@ -194,11 +194,11 @@ fn node_hours(pools: &[PoolAtZero], month: Period) -> f64 {
 
 /// Returns what a database saved on a smaller plan, provided that the shrink was seen.
 fn database(
-    stopped: &[Stopped<'_>],
+    stopped: &[StoppedInPeriod<'_>],
     period: Period,
     prices: &Prices,
     mut assumed: Vec<&str>,
-) -> Result<Money, String> {
+) -> Result<SavedAmount, String> {
     let months = months(period);
     let rates: Vec<_> = months
         .iter()
@@ -206,7 +206,7 @@ fn database(
         .collect();
     let mut amount = 0.0;
     for one in stopped {
-        let (Some(before), Some(after)) = (&one.stretch.before, &one.stretch.after) else {
+        let (Some(before), Some(after)) = (&one.interval.before, &one.interval.after) else {
             return Err("history does not show both of its sizes".to_owned());
         };
         if after.compare(before) != Some(Ordering::Less) {
@@ -229,12 +229,12 @@ fn database(
         assumed.push("takes the rest of each month as running");
     }
     assumed.push("compares plans alone, without storage");
-    Ok(Money::assuming(amount, &assumed))
+    Ok(SavedAmount::assuming(amount, &assumed))
 }
 
 /// Returns the share of a month's price that each stopped hour in it stands for. Only the dearest
 /// hours up to the cap are billed, so that some of the stopped ones may not be.
-fn rate(stopped: &[Stopped<'_>], month: Period) -> f64 {
+fn rate(stopped: &[StoppedInPeriod<'_>], month: Period) -> f64 {
     let within = stopped.iter().filter_map(|one| one.period.within(month));
     let off: f64 = within.map(hours).sum();
     if off <= 0.0 {

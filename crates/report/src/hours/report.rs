@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Kind, Known, Money, Period, Prices, Schedules, Stretch, known_since, saved, stretches,
+    Kind, LastKnownState, Period, Prices, SavedAmount, Schedules, StoppedInterval, known_since,
+    saved, stopped_intervals,
 };
 
 /// How rows are grouped.
@@ -111,18 +112,18 @@ pub struct Collector<'a> {
     pub unseen_since: BTreeMap<AccountName, Timestamp>,
     /// The only schedule that counts, if one is given.
     pub only: Option<&'a ScheduleName>,
-    counted: Vec<Counted>,
+    counted: Vec<UnroundedRow>,
 }
 
 /// One resource under one schedule, without rounding.
 #[derive(Debug)]
-struct Counted {
+struct UnroundedRow {
     since: Timestamp,
     schedule: Option<ScheduleName>,
     resource: ResourceRef,
     name: String,
     hours: Hours,
-    money: Money,
+    money: SavedAmount,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -133,13 +134,13 @@ struct Hours {
 }
 
 impl Hours {
-    fn of(stretches: &[Stretch], period: Period) -> Self {
+    fn of(intervals: &[StoppedInterval], period: Period) -> Self {
         let mut hours = Self::default();
-        for stretch in stretches {
-            let Some(within) = stretch.period.within(period) else {
+        for interval in intervals {
+            let Some(within) = interval.period.within(period) else {
                 continue;
             };
-            let sum = match stretch.kind {
+            let sum = match interval.kind {
                 Kind::Stopped => &mut hours.stopped,
                 Kind::Unclear => &mut hours.unclear,
                 Kind::WouldHave => &mut hours.would_have,
@@ -178,16 +179,16 @@ impl<'a> Collector<'a> {
         entries: &[HistoryEntry],
         record: Option<&Record>,
     ) {
-        let known = Known {
+        let known = LastKnownState {
             record,
             unseen_since: self.unseen_since.get(&reference.account).copied(),
         };
-        let all = stretches(entries, known, self.schedules, self.now);
-        let mut by_schedule: BTreeMap<Option<ScheduleName>, Vec<Stretch>> = BTreeMap::new();
-        for stretch in all {
-            if stretch.period.within(self.period).is_some() {
-                let under = by_schedule.entry(stretch.schedule.clone()).or_default();
-                under.push(stretch);
+        let all = stopped_intervals(entries, known, self.schedules, self.now);
+        let mut by_schedule: BTreeMap<Option<ScheduleName>, Vec<StoppedInterval>> = BTreeMap::new();
+        for interval in all {
+            if interval.period.within(self.period).is_some() {
+                let under = by_schedule.entry(interval.schedule.clone()).or_default();
+                under.push(interval);
             }
         }
         let present = record.filter(|record| !matches!(record.phase, Phase::Gone { .. }));
@@ -203,7 +204,7 @@ impl<'a> Collector<'a> {
             if self.only.is_some() && self.only != schedule.as_ref() {
                 continue;
             }
-            self.counted.push(Counted {
+            self.counted.push(UnroundedRow {
                 since: known_since(entries, record, self.period.from),
                 schedule,
                 resource: reference.clone(),
@@ -224,10 +225,10 @@ impl<'a> Collector<'a> {
     #[must_use]
     pub fn report(mut self, by: Grouping, unreadable: usize) -> Report {
         self.counted.sort_by(|a, b| {
-            let key = |one: &Counted| (one.schedule.is_none(), one.schedule.clone());
+            let key = |one: &UnroundedRow| (one.schedule.is_none(), one.schedule.clone());
             (key(a), &a.name, &a.resource).cmp(&(key(b), &b.name, &b.resource))
         });
-        let same = |a: &Counted, b: &Counted| match by {
+        let same = |a: &UnroundedRow, b: &UnroundedRow| match by {
             Grouping::Schedule => a.schedule == b.schedule,
             Grouping::Resource => false,
         };
@@ -243,10 +244,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn row(&self, group: &[Counted], by: Grouping) -> Row {
+    fn row(&self, group: &[UnroundedRow], by: Grouping) -> Row {
         let one = group.first().filter(|_| by == Grouping::Resource);
         let sum = Sum::of(group);
-        let known = |one: &Counted| {
+        let known = |one: &UnroundedRow| {
             self.period
                 .until
                 .duration_since(one.since.min(self.period.until))
@@ -296,7 +297,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(counted: &[Counted]) -> Self {
+    fn of(counted: &[UnroundedRow]) -> Self {
         let mut sum = Self::default();
         for one in counted {
             sum.hours.add(one.hours);

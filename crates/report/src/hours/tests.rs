@@ -11,7 +11,7 @@ use domain::{
 };
 use jiff::Timestamp;
 
-use super::{Kind, Period, Schedules, Stretch};
+use super::{Kind, Period, Schedules, StoppedInterval};
 use testing::history::*;
 
 fn period(from: &str, until: &str) -> Period {
@@ -34,17 +34,17 @@ stop = "0 19 * * *"
     toml::from_str(text).unwrap()
 }
 
-/// Renders stretches as `stopped 15 19:01 to 16 08:00`, one per line.
-fn shown(stretches: &[Stretch]) -> Vec<String> {
+/// Renders intervals as `stopped 15 19:01 to 16 08:00`, one per line.
+fn shown(intervals: &[StoppedInterval]) -> Vec<String> {
     let short = |at: Timestamp| at.strftime("%d %H:%M").to_string();
-    let line = |stretch: &Stretch| {
-        let Period { from, until } = stretch.period;
-        let kind = match stretch.kind {
+    let line = |interval: &StoppedInterval| {
+        let Period { from, until } = interval.period;
+        let kind = match interval.kind {
             Kind::Stopped => "stopped",
             Kind::Unclear => "unclear",
             Kind::WouldHave => "would have",
         };
         format!("{kind} {} to {}", short(from), short(until))
     };
-    stretches.iter().map(line).collect()
+    intervals.iter().map(line).collect()
 }

@@ -24,7 +24,7 @@ const RESERVED: (&str, &str) = ("0.01", "5");
 /// What hibernation makes of a machine's month, at worst: its snapshots take as long and are as
 /// large as its disk allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hibernated {
+pub struct HibernatedMonth {
     /// How long in the month the machine does not exist, in seconds.
     pub gone: u64,
     /// What its snapshots cost.
@@ -42,12 +42,12 @@ pub struct Hibernated {
 /// creation, and a cloud's monthly maximum applies to each machine by itself. None is assumed to
 /// exist long enough to reach it, so the maximum is left out.
 #[must_use]
-pub fn hibernated(
+pub fn hibernated_month(
     (kind, size): (ResourceKind, &MachineSize),
     offer: &Offer,
     off: &TimesOff,
     (per_gb_month, address_costs): (Money, bool),
-) -> Option<Hibernated> {
+) -> Option<HibernatedMonth> {
     let gone = off.shortened(SHUTDOWN + first_snapshot(size), first_lead(size));
     let month = gone.division_anew();
     let seconds = month.seconds;
@@ -66,7 +66,7 @@ pub fn hibernated(
     let snapshots = snapshots_at_most(size, per_gb_month);
     let address = reserved(address_costs, month.off, now.currency());
     let saved = now.minus(then)?.minus(snapshots)?.minus(address)?;
-    Some(Hibernated {
+    Some(HibernatedMonth {
         gone: month.off,
         snapshots,
         address,
@@ -145,13 +145,13 @@ mod tests {
         let price = Money::parse("0.06", Currency::Usd).unwrap();
         let droplet = (ResourceKind::Droplet, &size("g-2vcpu-8gb", 25));
         let offer = offer("0.09375", "63", Currency::Usd);
-        let found = hibernated(droplet, &offer, &off(), (price, false)).unwrap();
+        let found = hibernated_month(droplet, &offer, &off(), (price, false)).unwrap();
         // Off 491.3 h; each of the 21.7 stops takes 60 min, and each start begins 26 min early.
         assert_eq!(hours(found.gone), 460);
         assert_eq!(found.snapshots.to_string(), "3.00 USD");
         assert_eq!(found.address, Money::zero(Currency::Usd));
         assert_eq!(found.saved.to_string(), "34.65 USD");
-        let with_address = hibernated(droplet, &offer, &off(), (price, true)).unwrap();
+        let with_address = hibernated_month(droplet, &offer, &off(), (price, true)).unwrap();
         assert_eq!(with_address.address.to_string(), "4.60 USD");
         assert_eq!(
             found.saved.minus(with_address.address),
@@ -164,7 +164,7 @@ mod tests {
         let price = Money::parse("0.06", Currency::Usd).unwrap();
         let droplet = (ResourceKind::Droplet, &size("s-8vcpu-16gb", 320));
         let offer = offer("0.14286", "96", Currency::Usd);
-        let found = hibernated(droplet, &offer, &off(), (price, true)).unwrap();
+        let found = hibernated_month(droplet, &offer, &off(), (price, true)).unwrap();
         // A snapshot that takes up to 10.7 h leaves almost nothing of a night.
         assert_eq!(
             found.saved.compare(Money::zero(Currency::Usd)),
@@ -178,7 +178,7 @@ mod tests {
         let of = |kind| {
             let machine = (kind, &size("ccx13", 80));
             let offer = offer("0.0689", "42.99", Currency::Eur);
-            hibernated(machine, &offer, &off(), (price, false)).unwrap()
+            hibernated_month(machine, &offer, &off(), (price, false)).unwrap()
         };
         let (server, droplet) = (of(ResourceKind::Server), of(ResourceKind::Droplet));
         assert_eq!(server.gone, droplet.gone);

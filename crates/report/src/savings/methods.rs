@@ -7,7 +7,7 @@ use domain::{
     configuration::Policy,
     hibernation::obstacles_of_its_own,
     money::{Currency, Money},
-    plan::{Catalog, Machine, Offer, smaller, wanted},
+    plan::{Catalog, Machine, Offer, requested_plan, stop_plan},
     resource::{DatabaseSize, MachineSize, NodePoolSize, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
@@ -15,7 +15,7 @@ use domain::{
 use super::{
     Division, TimesOff,
     bill::{self, Span},
-    hibernated,
+    hibernated_month,
 };
 use crate::hours::Prices;
 
@@ -91,7 +91,7 @@ impl Choice {
 
 /// What a resource costs in a month, and each method by which it could be stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct Assessment {
     /// What it costs in a month. `None` if that is unknown.
     pub(super) monthly: Option<Money>,
     /// Why it is unknown.
@@ -107,7 +107,7 @@ const NOTHING_BELOW_CAP: &str =
     "it is off too little: a month's hours above 672 are not billed anyway";
 
 impl Candidate<'_> {
-    pub(super) fn judged(&self, seconds: u64) -> Judged {
+    pub(super) fn assess(&self, seconds: u64) -> Assessment {
         match &self.resource.size {
             Size::Machine(size) => self.machine(size, seconds),
             Size::NodePool(pool) => self.node_pool(pool, seconds),
@@ -127,7 +127,7 @@ impl Candidate<'_> {
         offer.ok_or_else(|| format!("its provider lists no price of {plan} in {region}"))
     }
 
-    fn machine(&self, size: &MachineSize, seconds: u64) -> Judged {
+    fn machine(&self, size: &MachineSize, seconds: u64) -> Assessment {
         let kind = self.resource.kind();
         let machine = Machine {
             resource: self.resource,
@@ -152,7 +152,7 @@ impl Candidate<'_> {
         let off = Choice::fits(StopMethod::PowerOff, None, Some(zero));
         let other = self.other_plan(machine);
         let hibernated = self.hibernated(machine);
-        Judged {
+        Assessment {
             monthly,
             why,
             choices: vec![off.because("billed in full while off"), other, hibernated],
@@ -168,14 +168,14 @@ impl Candidate<'_> {
             | ResourceKind::NodePool
             | ResourceKind::Machine => StopMethod::Resize,
         };
-        let wanted = wanted(kind, &self.resource.tags, self.policy);
-        let smaller = wanted.and_then(|wanted| smaller(machine, self.catalog, wanted.as_deref()));
+        let wanted = requested_plan(kind, &self.resource.tags, self.policy);
+        let smaller = wanted.and_then(|wanted| stop_plan(machine, self.catalog, wanted.as_deref()));
         let smaller = match smaller {
             Ok(smaller) => smaller,
-            Err(unfit) => {
+            Err(refusal) => {
                 return Choice {
-                    remedy: Some(unfit.remedy()),
-                    ..Choice::refused(method, unfit.to_string())
+                    remedy: Some(refusal.remedy()),
+                    ..Choice::refused(method, refusal.to_string())
                 };
             }
         };
@@ -220,7 +220,7 @@ impl Candidate<'_> {
         }
         let offer = self.offer(&machine.size.plan).ok();
         let saved = offer.zip(self.snapshot_price).and_then(|(offer, price)| {
-            let found = hibernated((kind, machine.size), offer, off, (price, false))?;
+            let found = hibernated_month((kind, machine.size), offer, off, (price, false))?;
             Some(found.saved)
         });
         let choice = Choice::fits(method, None, saved);
@@ -234,12 +234,12 @@ impl Candidate<'_> {
     }
 
     /// Judges a node pool. A pool at zero costs nothing.
-    fn node_pool(&self, pool: &NodePoolSize, seconds: u64) -> Judged {
+    fn node_pool(&self, pool: &NodePoolSize, seconds: u64) -> Assessment {
         let method = StopMethod::ZeroNodes;
         let offer = match self.offer(&pool.plan) {
             Ok(offer) => offer,
             Err(why) => {
-                return Judged {
+                return Assessment {
                     monthly: None,
                     why: Some(why.clone()),
                     choices: vec![Choice::fits(method, None, None).because(why)],
@@ -251,7 +251,7 @@ impl Candidate<'_> {
             one.map(|one| one.times(pool.count))
         };
         let monthly = nodes(seconds);
-        Judged {
+        Assessment {
             monthly,
             why: None,
             choices: vec![self.zero_nodes(pool, nodes)],
@@ -279,12 +279,12 @@ impl Candidate<'_> {
         }
     }
 
-    fn database(&self, size: &DatabaseSize) -> Judged {
+    fn database(&self, size: &DatabaseSize) -> Assessment {
         let (monthly, why) = match self.database_month(&saved_size(size)) {
             Ok(monthly) => (Some(monthly), None),
             Err(why) => (None, Some(why)),
         };
-        Judged {
+        Assessment {
             monthly,
             why,
             choices: vec![self.smallest_plan(size), self.standbys(size)],

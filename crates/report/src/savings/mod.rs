@@ -20,9 +20,9 @@ use domain::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use hibernation::{Hibernated, hibernated, snapshots_month};
+pub use hibernation::{HibernatedMonth, hibernated_month, snapshots_month};
+use methods::{Assessment, Choice};
 pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
-use methods::{Choice, Judged};
 pub use month::{Division, Month, TimesOff};
 
 /// What stopping could save in a month.
@@ -165,13 +165,13 @@ impl Collector {
     /// Judges one resource and adds it.
     pub fn add(&mut self, reference: &ResourceRef, candidate: Candidate<'_>) {
         let resource = candidate.resource;
-        let mut judged = candidate.judged(self.month.seconds());
+        let mut assessment = candidate.assess(self.month.seconds());
         if candidate.barred.is_some() {
-            judged.choices.clear();
+            assessment.choices.clear();
         }
         let may_stop = candidate.month().filter(|_| candidate.barred.is_none());
-        let best = put_best_first(&mut judged.choices);
-        let sums = Sums::of(&judged, best);
+        let best = put_best_first(&mut assessment.choices);
+        let sums = Sums::of(&assessment, best);
         let row = Row {
             resource: reference.clone(),
             account: reference.account.clone(),
@@ -182,12 +182,12 @@ impl Collector {
             schedule: candidate.schedule.cloned(),
             off_hours: may_stop.map(|month| hours(month.off)),
             currency: sums.currency.map(Currency::code),
-            monthly: judged.monthly.map(amount),
-            monthly_unknown: judged.why,
+            monthly: assessment.monthly.map(amount),
+            monthly_unknown: assessment.why,
             never_stopped: candidate.barred.map(str::to_owned),
             best: best.map(|(method, _)| method),
             saved: sums.saved.map(amount),
-            methods: judged.choices.into_iter().map(Method::from).collect(),
+            methods: assessment.choices.into_iter().map(Method::from).collect(),
         };
         self.rows.push((row, sums));
     }
@@ -248,8 +248,8 @@ impl Collector {
 }
 
 impl Sums {
-    fn of(judged: &Judged, best: Option<(StopMethod, Money)>) -> Self {
-        let choices = &judged.choices;
+    fn of(assessment: &Assessment, best: Option<(StopMethod, Money)>) -> Self {
+        let choices = &assessment.choices;
         let is_unknown = |choice: &Choice| choice.fits && choice.saved.is_none();
         let saved = match best {
             Some((_, saved)) => Some(saved),
@@ -260,11 +260,11 @@ impl Sums {
                 .find_map(|choice| choice.saved)
                 .map(|saved| Money::zero(saved.currency())),
         };
-        let any = judged.monthly.or(saved);
+        let any = assessment.monthly.or(saved);
         let of_choices = || choices.iter().find_map(|choice| choice.saved);
         Self {
             currency: any.or_else(of_choices).map(Money::currency),
-            monthly: judged.monthly,
+            monthly: assessment.monthly,
             saved,
             is_uncertain: best.is_some_and(|(method, _)| method == StopMethod::SmallestPlan),
         }

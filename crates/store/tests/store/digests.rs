@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::{SignedDuration, Timestamp};
-use store::{Digested, Store, item::Stored as _};
+use store::{ReportedEdge, Store, item::Stored as _};
 
 use crate::{
     fixtures::{monday, office_hours_name},
@@ -13,8 +13,8 @@ fn evening() -> Timestamp {
     monday() + SignedDuration::from_hours(12)
 }
 
-fn claim(edge: Timestamp, by: &str) -> Digested {
-    Digested {
+fn claim(edge: Timestamp, by: &str) -> ReportedEdge {
+    ReportedEdge {
         schedule: office_hours_name(),
         edge,
         by: by.to_owned(),
@@ -30,7 +30,7 @@ async fn an_edge_is_claimed_once_by_any_writer() {
     let world = World::new().await;
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(!claims(&world.store(), monday(), "b").await);
-    let shown = world.store().digested().await.unwrap().read;
+    let shown = world.store().reported_edges().await.unwrap().read;
     assert_eq!(shown[&office_hours_name()], claim(monday(), "a"));
 }
 
@@ -52,9 +52,9 @@ async fn a_later_edge_replaces_an_earlier_one_and_not_the_reverse() {
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(claims(&world.store(), evening(), "b").await);
     assert!(!claims(&world.store(), monday(), "c").await);
-    let shown = world.store().digested().await.unwrap().read;
+    let shown = world.store().reported_edges().await.unwrap().read;
     assert_eq!(shown[&office_hours_name()], claim(evening(), "b"));
-    let other = Digested {
+    let other = ReportedEdge {
         schedule: "other".parse().unwrap(),
         ..claim(monday(), "d")
     };
@@ -79,7 +79,7 @@ async fn what_a_newer_program_wrote_is_left_alone() {
     world.put(&accounts, newer.clone()).await;
     assert!(!claims(&world.store(), evening(), "b").await);
     assert_eq!(world.items(&accounts).await, [newer]);
-    let found = world.store().digested().await.unwrap();
+    let found = world.store().reported_edges().await.unwrap();
     assert!(found.read.is_empty());
     assert_eq!(found.unreadable[0].reference, "office-hours");
 }
@@ -92,15 +92,15 @@ async fn a_process_remembers_what_was_reported_and_what_may_wait() {
     let due = |edge, now| store.digest_may_be_due(&office, edge, now);
     let minute = SignedDuration::from_mins(1);
     assert!(due(monday(), monday()));
-    store.leave_digest(&office, monday(), monday() + minute);
+    store.postpone_digest(&office, monday(), monday() + minute);
     assert!(!due(monday(), monday()));
     assert!(due(monday(), monday() + minute));
     assert_eq!(wire.operations(), [""; 0]);
     assert!(claims(&store, monday(), "a").await);
     assert!(!due(monday(), monday() + minute));
     assert!(due(evening(), evening()));
-    store.leave_digest(&office, evening(), Timestamp::MAX);
-    store.leave_digest(&office, monday(), monday());
+    store.postpone_digest(&office, evening(), Timestamp::MAX);
+    store.postpone_digest(&office, monday(), monday());
     assert!(!due(monday(), evening()));
     assert!(!due(evening(), evening()));
 }

@@ -16,7 +16,7 @@ use domain::{
     schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 use jiff::Timestamp;
-use store::{Finished, Store};
+use store::{HistoryQuery, Store};
 use testing::history::{handled, machine};
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -246,7 +246,7 @@ pub(crate) fn by(author: &str) -> Configuration {
 
 /// Reads all finished transitions of a resource, newest first.
 pub(crate) async fn history(store: &Store, reference: &ResourceRef) -> Vec<HistoryEntry> {
-    let all = Finished {
+    let all = HistoryQuery {
         since: Timestamp::MIN,
         until: Timestamp::MAX,
         schedule: None,

@@ -21,7 +21,7 @@ use domain::{
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, LogEntry,
+    AccountState, Head, LogEntry, ReportedEdge,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
@@ -97,7 +97,7 @@ const FIRST: [Kind; 13] = [
         assert_eq!(HistoryEntry::of_item(item).unwrap(), entry);
     }),
     ("digest", |item| {
-        assert_eq!(Digested::of_item(item).unwrap(), digested());
+        assert_eq!(ReportedEdge::of_item(item).unwrap(), reported_edge());
     }),
 ];
 
@@ -133,7 +133,7 @@ fn refused() -> Record {
 fn hibernated() -> Record {
     let mark = |text: &str| Mark(text.to_owned());
     let mut kept = Hibernation::of("server/1".parse().unwrap());
-    kept.fall_asleep();
+    kept.record_deletion();
     kept.delete_asked = true;
     kept.wake_from = Some(mark("k3jd8s0a7q1zx5cv"));
     kept.manifest = Some(Manifest {
@@ -244,8 +244,8 @@ fn account_state() -> AccountState {
     }
 }
 
-fn digested() -> Digested {
-    Digested {
+fn reported_edge() -> ReportedEdge {
+    ReportedEdge {
         schedule: office_hours_name(),
         edge: monday(),
         by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),

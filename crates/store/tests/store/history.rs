@@ -8,7 +8,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{
-    Finished, HistoryPage, HistoryPages, StoreError,
+    HistoryPage, HistoryPages, HistoryQuery, StoreError,
     item::{self, FORMAT, Stored as _},
 };
 
@@ -17,15 +17,15 @@ use crate::{
     world::World,
 };
 
-fn between(since: Timestamp, until: Timestamp) -> Finished {
-    Finished {
+fn between(since: Timestamp, until: Timestamp) -> HistoryQuery {
+    HistoryQuery {
         since,
         until,
         schedule: None,
     }
 }
 
-fn all() -> Finished {
+fn all() -> HistoryQuery {
     between(Timestamp::MIN, Timestamp::MAX)
 }
 
@@ -230,7 +230,7 @@ async fn history_under_one_schedule_is_kept_apart_from_the_rest() {
         &[scheduled.clone(), other, ended(&server(2).reference, 0)],
     )
     .await;
-    let wanted = Finished {
+    let wanted = HistoryQuery {
         schedule: Some(office_hours_name()),
         ..all()
     };

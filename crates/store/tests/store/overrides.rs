@@ -42,7 +42,7 @@ async fn overrides_and_the_head_are_read_in_one_request() {
         store.set_override(one, monday()).await.unwrap();
     }
     wire.sent();
-    let present = store.present().await.unwrap();
+    let present = store.head_and_overrides().await.unwrap();
     assert_eq!(wire.operations(), ["Query"]);
     assert_eq!(present.head.generation.0, 1);
     let read: Vec<_> = present.overrides.iter().cloned().collect();
@@ -187,7 +187,7 @@ async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
         let refused = store.replace_override(&second, known, monday()).await;
         assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
     }
-    let kept = store.present().await.unwrap().overrides;
+    let kept = store.head_and_overrides().await.unwrap().overrides;
     assert_eq!(kept.of(&of_server(1)), Some(&first));
     let replaced = store.replace_override(&second, Some(&first), monday());
     replaced.await.unwrap();
@@ -212,6 +212,6 @@ async fn an_override_that_is_set_but_not_due_says_so() {
     wire.die_after(1);
     let half = store.replace_override(&one, None, monday()).await;
     assert!(matches!(half, Err(OverrideError::NotYetDue(_))), "{half:?}");
-    let kept = world.store().present().await.unwrap().overrides;
+    let kept = world.store().head_and_overrides().await.unwrap().overrides;
     assert_eq!(kept.of(&of_server(1)), Some(&one));
 }

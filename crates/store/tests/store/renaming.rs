@@ -77,7 +77,7 @@ async fn before() -> World {
 }
 
 async fn apply(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
-    let generation = store.present().await?.head.generation;
+    let generation = store.head_and_overrides().await?.head.generation;
     let configuration = Configuration {
         generation,
         ..renamed()
@@ -103,7 +103,7 @@ async fn unwritten(store: &Store, account: &str) -> Vec<Record> {
 }
 
 async fn active(store: &Store) -> Vec<Target> {
-    let overrides = store.present().await.unwrap().overrides;
+    let overrides = store.head_and_overrides().await.unwrap().overrides;
     let now = monday() + SignedDuration::from_mins(1);
     let active = overrides.iter().filter(|one| one.is_active(now));
     active.map(|one| one.target.clone()).collect()
@@ -156,7 +156,7 @@ async fn an_override_that_was_cleared_does_not_come_back() {
         wire.die_after(requests);
         let applied = apply(&process).await;
         let store = world.store();
-        let account = match store.present().await.unwrap().head.generation.0 {
+        let account = match store.head_and_overrides().await.unwrap().head.generation.0 {
             1 => "hz-eu",
             _ => "hz-us",
         };
@@ -184,7 +184,7 @@ async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() 
         let applied = apply(&process).await;
         let store = world.store();
         let old = records().map(|record| record.reference.id);
-        let (account, gone) = match store.present().await.unwrap().head.generation.0 {
+        let (account, gone) = match store.head_and_overrides().await.unwrap().head.generation.0 {
             1 => ("hz-eu", "hz-us"),
             _ => ("hz-us", "hz-eu"),
         };
@@ -260,7 +260,7 @@ async fn an_answer_that_is_lost_leaves_nothing_undone() {
     let world = before().await;
     let (process, wire) = world.process();
     let head = Configuration {
-        generation: process.present().await.unwrap().head.generation,
+        generation: process.head_and_overrides().await.unwrap().head.generation,
         ..renamed()
     };
     process.apply(&head, "ada", monday()).await.unwrap();
@@ -268,7 +268,7 @@ async fn an_answer_that_is_lost_leaves_nothing_undone() {
     let first = writes.iter().rposition(|one| one == "TransactWriteItems");
     let world = before().await;
     let (process, wire) = world.process();
-    process.present().await.unwrap();
+    process.head_and_overrides().await.unwrap();
     wire.sent();
     // The last transaction carries the second record over.
     wire.lose_answer_after(first.unwrap() - 1);

@@ -20,7 +20,7 @@ async fn a_tick_with_nothing_due_asks_twice() {
     store.in_force().await.unwrap();
     wire.sent();
 
-    let head = store.present().await.unwrap().head;
+    let head = store.head_and_overrides().await.unwrap().head;
     assert_eq!(wire.operations(), ["Query"]);
     assert_eq!(store.due(monday()).await.unwrap().read, []);
     assert_eq!(wire.operations(), ["Query"]);

@@ -25,7 +25,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, ListCost, LogEntry, StoreError,
+    AccountState, Head, ListCost, LogEntry, ReportedEdge, StoreError,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
@@ -823,15 +823,18 @@ async fn the_form_of_what_was_learnt_of_an_account() {
 #[tokio::test]
 async fn the_form_of_what_was_reported_of_a_schedule() {
     let world = World::new().await;
-    let digested = Digested {
+    let reported_edge = ReportedEdge {
         schedule: office_hours_name(),
         edge: monday(),
         by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),
     };
-    assert!(world.store().claim_digest(&digested).await.unwrap());
+    assert!(world.store().claim_digest(&reported_edge).await.unwrap());
     let stored = world.items(&World::tables().accounts).await.remove(0);
-    assert_eq!(digested.to_item().unwrap(), stored);
-    assert_eq!(Digested::of_item(stored.clone()).unwrap(), digested);
+    assert_eq!(reported_edge.to_item().unwrap(), stored);
+    assert_eq!(
+        ReportedEdge::of_item(stored.clone()).unwrap(),
+        reported_edge
+    );
     assert_snapshot!(shown(&stored), @r#"
     {
       "by": "poll-status-7 at 2026-06-15T07:08:00Z",

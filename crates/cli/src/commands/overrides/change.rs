@@ -8,18 +8,18 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use store::OverrideError;
 
 use super::{
-    effects::{Known, edge_at},
-    is_to_come,
+    effects::{StoredState, edge_at},
+    has_not_ended,
     render::{ChangeReport, Done},
 };
 use crate::{
     exit::UsageError,
-    time::end::{End, Understood},
+    time::end::{End, ResolvedEnd},
 };
 
 /// An override as a person requests it.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct OverrideRequest {
     pub(super) target: Target,
     pub(super) desired: Desired,
     pub(super) end: End,
@@ -39,52 +39,54 @@ pub(super) struct Change {
     pub(super) report: ChangeReport,
 }
 
-impl Wanted {
+impl OverrideRequest {
     /// Works out the change to write, for a person in the zone `here`.
     ///
     /// # Errors
     /// [`UsageError`] for a resource that is never touched, and for an invalid end.
     pub(super) fn change(
         self,
-        known: Known<'_>,
+        stored: StoredState<'_>,
         now: Timestamp,
         here: &TimeZone,
     ) -> Result<Change, UsageError> {
-        if let Some(reason) = known.exclusion(&self.target) {
+        if let Some(reason) = stored.exclusion(&self.target) {
             let refused = format!("{}: {reason}; nothing was set", self.target);
             return Err(UsageError(refused));
         }
-        let understood = self.understood(known, now, here)?;
-        let remark = understood.remark(known.zone(&self.target, here));
-        let replaces = known.overrides.of(&self.target);
-        let set_at = edge_at(now, &known.concerned(&self.target), replaces);
+        let resolved = self.resolved(stored, now, here)?;
+        let remark = resolved.remark(stored.zone(&self.target, here));
+        let replaces = stored.overrides.of(&self.target);
+        let set_at = edge_at(now, &stored.concerned(&self.target), replaces);
         let one = Override {
             target: self.target,
             desired: self.desired,
             set_at,
             // An override that ends as it begins was never in force.
-            ends_at: understood.at.max(set_at + SignedDuration::from_millis(1)),
+            ends_at: resolved.at.max(set_at + SignedDuration::from_millis(1)),
             by: self.by,
             why: self.why,
         };
         Ok(Change {
-            report: ChangeReport::new(Done::Set, known, &one, remark, now),
+            report: ChangeReport::new(Done::Set, stored, &one, remark, now),
             replaces: replaces.cloned(),
             edge_at: set_at,
             one,
         })
     }
 
-    fn understood(
+    fn resolved(
         &self,
-        known: Known<'_>,
+        stored: StoredState<'_>,
         now: Timestamp,
         here: &TimeZone,
-    ) -> Result<Understood, UsageError> {
-        let zone = known.zone(&self.target, here);
-        let schedule = known.schedule(&self.target).map(|(_, rule)| &rule.schedule);
-        let understood = self.end.understand(now, zone, schedule);
-        understood.map_err(|error| UsageError(format!("{}: {error}", self.target)))
+    ) -> Result<ResolvedEnd, UsageError> {
+        let zone = stored.zone(&self.target, here);
+        let schedule = stored
+            .schedule(&self.target)
+            .map(|(_, rule)| &rule.schedule);
+        let resolved = self.end.resolve(now, zone, schedule);
+        resolved.map_err(|error| UsageError(format!("{}: {error}", self.target)))
     }
 }
 
@@ -93,22 +95,22 @@ impl Wanted {
 /// # Errors
 /// [`OverrideError::Overtaken`] if the target has no active override any more.
 pub(super) fn cleared(
-    known: Known<'_>,
+    stored: StoredState<'_>,
     target: &Target,
     now: Timestamp,
 ) -> Result<Change, OverrideError> {
-    let active = known
+    let active = stored
         .overrides
         .of(target)
-        .filter(|one| is_to_come(one, now));
+        .filter(|one| has_not_ended(one, now));
     let active = active.ok_or_else(|| OverrideError::Overtaken(target.clone()))?;
-    let edge_at = edge_at(now, &known.concerned(target), Some(active));
+    let edge_at = edge_at(now, &stored.concerned(target), Some(active));
     let one = Override {
         ends_at: edge_at,
         ..active.clone()
     };
     Ok(Change {
-        report: ChangeReport::new(Done::Cleared, known, &one, None, now),
+        report: ChangeReport::new(Done::Cleared, stored, &one, None, now),
         replaces: Some(active.clone()),
         edge_at,
         one,

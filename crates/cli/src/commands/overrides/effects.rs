@@ -18,7 +18,7 @@ use crate::{state::State, time::local};
 
 /// The stored state that an override may concern.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'k> {
+pub(super) struct StoredState<'k> {
     pub(super) configuration: &'k Configuration,
     pub(super) overrides: &'k Overrides,
     /// At least the records of the resources in question.
@@ -91,7 +91,7 @@ pub(super) struct Concerned {
     pub(super) held: bool,
 }
 
-impl<'k> Known<'k> {
+impl<'k> StoredState<'k> {
     pub(super) fn rules(self) -> Rules<'k> {
         Rules {
             configuration: self.configuration,
@@ -176,7 +176,7 @@ impl<'k> Known<'k> {
         let record = self.record(target)?;
         match (&record.phase, self.membership(record)) {
             (Phase::Gone { .. }, _) => Some("it is gone at the provider".to_owned()),
-            (_, Membership::Barred(exclusion)) => Some(exclusion.to_string()),
+            (_, Membership::Excluded(exclusion)) => Some(exclusion.to_string()),
             (_, Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed) => {
                 None
             }
@@ -186,13 +186,13 @@ impl<'k> Known<'k> {
     /// Works out what happens to the resources of `one` at an instant, once it is written.
     pub(super) fn effects(self, one: &Override, at: Timestamp) -> Vec<Concerned> {
         let overrides: Overrides = self.overrides.iter().chain([one]).cloned().collect();
-        let known = Known {
+        let stored = StoredState {
             overrides: &overrides,
             ..self
         };
         let concerned = self.concerned(&one.target).into_iter();
         concerned
-            .map(|record| known.effect(&one.target, record, at))
+            .map(|record| stored.effect(&one.target, record, at))
             .collect()
     }
 
@@ -239,7 +239,7 @@ impl<'k> Known<'k> {
                 (effect, None)
             }
             Decision::Leave(
-                reason @ (LeaveReason::Barred(_)
+                reason @ (LeaveReason::Excluded(_)
                 | LeaveReason::UnknownSchedule(_)
                 | LeaveReason::Unnamed
                 | LeaveReason::Held
@@ -259,7 +259,7 @@ impl<'k> Known<'k> {
         at: Timestamp,
     ) -> (Effect, Option<String>) {
         let opposite = match &record.phase {
-            Phase::Settled { at } if *at == due.direction.end() => {
+            Phase::Settled { at } if *at == due.direction.target_state() => {
                 return (Effect::AlreadyThere, None);
             }
             Phase::InFlight { transition } if transition.direction == due.direction => {

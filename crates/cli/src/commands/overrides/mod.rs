@@ -27,9 +27,9 @@ use crate::{
     time::{Length, end::End, here, screen_zone},
 };
 
-use change::{Change, Wanted, cleared};
-use effects::Known;
-use render::Places;
+use change::{Change, OverrideRequest, cleared};
+use effects::StoredState;
+use render::DisplayZones;
 pub(super) use render::{ChangeReport, Row};
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
 
@@ -178,18 +178,18 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
-    let session = args.common.connection.open_to_change().await?;
-    let (mut change, mut places) = planned(args, desired, &session.store, session.now).await?;
+    let session = args.common.connection.open_for_write().await?;
+    let (mut change, mut zones) = planned(args, desired, &session.store, session.now).await?;
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
     if is_long && !args.yes && !args.dry_run {
-        agree(&places.both(change.one.ends_at), args.common.format)?;
+        agree(&zones.both(change.one.ends_at), args.common.format)?;
         // What was read before the question is stale by now, and an edge may have passed.
-        (change, places) = planned(args, desired, &session.store, session.present()).await?;
+        (change, zones) = planned(args, desired, &session.store, session.present()).await?;
     }
     finish(
         &session.store,
         change,
-        &places,
+        &zones,
         args.dry_run,
         args.common.format,
     )
@@ -202,32 +202,32 @@ async fn planned(
     desired: Desired,
     store: &Store,
     now: Timestamp,
-) -> anyhow::Result<(Change, Places)> {
+) -> anyhow::Result<(Change, DisplayZones)> {
     let here = here();
     let word = args.target.word();
     let records = records_for(store, &word).await?;
     let in_force = store.in_force().await?;
-    let known = Known {
+    let stored = StoredState {
         configuration: &in_force.configuration,
         overrides: &in_force.overrides,
         records: &records,
     };
-    let wanted = Wanted {
+    let request = OverrideRequest {
         target: target(&word, &in_force.configuration, &records)?,
         desired,
         end: args.end()?,
         by: author(),
         why: args.reason(),
     };
-    let change = wanted.change(known, now, &here)?;
-    let places = Places::of(known, &change.one.target, here);
-    Ok((change, places))
+    let change = request.change(stored, now, &here)?;
+    let zones = DisplayZones::of(stored, &change.one.target, here);
+    Ok((change, zones))
 }
 
 async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.common.connection.open_to_change().await?;
-    let overrides = store.present().await?.overrides;
-    let active: Vec<_> = overrides.iter().filter(|o| is_to_come(o, now)).collect();
+    let Session { store, now, .. } = args.common.connection.open_for_write().await?;
+    let overrides = store.head_and_overrides().await?.overrides;
+    let active: Vec<_> = overrides.iter().filter(|o| has_not_ended(o, now)).collect();
     let overridden = overridden_records(&store, active.iter().copied()).await?;
     let target = overridden_target(&args.target.word(), &active, &overridden)?;
     let records = match &target {
@@ -235,27 +235,27 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
         Target::Schedule(_) => all_records(&store).await?,
     };
     let in_force = store.in_force().await?;
-    let known = Known {
+    let stored = StoredState {
         configuration: &in_force.configuration,
         overrides: &in_force.overrides,
         records: &records,
     };
-    let change = cleared(known, &target, now)?;
-    let places = Places::of(known, &target, here());
-    finish(&store, change, &places, args.dry_run, args.common.format).await
+    let change = cleared(stored, &target, now)?;
+    let zones = DisplayZones::of(stored, &target, here());
+    finish(&store, change, &zones, args.dry_run, args.common.format).await
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = args.common.connection.open().await?;
-    let overrides = store.present().await?.overrides;
+    let overrides = store.head_and_overrides().await?.overrides;
     let records = overridden_records(&store, overrides.iter()).await?;
     let in_force = store.in_force().await?;
-    let known = Known {
+    let stored = StoredState {
         configuration: &in_force.configuration,
         overrides: &in_force.overrides,
         records: &records,
     };
-    let rows = rows(known, now, args.all);
+    let rows = rows(stored, now, args.all);
     match args.common.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
@@ -271,20 +271,22 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
 }
 
 /// Returns the rows of a list: active overrides first, then ended ones, the latest first.
-fn rows(known: Known<'_>, now: Timestamp, all: bool) -> Vec<Row> {
-    let (mut active, mut ended): (Vec<_>, Vec<_>) =
-        known.overrides.iter().partition(|one| is_to_come(one, now));
+fn rows(stored: StoredState<'_>, now: Timestamp, all: bool) -> Vec<Row> {
+    let (mut active, mut ended): (Vec<_>, Vec<_>) = stored
+        .overrides
+        .iter()
+        .partition(|one| has_not_ended(one, now));
     active.sort_by_key(|one| one.ends_at);
     ended.retain(|one| all && one.ends_at + REMEMBERED > now);
     ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
     let rows = active.into_iter().chain(ended);
-    rows.map(|one| Row::of(known, one, now)).collect()
+    rows.map(|one| Row::of(stored, one, now)).collect()
 }
 
 /// Reports whether an override has yet to end. One that ended as it began was never in force.
 ///
 /// The store's clock has whole seconds, so one that ends within this second is over.
-fn is_to_come(one: &Override, now: Timestamp) -> bool {
+fn has_not_ended(one: &Override, now: Timestamp) -> bool {
     now.as_second() < one.ends_at.as_second() && one.set_at < one.ends_at
 }
 
@@ -333,7 +335,7 @@ fn agree(end: &str, format: Format) -> anyhow::Result<()> {
 async fn finish(
     store: &Store,
     change: Change,
-    places: &Places,
+    zones: &DisplayZones,
     dry_run: bool,
     format: Format,
 ) -> anyhow::Result<Exit> {
@@ -358,7 +360,7 @@ async fn finish(
     };
     match format {
         Format::Json => output::print_json(&printed)?,
-        Format::Table => output::print_lines(&printed.text(places))?,
+        Format::Table => output::print_lines(&printed.text(zones))?,
     }
     match half_done {
         Some(error) => Err(error.into()),

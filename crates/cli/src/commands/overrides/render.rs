@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    effects::{Concerned, Effect, Governor, Known},
-    is_to_come,
+    effects::{Concerned, Effect, Governor, StoredState},
+    has_not_ended,
 };
 use crate::{
     output::Style,
@@ -24,15 +24,15 @@ const MANY: usize = 8;
 
 /// The zones in which instants are shown: the schedule's, and the reader's own.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct DisplayZones {
     there: TimeZone,
     here: TimeZone,
 }
 
-impl Places {
-    pub(super) fn of(known: Known<'_>, target: &Target, here: TimeZone) -> Self {
+impl DisplayZones {
+    pub(super) fn of(stored: StoredState<'_>, target: &Target, here: TimeZone) -> Self {
         Self {
-            there: known.zone(target, &here).clone(),
+            there: stored.zone(target, &here).clone(),
             here,
         }
     }
@@ -77,23 +77,23 @@ pub(in crate::commands) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(known: Known<'_>, one: &Override, now: Timestamp) -> Self {
+    pub(super) fn of(stored: StoredState<'_>, one: &Override, now: Timestamp) -> Self {
         let (resource, schedule) = match &one.target {
             Target::Resource(reference) => (Some(reference.clone()), None),
             Target::Schedule(name) => (None, Some(name.clone())),
         };
-        let follows = known.schedule(&one.target).map(|(_, rule)| &rule.schedule);
+        let follows = stored.schedule(&one.target).map(|(_, rule)| &rule.schedule);
         Self {
             resource,
-            name: known.record(&one.target).map(|record| record.name.clone()),
+            name: stored.record(&one.target).map(|record| record.name.clone()),
             schedule,
             desired: one.desired,
             set_at: one.set_at,
             ends_at: one.ends_at,
-            active: is_to_come(one, now),
+            active: has_not_ended(one, now),
             by: one.by.clone(),
             why: one.why.clone(),
-            then: known.governor(&one.target, one.ends_at),
+            then: stored.governor(&one.target, one.ends_at),
             timezone: follows.map(|schedule| schedule.definition().timezone.clone()),
         }
     }
@@ -149,7 +149,7 @@ pub(in crate::commands) struct ChangeReport {
 impl ChangeReport {
     pub(super) fn new(
         done: Done,
-        known: Known<'_>,
+        stored: StoredState<'_>,
         one: &Override,
         remark: Option<String>,
         now: Timestamp,
@@ -158,16 +158,16 @@ impl ChangeReport {
             Done::Set => one.set_at,
             Done::Cleared => one.ends_at,
         };
-        let before = known.overrides.of(&one.target);
-        let before = before.filter(|before| is_to_come(before, now));
+        let before = stored.overrides.of(&one.target);
+        let before = before.filter(|before| has_not_ended(before, now));
         Self {
             done,
             dry_run: false,
-            row: Row::of(known, one, from),
-            otherwise: known.governor(&one.target, from),
+            row: Row::of(stored, one, from),
+            otherwise: stored.governor(&one.target, from),
             remark,
-            replaced: before.map(|before| Row::of(known, before, now)),
-            resources: known.effects(one, from),
+            replaced: before.map(|before| Row::of(stored, before, now)),
+            resources: stored.effects(one, from),
         }
     }
 
@@ -178,21 +178,21 @@ impl ChangeReport {
     }
 
     /// The report for people.
-    pub(super) fn text(&self, places: &Places) -> String {
+    pub(super) fn text(&self, zones: &DisplayZones) -> String {
         let Row {
             desired, ends_at, ..
         } = self.row;
         let mut lines: Vec<(&str, String)> = Vec::new();
         let title = match self.done {
             Done::Set => {
-                lines.push(("instead of", instead(&self.otherwise, places)));
-                format!("{desired} until {}", places.both(ends_at))
+                lines.push(("instead of", instead(&self.otherwise, zones)));
+                format!("{desired} until {}", zones.both(ends_at))
             }
             Done::Cleared => "no longer overridden".to_owned(),
         };
         lines.extend(self.remark.iter().map(|remark| ("note", remark.clone())));
         let replaced = self.replaced.as_ref().map(|replaced| {
-            let until = places.both(replaced.ends_at);
+            let until = zones.both(replaced.ends_at);
             format!(
                 "{} until {until}, by {}",
                 replaced.desired,
@@ -204,12 +204,12 @@ impl ChangeReport {
                 lines.extend(replaced.map(|replaced| ("replaces", replaced)));
                 let labels = std::iter::once("now").chain(std::iter::repeat(""));
                 lines.extend(labels.zip(self.effects()));
-                lines.push(("then", takes_over(&self.row.then, desired, places)));
+                lines.push(("then", takes_over(&self.row.then, desired, zones)));
                 lines.push(("by", self.row.author()));
             }
             Done::Cleared => {
                 lines.extend(replaced.map(|replaced| ("was", replaced)));
-                lines.push(("now", takes_over(&self.otherwise, desired, places)));
+                lines.push(("now", takes_over(&self.otherwise, desired, zones)));
                 lines.extend(self.effects().into_iter().map(|effect| ("", effect)));
             }
         }
@@ -286,7 +286,7 @@ fn words(effect: Effect) -> &'static str {
 }
 
 /// What would hold without the override.
-fn instead(governor: &Governor, places: &Places) -> String {
+fn instead(governor: &Governor, zones: &DisplayZones) -> String {
     match governor {
         Governor::Nothing => "nothing: it follows no schedule".to_owned(),
         Governor::Schedule { schedule, desired } => match desired {
@@ -299,13 +299,13 @@ fn instead(governor: &Governor, places: &Places) -> String {
             until,
         } => format!(
             "{desired} until {}, by the override of schedule {schedule}",
-            places.both(*until)
+            zones.both(*until)
         ),
     }
 }
 
 /// What takes over from an override whose desired state was `before`.
-fn takes_over(governor: &Governor, before: Desired, places: &Places) -> String {
+fn takes_over(governor: &Governor, before: Desired, zones: &DisplayZones) -> String {
     match governor {
         Governor::Nothing => "nothing takes over: it stays as it is".to_owned(),
         Governor::Schedule { schedule, desired } if *desired == Some(before) => {
@@ -323,7 +323,7 @@ fn takes_over(governor: &Governor, before: Desired, places: &Places) -> String {
             until,
         } => format!(
             "the override of schedule {schedule} takes over: {desired} until {}",
-            places.both(*until)
+            zones.both(*until)
         ),
     }
 }

@@ -105,8 +105,8 @@ fn stored() -> Stored {
 }
 
 impl Stored {
-    fn known(&self) -> Known<'_> {
-        Known {
+    fn state(&self) -> StoredState<'_> {
+        StoredState {
             configuration: &self.configuration,
             overrides: &self.overrides,
             records: &self.records,
@@ -137,27 +137,27 @@ impl Stored {
 
     /// Works out the change that sets an override now, as bob.
     fn set(&self, target: Target, desired: Desired, until: &str) -> Result<Change, UsageError> {
-        let wanted = Wanted {
+        let request = OverrideRequest {
             target,
             desired,
             end: until.parse().unwrap(),
             by: "bob".to_owned(),
             why: Some("a demonstration".to_owned()),
         };
-        wanted.change(self.known(), saturday(), &new_york())
+        request.change(self.state(), saturday(), &new_york())
     }
 
     fn report(&self, target: Target, desired: Desired, until: &str) -> String {
         let change = self.set(target, desired, until).unwrap();
-        let places = Places::of(self.known(), &change.one.target, new_york());
-        change.report.text(&places)
+        let zones = DisplayZones::of(self.state(), &change.one.target, new_york());
+        change.report.text(&zones)
     }
 
     fn report_of_clearing(&self, target: &Target) -> String {
-        let change = cleared(self.known(), target, saturday()).unwrap();
+        let change = cleared(self.state(), target, saturday()).unwrap();
         change
             .report
-            .text(&Places::of(self.known(), target, new_york()))
+            .text(&DisplayZones::of(self.state(), target, new_york()))
     }
 }
 
@@ -377,7 +377,7 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
         (Some("2026-11-21T13:15:00Z"), "2026-11-21T12:15:00.001Z"),
     ] {
         let stored = just_set(handled);
-        let change = cleared(stored.known(), &target, saturday()).unwrap();
+        let change = cleared(stored.state(), &target, saturday()).unwrap();
         assert_eq!(change.one.ends_at, at(expected), "{handled:?}");
         assert_eq!(change.replaces.as_ref(), stored.overrides.of(&target));
     }
@@ -584,7 +584,7 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
             Desired::Stopped,
             "2026-08-23T12:15:00Z",
         );
-    let list = |all| rows(stored.known(), saturday(), all);
+    let list = |all| rows(stored.state(), saturday(), all);
     assert_snapshot!(render::table(&list(false), &new_york(), Style::PLAIN), @"
     Target                  Desired  Since                     Until                     Then                   By
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -660,7 +660,7 @@ fn every_answer_fits_the_schema_that_is_served() {
         by_schedule.set(resource("hz-eu/server/1"), Desired::Stopped, "22:00"),
         by_schedule.set(schedule("office-hours"), Desired::Stopped, "next-edge"),
         stored().set(schedule("web"), Desired::Running, "2027-10-31 02:30"),
-        Ok(cleared(by_schedule.known(), &resource("hz-eu/server/2"), saturday()).unwrap()),
+        Ok(cleared(by_schedule.state(), &resource("hz-eu/server/2"), saturday()).unwrap()),
     ];
     for change in changes {
         let shown = serde_json::to_value(change.unwrap().report).unwrap();

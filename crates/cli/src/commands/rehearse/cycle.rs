@@ -17,7 +17,7 @@ use crate::{
 
 /// Hibernates the machine and wakes it, following both until the result is seen.
 pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection().open_to_change().await?;
+    let session = args.connection().open_for_write().await?;
     let record = record(args, &session).await?;
     let in_force = session.store.in_force().await?;
     let verdict = judge(
@@ -49,14 +49,14 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark("It was not hibernated; `offhours why` says how it is.\n");
         return Ok(stopped);
     }
-    if !self::record(args, &session).await?.is_asleep() {
+    if !self::record(args, &session).await?.is_hibernated() {
         output::remark(
             "It was only powered off, because it is to run again within four hours: rehearse it \
              at another time, or start it with `offhours start`.\n",
         );
         return Ok(Exit::NeedsPerson);
     }
-    let session = args.connection().open_to_change().await?;
+    let session = args.connection().open_for_write().await?;
     let started = follow(args, &session, Direction::Start).await?;
     if started == Exit::Done {
         output::remark(

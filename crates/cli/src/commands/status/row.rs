@@ -208,7 +208,7 @@ fn remark(
     now: Timestamp,
 ) -> Option<String> {
     let mut remarks = Vec::new();
-    if let Decision::Leave(reason @ (LeaveReason::Barred(_) | LeaveReason::Gone)) =
+    if let Decision::Leave(reason @ (LeaveReason::Excluded(_) | LeaveReason::Gone)) =
         &verdict.decision
     {
         remarks.push(reason.to_string());

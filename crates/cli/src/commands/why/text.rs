@@ -177,13 +177,13 @@ impl Text<'_> {
     /// How it is hibernated: its snapshots, what is made from them, and how far that has got.
     fn hibernated(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut tell = |label: &str, words: Option<String>| {
+        let mut add = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
         };
-        tell("rehearsal", self.why.rehearsal.clone());
+        add("rehearsal", self.why.rehearsal.clone());
         if let Some([became, next]) = &self.why.steps {
-            tell("now", Some(became.clone()));
-            tell("then", Some(next.clone()));
+            add("now", Some(became.clone()));
+            add("then", Some(next.clone()));
         }
         let Some(kept) = &self.why.hibernation else {
             return lines;
@@ -196,16 +196,16 @@ impl Text<'_> {
             }
             Some(_) => None,
         };
-        tell("machine", machine);
+        add("machine", machine);
         if kept.present().is_none() {
-            tell("made again from", Some(kept.waking(self.why.now)));
-            tell("made again as", kept.as_it_was().map(str::to_owned));
+            add("made again from", Some(kept.waking(self.why.now)));
+            add("made again as", kept.as_it_was().map(str::to_owned));
         }
-        tell("snapshots", Some(kept.kept()));
+        add("snapshots", Some(kept.kept()));
         let lead = kept
             .lead()
             .map(|lead| format!("{lead} min early, for being made again takes long"));
-        tell("starts begin", lead);
+        add("starts begin", lead);
         lines
     }
 
@@ -367,24 +367,24 @@ impl Text<'_> {
             ),
             labelled("a stop's method", self.why.method.name()),
         ];
-        let mut tell = |label: &str, words: Option<String>| {
+        let mut add = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
         };
-        tell(
+        add(
             "saved, to be put back",
             self.why.saved.as_ref().map(ToString::to_string),
         );
-        tell("mode", explanation.observed_by.map(observer));
+        add("mode", explanation.observed_by.map(observer));
         let held = explanation.held.then(|| match self.why.lost_storage {
             Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
             None => "joined with too many others: `offhours approve`".to_owned(),
         });
-        tell("held", held);
+        add("held", held);
         let words = "found running before its start: the next stop leaves it running";
-        tell("retained", explanation.retained.then(|| words.to_owned()));
+        add("retained", explanation.retained.then(|| words.to_owned()));
         let words = "changes by others are undone at each inventory";
-        tell("enforce", explanation.enforced.then(|| words.to_owned()));
-        tell("last error", self.last_error());
+        add("enforce", explanation.enforced.then(|| words.to_owned()));
+        add("last error", self.last_error());
         lines
     }
 
@@ -415,17 +415,17 @@ impl Text<'_> {
     fn next(&self) -> Vec<String> {
         let next = &self.explanation.next;
         let mut lines = Vec::new();
-        let mut tell = |at: Option<Timestamp>, words: &str| {
+        let mut add = |at: Option<Timestamp>, words: &str| {
             lines.extend(at.map(|at| labelled(&self.time(at), words)));
         };
-        tell(
+        add(
             next.permit_until,
             "a request may be on its way until then; nothing else is sent",
         );
-        tell(next.look_at, "the next look at what is under way");
-        tell(next.retry_at, "tried again after a failure");
+        add(next.look_at, "the next look at what is under way");
+        add(next.retry_at, "tried again after a failure");
         if let Some(edge) = &next.edge {
-            tell(
+            add(
                 edge.at,
                 &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)),
             );

@@ -19,7 +19,7 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
 /// How a schedule with one-sided periods, written unchanged, behaves here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum Equivalence {
     /// It means the same.
     Same,
     /// It starts and stops at the same times, but has no desired state where AWS wanted stopped.
@@ -27,22 +27,22 @@ pub(super) enum Reading {
 }
 
 /// Compares the effect of the periods in both systems. `None` if it differs.
-pub(super) fn read(periods: &[PeriodDefinition]) -> Option<Reading> {
+pub(super) fn compare(periods: &[PeriodDefinition]) -> Option<Equivalence> {
     let names_days = |period: &PeriodDefinition| {
         let fields = [&period.weekdays, &period.monthdays, &period.months];
         fields.iter().any(|field| !field.is_empty())
     };
     let mut one_sided = periods.iter().filter(|period| is_one_sided(period));
     if !one_sided.any(names_days) {
-        return Some(Reading::Same);
+        return Some(Equivalence::Same);
     }
     if ours(periods)? != theirs(periods)? {
         return None;
     }
     Some(if periods.iter().all(is_one_sided) {
-        Reading::Looser
+        Equivalence::Looser
     } else {
-        Reading::Same
+        Equivalence::Same
     })
 }
 
@@ -172,10 +172,10 @@ mod tests {
             vec![period("", "08:00", ""), period("mon-fri", "07:00", "19:00")],
             vec![period("mon-fri", "08:00", "19:00")],
         ] {
-            assert_eq!(read(&periods), Some(Reading::Same));
+            assert_eq!(compare(&periods), Some(Equivalence::Same));
         }
         let evenings = [period("mon-fri", "", "19:00")];
-        assert_eq!(read(&evenings), Some(Reading::Looser));
+        assert_eq!(compare(&evenings), Some(Equivalence::Looser));
     }
 
     #[test]
@@ -185,18 +185,18 @@ mod tests {
             period("tue-thu", "", ""),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(&week), Some(Reading::Same));
+        assert_eq!(compare(&week), Some(Equivalence::Same));
         let office_and_friday = [
             period("mon-thu", "08:00", "19:00"),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(&office_and_friday), Some(Reading::Same));
+        assert_eq!(compare(&office_and_friday), Some(Equivalence::Same));
     }
 
     #[test]
     fn what_does_something_else_here_is_not_read() {
         // Runs from Monday's begin until Saturday at AWS, and is never stopped here.
-        assert_eq!(read(&[period("mon-fri", "08:00", "")]), None);
+        assert_eq!(compare(&[period("mon-fri", "08:00", "")]), None);
     }
 
     #[test]
@@ -207,12 +207,12 @@ mod tests {
             period("wed-thu", "", ""),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(&days), Some(Reading::Same));
+        assert_eq!(compare(&days), Some(Equivalence::Same));
         // No desired state follows this gap, so its minute is a stop.
         let days = [
             period("wed-thu", "00:00", "23:59"),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(&days), Some(Reading::Same));
+        assert_eq!(compare(&days), Some(Equivalence::Same));
     }
 }

@@ -35,8 +35,8 @@ fn office_hours(begin: Option<&str>, end: Option<&str>) -> Schedule {
 #[track_caller]
 fn means(now: &str, text: &str, expected: &str) {
     let schedule = office_hours(Some("08:00"), Some("19:00"));
-    let understood = end(text).understand(instant(now), &zone("Europe/Berlin"), Some(&schedule));
-    let expected = Understood::plainly(instant(expected));
+    let understood = end(text).resolve(instant(now), &zone("Europe/Berlin"), Some(&schedule));
+    let expected = ResolvedEnd::plainly(instant(expected));
     assert_eq!(understood, Ok(expected), "{text} at {now}");
 }
 
@@ -44,8 +44,8 @@ fn means(now: &str, text: &str, expected: &str) {
 fn lasts(text: &str, expected: &str) {
     let lasting: Length = text.parse().expect("a test's span");
     let now = instant("2026-11-21T12:00:00Z");
-    let understood = End::from(lasting).understand(now, &TimeZone::UTC, None);
-    let expected = Understood::plainly(instant(expected));
+    let understood = End::from(lasting).resolve(now, &TimeZone::UTC, None);
+    let expected = ResolvedEnd::plainly(instant(expected));
     assert_eq!(understood, Ok(expected), "{text}");
 }
 
@@ -122,8 +122,8 @@ fn the_next_edge_is_the_schedules() {
 fn an_edge_that_wants_nothing_is_not_waited_for() {
     let only_starts = office_hours(Some("08:00"), None);
     let noon = instant("2026-11-23T11:00:00Z");
-    let understood = End::NextEdge.understand(noon, only_starts.timezone(), Some(&only_starts));
-    let next_morning = Understood::plainly(instant("2026-11-24T07:00:00Z"));
+    let understood = End::NextEdge.resolve(noon, only_starts.timezone(), Some(&only_starts));
+    let next_morning = ResolvedEnd::plainly(instant("2026-11-24T07:00:00Z"));
     assert_eq!(understood, Ok(next_morning));
 }
 
@@ -136,9 +136,9 @@ fn without_edges_there_is_no_next_one() {
         ..Definition::default()
     };
     let always = Schedule::new(&always).expect("a schedule in order");
-    let understood = End::NextEdge.understand(now, &TimeZone::UTC, Some(&always));
+    let understood = End::NextEdge.resolve(now, &TimeZone::UTC, Some(&always));
     assert_eq!(understood, Err(EndError::NoEdge));
-    let understood = End::NextEdge.understand(now, &TimeZone::UTC, None);
+    let understood = End::NextEdge.resolve(now, &TimeZone::UTC, None);
     assert_eq!(understood, Err(EndError::NoSchedule));
 }
 
@@ -146,7 +146,7 @@ fn without_edges_there_is_no_next_one() {
 fn an_end_that_is_over_is_named() {
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let understood = end(text).understand(instant(SATURDAY), &zone("Europe/Berlin"), None);
+        let understood = end(text).resolve(instant(SATURDAY), &zone("Europe/Berlin"), None);
         let error = understood.expect_err("it is over");
         let expected = format!(
             "that was understood as {expected}, which is not after now, \
@@ -163,7 +163,7 @@ fn an_end_that_is_over_is_named() {
 #[test]
 fn an_end_beyond_ten_years_is_a_slip() {
     for far in [end("2037-01-01"), end("9999-12-31")] {
-        let understood = far.understand(instant(SATURDAY), &TimeZone::UTC, None);
+        let understood = far.resolve(instant(SATURDAY), &TimeZone::UTC, None);
         assert_eq!(understood, Err(EndError::TooFar), "{far:?}");
     }
 }
@@ -206,7 +206,7 @@ fn what_names_no_end_is_answered_with_what_was_meant() {
 #[track_caller]
 fn where_it_changes(place: &str, now: &str, text: &str, at: &str, remark: &str) {
     let zone = zone(place);
-    let understood = end(text).understand(instant(now), &zone, None);
+    let understood = end(text).resolve(instant(now), &zone, None);
     let understood = understood.expect("it is after now");
     assert_eq!(understood.at, instant(at), "{text} at {now}");
     assert_eq!(understood.remark(&zone).as_deref(), Some(remark));
@@ -270,8 +270,8 @@ fn a_day_that_the_calendar_leaves_out_is_over_at_the_jump() {
     let samoa = zone("Pacific/Apia");
     let now = instant("2011-12-29T20:00:00Z");
     for text in ["tomorrow", "friday", "2011-12-30"] {
-        let understood = end(text).understand(now, &samoa, None);
-        let jump = Understood::plainly(instant("2011-12-30T10:00:00Z"));
+        let understood = end(text).resolve(now, &samoa, None);
+        let jump = ResolvedEnd::plainly(instant("2011-12-30T10:00:00Z"));
         assert_eq!(understood, Ok(jump), "{text}");
     }
 }
@@ -315,17 +315,17 @@ proptest! {
         (zone, now) in any_instant(), (hour, minute) in any_time()
     ) {
         let text = format!("{hour:02}:{minute:02}");
-        let understood = end(&text).understand(now, &zone, None).expect("there is always a next");
+        let understood = end(&text).resolve(now, &zone, None).expect("there is always a next");
         prop_assert!(understood.at > now);
         // The longest days in these zones have 25 hours.
         prop_assert!(understood.at.duration_since(now) <= SignedDuration::from_hours(25));
         let shown = understood.at.to_zoned(zone.clone());
         match understood.clock {
-            ClockThen::Even | ClockThen::Repeats(_) => {
+            ClockReading::Once | ClockReading::Repeated(_) => {
                 let (hour, minute) = (i64::from(shown.hour()), i64::from(shown.minute()));
                 prop_assert_eq!(format!("{hour:02}:{minute:02}"), text.replace("24:", "00:"));
             }
-            ClockThen::Skips(reading) => {
+            ClockReading::Skipped(reading) => {
                 let before = understood.at - SignedDuration::from_secs(1);
                 prop_assert!(before.to_zoned(zone).datetime() < reading);
                 prop_assert!(shown.datetime() >= reading);
@@ -338,12 +338,12 @@ proptest! {
         (zone, now) in any_instant(),
         (word, day) in proptest::sample::select(&DAYS)
     ) {
-        let understood = end(word).understand(now, &zone, None).expect("there is always a next");
+        let understood = end(word).resolve(now, &zone, None).expect("there is always a next");
         prop_assert!(understood.at > now);
         let today = now.to_zoned(zone.clone()).date();
         let meant = day.from(today).expect("within the calendar");
         prop_assert!(understood.at.to_zoned(zone.clone()).date() > meant);
-        if understood.clock == ClockThen::Even {
+        if understood.clock == ClockReading::Once {
             let before = understood.at - SignedDuration::from_secs(1);
             prop_assert_eq!(before.to_zoned(zone).date(), meant);
         }
@@ -358,7 +358,7 @@ proptest! {
         (zone, now) in any_instant(), (hour, minute) in any_time()
     ) {
         let text = format!("wed {hour:02}:{minute:02}");
-        let understood = end(&text).understand(now, &zone, None).expect("there is always a next");
+        let understood = end(&text).resolve(now, &zone, None).expect("there is always a next");
         prop_assert!(understood.at > now);
         prop_assert!(understood.at.duration_since(now) <= SignedDuration::from_hours(8 * 24 + 1));
     }
@@ -368,12 +368,12 @@ proptest! {
         for text in [text, date] {
             let now = instant(SATURDAY);
             if let Ok(end) = text.parse::<End>() {
-                let understood = end.understand(now, &zone("Europe/Berlin"), None);
+                let understood = end.resolve(now, &zone("Europe/Berlin"), None);
                 prop_assert!(understood.is_err() || understood.is_ok_and(|u| u.at > now));
             }
             let lasting: Option<Length> = text.parse().ok();
             if let Some(lasting) = lasting {
-                let understood = End::from(lasting).understand(now, &TimeZone::UTC, None);
+                let understood = End::from(lasting).resolve(now, &TimeZone::UTC, None);
                 prop_assert!(understood.is_err() || understood.is_ok_and(|u| u.at > now));
             }
         }

@@ -43,7 +43,7 @@ fn protection_beats_overrides_and_commands() {
         let verdict = world.judge(&record, "mon 10:30");
         assert!(!verdict.opted_in);
         let protected = Exclusion::Protected("name:web".parse().unwrap());
-        leaves(&verdict.decision, &LeaveReason::Barred(protected));
+        leaves(&verdict.decision, &LeaveReason::Excluded(protected));
         assert_eq!(world.due_at(&record, "mon 10:30"), None);
     }
 }
@@ -58,7 +58,7 @@ fn an_opt_out_beats_overrides_and_commands() {
         let verdict = world.judge(&record, "mon 10:30");
         assert!(!verdict.opted_in);
         let opted_out = Exclusion::OptedOut { on_cluster };
-        leaves(&verdict.decision, &LeaveReason::Barred(opted_out));
+        leaves(&verdict.decision, &LeaveReason::Excluded(opted_out));
     }
 }
 
@@ -254,7 +254,7 @@ fn a_conflict_keeps_everything_as_it_is() {
     let verdict = world.judge(&record, "mon 10:30");
     assert!(matches!(
         verdict.decision,
-        Decision::Leave(LeaveReason::Barred(exclusion)) if exclusion.is_conflict()
+        Decision::Leave(LeaveReason::Excluded(exclusion)) if exclusion.is_conflict()
     ));
 }
 

@@ -73,7 +73,7 @@ fn act(world: &World, record: &mut Record, now: Timestamp) -> Option<Edge> {
         return None;
     };
     record.phase = Phase::Settled {
-        at: due.direction.end(),
+        at: due.direction.target_state(),
     };
     let edge = Edge {
         at: due.handled.key.instant,

@@ -13,9 +13,10 @@ use environment::Invoke;
 use jiff::Timestamp;
 use store::{AccountState, AccountStates};
 
-use super::{Asked, Known, covered::Covered, kinds, names, take};
+use super::{InventoryTrigger, Known, covered::Covered, kinds, names, take};
 use crate::{
-    Context, Error, budget::Budget, failure::NoLook, observe::in_flight::Complaints, report::Report,
+    Context, Error, budget::Budget, failure::ObservationError, observe::in_flight::ReportedErrors,
+    report::Report,
 };
 
 /// The accounts, and what is known of them.
@@ -28,7 +29,7 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     pub(crate) async fn read(context: Context<'_>, report: &mut Report) -> Result<Self, Error> {
-        let present = context.store.present().await?;
+        let present = context.store.head_and_overrides().await?;
         let configuration = context.store.configuration_of(&present.head).await?;
         let states = context.store.account_states().await?;
         let newer = names(&states.unreadable);
@@ -40,14 +41,14 @@ impl Accounts {
     }
 
     /// Returns why accounts could not be listed the last time, which was reported then.
-    pub(crate) fn complaints(&self) -> Complaints {
-        let complaints = Complaints::default();
+    pub(crate) fn reported_errors(&self) -> ReportedErrors {
+        let reported_errors = ReportedErrors::default();
         for (account, state) in &self.states {
             if let Some(error) = &state.error {
-                complaints.note(account, error);
+                reported_errors.record(account, error);
             }
         }
-        complaints
+        reported_errors
     }
 
     /// Returns how many requests the lists of an account took.
@@ -124,8 +125,16 @@ impl Accounts {
                 tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
                 continue;
             }
-            let asked = Asked::ByTimer;
-            let take = take(context, budget, invoke, known, asked, &mut covered, report);
+            let trigger = InventoryTrigger::ByTimer;
+            let take = take(
+                context,
+                budget,
+                invoke,
+                known,
+                trigger,
+                &mut covered,
+                report,
+            );
             if let Some(error) = take.await? {
                 errors.push((account.clone(), error));
             }
@@ -147,7 +156,7 @@ async fn token_is_accepted(
     };
     for kind in kinds(account, configuration) {
         if let Err(error) = client.try_reading(*kind).await {
-            if NoLook::from(&error).token_refused {
+            if ObservationError::from(&error).token_refused {
                 context.providers.forget(account);
             }
             return false;

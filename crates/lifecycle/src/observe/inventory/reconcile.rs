@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     decision::{Verdict, due_at, judge},
-    hibernation::{OF_LABEL, Scene, of_label},
+    hibernation::{HibernationState, OF_LABEL, of_label},
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
@@ -29,8 +29,8 @@ use crate::{
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     observe::{
-        in_flight::{Complaints, Follower, HandedOver},
-        look::{self, Looked},
+        in_flight::{Follower, Handoffs, ReportedErrors},
+        look::{self, LookResult},
     },
     report::{Report, health::Health, reread},
     transition::{
@@ -152,7 +152,7 @@ impl Inventory<'_> {
         if let Err(error) = written {
             let now = self.context.clock.now();
             tally.health.count(&record, self.in_force, now);
-            tally.add(self.context.failed(&record, &error));
+            tally.add(self.context.report_failure(&record, &error));
         }
         Some(tally)
     }
@@ -255,7 +255,7 @@ impl Inventory<'_> {
                     record = saved;
                     let events = one.events().into_iter();
                     let outcomes = events.map(|event| Outcome::of(&record, now, event));
-                    tally.add(self.context.reported(outcomes.collect()));
+                    tally.add(self.context.report(outcomes.collect()));
                     tally.newly_held |= one.is_newly_held();
                     tally.note_held(&record);
                     tally.add(self.double(&record).await?);
@@ -300,7 +300,7 @@ impl Inventory<'_> {
             Ok(other) => {
                 let reason = Exclusion::TwoAccounts(record.reference.clone()).to_string();
                 let conflict = Outcome::of(&other, now, Event::Conflict { reason });
-                Ok(self.context.reported(vec![conflict]))
+                Ok(self.context.report(vec![conflict]))
             }
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -329,8 +329,8 @@ impl Inventory<'_> {
                 let compared = self.compare(Some(record), look);
                 self.write(compared, invoke, tally).await
             }
-            Err(no_look) => {
-                tracing::warn!(%record.reference, reason = %no_look.reason, "no status of what was not listed");
+            Err(failure) => {
+                tracing::warn!(%record.reference, reason = %failure.reason, "no status of what was not listed");
                 let record = mend(self.context, record, self.in_force).await?;
                 let now = self.context.clock.now();
                 tally.health.count(&record, self.in_force, now);
@@ -342,7 +342,7 @@ impl Inventory<'_> {
     async fn follow(
         &self,
         record: Record,
-        looked: Looked,
+        looked: LookResult,
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) {
@@ -352,13 +352,13 @@ impl Inventory<'_> {
             budget: self.budget,
             client: self.client,
             in_force: self.in_force,
-            complaints: &Complaints::default(),
+            reported_errors: &ReportedErrors::default(),
         };
         let next = follower.decide(&record, &looked).await;
-        let mut handed_over = HandedOver::default();
+        let mut handoffs = Handoffs::default();
         let was = record.clone();
-        let done = follower.carry_out(record, next, &mut handed_over).await;
-        follower.hand_over(handed_over, invoke).await;
+        let done = follower.carry_out(record, next, &mut handoffs).await;
+        follower.invoke_next(handoffs, invoke).await;
         tally.add(done.outcomes);
         let now = self.context.clock.now();
         let record = done.record.unwrap_or(was);
@@ -393,18 +393,18 @@ fn note_hibernation(record: &mut Record, look: &Look) {
     };
     if let Some(sight) = &look.sight {
         hibernate::learn(kept, sight);
-        if settled && let Scene::Made(body) = sight.scene(kept) {
-            kept.adopt(body.resource.id.clone());
+        if settled && let HibernationState::Created(machine) = sight.hibernation_state(kept) {
+            kept.adopt(machine.resource.id.clone());
         }
     }
     if is_off {
-        kept.note_off();
+        kept.record_off();
     }
     if runs && resolved {
         // It has been used since: what we asked for before did not delete it.
         kept.delete_asked = false;
         if settled {
-            kept.note_running(look.requested_at);
+            kept.record_running(look.requested_at);
         }
     }
 }
@@ -497,7 +497,7 @@ impl Compared {
                 || was.duplicate_of != self.record.duplicate_of
         });
         match &self.verdict.membership {
-            Membership::Barred(exclusion) if tags_changed && exclusion.is_conflict() => {
+            Membership::Excluded(exclusion) if tags_changed && exclusion.is_conflict() => {
                 events.push(Event::Conflict {
                     reason: exclusion.to_string(),
                 });
@@ -505,13 +505,13 @@ impl Compared {
             Membership::Unknown { word, .. } if tags_changed => {
                 events.push(Event::UnknownSchedule { word: word.clone() });
             }
-            Membership::Barred(_)
+            Membership::Excluded(_)
             | Membership::Unknown { .. }
             | Membership::Member { .. }
             | Membership::Unnamed => {}
         }
         let problem = |record: &Record| {
-            let observed = record.observed.as_ref().filter(|_| record.is_asleep());
+            let observed = record.observed.as_ref().filter(|_| record.is_hibernated());
             observed.and_then(|observed| observed.busy.clone())
         };
         if let Some(reason) = problem(&self.record)

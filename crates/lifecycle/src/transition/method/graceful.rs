@@ -45,7 +45,7 @@ pub(crate) fn may_be_forced(
         Forced::Intended => record.permit_is_open(now),
         Forced::Accepted => true,
     };
-    let off = resource.power == Direction::Stop.end();
+    let off = resource.power == Direction::Stop.target_state();
     request.graceful
         && !cut
         && !off

@@ -5,8 +5,8 @@
 use domain::{
     ResourceId,
     hibernation::{
-        Attachment, Body, Hibernation, KEPT, KEPT_FOR, KeptSnapshot, Log, MOST_SNAPSHOTS, Mark,
-        OF_LABEL, Scene, SeenSnapshot, Sight, SnapshotState,
+        Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Log, MAX_SNAPSHOTS,
+        Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
     },
     record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
     resource::{ActionState, MachineSize, Power, Resource, Size},
@@ -37,7 +37,7 @@ const LARGEST_DISK: u64 = 172;
 
 /// What the next request of a transition is derived from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Means<'a> {
+pub(crate) struct HibernationContext<'a> {
     /// What was seen.
     pub sight: &'a Sight,
     /// The machine's action log since the latest snapshot was begun.
@@ -66,47 +66,63 @@ pub(crate) enum Next {
 }
 
 /// Returns the next request of a transition.
-pub(crate) fn next(record: &Record, direction: Direction, means: Means<'_>) -> Next {
+pub(crate) fn next(record: &Record, direction: Direction, context: HibernationContext<'_>) -> Next {
     let Some(kept) = record.hibernation.as_deref() else {
-        return Next::Power(switch_off(&record.reference.id, means.switch_off));
+        return Next::Power(switch_off(&record.reference.id, context.switch_off));
     };
-    match (direction, means.sight.scene(kept)) {
-        (_, scene @ (Scene::Lost | Scene::Twice | Scene::Taken(_))) => Next::Person(problem(scene)),
-        (_, Scene::Making(_)) => Next::Wait("it is being made".to_owned()),
-        (_, Scene::Made(_)) => Next::Wait("it was just made".to_owned()),
-        (_, Scene::Gone) => Next::Wait("the provider answers 404".to_owned()),
-        (Direction::Stop, Scene::Asleep(_)) => Next::Wait("it is hibernated".to_owned()),
-        (Direction::Start, Scene::Asleep(snapshot)) => create(record, kept, snapshot),
-        (Direction::Stop, Scene::Here(body)) => fall_asleep(record, kept, body, means),
-        (Direction::Start, Scene::Here(body)) => wake(kept, body),
+    match (direction, context.sight.hibernation_state(kept)) {
+        (
+            _,
+            state @ (HibernationState::SnapshotLost
+            | HibernationState::Duplicated
+            | HibernationState::NameTaken(_)),
+        ) => Next::Person(problem(state)),
+        (_, HibernationState::BeingCreated(_)) => Next::Wait("it is being made".to_owned()),
+        (_, HibernationState::Created(_)) => Next::Wait("it was just made".to_owned()),
+        (_, HibernationState::Gone) => Next::Wait("the provider answers 404".to_owned()),
+        (Direction::Stop, HibernationState::Hibernated(_)) => {
+            Next::Wait("it is hibernated".to_owned())
+        }
+        (Direction::Start, HibernationState::Hibernated(snapshot)) => {
+            create(record, kept, snapshot)
+        }
+        (Direction::Stop, HibernationState::Present(machine)) => {
+            hibernate(record, kept, machine, context)
+        }
+        (Direction::Start, HibernationState::Present(machine)) => wake(kept, machine),
     }
 }
 
-fn fall_asleep(record: &Record, kept: &Hibernation, body: &Body, means: Means<'_>) -> Next {
-    let id = &body.resource.id;
-    if body.resource.power != Power::Stopped {
-        return Next::Power(switch_off(id, means.switch_off));
+fn hibernate(
+    record: &Record,
+    kept: &Hibernation,
+    machine: &ObservedMachine,
+    context: HibernationContext<'_>,
+) -> Next {
+    let id = &machine.resource.id;
+    if machine.resource.power != Power::Stopped {
+        return Next::Power(switch_off(id, context.switch_off));
     }
     if record.saved.is_some() {
         let reason = "it is owed its own plan, and was only powered off";
         return Next::StayOff(reason.to_owned());
     }
-    let too_near = |start: Timestamp| start.duration_since(means.now) < CLEAR_OF_START;
-    if means.next_start.is_some_and(too_near) {
+    let too_near = |start: Timestamp| start.duration_since(context.now) < CLEAR_OF_START;
+    if context.next_start.is_some_and(too_near) {
         let reason = "it is to run again within the hour, and was only powered off";
         return Next::StayOff(reason.to_owned());
     }
-    if record.not_before().is_some_and(|until| means.now < until) {
+    if record.not_before().is_some_and(|until| context.now < until) {
         return Next::Wait("an earlier start may still act".to_owned());
     }
-    if let Some(removal) = removal(record, kept, means) {
+    if let Some(removal) = removal(record, kept, context) {
         return Next::Ask(removal);
     }
-    if let Some(address) = body.unkept.first() {
+    if let Some(address) = machine.unkept.first() {
         let address = address.clone();
-        return Next::Ask(Hibernate::Keep { address });
+        return Next::Ask(Hibernate::KeepAddress { address });
     }
-    match means.sight.whole_copy(kept, means.log) {
+    match context.sight.whole_copy(kept, context.log) {
         Some((_, seen)) if seen.protected == Some(false) => Next::Ask(Hibernate::Protect {
             snapshot: seen.id,
             on: true,
@@ -126,8 +142,8 @@ fn snapshot(record: &Record, kept: &Hibernation) -> Next {
         let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
         return Next::Person(reason);
     }
-    if kept.snapshots.len() >= MOST_SNAPSHOTS {
-        let reason = format!("{MOST_SNAPSHOTS} snapshots of it are kept, and none may be removed");
+    if kept.snapshots.len() >= MAX_SNAPSHOTS {
+        let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
         return Next::Person(reason);
     }
     Next::Ask(Hibernate::Snapshot(Label {
@@ -140,7 +156,11 @@ fn snapshot(record: &Record, kept: &Hibernation) -> Next {
 /// Returns what a stop removes before it adds another snapshot: one that failed, or an old one that
 /// is not needed, because a newer one has proved itself and is seen now, and more than are to be
 /// kept are there. What could not be removed once in this stop is left to the next.
-fn removal(record: &Record, kept: &Hibernation, means: Means<'_>) -> Option<Hibernate> {
+fn removal(
+    record: &Record,
+    kept: &Hibernation,
+    context: HibernationContext<'_>,
+) -> Option<Hibernate> {
     let request = record.request.as_ref();
     let failed = |request: &Request| {
         request.part == Part::Remove && matches!(request.ask, Ask::Failed { .. })
@@ -151,19 +171,19 @@ fn removal(record: &Record, kept: &Hibernation, means: Means<'_>) -> Option<Hibe
     let seen: Vec<_> = kept
         .snapshots
         .iter()
-        .filter_map(|one| Some((one, means.sight.snapshot(&one.mark)?)))
+        .filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?)))
         .collect();
     let useless = seen
         .iter()
         .find(|(_, seen)| seen.state == SnapshotState::Failed);
-    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, means.now))?;
+    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, context.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
         Some(true) => Hibernate::Protect {
             snapshot,
             on: false,
         },
-        Some(false) | None => Hibernate::Remove { snapshot },
+        Some(false) | None => Hibernate::DeleteSnapshot { snapshot },
     })
 }
 
@@ -180,7 +200,7 @@ fn unneeded<'a, 'f>(
     let (oldest, newer) = complete.split_last()?;
     let (one, _) = oldest;
     let proven = newer.iter().any(|(one, _)| one.proven_at.is_some());
-    let enough = newer.len() >= usize::try_from(KEPT).unwrap_or(usize::MAX);
+    let enough = newer.len() >= usize::try_from(SNAPSHOTS_TO_KEEP).unwrap_or(usize::MAX);
     let is_old = now.duration_since(one.asked_at) > KEPT_FOR;
     let wakes = kept.wake_from.as_ref() == Some(&one.mark);
     (proven && enough && is_old && !wakes).then_some(*oldest)
@@ -200,14 +220,14 @@ fn create(record: &Record, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next 
     }
 }
 
-fn wake(kept: &Hibernation, body: &Body) -> Next {
-    match lacks(kept, body) {
+fn wake(kept: &Hibernation, machine: &ObservedMachine) -> Next {
+    match lacks(kept, machine) {
         Lacks::Unknown => Next::Wait("what is attached to it was not read".to_owned()),
         Lacks::One(what) => Next::Ask(Hibernate::Attach(what)),
-        Lacks::Nothing if body.settling => {
+        Lacks::Nothing if machine.settling => {
             Next::Wait("its firewalls are not applied yet".to_owned())
         }
-        Lacks::Nothing => Next::Power(Change::PowerOn(body.resource.id.clone())),
+        Lacks::Nothing => Next::Power(Change::PowerOn(machine.resource.id.clone())),
     }
 }
 
@@ -222,34 +242,34 @@ enum Lacks {
     Unknown,
 }
 
-fn lacks(kept: &Hibernation, body: &Body) -> Lacks {
+fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
     let woken = !kept.wakes.is_empty();
     let Some(had) = kept.manifest.as_ref().filter(|_| woken) else {
         return Lacks::Nothing;
     };
-    match &body.manifest {
+    match &machine.manifest {
         None => Lacks::Unknown,
         Some(has) => had.missing_in(has).map_or(Lacks::Nothing, Lacks::One),
     }
 }
 
 /// Says why a person is needed.
-pub(crate) fn problem(scene: Scene<'_>) -> String {
-    match scene {
-        Scene::Twice => {
+pub(crate) fn problem(state: HibernationState<'_>) -> String {
+    match state {
+        HibernationState::Duplicated => {
             "two machines were made of it: delete the one that is not needed".to_owned()
         }
-        Scene::Taken(other) => format!(
+        HibernationState::NameTaken(other) => format!(
             "{} has its name, or its tag or label `{OF_LABEL}`, and Offhours did not make it: rename \
              it, or remove the tag or label",
             other.resource.id
         ),
-        Scene::Here(_)
-        | Scene::Asleep(_)
-        | Scene::Making(_)
-        | Scene::Made(_)
-        | Scene::Lost
-        | Scene::Gone => {
+        HibernationState::Present(_)
+        | HibernationState::Hibernated(_)
+        | HibernationState::BeingCreated(_)
+        | HibernationState::Created(_)
+        | HibernationState::SnapshotLost
+        | HibernationState::Gone => {
             "the snapshot that it is made again from is missing, or the token is another project's"
                 .to_owned()
         }
@@ -262,10 +282,10 @@ pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> b
     let Some(kept) = record.hibernation.as_deref() else {
         return false;
     };
-    match (direction, sight.scene(kept)) {
-        (Direction::Stop, Scene::Asleep(_)) => true,
-        (Direction::Start, Scene::Here(body)) => {
-            body.resource.power == Power::Running && lacks(kept, body) == Lacks::Nothing
+    match (direction, sight.hibernation_state(kept)) {
+        (Direction::Stop, HibernationState::Hibernated(_)) => true,
+        (Direction::Start, HibernationState::Present(machine)) => {
+            machine.resource.power == Power::Running && lacks(kept, machine) == Lacks::Nothing
         }
         (Direction::Stop | Direction::Start, _) => false,
     }
@@ -277,18 +297,22 @@ pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> b
 pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     let never = Hibernation::of(record.reference.id.clone());
     let kept = record.hibernation.as_deref().unwrap_or(&never);
-    let scene = sight.scene(kept);
-    let busy = match scene {
-        Scene::Here(body) | Scene::Making(body) | Scene::Made(body) => {
-            return Some(body.resource.clone());
+    let state = sight.hibernation_state(kept);
+    let busy = match state {
+        HibernationState::Present(machine)
+        | HibernationState::BeingCreated(machine)
+        | HibernationState::Created(machine) => {
+            return Some(machine.resource.clone());
         }
-        Scene::Gone => return None,
-        Scene::Asleep(_) => None,
-        Scene::Lost | Scene::Twice | Scene::Taken(_) => Some(problem(scene)),
+        HibernationState::Gone => return None,
+        HibernationState::Hibernated(_) => None,
+        HibernationState::SnapshotLost
+        | HibernationState::Duplicated
+        | HibernationState::NameTaken(_) => Some(problem(state)),
     };
     let manifest = kept.manifest.clone().unwrap_or_default();
     let mut tags = manifest.tags;
-    if matches!(scene, Scene::Asleep(snapshot) if snapshot.opted_out) {
+    if matches!(state, HibernationState::Hibernated(snapshot) if snapshot.opted_out) {
         tags.insert("offhours=off".to_owned());
     }
     Some(Resource {
@@ -321,7 +345,7 @@ pub(crate) fn outcome(
     record: &Record,
     request: &Request,
     seen_at: Timestamp,
-    means: Means<'_>,
+    context: HibernationContext<'_>,
 ) -> Outcome {
     let Some(kept) = record.hibernation.as_deref() else {
         return Outcome::Void;
@@ -332,39 +356,41 @@ pub(crate) fn outcome(
     match request.part {
         Part::Snapshot => {
             let newest = kept.snapshots.first();
-            let seen = newest.and_then(|one| means.sight.snapshot(&one.mark));
+            let seen = newest.and_then(|one| context.sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
                 Some(SnapshotState::Available) => Outcome::Done,
                 Some(SnapshotState::Creating) => Outcome::Open,
                 Some(SnapshotState::Failed) => Outcome::Void,
-                None => unlisted(request, seen_at, means.log, quiet || unheard),
+                None => unlisted(request, seen_at, context.log, quiet || unheard),
             }
         }
-        Part::Delete if means.sight.is_deleted(kept) => Outcome::Done,
-        Part::Delete => match means.sight.scene(kept) {
-            Scene::Here(body) if is_deleting(&body.resource) => Outcome::Open,
+        Part::Delete if context.sight.is_deleted(kept) => Outcome::Done,
+        Part::Delete => match context.sight.hibernation_state(kept) {
+            HibernationState::Present(machine) if is_deleting(&machine.resource) => Outcome::Open,
             // If neither the machine nor its snapshot is seen, a person is needed, once nothing can
             // change that any more.
-            Scene::Here(_)
-            | Scene::Making(_)
-            | Scene::Made(_)
-            | Scene::Asleep(_)
-            | Scene::Lost
-            | Scene::Twice
-            | Scene::Taken(_)
-            | Scene::Gone => void_if(quiet),
+            HibernationState::Present(_)
+            | HibernationState::BeingCreated(_)
+            | HibernationState::Created(_)
+            | HibernationState::Hibernated(_)
+            | HibernationState::SnapshotLost
+            | HibernationState::Duplicated
+            | HibernationState::NameTaken(_)
+            | HibernationState::Gone => void_if(quiet),
         },
-        Part::Create => match means.sight.scene(kept) {
-            Scene::Here(_) | Scene::Twice => Outcome::Done,
-            Scene::Making(_) | Scene::Made(_) => Outcome::Open,
+        Part::Create => match context.sight.hibernation_state(kept) {
+            HibernationState::Present(_) | HibernationState::Duplicated => Outcome::Done,
+            HibernationState::BeingCreated(_) | HibernationState::Created(_) => Outcome::Open,
             // A missing machine counts only while its snapshot is seen: without that, a person is
             // needed, and nothing is asked for.
-            Scene::Asleep(_) => void_if(quiet || means.sight.create_failed),
-            Scene::Taken(_) | Scene::Lost | Scene::Gone => void_if(quiet),
+            HibernationState::Hibernated(_) => void_if(quiet || context.sight.create_failed),
+            HibernationState::NameTaken(_)
+            | HibernationState::SnapshotLost
+            | HibernationState::Gone => void_if(quiet),
         },
         Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
-            let again = match next(record, request.direction, means) {
-                Next::Ask(what) => Some(what_for(record, means.sight, what)),
+            let again = match next(record, request.direction, context) {
+                Next::Ask(what) => Some(what_for(record, context.sight, what)),
                 Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
             };
             if again.is_some() && again == request.what {
@@ -412,7 +438,10 @@ fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {
 
 /// Returns a request as a change of the machine that is there, or that is to be created.
 pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change {
-    let there = sight.machine.as_ref().map(|body| body.resource.id.clone());
+    let there = sight
+        .machine
+        .as_ref()
+        .map(|machine| machine.resource.id.clone());
     Change::Hibernate {
         id: there.unwrap_or_else(|| record.reference.id.clone()),
         what,
@@ -422,29 +451,29 @@ pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change 
 /// Returns the part that a request does in a transition.
 pub(crate) fn part(what: &Hibernate) -> Part {
     match what {
-        Hibernate::Keep { .. } => Part::Keep,
+        Hibernate::KeepAddress { .. } => Part::Keep,
         Hibernate::Snapshot(_) => Part::Snapshot,
         Hibernate::Protect { on: true, .. } => Part::Protect,
         Hibernate::Delete => Part::Delete,
         Hibernate::Create { .. } => Part::Create,
         Hibernate::Attach(_) => Part::Attach,
-        Hibernate::Protect { on: false, .. } | Hibernate::Remove { .. } => Part::Remove,
+        Hibernate::Protect { on: false, .. } | Hibernate::DeleteSnapshot { .. } => Part::Remove,
     }
 }
 
 /// Returns how long a request may take to show its effect. No cloud promises a time: these are long
 /// enough for what was reported of either.
-pub(crate) fn late(what: &Hibernate, size: &MachineSize) -> SignedDuration {
+pub(crate) fn effect_timeout(what: &Hibernate, size: &MachineSize) -> SignedDuration {
     match what {
         Hibernate::Snapshot(_) => {
             let for_disk = i64::try_from(size.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
             SignedDuration::from_mins(30 + 4 * for_disk).max(UNLISTED)
         }
         Hibernate::Create { .. } | Hibernate::Delete => SignedDuration::from_mins(15),
-        Hibernate::Keep { .. }
+        Hibernate::KeepAddress { .. }
         | Hibernate::Protect { .. }
         | Hibernate::Attach(_)
-        | Hibernate::Remove { .. } => SignedDuration::from_mins(5),
+        | Hibernate::DeleteSnapshot { .. } => SignedDuration::from_mins(5),
     }
 }
 
@@ -484,7 +513,7 @@ pub(crate) fn permit(
             // Its number identifies the snapshot when the machine is gone.
             learn(kept, sight);
             let seen = sight.machine.as_ref();
-            let manifest = seen.and_then(|body| body.manifest.clone());
+            let manifest = seen.and_then(|machine| machine.manifest.clone());
             // A machine that we created and never saw complete is owed more than it has.
             let owed = kept.manifest.take().filter(|_| kept.incomplete);
             kept.manifest = manifest.map(|manifest| {
@@ -508,13 +537,15 @@ pub(crate) fn permit(
             snapshot,
             on: false,
         }
-        | Hibernate::Remove { snapshot } => {
+        | Hibernate::DeleteSnapshot { snapshot } => {
             let mut all = kept.snapshots.iter_mut();
             if let Some(removed) = all.find(|one| one.id == Some(*snapshot)) {
                 removed.remove_asked_at.get_or_insert(now);
             }
         }
-        Hibernate::Keep { .. } | Hibernate::Protect { on: true, .. } | Hibernate::Attach(_) => {}
+        Hibernate::KeepAddress { .. }
+        | Hibernate::Protect { on: true, .. }
+        | Hibernate::Attach(_) => {}
     }
 }
 

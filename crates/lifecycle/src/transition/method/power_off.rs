@@ -13,7 +13,7 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
 
 /// Describes what an edge finds when the machine is already there.
 pub(super) fn already_there(direction: Direction) -> &'static str {
-    match direction.end() {
+    match direction.target_state() {
         Power::Running => "already running",
         Power::Stopped | Power::Between => "already off",
     }

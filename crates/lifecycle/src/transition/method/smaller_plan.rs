@@ -82,12 +82,12 @@ pub(crate) fn part(
 /// Returns how long a change of plan or a part of a hibernation may take to show its effect; `None`
 /// for other requests. The provider itself says a minute per GB of disk, because the machine may
 /// move to another host (DODROPLETS).
-pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuration> {
+pub(crate) fn effect_timeout(change: &Change, resource: &Resource) -> Option<SignedDuration> {
     let Size::Machine(machine) = &resource.size else {
         return None;
     };
     if let Change::Hibernate { what, .. } = change {
-        return Some(super::hibernate::late(what, machine));
+        return Some(super::hibernate::effect_timeout(what, machine));
     }
     if !matches!(change, Change::ResizeMachine { .. }) {
         return None;

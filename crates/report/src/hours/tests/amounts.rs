@@ -7,7 +7,7 @@ use domain::{
 };
 
 use super::*;
-use crate::hours::{Money, Prices, saved};
+use crate::hours::{Prices, SavedAmount, saved};
 
 fn prices() -> Prices {
     let text = r#"
@@ -48,8 +48,8 @@ fn database(plan: &str, nodes: u32) -> SavedState {
     }
 }
 
-fn stopped(period: Period, before: SavedState, after: SavedState) -> Stretch {
-    Stretch {
+fn stopped(period: Period, before: SavedState, after: SavedState) -> StoppedInterval {
+    StoppedInterval {
         period,
         kind: Kind::Stopped,
         schedule: None,
@@ -67,25 +67,25 @@ fn june() -> Period {
     }
 }
 
-fn pool(stretches: &[Stretch], period: Period) -> Money {
+fn pool(intervals: &[StoppedInterval], period: Period) -> SavedAmount {
     let plan = Some("s-2vcpu-4gb");
     saved(
         ResourceKind::NodePool,
         (plan, None),
-        stretches,
+        intervals,
         period,
         Some(&prices()),
     )
 }
 
 #[track_caller]
-fn check(money: &Money, amount: f64) {
+fn check(money: &SavedAmount, amount: f64) {
     let found = money.amount.unwrap();
     assert!((found - amount).abs() < 1e-9, "{found}, not {amount}");
 }
 
 #[track_caller]
-fn check_unknown(money: &Money, reason: &str) {
+fn check_unknown(money: &SavedAmount, reason: &str) {
     assert_eq!(money.amount, None);
     assert_eq!(money.reason.as_deref(), Some(reason));
 }
@@ -93,7 +93,7 @@ fn check_unknown(money: &Money, reason: &str) {
 #[test]
 fn machines_save_nothing_and_the_reason_says_so() {
     for kind in [ResourceKind::Droplet, ResourceKind::Server] {
-        let stretch = Stretch {
+        let interval = StoppedInterval {
             before: None,
             after: None,
             ..stopped(period("15 00:00", "17 00:00"), nodes(1), nodes(0))
@@ -102,7 +102,7 @@ fn machines_save_nothing_and_the_reason_says_so() {
             let money = saved(
                 kind,
                 (Some("cx22"), None),
-                std::slice::from_ref(&stretch),
+                std::slice::from_ref(&interval),
                 june(),
                 prices,
             );
@@ -113,8 +113,8 @@ fn machines_save_nothing_and_the_reason_says_so() {
     }
 }
 
-/// A stretch of a machine that is on another plan while it is off.
-fn moved(period: Period, own: &str, small: &str) -> Stretch {
+/// An interval of a machine that is on another plan while it is off.
+fn moved(period: Period, own: &str, small: &str) -> StoppedInterval {
     let size = |plan: &str| {
         SavedState::Machine(MachineSize {
             plan: plan.to_owned(),
@@ -124,8 +124,8 @@ fn moved(period: Period, own: &str, small: &str) -> Stretch {
     stopped(period, size(own), size(small))
 }
 
-fn machine(kind: ResourceKind, stretches: &[Stretch]) -> Money {
-    saved(kind, (None, None), stretches, june(), Some(&prices()))
+fn machine(kind: ResourceKind, intervals: &[StoppedInterval]) -> SavedAmount {
+    saved(kind, (None, None), intervals, june(), Some(&prices()))
 }
 
 #[test]
@@ -149,19 +149,19 @@ fn a_machine_on_a_smaller_plan_saves_what_its_months_are_billed_less() {
 
 #[test]
 fn what_a_smaller_plan_saved_is_unknown_without_prices_and_where_both_plans_changed() {
-    let stretch = moved(period("15 00:00", "16 00:00"), "c-4", "s-1vcpu-1gb");
+    let interval = moved(period("15 00:00", "16 00:00"), "c-4", "s-1vcpu-1gb");
     let money = saved(
         ResourceKind::Droplet,
         (None, None),
-        std::slice::from_ref(&stretch),
+        std::slice::from_ref(&interval),
         june(),
         None,
     );
     check_unknown(&money, "no prices given: --prices FILE");
-    let missing = machine(ResourceKind::Droplet, std::slice::from_ref(&stretch));
+    let missing = machine(ResourceKind::Droplet, std::slice::from_ref(&interval));
     check_unknown(&missing, "no price \"c-4\" under [machine-hour]");
     let other = moved(period("17 00:00", "18 00:00"), "g-2vcpu-8gb", "s-1vcpu-1gb");
-    let changed = machine(ResourceKind::Droplet, &[stretch, other]);
+    let changed = machine(ResourceKind::Droplet, &[interval, other]);
     check_unknown(&changed, "its own plan changed within a month");
 }
 
@@ -178,7 +178,7 @@ fn the_first_48_hours_of_a_node_save_nothing_in_a_month_of_30_days() {
     check(&money, 1.5);
     assert_eq!((money.estimate, money.reason), (false, None));
     // All of the month: 672 hours would have been billed.
-    let whole = Stretch {
+    let whole = StoppedInterval {
         period: june(),
         ..hours("15 00:00", "16 00:00")[0].clone()
     };
@@ -204,8 +204,8 @@ fn each_calendar_month_has_a_cap_of_its_own() {
 
 #[test]
 fn a_part_of_a_month_is_an_estimate_that_takes_the_rest_as_running() {
-    let stretch = stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0));
-    let money = pool(&[stretch], period("10 00:00", "17 12:00"));
+    let interval = stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0));
+    let money = pool(&[interval], period("10 00:00", "17 12:00"));
     check(&money, 12.0 * 0.5);
     assert!(money.estimate);
     let reason = money.reason.unwrap();
@@ -214,12 +214,12 @@ fn a_part_of_a_month_is_an_estimate_that_takes_the_rest_as_running() {
 
 #[test]
 fn nodes_that_were_stopped_only_at_times_have_their_own_first_hours() {
-    let stretches = [
+    let intervals = [
         stopped(period("01 00:00", "04 00:00"), nodes(1), nodes(0)),
         stopped(period("10 00:00", "13 00:00"), nodes(3), nodes(0)),
     ];
     // One node for 144 hours, two for 72.
-    check(&pool(&stretches, june()), 0.5 * (96.0 + 2.0 * 24.0));
+    check(&pool(&intervals, june()), 0.5 * (96.0 + 2.0 * 24.0));
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn autoscaled_nodes_are_an_estimate() {
         count: 2,
         autoscale: Some(AutoscaleBounds { min: 1, max: 4 }),
     };
-    let stretch = stopped(period("15 00:00", "18 00:00"), autoscaled, nodes(0));
-    let money = pool(&[stretch], june());
+    let interval = stopped(period("15 00:00", "18 00:00"), autoscaled, nodes(0));
+    let money = pool(&[interval], june());
     check(&money, 2.0 * 24.0 * 0.5);
     assert!(money.estimate);
     assert!(money.reason.unwrap().contains("autoscaled"));
@@ -238,11 +238,11 @@ fn autoscaled_nodes_are_an_estimate() {
 #[test]
 fn a_pool_has_no_figure_where_something_is_not_known() {
     let known = [stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0))];
-    let of = |plan, stretches: &[Stretch], prices| {
+    let of = |plan, intervals: &[StoppedInterval], prices| {
         saved(
             ResourceKind::NodePool,
             (plan, None),
-            stretches,
+            intervals,
             june(),
             prices,
         )
@@ -263,7 +263,7 @@ fn a_pool_has_no_figure_where_something_is_not_known() {
         &of(Some("s-8vcpu-16gb"), &known, prices),
         "no price \"s-8vcpu-16gb\" under [node-hour]",
     );
-    let unsaved = Stretch {
+    let unsaved = StoppedInterval {
         before: None,
         ..known[0].clone()
     };
@@ -276,7 +276,7 @@ fn a_pool_has_no_figure_where_something_is_not_known() {
 #[test]
 fn unclear_and_would_have_hours_save_nothing() {
     let stopped = stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0));
-    let [unclear, would_have] = [Kind::Unclear, Kind::WouldHave].map(|kind| Stretch {
+    let [unclear, would_have] = [Kind::Unclear, Kind::WouldHave].map(|kind| StoppedInterval {
         kind,
         period: period("20 00:00", "25 00:00"),
         ..stopped.clone()
@@ -294,11 +294,11 @@ fn unclear_and_would_have_hours_save_nothing() {
 fn a_smaller_database_saves_the_difference_of_both_plans() {
     let small = database("db-s-1vcpu-1gb", 1);
     let of = |before: SavedState, after: SavedState| {
-        let stretch = stopped(period("15 00:00", "18 00:00"), before, after);
+        let interval = stopped(period("15 00:00", "18 00:00"), before, after);
         saved(
             ResourceKind::Database,
             (None, None),
-            &[stretch],
+            &[interval],
             june(),
             Some(&prices()),
         )
@@ -325,7 +325,7 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
 fn a_database_that_costs_more_when_small_has_no_figure() {
     let text = "currency = \"USD\"\n[database-month]\n\"a-2vcpu-4gb\" = 10\n\"a-1vcpu-1gb\" = 11";
     let prices = Prices::parse(text).unwrap();
-    let stretch = stopped(
+    let interval = stopped(
         period("15 00:00", "18 00:00"),
         database("a-2vcpu-4gb", 1),
         database("a-1vcpu-1gb", 1),
@@ -333,7 +333,7 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
     let money = saved(
         ResourceKind::Database,
         (None, None),
-        &[stretch],
+        &[interval],
         june(),
         Some(&prices),
     );
@@ -343,9 +343,9 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
     );
 }
 
-/// A stretch in which a machine did not exist.
-fn without(period: Period) -> Stretch {
-    Stretch {
+/// An interval in which a machine did not exist.
+fn without(period: Period) -> StoppedInterval {
+    StoppedInterval {
         before: None,
         after: None,
         hibernated: true,
@@ -371,9 +371,14 @@ fn snapshots(count: usize) -> Hibernation {
     }
 }
 
-fn hibernated(kind: ResourceKind, plan: &str, stretches: &[Stretch], kept: &Hibernation) -> Money {
+fn hibernated(
+    kind: ResourceKind,
+    plan: &str,
+    intervals: &[StoppedInterval],
+    kept: &Hibernation,
+) -> SavedAmount {
     let known = (Some(plan), Some(kept));
-    saved(kind, known, stretches, june(), Some(&prices()))
+    saved(kind, known, intervals, june(), Some(&prices()))
 }
 
 #[test]
@@ -400,7 +405,7 @@ fn a_machine_is_not_billed_while_it_does_not_exist_and_its_snapshots_are() {
 
 #[test]
 fn what_was_only_powered_off_beside_it_is_billed_in_full() {
-    let off = Stretch {
+    let off = StoppedInterval {
         hibernated: false,
         ..without(period("20 20:30", "21 07:30"))
     };

@@ -10,23 +10,23 @@ use domain::{
 };
 
 use super::*;
-use crate::hours::{Known, known_since, stretches};
+use crate::hours::{LastKnownState, known_since, stopped_intervals};
 
-fn known(record: Option<&Record>) -> Known<'_> {
-    Known {
+fn known(record: Option<&Record>) -> LastKnownState<'_> {
+    LastKnownState {
         record,
         unseen_since: None,
     }
 }
 
-/// Checks the stretches at noon on Wednesday, with a record.
+/// Checks the intervals at noon on Wednesday, with a record.
 #[track_caller]
 fn check_with(entries: &[HistoryEntry], record: Option<&Record>, expected: &[&str]) {
-    let found = stretches(entries, known(record), &schedules(), at("17 12:00"));
+    let found = stopped_intervals(entries, known(record), &schedules(), at("17 12:00"));
     assert_eq!(shown(&found), expected);
 }
 
-/// Checks the stretches of a resource that runs at noon on Wednesday, as it has since Monday
+/// Checks the intervals of a resource that runs at noon on Wednesday, as it has since Monday
 /// morning or its last start.
 #[track_caller]
 fn check(entries: &[HistoryEntry], expected: &[&str]) {
@@ -157,12 +157,12 @@ fn what_is_still_stopped_counts_up_to_now() {
 fn since_it_was_last_seen_it_is_unclear() {
     let record = web_record(Power::Stopped, "16 19:01");
     let check = |unseen_since: &str, expected: &[&str]| {
-        let known = Known {
+        let known = LastKnownState {
             record: Some(&record),
             unseen_since: Some(at(unseen_since)),
         };
         let stop = [stop("16 19:00", "16 19:02")];
-        let found = stretches(&stop, known, &schedules(), at("17 12:00"));
+        let found = stopped_intervals(&stop, known, &schedules(), at("17 12:00"));
         assert_eq!(shown(&found), expected);
     };
     check(
@@ -358,7 +358,7 @@ fn what_has_been_stopped_for_longer_than_history_is_unclear() {
         }),
         ..web_record(Power::Stopped, "15 00:00")
     };
-    let found = stretches(&[], known(Some(&held)), &schedules(), at("17 12:00"));
+    let found = stopped_intervals(&[], known(Some(&held)), &schedules(), at("17 12:00"));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].kind, Kind::Unclear);
     let from: Timestamp = "2026-03-19T12:00:00Z".parse().unwrap();
@@ -404,7 +404,7 @@ fn only_what_was_deleted_counts_as_hibernated() {
         };
         let entries = [entry, start("16 08:00", "16 08:01")];
         let now = at("16 12:00");
-        let all = stretches(&entries, known(None), &schedules(), now);
+        let all = stopped_intervals(&entries, known(None), &schedules(), now);
         all.iter().map(|one| one.hibernated).collect::<Vec<_>>()
     };
     assert_eq!(by(StopMethod::Hibernate), [true]);

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, ToSpan as _};
 use proptest::{prelude::*, sample::select};
 
 use super::*;
-use crate::hours::{Collector, Grouping, Known, Row, stretches};
+use crate::hours::{Collector, Grouping, LastKnownState, Row, stopped_intervals};
 
 fn now() -> Timestamp {
     at("17 12:00")
@@ -138,10 +138,11 @@ proptest! {
         record in prop::option::of(any_record()),
         unseen_since in prop::option::of(instant()),
     ) {
-        let found = stretches(&entries, Known { record: record.as_ref(), unseen_since }, &schedules(), now());
-        for stretch in &found {
-            prop_assert!(stretch.period.from < stretch.period.until);
-            prop_assert!(stretch.period.until <= now());
+        let known = LastKnownState { record: record.as_ref(), unseen_since };
+        let found = stopped_intervals(&entries, known, &schedules(), now());
+        for interval in &found {
+            prop_assert!(interval.period.from < interval.period.until);
+            prop_assert!(interval.period.until <= now());
         }
         for pair in found.windows(2) {
             prop_assert!(pair[0].period.until <= pair[1].period.from, "{:?}", shown(&found));

@@ -4,7 +4,7 @@ use domain::{ResourceId, hibernation::Hibernation, resource::ActionId};
 
 /// What to look up about a machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Sighting<'a> {
+pub struct HibernationLookup<'a> {
     /// The resource by its original id, with which everything we create for it is labeled.
     pub of: &'a ResourceId,
     /// The machine by its present id, if there is one.

@@ -1,4 +1,4 @@
-//! What must be put back after a stop, whatever the stop took away.
+//! What must be restored after a stop, whatever the stop took away.
 
 use domain::{
     ResourceRef,
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::plans;
 
-/// What a resource is when nothing has been taken away from it.
+/// The size of a resource: what a stop may reduce, and a start must restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(super) enum ResourceSize {
     Database {
         memory_gib: u32,
         vcpus: u32,
@@ -21,7 +21,7 @@ pub(super) enum Whole {
         count: u32,
         autoscale: Option<AutoscaleBounds>,
     },
-    /// By its plan: a cheaper one may have more of something.
+    /// Compared by plan: a cheaper one may have more of something.
     Machine {
         plan: String,
         vcpus: u32,
@@ -29,8 +29,8 @@ pub(super) enum Whole {
     },
 }
 
-impl Whole {
-    /// What a resource is at its cloud, or is being made.
+impl ResourceSize {
+    /// Returns the size that a resource has at its cloud, or is being given.
     pub(super) fn of(reference: &ResourceRef, state: &Value) -> Option<Self> {
         let number = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
         if state["plan"].is_string() {
@@ -68,7 +68,7 @@ impl Whole {
         })
     }
 
-    /// A machine on a plan.
+    /// Returns the size of a machine on a plan. `None` if the plan is unknown.
     pub(super) fn machine(plan: &str) -> Option<Self> {
         let known = plans::named(plan)?;
         Some(Self::Machine {
@@ -78,7 +78,7 @@ impl Whole {
         })
     }
 
-    /// A machine's plan.
+    /// Returns a machine's plan. `None` for other kinds.
     pub(super) fn plan(&self) -> Option<&str> {
         match self {
             Self::Machine { plan, .. } => Some(plan),
@@ -86,8 +86,8 @@ impl Whole {
         }
     }
 
-    /// What a record keeps to put back.
-    pub(super) fn saved(saved: &SavedState) -> Option<Self> {
+    /// Converts the saved state of a record.
+    pub(super) fn of_saved(saved: &SavedState) -> Option<Self> {
         match saved {
             SavedState::Database {
                 plan,
@@ -106,7 +106,7 @@ impl Whole {
         }
     }
 
-    /// Whether nothing of the other one is missing here.
+    /// Reports whether this size lacks nothing of the other one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -141,7 +141,7 @@ impl Whole {
     }
 }
 
-/// The plan of a machine at its cloud.
+/// Returns the plan of a machine at its cloud.
 pub(super) fn plan_of(state: &Value) -> Option<&str> {
     let droplet = state["size"]
         .as_str()

@@ -1,4 +1,4 @@
-//! Which snapshots of machines are removed, and how many there come to be.
+//! Checks on which snapshots of machines are removed, and how many there are.
 
 use domain::{AccountName, ResourceRef};
 use jiff::{SignedDuration, Timestamp};
@@ -6,23 +6,24 @@ use serde_json::Value;
 
 use super::{State, disks::does_not_boot};
 
-/// So many newer ones stay when a snapshot is removed.
+/// The number of newer snapshots that remain, at least, when one is removed.
 const LEFT: usize = 2;
 
-/// Beside so many no other is made.
+/// The number of snapshots at which no further one is made.
 const MOST: usize = 4;
 
-/// A snapshot stays for at least so long after it was asked for; it may have taken some time.
+/// The minimum time that a snapshot stays after it was requested, less the time that it may have
+/// taken.
 const STAYS: SignedDuration = SignedDuration::from_hours(3 * 24 - 2);
 
-/// For how long a machine must have run, at least, to prove what it was made from; the first and the
-/// last look on which that rests may each come a little later here than there.
+/// The minimum time that a machine must have run to prove the snapshot it was created from. The
+/// first and the last observation for that may each come a little later here than in the handlers.
 const RAN: SignedDuration = SignedDuration::from_mins(9);
 
-/// What a person calls the snapshots that they make.
+/// The prefix of names that people give to their snapshots.
 const OF_PEOPLE: &str = "mine-";
 
-/// The image that a change is to remove, or to leave without protection.
+/// Returns the image that a change removes or leaves without protection.
 fn removed(path: &str, body: &str) -> Option<u64> {
     let image = path.strip_prefix("DELETE /v1/images/");
     let snapshot = path.strip_prefix("DELETE /v2/snapshots/");
@@ -50,7 +51,7 @@ fn created(image: &Value) -> Timestamp {
 }
 
 impl State {
-    /// The snapshots at a cloud that carry the name or the label of a resource.
+    /// Returns the snapshots at a cloud that carry the name or the label of a resource.
     pub(crate) fn snapshots_of(&self, resource: &ResourceRef) -> Vec<Value> {
         let of = resource.id.to_string().replace('/', ".");
         let named = format!("offhours.{of}.");
@@ -64,8 +65,8 @@ impl State {
         images
     }
 
-    /// No snapshot is removed before a newer one has proved itself and is there, more than are kept
-    /// are left, and it is old; none that a person made.
+    /// Checks that a snapshot is removed only if it is old, at least `LEFT` newer ones exist, and
+    /// one of those is proven, and that it is not a person's.
     pub(super) fn check_removal(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let Some(id) = removed(path, body) else {
             return;
@@ -98,7 +99,7 @@ impl State {
         }
     }
 
-    /// No snapshot is made beside as many as there may be.
+    /// Checks that no snapshot is made once there are as many as allowed.
     pub(super) fn check_addition(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let now = self.time.now();
         if !adds(path, body) {
@@ -111,8 +112,8 @@ impl State {
         }
     }
 
-    /// A machine that has run for some time proves what it was made from.
-    pub(super) fn look_at_proof(&mut self, state: &Value) {
+    /// Marks a snapshot as proven once a machine created from it has run for some time.
+    pub(super) fn mark_proven(&mut self, state: &Value) {
         let from = state["made_from"].as_u64().or(state["image"].as_u64());
         let (Some(from), Some(id)) = (from, state["id"].as_u64()) else {
             return;
@@ -128,8 +129,8 @@ impl State {
         }
     }
 
-    /// What people have made is there, unless they have deleted it.
-    pub(super) fn look_at_peoples_snapshots(&mut self) {
+    /// Checks that every snapshot that people made is still there.
+    pub(super) fn check_peoples_snapshots(&mut self) {
         let all = self.simulator.images();
         let there = all.iter().filter_map(|image| {
             let names = [&image["name"], &image["description"]];

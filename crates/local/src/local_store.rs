@@ -14,12 +14,12 @@ use crate::{
     clouds::Clouds,
     engine,
     file::{DataFile, Purpose},
-    service::{Clients, News, Service},
+    service::{Clients, Service, ServiceEvent},
 };
 
 /// An open local store.
 #[derive(Debug)]
-pub struct Opened {
+pub struct LocalStore {
     store: Store,
     clock: Clock,
     clouds: Arc<Clouds>,
@@ -29,7 +29,7 @@ pub struct Opened {
     file: DataFile,
 }
 
-impl Opened {
+impl LocalStore {
     /// Opens the store in a file. The clouds are real, or a simulator at an address.
     pub async fn open(
         path: &Path,
@@ -82,8 +82,10 @@ impl Opened {
 
     /// Returns the functions in this process, and a channel with what happens while they work. When
     /// they wait, a simulator's clock is moved.
-    pub fn functions(&self) -> anyhow::Result<(Arc<Service>, mpsc::UnboundedReceiver<News>)> {
-        let (sender, news) = mpsc::unbounded_channel();
+    pub fn functions(
+        &self,
+    ) -> anyhow::Result<(Arc<Service>, mpsc::UnboundedReceiver<ServiceEvent>)> {
+        let (sender, events) = mpsc::unbounded_channel();
         if let Some(stepped) = self.stepped.clone() {
             tokio::spawn(wake_sleepers(stepped, Arc::clone(&self.clouds)));
         }
@@ -94,7 +96,7 @@ impl Opened {
             self.stepped.clone(),
             Some(sender),
         );
-        Ok((service, news))
+        Ok((service, events))
     }
 
     /// Creates read-only clients for the accounts.

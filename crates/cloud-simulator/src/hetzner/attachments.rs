@@ -8,7 +8,7 @@ use super::{Result, field, find_action, page, server_json};
 use crate::{
     answer::{Answer, Refusal},
     labels,
-    project::{ImageKind, ImageStatus, Labels, Project, Target, Thing},
+    project::{Attachable, ImageKind, ImageStatus, Labels, Project, Target},
     routes::Call,
     servers::{
         self, Extra, Family, Server,
@@ -82,12 +82,12 @@ fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
 }
 
 /// The response to a change that has begun.
-fn begun(call: &Call<'_>, action: u64) -> Result<Answer> {
+fn action_answer(call: &Call<'_>, action: u64) -> Result<Answer> {
     let body = json!({"action": servers::action_json(find_action(call, action)?)});
     Ok(Answer::json(201, &body))
 }
 
-/// A page of a list of things.
+/// A page of a list.
 fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Result<Answer> {
     let selector = call.incoming.request.parameter("label_selector");
     let selector = labels::Selector::parse(&selector.unwrap_or_default())
@@ -101,21 +101,21 @@ fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Res
     Ok(page(call, key, chosen.collect(), field, Value::to_string))
 }
 
-/// Lists one kind of thing.
-pub(super) fn list<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
+/// Lists everything of one kind.
+pub(super) fn list<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
     let request = &call.incoming.request;
     let ip = request.parameter("ip");
-    let things = T::all(&call.account.project).values();
-    let shown = things.map(|thing| thing.shown(&call.account.servers));
-    let shown = shown.filter(|thing| ip.as_ref().is_none_or(|ip| thing["ip"] == **ip));
+    let objects = T::all(&call.account.project).values();
+    let shown = objects.map(|object| object.shown(&call.account.servers));
+    let shown = shown.filter(|object| ip.as_ref().is_none_or(|ip| object["ip"] == **ip));
     listed(call, &format!("{}s", T::KIND), shown)
 }
 
-/// Returns one thing.
-pub(super) fn one<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
-    let thing = T::all(&call.account.project).get(&call.id());
-    let thing = thing.ok_or_else(servers::not_found)?;
-    let body = json!({T::KIND: thing.shown(&call.account.servers)});
+/// Returns one object.
+pub(super) fn one<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
+    let object = T::all(&call.account.project).get(&call.id());
+    let object = object.ok_or_else(servers::not_found)?;
+    let body = json!({T::KIND: object.shown(&call.account.servers)});
     Ok(Answer::json(200, &body))
 }
 
@@ -128,8 +128,8 @@ impl Call<'_> {
         &mut self.account.project
     }
 
-    /// Invalidates the cached text of a server, after a change of what is attached to it.
-    fn show_again(&mut self, server: u64) {
+    /// Invalidates the cached JSON of a server, after a change of what is attached to it.
+    fn invalidate_cache(&mut self, server: u64) {
         Server::of(self.account, server);
     }
 }
@@ -260,7 +260,7 @@ pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
     let action = call
         .account
         .act_at_once(call.timeline, ("server", id), "change_protection");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
@@ -270,7 +270,7 @@ pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
     let action = call
         .account
         .act_at_once(call.timeline, ("server", id), "enable_backup");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
@@ -297,11 +297,11 @@ pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
         );
     }
     network.join(id, ip, aliases);
-    call.show_again(id);
+    call.invalidate_cache(id);
     let action = call
         .account
         .act_at_once(call.timeline, ("server", id), "attach_to_network");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
@@ -320,11 +320,11 @@ pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
     let group = groups.get_mut(&number(&body, "placement_group")?);
     let group = group.ok_or_else(|| invalid("placement group not found"))?;
     group.servers.insert(id);
-    call.show_again(id);
+    call.invalidate_cache(id);
     let action = call
         .account
         .act_at_once(call.timeline, ("server", id), "add_to_placement_group");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 /// Changes an image. A backup may become a snapshot, but never the other way around (HZSPEC).
@@ -366,7 +366,7 @@ pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
     let action = call
         .account
         .act_at_once(call.timeline, ("image", id), "change_protection");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn image_actions(call: &mut Call<'_>) -> Result<Answer> {
@@ -425,11 +425,11 @@ pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     }
     ip.server = Some(to);
     *server.address_mut(family) = Some(id);
-    call.show_again(to);
+    call.invalidate_cache(to);
     let action = call
         .account
         .act_at_once(call.timeline, ("primary_ip", id), "assign_primary_ip");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
@@ -450,12 +450,12 @@ pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
         }
         ip.server = None;
         *server.address_mut(family) = None;
-        call.show_again(from);
+        call.invalidate_cache(from);
     }
     let action = call
         .account
         .act_at_once(call.timeline, ("primary_ip", id), "unassign_primary_ip");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
@@ -470,11 +470,11 @@ pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
         return Err(invalid("volume is attached, or in another location"));
     }
     volume.server = Some(to);
-    call.show_again(to);
+    call.invalidate_cache(to);
     let action = call
         .account
         .act_at_once(call.timeline, ("volume", id), "attach_volume");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
@@ -504,7 +504,7 @@ pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
             firewall.servers.insert(server);
         }
         create::apply(call.account, call.timeline, id, server);
-        call.show_again(server);
+        call.invalidate_cache(server);
         let action = call
             .account
             .act_at_once(call.timeline, ("firewall", id), "apply_firewall");
@@ -533,11 +533,11 @@ pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
         server,
         use_private_ip: flag(&body, "use_private_ip", false),
     });
-    call.show_again(server);
+    call.invalidate_cache(server);
     let action = call
         .account
         .act_at_once(call.timeline, ("load_balancer", id), "add_target");
-    begun(call, action)
+    action_answer(call, action)
 }
 
 pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
@@ -553,9 +553,9 @@ pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
         return Err(Refusal::new(422, "floating_ip_assigned", message));
     }
     floating.server = Some(to);
-    call.show_again(to);
+    call.invalidate_cache(to);
     let action = call
         .account
         .act_at_once(call.timeline, ("floating_ip", id), "assign_floating_ip");
-    begun(call, action)
+    action_answer(call, action)
 }

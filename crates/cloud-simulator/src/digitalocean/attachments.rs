@@ -16,22 +16,22 @@ use crate::{
         snapshots,
     },
     routes::Call,
-    team::{ASSIGNS, Alert, Firewall, Project, ReservedIp, Shown, Snapshot, SshKey},
+    team::{ASSIGNS, Alert, DropletContext, Firewall, Project, ReservedIp, Snapshot, SshKey},
 };
 
 impl Call<'_> {
     /// What responses about Droplets need besides the Droplets.
-    pub(super) fn shown(&self) -> Shown<'_> {
-        Shown {
+    pub(super) fn droplet_context(&self) -> DropletContext<'_> {
+        DropletContext {
             market: &self.account.market,
             team: &self.account.team,
             now: self.timeline.now(),
         }
     }
 
-    fn named<'a, T>(&self, things: &'a std::collections::BTreeMap<String, T>) -> Result<&'a T> {
-        let thing = things.get(&self.ids.names[0]);
-        thing.ok_or_else(Refusal::not_found)
+    fn named<'a, T>(&self, objects: &'a std::collections::BTreeMap<String, T>) -> Result<&'a T> {
+        let object = objects.get(&self.ids.names[0]);
+        object.ok_or_else(Refusal::not_found)
     }
 
     fn snapshot(&self) -> Result<&Snapshot> {
@@ -59,7 +59,7 @@ impl Call<'_> {
 pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
     let order: DropletOrder = call.body()?;
     let (id, action) = create::create(call.account, call.timeline, order)?;
-    let droplet = call.account.droplets[&id].to_json(call.shown());
+    let droplet = call.account.droplets[&id].to_json(call.droplet_context());
     let href = format!("{}/v2/actions/{action}", call.incoming.origin);
     let links = json!({"actions": [{"id": action, "rel": "create", "href": href}]});
     Ok(Answer::json(
@@ -184,7 +184,7 @@ fn addresses(call: &Call<'_>, key: &str, is_ipv6: bool) -> Result<Answer> {
     let ips = call.account.team.reserved_ips.values();
     let ips = ips.filter(|ip| ip.is_ipv6() == is_ipv6).collect();
     page(call, key, ips, |ip: &ReservedIp| {
-        ip.to_json(&call.account.droplets, call.shown())
+        ip.to_json(&call.account.droplets, call.droplet_context())
     })
 }
 
@@ -195,7 +195,7 @@ pub(super) fn reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
     } else {
         "reserved_ip"
     };
-    ok(&json!({key: ip.to_json(&call.account.droplets, call.shown())}))
+    ok(&json!({key: ip.to_json(&call.account.droplets, call.droplet_context())}))
 }
 
 /// Assigns or unassigns an address. A Droplet has at most one of each family, and gets none while

@@ -70,7 +70,7 @@ fn size(plan: &str, memory_mib: u64) -> MachineSize {
 }
 
 /// Returns what is reported about the case's resource where these plans are sold.
-fn said(case: &Case, catalog: Catalog) -> Option<PlanMove> {
+fn said(case: &Case, catalog: Catalog) -> Option<StopPreview> {
     let account = &case.record.reference.account;
     let follower = follower(account, case.resource.clone(), None, &case.configuration)?;
     let offered = Offered {
@@ -293,7 +293,7 @@ fn hibernating(otherwise: Otherwise) -> Case {
     case
 }
 
-fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> PlanMove {
+fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> StopPreview {
     let account = &case.record.reference.account;
     let resource = case.resource.clone();
     let follower = follower(account, resource, record, &case.configuration).unwrap();
@@ -302,8 +302,8 @@ fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> PlanMo
         autoscaled: BTreeSet::new(),
         per_gb_month: Money::parse("0.0143", Currency::Usd).ok(),
     };
-    let terms = Terms {
-        stretch: follower.stretch(&case.configuration, case.now),
+    let terms = HibernationTerms {
+        off_period: follower.off_period(&case.configuration, case.now),
         ..terms(account, follower.policy, &case.configuration)
     };
     let found = offered.snapshot(&follower, around, &case.configuration, &terms);

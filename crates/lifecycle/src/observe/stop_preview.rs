@@ -10,10 +10,10 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{Account, CloudAccount, Configuration, Otherwise, Policy},
-    hibernation::{self, Hibernation, Stretch, Surroundings, Terms},
+    hibernation::{self, Hibernation, HibernationTerms, OffPeriod, Surroundings},
     membership::{Membership, Subject},
     money::Money,
-    plan::{self, Catalog, Machine, Smaller},
+    plan::{self, Catalog, Machine, StopPlan},
     record::Record,
     resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -26,19 +26,19 @@ use store::{Store, StoreError};
 use crate::{
     Access, Context, Error,
     budget::Budget,
-    failure::NoLook,
+    failure::ObservationError,
     observe::{
         look,
         stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes, terms},
     },
-    report::{AccountMoves, MissingScope, MoveTarget, Obstacle, PlanMove},
+    report::{AccountPreview, MissingScope, MoveTarget, Obstacle, StopPreview},
 };
 
 /// Checks the accounts for which a schedule changes plans, drops standbys or hibernates machines.
-pub async fn moves(
+pub async fn preview_stops(
     context: Context<'_>,
     configuration: &Configuration,
-) -> Result<Vec<AccountMoves>, Error> {
+) -> Result<Vec<AccountPreview>, Error> {
     let in_force = context.store.in_force().await?.configuration;
     let budget = Budget::begin(context.clock);
     let mut answers = Vec::new();
@@ -54,7 +54,7 @@ pub async fn moves(
         } else {
             Err("an account with a new address of its own is not asked before it is applied".into())
         };
-        answers.push(answer.unwrap_or_else(|words| AccountMoves {
+        answers.push(answer.unwrap_or_else(|words| AccountPreview {
             account: name.clone(),
             error: Some(words),
             moves: Vec::new(),
@@ -88,7 +88,7 @@ async fn hibernates(
         return Ok(true);
     }
     let records = store.records_of(name).await?.read;
-    Ok(records.iter().any(Record::is_asleep))
+    Ok(records.iter().any(Record::is_hibernated))
 }
 
 /// Reports whether an account may be queried with its token: if its login is in force, the token
@@ -121,18 +121,18 @@ async fn of_account(
     account: &AccountName,
     (kinds, hibernates): (&[ResourceKind], bool),
     configuration: &Configuration,
-) -> Result<AccountMoves, String> {
+) -> Result<AccountPreview, String> {
     let providers = context.providers;
     let client = providers.client_to(Access::Read, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
     let failed = |error: ProviderError| {
-        if NoLook::from(&error).token_refused {
+        if ObservationError::from(&error).token_refused {
             // It may have been rotated: it is read again the next time.
             providers.forget_to(Access::Read, account);
         }
         in_words(&error)
     };
-    let mut answer = AccountMoves {
+    let mut answer = AccountPreview {
         account: account.clone(),
         error: None,
         moves: Vec::new(),
@@ -151,7 +151,7 @@ async fn of_account(
     }
     // What the token cannot read is not looked at.
     if answer.error.is_none() {
-        let moves = moves_of(
+        let moves = previews_of(
             (context, budget),
             &client,
             account,
@@ -164,14 +164,14 @@ async fn of_account(
     Ok(answer)
 }
 
-async fn moves_of(
+async fn previews_of(
     (context, budget): (Context<'_>, Budget<'_>),
     client: &Client,
     account: &AccountName,
     kinds: &[ResourceKind],
     configuration: &Configuration,
     failed: impl Fn(ProviderError) -> String,
-) -> Result<Vec<PlanMove>, String> {
+) -> Result<Vec<StopPreview>, String> {
     let listed = look::list(client, budget, kinds).await.map_err(&failed)?;
     let known = recorded(context.store, account, configuration).await;
     let (known, hibernated) = known.map_err(|error| in_words(&error))?;
@@ -194,9 +194,9 @@ async fn moves_of(
         }
         let around = client.surroundings(&follower.resource.id).await;
         let around = around.map_err(&failed)?;
-        let terms = Terms {
+        let terms = HibernationTerms {
             hibernated,
-            stretch: follower.stretch(configuration, budget.now()),
+            off_period: follower.off_period(configuration, budget.now()),
             ..terms(account, follower.policy, configuration)
         };
         found.extend(offered.snapshot(follower, &around, configuration, &terms));
@@ -215,7 +215,10 @@ async fn recorded(
     let (mut known, mut hibernated) = (HashMap::new(), 0);
     for name in was.into_iter().chain([account]) {
         let records = store.records_of(name).await?.read;
-        hibernated += records.iter().filter(|record| record.is_asleep()).count();
+        hibernated += records
+            .iter()
+            .filter(|record| record.is_hibernated())
+            .count();
         let present = |record: Record| Some((record.present()?.clone(), record));
         known.extend(records.into_iter().filter_map(present));
     }
@@ -271,15 +274,15 @@ fn follower<'c>(
 impl Follower<'_> {
     /// Returns the longest stop of its schedule: one that is too short for a snapshot is refused
     /// individually.
-    fn stretch(&self, configuration: &Configuration, now: Timestamp) -> Option<Stretch> {
+    fn off_period(&self, configuration: &Configuration, now: Timestamp) -> Option<OffPeriod> {
         let rule = configuration.schedules.get(&self.schedule)?;
         let off = rule.schedule.longest_stop(now)?;
         let latest = self.latest;
-        Some(Stretch { off, latest })
+        Some(OffPeriod { off, latest })
     }
 
-    fn leads(&self, from: String, to: MoveTarget) -> PlanMove {
-        PlanMove {
+    fn leads(&self, from: String, to: MoveTarget) -> StopPreview {
+        StopPreview {
             resource: self.reference.clone(),
             name: self.resource.name.clone(),
             schedule: self.schedule.clone(),
@@ -330,8 +333,8 @@ impl Offered {
         follower: &Follower<'_>,
         around: &Surroundings,
         configuration: &Configuration,
-        terms: &Terms,
-    ) -> Option<PlanMove> {
+        terms: &HibernationTerms,
+    ) -> Option<StopPreview> {
         let Size::Machine(size) = &follower.resource.size else {
             return None;
         };
@@ -371,7 +374,7 @@ impl Offered {
 
     /// Returns where a stop would lead; `None` for a pool, or a database that may drop its
     /// standbys.
-    fn judge(&self, follower: &Follower<'_>, configuration: &Configuration) -> Option<PlanMove> {
+    fn judge(&self, follower: &Follower<'_>, configuration: &Configuration) -> Option<StopPreview> {
         let (from, to) = match &follower.resource.size {
             Size::Machine(size) => {
                 let to = self.machine(follower, size, configuration);
@@ -390,13 +393,13 @@ impl Offered {
         configuration: &Configuration,
     ) -> MoveTarget {
         let resource = &follower.resource;
-        let wanted = match plan::wanted(resource.kind(), &resource.tags, follower.policy) {
+        let wanted = match plan::requested_plan(resource.kind(), &resource.tags, follower.policy) {
             Ok(wanted) => wanted,
-            Err(unfit) => return MoveTarget::Refused((&unfit).into()),
+            Err(refusal) => return MoveTarget::Refused((&refusal).into()),
         };
         let machine = self.as_machine(follower, size, configuration);
         match SmallStop::of(machine, &self.catalog, wanted.as_deref()) {
-            SmallStop::On(Smaller {
+            SmallStop::On(StopPlan {
                 plan,
                 offer,
                 present,
@@ -407,10 +410,10 @@ impl Offered {
                 present: present.clone(),
                 has_kept_price,
             },
-            SmallStop::Off(unfit) => MoveTarget::Same {
-                reason: unfit.to_string(),
+            SmallStop::Off(refusal) => MoveTarget::Same {
+                reason: refusal.to_string(),
             },
-            SmallStop::Refused(unfit) => MoveTarget::Refused((&unfit).into()),
+            SmallStop::Refused(refusal) => MoveTarget::Refused((&refusal).into()),
         }
     }
 }

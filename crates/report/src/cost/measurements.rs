@@ -10,39 +10,39 @@ use serde::Deserialize;
 
 use super::Source;
 
-static COUNTED: LazyLock<Counted> = LazyLock::new(|| {
+static MEASUREMENTS: LazyLock<Measurements> = LazyLock::new(|| {
     let text = include_str!("../../../../docs/benchmarks/scale.json");
     serde_json::from_str(text).expect("`make scale` has written what was counted")
 });
 
 #[derive(Debug, Deserialize)]
-struct Counted {
+struct Measurements {
     date: String,
     commit: String,
     /// Ordered from the smallest to the largest, at least two.
-    sizes: Vec<Size>,
+    sizes: Vec<FleetRun>,
 }
 
 /// The measured run of one fleet.
 #[derive(Debug, Deserialize)]
-struct Size {
+struct FleetRun {
     resources: u64,
     parts: Parts,
     /// A process in which no timer fires.
-    process: Ran,
+    process: ProcessRun,
 }
 
 #[derive(Debug, Deserialize)]
 struct Parts {
-    quiet: Ran,
-    inventory: Ran,
-    stop: Ran,
-    start: Ran,
+    quiet: ProcessRun,
+    inventory: ProcessRun,
+    stop: ProcessRun,
+    start: ProcessRun,
 }
 
 /// One process of the service.
 #[derive(Debug, Deserialize)]
-struct Ran {
+struct ProcessRun {
     /// How often the timers fired in it.
     #[serde(default)]
     ticks: u32,
@@ -75,7 +75,7 @@ struct Invocations {
 
 /// How often things happen in a month.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Month {
+pub(super) struct MonthlyCounts {
     pub(super) ticks: f64,
     pub(super) inventories: f64,
     /// Edges of each resource, half of them stops.
@@ -84,7 +84,7 @@ pub(super) struct Month {
 
 /// What a part of a run, or a month, takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Taken {
+pub(super) struct Usage {
     pub(super) invocations: f64,
     /// Time of a whole processor, in seconds.
     pub(super) processor: f64,
@@ -100,17 +100,21 @@ pub(super) struct Taken {
 
 pub(super) fn source() -> Source {
     Source {
-        date: COUNTED.date.clone(),
-        commit: COUNTED.commit.clone(),
-        sizes: COUNTED.sizes.iter().map(|size| size.resources).collect(),
+        date: MEASUREMENTS.date.clone(),
+        commit: MEASUREMENTS.commit.clone(),
+        sizes: MEASUREMENTS
+            .sizes
+            .iter()
+            .map(|size| size.resources)
+            .collect(),
     }
 }
 
 /// Returns what a month of this many resources takes: interpolated between the two nearest sizes,
 /// and extrapolated from the last two beyond the largest.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 resources")]
-pub(super) fn month(resources: u64, of: Month) -> Taken {
-    let sizes = &COUNTED.sizes;
+pub(super) fn month(resources: u64, of: MonthlyCounts) -> Usage {
+    let sizes = &MEASUREMENTS.sizes;
     let above = sizes.iter().position(|size| size.resources >= resources);
     let above = above.unwrap_or(sizes.len() - 1).max(1);
     let (low, high) = (&sizes[above - 1], &sizes[above]);
@@ -119,29 +123,29 @@ pub(super) fn month(resources: u64, of: Month) -> Taken {
     low.month(of) * (1.0 - share) + high.month(of) * share
 }
 
-impl Size {
-    fn month(&self, of: Month) -> Taken {
-        let process = self.process.taken();
+impl FleetRun {
+    fn month(&self, of: MonthlyCounts) -> Usage {
+        let process = self.process.usage();
         let Parts {
             quiet,
             inventory,
             stop,
             start,
         } = &self.parts;
-        let tick = (quiet.taken() - process) * (1.0 / f64::from(quiet.ticks));
-        let besides_ticks = |ran: &Ran| ran.taken() - process - tick * f64::from(ran.ticks);
+        let tick = (quiet.usage() - process) * (1.0 / f64::from(quiet.ticks));
+        let besides_ticks = |ran: &ProcessRun| ran.usage() - process - tick * f64::from(ran.ticks);
         let inventory = besides_ticks(inventory) * (1.0 / f64::from(inventory.inventories));
-        let edge = |ran: &Ran| besides_ticks(ran) - inventory * f64::from(ran.inventories);
+        let edge = |ran: &ProcessRun| besides_ticks(ran) - inventory * f64::from(ran.inventories);
         let edges = (edge(stop) + edge(start)) * (of.edges / 2.0);
         tick * of.ticks + inventory * of.inventories + edges
     }
 }
 
-impl Ran {
-    fn taken(&self) -> Taken {
+impl ProcessRun {
+    fn usage(&self) -> Usage {
         let sum = |of: fn(&Units) -> f64| self.units.values().map(of).sum();
         let invoked = |of: fn(&Invocations) -> f64| self.invocations.values().map(of).sum();
-        Taken {
+        Usage {
             invocations: invoked(|of| of.count),
             processor: self.cpu_ms / 1000.0,
             waited: invoked(|of| of.seconds),
@@ -155,7 +159,7 @@ impl Ran {
     }
 }
 
-impl Taken {
+impl Usage {
     fn each(self, other: Self, with: fn(f64, f64) -> f64) -> Self {
         Self {
             invocations: with(self.invocations, other.invocations),
@@ -171,7 +175,7 @@ impl Taken {
     }
 }
 
-impl Add for Taken {
+impl Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -179,7 +183,7 @@ impl Add for Taken {
     }
 }
 
-impl Sub for Taken {
+impl Sub for Usage {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -188,7 +192,7 @@ impl Sub for Taken {
     }
 }
 
-impl Mul<f64> for Taken {
+impl Mul<f64> for Usage {
     type Output = Self;
 
     fn mul(self, by: f64) -> Self {
