@@ -1,4 +1,4 @@
-//! Random schedules: most of the grammar, in several time zones.
+//! Random schedules: all of the grammar, in several time zones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,9 @@ const WEEKDAYS: [&str; 9] = [
 
 const MONTHDAYS: [&str; 7] = ["1-7", "25-5", "28-L", "1/10", "5-20/3", "15W", "1-L"];
 
+/// Many nights contain the end of one of these.
+const MONTHS: [&str; 6] = ["oct", "nov-mar", "apr-sep", "12", "feb-nov/2", "jan/3"];
+
 const CRONS: [(&str, &str); 8] = [
     ("0 8 * * mon-fri", "0 19 * * mon-fri"),
     ("30 1 * * *", "30 2 * * *"),
@@ -75,14 +78,31 @@ pub(super) fn random(
 /// Returns a schedule that has edges within the night, rarely more than two a day.
 fn schedule(chance: &mut Rng, from: Timestamp, until: Timestamp) -> Schedule {
     let most = if chance.u8(..8) == 0 { 100 } else { 32 };
+    let has_edges =
+        |schedule: &Schedule| (3..most).contains(&edges_of(schedule, from, until).len());
     loop {
-        let Ok(schedule) = Schedule::new(&definition(chance)) else {
+        let definition = definition(chance);
+        let Ok(schedule) = Schedule::new(&definition) else {
             continue;
         };
-        if (3..most).contains(&edges_of(&schedule, from, until).len()) {
-            return schedule;
+        if has_edges(&schedule) {
+            let seasonal = seasonal(chance, definition).filter(has_edges);
+            return seasonal.unwrap_or(schedule);
         }
     }
+}
+
+/// Limits one schedule in eight to some months. Takes nothing from `chance`, so that the nights of
+/// other seeds stay as they are.
+fn seasonal(chance: &Rng, mut definition: Definition) -> Option<Schedule> {
+    let mut chance = Rng::with_seed(chance.clone().u64(..));
+    if chance.u8(..8) > 0 {
+        return None;
+    }
+    for period in &mut definition.periods {
+        period.months = vec![one(&mut chance, &MONTHS).to_owned()];
+    }
+    Schedule::new(&definition).ok()
 }
 
 fn definition(chance: &mut Rng) -> Definition {
