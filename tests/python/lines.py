@@ -51,7 +51,7 @@ def functions(source: Path, lines: list[str]) -> list[tuple[int, str]]:
     found = []
     for first, line in enumerate(lines):
         start = FUNCTION.match(line)
-        if start is None:
+        if start is None or line.rstrip().endswith(";"):
             continue
         end = next(
             (last for last in range(first, len(lines)) if lines[last].rstrip() == f"{start[1]}}}"),
