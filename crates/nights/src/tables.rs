@@ -135,11 +135,11 @@ impl Engine {
         Err(ConnectorError::timeout("the answer was lost".into()))
     }
 
+    /// Returns the response to a request that a fault hits, or `None` if no response arrives.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "what does not fit a request does nothing to it"
     )]
-    /// Returns the response to a request that a fault hits, or `None` if no response arrives.
     fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, Bytes)> {
         match fault {
             Fault::Throttled { .. } => Some(error("ProvisionedThroughputExceededException")),
