@@ -234,14 +234,7 @@ impl Fleet {
             Hetzner, hetzner.ssh_keys, project, id;
         }
         for account in accounts {
-            account
-                .servers
-                .values_mut()
-                .for_each(Server::invalidate_cache);
-            account
-                .droplets
-                .values_mut()
-                .for_each(Droplet::invalidate_cache);
+            account.invalidate_caches();
             account.team.place_in_projects(account.droplets.keys());
         }
         Ok(())

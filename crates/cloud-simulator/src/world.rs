@@ -304,14 +304,7 @@ impl World {
         self.market = Arc::new(market);
         for account in &mut self.accounts {
             account.market = Arc::clone(&self.market);
-            account
-                .servers
-                .values_mut()
-                .for_each(Server::invalidate_cache);
-            account
-                .droplets
-                .values_mut()
-                .for_each(Droplet::invalidate_cache);
+            account.invalidate_caches();
         }
     }
 
@@ -371,6 +364,14 @@ impl World {
 }
 
 impl Account {
+    /// Drops the cached JSON of all machines, after a change that several of them show.
+    pub(crate) fn invalidate_caches(&mut self) {
+        self.servers.values_mut().for_each(Server::invalidate_cache);
+        self.droplets
+            .values_mut()
+            .for_each(Droplet::invalidate_cache);
+    }
+
     fn new(index: usize, login: Login, now: Timestamp, market: Arc<Market>) -> Self {
         Self {
             index,
