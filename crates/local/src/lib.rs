@@ -143,8 +143,7 @@ impl Local {
         until: Option<Timestamp>,
         mut passed: impl FnMut(Timestamp),
     ) -> anyhow::Result<()> {
-        // On the machine's clock, nobody should have to wait for the next whole minute to see
-        // something.
+        // On the machine's clock, a person should see something before the next whole minute.
         let mut tick = match &self.stepped {
             Some(_) => next_tick(self.now()),
             None => self.now(),

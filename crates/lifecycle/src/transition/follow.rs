@@ -586,7 +586,7 @@ impl Follower<'_> {
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too
-    /// unless the transition is let go.
+    /// unless the transition is released.
     fn end(&self, ending: Ending, event: Event) -> Follow {
         let ended = self.ended(ending);
         let mut record = self.with_observation();

@@ -339,7 +339,7 @@ fn attach(server: u64, what: &Attachment) -> Request {
             format!("/v1/floating_ips/{ip}/actions/assign"),
             json!({"server": server}),
         ),
-        // This cloud has neither projects nor backup policies.
+        // Backups have no policy here, and no server has a project.
         Attachment::Project(_) | Attachment::Backups(_) => {
             return Request::post(format!("/v1/servers/{server}/actions/enable_backup"));
         }
