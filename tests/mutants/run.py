@@ -4,6 +4,9 @@ Each entry of the `*.toml` files beside this one replaces a few words of the sou
 remove a guard. The change is made in a copy of the checkout under `target/`, compiled there, and
 tested: first by the tests that are expected to notice it, then by wider ones. A change that no test
 notices is a guard that could be lost unnoticed.
+
+All of them take hours. Verdicts are kept as they are reached, so that a run that was interrupted
+goes on where it ended if neither the sources nor the entries have changed.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 import argparse
 import fcntl
 import fnmatch
+import hashlib
+import json
 import os
 import re
 import signal
@@ -18,9 +23,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import tomlkit
@@ -171,8 +177,8 @@ class Ran:
     timed_out: bool = False
     # The compiler's first error, if there was one.
     error: str | None = None
-    # How many tests ran, and for how many seconds.
-    tests: int = 0
+    # The tests that ran, and for how many seconds.
+    tests: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -182,18 +188,15 @@ def of_output(output: str, status: int) -> Ran:
     # If a test prints, its name and its result are on different lines.
     listed = re.findall(r"^    (\S+)$", output.rpartition("\nfailures:\n")[2], re.MULTILINE)
     names = dict.fromkeys(sorted({*failed, *(listed if "\nfailures:\n" in output else [])}))
-    results = re.findall(
-        r"^test result: .* (\d+) passed; (\d+) failed; .* finished in ([\d.]+)s$",
-        output,
-        re.MULTILINE,
-    )
+    tests = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. ", output, re.MULTILINE)
+    seconds = re.findall(r"^test result: .* finished in ([\d.]+)s$", output, re.MULTILINE)
     has_begun = re.search(r"^running \d+ tests?$", output, re.MULTILINE)
     return Ran(
         passed=status == 0,
         failed=tuple(names),
         error=first_error(output) if status != 0 and not has_begun else None,
-        tests=sum(int(passed) + int(failed) for passed, failed, _ in results),
-        seconds=sum(float(seconds) for *_, seconds in results),
+        tests=tuple(tests),
+        seconds=sum(map(float, seconds)),
     )
 
 
@@ -215,21 +218,20 @@ class Runner:
             # The black-box tests run the clouds' official clients with this.
             "OFFHOURS_PYTHON": sys.executable,
         }
-        # How many seconds the tests of the untouched code take, by suite.
-        self.baselines: dict[str, float] = {}
+        # How many seconds the tests of the untouched code take, by suite, or why it cannot be used.
+        self.baselines: dict[str, float | ListError] = {}
 
-    def run(self, suite: str, log: str, limit: float | None = None) -> Ran:
-        """Builds the tests of a suite and runs them."""
-        crate, _, filter_ = suite.partition("::")
+    def run(self, crate: str, filters: list[str], log: str, limit: float | None = None) -> Ran:
+        """Builds the tests of a crate and runs those that fit a filter: all if there is none."""
         test = ["test", *self.selection(crate), "--message-format", "short"]
         programs = ["build", "--workspace", "--bins", "--message-format", "short"]
-        if crate == BLACK_BOX and not filter_:
+        if crate == BLACK_BOX and not filters:
             self.cargo(programs, log)
         # Compiling and waiting for another cargo have no time limit: only tests time out.
         status, output = self.cargo([*test, "--no-run"], log)
         if status != 0:
             return of_output(output, status)
-        tests = [*test, "--", filter_]
+        tests = [*test, "--", *filters]
         try:
             status, output = self.cargo(tests, log, limit)
             if PROGRAMS_MISSING in output:
@@ -242,8 +244,8 @@ class Runner:
     def selection(self, crate: str) -> list[str]:
         """Returns cargo's arguments for the tests of a crate.
 
-        The black box is always among the packages: with it, all dependencies have the same features
-        whichever crate is tested, and are compiled once.
+        No other package is among them: what depends on the crate is not compiled again for each
+        breakage.
         """
         if crate == BLACK_BOX:
             return ["--package", "tests", "--test", BLACK_BOX]
@@ -251,7 +253,7 @@ class Runner:
         if not folder.is_dir():
             raise ListError(f"no crate is called {crate}")
         manifest = tomlkit.parse((folder / "Cargo.toml").read_text()).unwrap()
-        selection = ["--package", manifest["package"]["name"], "--package", "tests", "--lib"]
+        selection = ["--package", manifest["package"]["name"], "--lib"]
         for tests in sorted(folder.glob("tests/*")):
             selection += ["--test", tests.stem]
         return selection
@@ -281,19 +283,37 @@ class Runner:
             output.seek(begin)
             return status, output.read()
 
-    def baseline(self, suite: str) -> None:
-        """Makes sure that these tests pass with nothing broken."""
-        if suite in self.baselines:
-            return
-        log = f"untouched-{suite.replace('::', '-').strip('-')}"
-        (self.logs / f"{log}.log").unlink(missing_ok=True)
-        ran = self.run(suite, log)
-        if not ran.passed:
-            why = ran.error or ", ".join(ran.failed) or "see the log"
-            raise ListError(f"{suite} fails with nothing broken ({why}): {self.logs / log}.log")
-        if ran.tests == 0:
-            raise ListError(f"no test matches {suite}")
-        self.baselines[suite] = ran.seconds
+    def baseline(self, suites: Iterable[str]) -> None:
+        """Runs these tests with nothing broken, those of a crate at once."""
+        new = sorted(suite.partition("::") for suite in set(suites) - self.baselines.keys())
+        for crate, of_crate in groupby(new, lambda parts: parts[0]):
+            filters = {"".join(parts): parts[2] for parts in of_crate}
+            log = f"untouched-{crate}"
+            (self.logs / f"{log}.log").unlink(missing_ok=True)
+            try:
+                named = [] if "" in filters.values() else list(filters.values())
+                ran = self.run(crate, named, log)
+            except ListError as error:
+                self.baselines |= dict.fromkeys(filters, error)
+                continue
+            for suite, filter_ in filters.items():
+                failed = [test for test in ran.failed if filter_ in test]
+                if failed or not (ran.passed or ran.failed):
+                    why = ran.error or ", ".join(failed) or "see the log"
+                    text = f"{suite} fails with nothing broken ({why}): {self.logs / log}.log"
+                    self.baselines[suite] = ListError(text)
+                elif not any(filter_ in test for test in ran.tests):
+                    self.baselines[suite] = ListError(f"no test matches {suite}")
+                else:
+                    self.baselines[suite] = ran.seconds
+
+    def limit(self, suite: str) -> float:
+        """Returns how many seconds these tests may take with something broken."""
+        self.baseline([suite])
+        seconds = self.baselines[suite]
+        if isinstance(seconds, ListError):
+            raise seconds
+        return SLOWER * seconds + SPARE_SECONDS
 
 
 # --- The verdicts ---------------------------------------------------------------------------------
@@ -309,11 +329,10 @@ def judge(mutant: Mutant, runner: Runner, narrow: bool = False) -> tuple[str, st
     (runner.logs / f"{mutant.name}.log").unlink(missing_ok=True)
     try:
         for suite in mutant.suites(narrow):
-            # Before anything is broken.
-            runner.baseline(suite)
-            limit = SLOWER * runner.baselines[suite] + SPARE_SECONDS
+            limit = runner.limit(suite)
+            crate, _, filter_ = suite.partition("::")
             with broken(mutant, runner.checkout):
-                ran = runner.run(suite, mutant.name, limit)
+                ran = runner.run(crate, [filter_] if filter_ else [], mutant.name, limit)
             if ran.error is not None:
                 return UNUSABLE, f"does not compile: {ran.error}"
             if ran.passed:
@@ -326,6 +345,49 @@ def judge(mutant: Mutant, runner: Runner, narrow: bool = False) -> tuple[str, st
     if mutant.equivalent is not None:
         return EQUIVALENT, mutant.equivalent
     return SURVIVED, mutant.guard
+
+
+@dataclass
+class Verdicts:
+    """The verdicts of earlier runs, in a file, which hold for one state of the sources."""
+
+    path: Path
+    sources: str
+    reached: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path.is_file():
+            kept = json.loads(self.path.read_text())
+            if kept["sources"] == self.sources:
+                self.reached = {key: tuple(verdict) for key, verdict in kept["reached"].items()}
+
+    @staticmethod
+    def key(mutant: Mutant) -> str:
+        """Returns what makes an entry the same one."""
+        digest = hashlib.sha256(repr(astuple(mutant)).encode()).hexdigest()
+        return f"{mutant.name} {digest[:16]}"
+
+    def of(self, mutant: Mutant) -> tuple[str, str] | None:
+        return self.reached.get(self.key(mutant))
+
+    def keep(self, mutant: Mutant, verdict: tuple[str, str]) -> None:
+        """Keeps a good verdict. What was bad is tried again by the next run."""
+        if verdict[0] in BAD:
+            return
+        self.reached[self.key(mutant)] = verdict
+        written = self.path.with_suffix(".new")
+        written.write_text(json.dumps({"sources": self.sources, "reached": self.reached}, indent=1))
+        written.replace(self.path)
+
+
+def digest_of_sources() -> str:
+    """Returns a digest of what is compiled: the lists of breakages are not among it."""
+    digest = hashlib.sha256()
+    for path in sorted(sources()):
+        if path.suffix in (".rs", ".toml", ".lock") and LISTS not in (ROOT / path).parents:
+            content = (ROOT / path).read_bytes()
+            digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def by(suite: str, ran: Ran) -> str:
@@ -352,33 +414,41 @@ def table(verdicts: list[tuple[Mutant, str]]) -> str:
     return "\n".join(lines)
 
 
-def try_all(mutants: list[Mutant], runner: Runner, narrow: bool) -> int:
+def try_all(
+    mutants: list[Mutant], runner: Runner, narrow: bool, verdicts: Verdicts | None = None
+) -> int:
     """Tries each mutant and prints a line for it. Returns the exit code."""
-    verdicts: list[tuple[Mutant, str]] = []
+    reached: list[tuple[Mutant, str]] = []
     interrupted = False
-    for place, mutant in enumerate(mutants, 1):
-        began = time.monotonic()
-        try:
-            verdict, why = judge(mutant, runner, narrow)
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        verdicts.append((mutant, verdict))
-        took = time.monotonic() - began
-        count = f"[{place:>{len(str(len(mutants)))}}/{len(mutants)}]"
-        print(f"{count} {mutant.name}: {verdict}: {why} ({took:.0f} s)", flush=True)
-    if verdicts:
-        print(f"\n{table(verdicts)}")
+    try:
+        # Before anything is broken, so that nothing is compiled twice.
+        untried = [mutant for mutant in mutants if verdicts is None or not verdicts.of(mutant)]
+        runner.baseline(mutant.caught_by for mutant in untried)
+        for place, mutant in enumerate(mutants, 1):
+            began = time.monotonic()
+            known = verdicts.of(mutant) if verdicts else None
+            verdict, why = known or judge(mutant, runner, narrow)
+            reached.append((mutant, verdict))
+            if verdicts and not known:
+                verdicts.keep(mutant, (verdict, why))
+            took = "earlier" if known else f"{time.monotonic() - began:.0f} s"
+            count = f"[{place:>{len(str(len(mutants)))}}/{len(mutants)}]"
+            print(f"{count} {mutant.name}: {verdict}: {why} ({took})", flush=True)
+    except KeyboardInterrupt:
+        interrupted = True
+    if reached:
+        print(f"\n{table(reached)}")
     if interrupted:
-        print(f"Interrupted: {len(mutants) - len(verdicts)} not tried", file=sys.stderr)
+        print(f"Interrupted: {len(mutants) - len(reached)} not tried", file=sys.stderr)
         return 130
-    return int(any(verdict in BAD for _, verdict in verdicts))
+    return int(any(verdict in BAD for _, verdict in reached))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", metavar="PATTERN", help="those whose name, area or file fits")
     parser.add_argument("--narrow", action="store_true", help="without the whole black box")
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--list", action="store_true", help="say what there is, and try nothing")
     arguments = parser.parse_args()
     try:
@@ -406,9 +476,16 @@ def main() -> int:
         except BlockingIOError:
             print(f"another run works in {scratch}", file=sys.stderr)
             return 1
+        if arguments.again:
+            (scratch / "verdicts.json").unlink(missing_ok=True)
+        verdicts = Verdicts(scratch / "verdicts.json", digest_of_sources())
+        known = sum(verdicts.of(mutant) is not None for mutant in mutants)
+        earlier = f", {known} of them already tried with these sources" if known else ""
         copy_checkout(checkout)
-        print(f"{len(mutants)} to try in {checkout}; what the tests print is in {logs}", flush=True)
-        return try_all(mutants, Runner(checkout, scratch / "target", logs), arguments.narrow)
+        print(f"{len(mutants)} to try in {checkout}{earlier}; what the tests print is in {logs}")
+        print("First the tests with nothing broken", flush=True)
+        runner = Runner(checkout, scratch / "target", logs)
+        return try_all(mutants, runner, arguments.narrow, verdicts)
 
 
 if __name__ == "__main__":

@@ -132,10 +132,12 @@ test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 7 filtered out; 
 
 
 def test_what_passed_and_what_failed_is_read_from_what_tests_print():
-    assert of_output(PASSED, 0) == Ran(passed=True, tests=2, seconds=0.5)
-    assert of_output(PASSED + PASSED, 0) == Ran(passed=True, tests=4, seconds=1.0)
+    two = ("decision::tests::a_test", "decision::tests::another_test")
+    assert of_output(PASSED, 0) == Ran(passed=True, tests=two, seconds=0.5)
+    assert of_output(PASSED + PASSED, 0) == Ran(passed=True, tests=two + two, seconds=1.0)
     failed = ("decision::tests::that_prints", "decision::tests::the_second_test")
-    assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=3, seconds=1.25)
+    three = (two[0], failed[1], failed[0])
+    assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=three, seconds=1.25)
     assert of_output("running 1 test\n", 101) == Ran(passed=False)
     error = "src/a.rs:1:2: error: no"
     assert of_output(f"{error}\n", 101) == Ran(passed=False, error=error)
@@ -200,19 +202,20 @@ class Cargo(Runner):
 def test_programs_are_built_where_tests_of_the_black_box_miss_them(tmp_path):
     missing = (101, f"no target/debug/offhours: {run.PROGRAMS_MISSING}, as `make test` does")
     cargo = Cargo(tmp_path, (0, ""), missing, (0, ""), (0, PASSED))
-    assert cargo.run("offhours::kill::", "a-log").passed
+    assert cargo.run("offhours", ["kill::"], "a-log").passed
     assert cargo.commands == ["test", "test", "build", "test"]
     cargo = Cargo(tmp_path, (0, ""), (0, ""), (0, PASSED))
-    assert cargo.run("offhours", "a-log").passed
+    assert cargo.run("offhours", [], "a-log").passed
     assert cargo.commands == ["build", "test", "test"]
 
 
 def test_only_tests_can_time_out(tmp_path):
     cargo = Cargo(tmp_path, (0, ""), (0, PASSED))
-    assert cargo.run("offhours::kill::", "a-log", 7).passed
+    assert cargo.run("offhours", ["kill::"], "a-log", 7).passed
     assert cargo.limits == [None, 7]
     cargo = Cargo(tmp_path, (101, "error[E0425]: cannot find value"))
-    assert cargo.run("offhours::kill::", "a-log", 7).error == "error[E0425]: cannot find value"
+    failed = cargo.run("offhours", ["kill::"], "a-log", 7)
+    assert failed.error == "error[E0425]: cannot find value"
 
 
 class Scripted(Runner):
@@ -221,27 +224,31 @@ class Scripted(Runner):
     def __init__(self, tmp_path, results: dict[str, tuple[Ran, Ran]]):
         super().__init__(tmp_path, tmp_path, tmp_path)
         self.results = results
+        self.runs = 0
         self.source = tmp_path / mutant().file
         self.source.parent.mkdir(parents=True)
         self.source.write_text("if a < b {")
 
-    def run(self, suite, log, limit=None):
-        untouched, broken = self.results[suite]
+    def run(self, crate, filters, log, limit=None):
+        self.runs += 1
+        untouched, broken = self.results["::".join([crate, *filters])]
         return broken if "true" in self.source.read_text() else untouched
 
 
-OK, NO = Ran(passed=True, tests=1), Ran(passed=False, failed=("a_test",), tests=1)
+A_TEST = "decision::a_test"
+OK = Ran(passed=True, tests=(A_TEST,))
+NO = Ran(passed=False, failed=(A_TEST,), tests=(A_TEST,))
 
 
 @pytest.mark.parametrize(
     ("suites", "changes", "verdict", "why"),
     [
-        ({"domain::decision::": (OK, NO)}, {}, run.CAUGHT, "domain: a_test"),
+        ({"domain::decision::": (OK, NO)}, {}, run.CAUGHT, "domain: decision::a_test"),
         (
             {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, NO)},
             {},
             run.CAUGHT,
-            "lifecycle: a_test",
+            "lifecycle: decision::a_test",
         ),
         (
             {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, OK)},
@@ -265,7 +272,7 @@ OK, NO = Ran(passed=True, tests=1), Ran(passed=False, failed=("a_test",), tests=
             {"domain::decision::": (OK, NO)},
             {"equivalent": "Nothing reaches it."},
             run.REFUTED,
-            "domain: a_test",
+            "domain: decision::a_test",
         ),
         (
             {"domain::decision::": (OK, Ran(passed=False, error="error: no"))},
@@ -278,6 +285,18 @@ OK, NO = Ran(passed=True, tests=1), Ran(passed=False, failed=("a_test",), tests=
             {},
             run.UNUSABLE,
             "domain::decision:: fails with nothing broken",
+        ),
+        (
+            {"domain::decision::": (Ran(passed=True), NO)},
+            {},
+            run.UNUSABLE,
+            "no test matches domain::decision::",
+        ),
+        (
+            {"domain::decision::": (Ran(passed=False, error="error: no"), NO)},
+            {},
+            run.UNUSABLE,
+            "fails with nothing broken (error: no)",
         ),
         ({"domain::decision::": (OK, NO)}, {"find": "c < d"}, run.UNUSABLE, "not there"),
     ],
@@ -295,3 +314,68 @@ def test_the_exit_code_and_the_table_show_what_survived(tmp_path, capsys):
     suites |= {"domain": (OK, OK), "lifecycle": (OK, OK)}
     assert run.try_all([mutant()], Scripted(tmp_path / "2", suites), narrow=True) == 1
     assert re.search(r"^in all( +\d+){4}$", capsys.readouterr().out, re.MULTILINE)
+
+
+class Filtered(Runner):
+    """A runner of one crate with three tests, one of which fails."""
+
+    def __init__(self, tmp_path):
+        super().__init__(tmp_path, tmp_path, tmp_path)
+        self.filters: list[list[str]] = []
+
+    def run(self, crate, filters, log, limit=None):
+        self.filters.append(filters)
+        tests = [t for t in ("a::one", "b::two", "b::three") if any(f in t for f in filters)]
+        failed = tuple(test for test in tests if test == "b::two")
+        return Ran(passed=not failed, failed=failed, tests=tuple(tests), seconds=2.0)
+
+
+def test_with_nothing_broken_the_tests_of_a_crate_run_once(tmp_path):
+    runner = Filtered(tmp_path)
+    runner.baseline(["domain::b::", "domain::a::", "domain::c::", "domain::a::"])
+    assert runner.filters == [["a::", "b::", "c::"]]
+    assert runner.limit("domain::a::") == run.SLOWER * 2 + run.SPARE_SECONDS
+    with pytest.raises(ListError, match=r"domain::b:: fails with nothing broken \(b::two\)"):
+        runner.limit("domain::b::")
+    with pytest.raises(ListError, match="no test matches domain::c::"):
+        runner.limit("domain::c::")
+    assert len(runner.filters) == 1
+
+
+def test_a_later_run_goes_on_where_an_earlier_one_ended(tmp_path, capsys):
+    kept = tmp_path / "verdicts.json"
+    suites = {"domain::decision::": (OK, NO)}
+
+    def tried(folder: str, sources: str, one: Mutant) -> int:
+        runner = Scripted(tmp_path / folder, suites)
+        assert run.try_all([one], runner, True, run.Verdicts(kept, sources)) == 0
+        return runner.runs
+
+    assert tried("1", "sources", mutant()) == 2
+    assert tried("2", "sources", mutant()) == 0
+    assert "caught: domain: decision::a_test (earlier)" in capsys.readouterr().out
+    assert tried("3", "sources", mutant(guard="It guards more.")) == 2
+    assert tried("4", "other sources", mutant()) == 2
+
+
+def test_a_breakage_that_survived_is_tried_again(tmp_path):
+    kept = tmp_path / "verdicts.json"
+    suites = dict.fromkeys(mutant().suites(narrow=True), (OK, OK))
+    for folder in ("1", "2"):
+        runner = Scripted(tmp_path / folder, suites)
+        assert run.try_all([mutant()], runner, True, run.Verdicts(kept, "sources")) == 1
+        assert runner.runs == 6
+
+
+def test_the_sources_are_what_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "LISTS", tmp_path / "tests/mutants")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / "tests/mutants").mkdir(parents=True)
+    (tmp_path / "Cargo.toml").write_text("[workspace]")
+    before = run.digest_of_sources()
+    (tmp_path / "README.md").write_text("# Offhours")
+    (tmp_path / "tests/mutants/plan.toml").write_text(LIST)
+    assert run.digest_of_sources() == before
+    (tmp_path / "Cargo.toml").write_text("[workspace] # changed")
+    assert run.digest_of_sources() != before
