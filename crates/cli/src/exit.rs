@@ -13,8 +13,7 @@ pub enum Exit {
     Failed,
     /// The command line or the configuration is wrong; nothing was done.
     BadUsage,
-    /// Done, and something needs a person: overdue, stuck, refused, conflict, held, orphaned, or an
-    /// account whose token fails or that was not listed for a quarter of an hour.
+    /// Done, and something needs a person: for `offhours status`, its help says what that is.
     NeedsPerson,
 }
 

@@ -37,6 +37,9 @@ use crate::{
 /// If the account is configured, this is refused unless the provider has said that the resource is
 /// gone, because the next inventory would find it again and take its present size for the original.
 /// --anyway accepts that. It is also refused while a stop or a start is in progress.
+///
+/// A hibernated machine always needs --anyway: only its record says how to create it again. Its
+/// snapshots stay, and are billed until you delete them at the provider.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +52,8 @@ pub struct Args {
     /// configured, or if a size is owed. A pattern leaves out resources that are gone.
     #[arg(value_name = "RESOURCE", required = true, add = candidates::resources())]
     resources: Vec<String>,
-    /// Forget even what the next inventory may find again, as a new resource of its present size.
+    /// Forget even a hibernated machine, and what the next inventory may find again as a new resource
+    /// of its present size.
     #[arg(long)]
     anyway: bool,
     /// Show what would be forgotten, and delete nothing.

@@ -39,7 +39,8 @@ use screen::Screen;
 ///
 /// Times in the table are in the zone of --schedule, or else in the one that all schedules share,
 /// or else in UTC; in JSON they are in UTC. Exit code 3 if something needs a person: a resource
-/// that is overdue, stuck, refused, in conflict, held or orphaned, or an account whose token fails
+/// that is overdue, stuck, refused, in conflict, held or orphaned, whose tag names an unknown
+/// schedule, whose start keeps failing, or whose snapshot is lost; or an account whose token fails
 /// or that was not listed for 15 minutes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

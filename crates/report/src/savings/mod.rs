@@ -1,8 +1,8 @@
 //! What stopping could save in a month, before anything is stopped: pure, from the resources and
 //! the prices that the providers list.
 //!
-//! No prices are remembered: they come from the providers' responses, and a price that no response
-//! has is reported as unknown.
+//! Prices come from the providers' responses, and one that no response has is reported as unknown.
+//! The exception is a reserved IPv4 address, whose price is a constant of `hibernation`.
 
 pub(crate) mod bill;
 mod hibernation;
