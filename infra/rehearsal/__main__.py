@@ -119,14 +119,14 @@ def _apply(emulator: Emulator, offhours: Offhours) -> None:
 
 
 def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
-    """Prints what the functions log until every resource has gone full circle, or time is up."""
+    """Prints what the functions log until all has been stopped and started, or time is up."""
     say("Now EventBridge's minutes do the rest; everything stops and starts within ten of them.")
     printed: set[tuple[float, str, str]] = set()
     while time.time() < began + PATIENCE:
         for line in _new_lines(stack, began, printed):
             clock = time.strftime("%H:%M:%SZ", time.gmtime(line.at))
             print(f"{clock}  {line.function:11}  {line.message}", flush=True)
-        if len(verdict.whole_circles(verdict.changes(stack, simulator, began))) == FOLLOWED:
+        if len(verdict.completed_cycles(verdict.changes(stack, simulator, began))) == FOLLOWED:
             return True
         time.sleep(LOOK)
     return False
@@ -147,8 +147,8 @@ def _print_verdict(stack: Stack, simulator: Simulator, began: float, passed: boo
     if passed:
         say(f"All {FOLLOWED} resources were stopped and started by EventBridge's own minutes:")
     else:
-        whole = len(verdict.whole_circles(found))
-        say(f"Only {whole} of {FOLLOWED} resources were stopped and started; this was seen:")
+        completed = len(verdict.completed_cycles(found))
+        say(f"Only {completed} of {FOLLOWED} resources were stopped and started; this was seen:")
     for change in found:
         print(f"  {change.in_a_line()}")
 

@@ -80,7 +80,7 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
             for desired in ("stopped", "running"):
                 _apply(offhours, directory, desired)
                 print(f"A thousand resources are to be {desired} ...", flush=True)
-                _go_round(stack, simulator, desired)
+                _tick_until(stack, simulator, desired)
         return peaks
 
 
@@ -128,7 +128,7 @@ def _apply(offhours: Offhours, directory: Path, desired: str) -> None:
         raise Failed(done.stderr.strip())
 
 
-def _go_round(stack: Stack, simulator: Simulator, desired: str) -> None:
+def _tick_until(stack: Stack, simulator: Simulator, desired: str) -> None:
     """Ticks until everything is in the desired state."""
     ends = {"stopped": {"off"}, "running": {"active", "running"}}[desired]
     until = time.monotonic() + 600

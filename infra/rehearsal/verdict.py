@@ -81,18 +81,18 @@ class Untraced(Exception):
         super().__init__(f"no function reports {_request(entry)} at {entry['at']}")
 
 
-def whole_circles(found: Iterable[Change]) -> set[str]:
+def completed_cycles(found: Iterable[Change]) -> set[str]:
     """Returns the resources that were stopped and started again, and seen in both states."""
     stopped: set[str] = set()
-    whole: set[str] = set()
+    completed: set[str] = set()
     for change in found:
         if change.seen is None:
             continue
         if change.direction == "stop":
             stopped.add(change.resource)
         elif change.resource in stopped:
-            whole.add(change.resource)
-    return whole
+            completed.add(change.resource)
+    return completed
 
 
 def _who_asked(entry: dict[str, Any], lines: list[Line]) -> Line | None:

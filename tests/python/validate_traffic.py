@@ -79,7 +79,7 @@ class Description:
             checker = oas30_format_checker
         validator = kind(schema, registry=self.registry, format_checker=checker)
         for error in validator.iter_errors(value):
-            yield from most_telling(error)
+            yield from most_specific(error)
 
 
 def pattern_of(template):
@@ -92,7 +92,7 @@ def pattern_of(template):
     return re.compile("".join(fixed))
 
 
-def most_telling(error):
+def most_specific(error):
     """Yields an error's place and message; for alternatives, why at most three do not fit."""
     place = "/".join(str(part) for part in error.absolute_path) or "(whole)"
     message = error.message if len(error.message) < 300 else error.message[:300] + "…"

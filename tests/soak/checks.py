@@ -75,8 +75,8 @@ def nothing_is_sent_for_what_is_not_to_be_touched(evidence: Evidence) -> Found:
 
 def _forbidding(rules: Rules, now: Rules, record: Version, look: Look) -> str | None:
     reference = record.reference
-    if barred := rules.barred(reference, look):
-        return barred
+    if why := rules.why_forbidden(reference, look):
+        return why
     schedule = rules.schedule_of(reference, look)
     named = now.named_by_person(reference) or record.get("manual_command") is not None
     if schedule is None and not named:

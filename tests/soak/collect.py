@@ -60,10 +60,10 @@ def plain(item: dict[str, Any]) -> dict[str, Any]:
     """Converts an item of DynamoDB to plain JSON."""
     read = TypeDeserializer()
     values = {name: read.deserialize(value) for name, value in item.items()}
-    return json.loads(json.dumps(values, default=_plainly))
+    return json.loads(json.dumps(values, default=_plain_value))
 
 
-def _plainly(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Converts DynamoDB's own numbers and sets."""
     return sorted(value) if isinstance(value, set) else int(value)
 

@@ -259,12 +259,12 @@ class Planner:
             protected, back = (
                 {"rename": {"name": name}} for name in (f"{member.name}-prod", member.name)
             )
-            yield from self._for_a_while(at, "renames as production's", member, protected, back)
+            yield from self._temporarily(at, "renames as production's", member, protected, back)
         else:
             words, act, undone = self._by_kind(member)
-            yield from self._for_a_while(at, words, member, act, undone)
+            yield from self._temporarily(at, words, member, act, undone)
 
-    def _for_a_while(
+    def _temporarily(
         self, at: float, words: str, member: Member, act: Any, undone: Any
     ) -> Iterator[Act]:
         """Yields what a person does and, if `undone` is given, undoes later."""

@@ -75,7 +75,7 @@ class Rules:
                 overrides.append(Override.of(item))
         return cls(settings, schedules, accounts, tuple(overrides))
 
-    def barred(self, reference: str, look: Look) -> str | None:
+    def why_forbidden(self, reference: str, look: Look) -> str | None:
         """Returns why a resource must never be touched; None if it may be."""
         cluster_name, cluster_tags = look.cluster
         names, tags = (look.name, cluster_name), look.tags | cluster_tags
@@ -94,7 +94,7 @@ class Rules:
 
     def schedule_of(self, reference: str, look: Look) -> str | None:
         """Returns the schedule that a resource follows."""
-        if self.barred(reference, look):
+        if self.why_forbidden(reference, look):
             return None
         return next(
             (name for name in self._naming(reference, look) if name in self.schedules), None

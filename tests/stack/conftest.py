@@ -142,7 +142,7 @@ def deployed(
 
 
 @pytest.fixture(scope="session")
-def came_round(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
+def cycled(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
     """The deployed stack after EventBridge's minutes have stopped and started everything."""
     if not LOCALSTACK:
         # The walks under other roles run while this waits.
@@ -150,8 +150,8 @@ def came_round(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
     until = time.time() + 15 * 60
     while True:
         changes = verdict.changes(deployed.stack, deployed.simulator, deployed.began)
-        whole = verdict.whole_circles(changes)
-        if whole == FOLLOWED:
+        completed = verdict.completed_cycles(changes)
+        if completed == FOLLOWED:
             return deployed
-        assert time.time() < until, f"only {sorted(whole)} came round: {changes}"
+        assert time.time() < until, f"only {sorted(completed)} were stopped and started: {changes}"
         time.sleep(2)

@@ -25,7 +25,7 @@ PATIENCE = 20.0
 """Seconds to wait for the effects of an asynchronous invocation."""
 
 
-class NoWay(AssertionError):
+class BrokenPath(AssertionError):
     """A path that does not lead where it should."""
 
 
@@ -217,7 +217,7 @@ def expect_published(
 def require(holds: bool, words: str) -> None:
     """Fails the walk unless the condition holds."""
     if not holds:
-        raise NoWay(words)
+        raise BrokenPath(words)
 
 
 def expect(holds: Callable[[], bool], words: str, patience: float = PATIENCE) -> None:

@@ -44,10 +44,10 @@ def alarms_on(deployed: Deployed, metric: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("metric", GAUGES)
-def test_the_alarm_rings_for_the_metric_as_it_was_logged(came_round: Deployed, metric: str) -> None:
-    (alarm,) = alarms_on(came_round, metric)
-    written = logged(came_round, metric)
-    cloudwatch = came_round.stack.emulator.client("cloudwatch")
+def test_the_alarm_rings_for_the_metric_as_it_was_logged(cycled: Deployed, metric: str) -> None:
+    (alarm,) = alarms_on(cycled, metric)
+    written = logged(cycled, metric)
+    cloudwatch = cycled.stack.emulator.client("cloudwatch")
     now = time.time()
     cloudwatch.put_metric_data(
         Namespace=written["Namespace"],
@@ -65,7 +65,7 @@ def test_the_alarm_rings_for_the_metric_as_it_was_logged(came_round: Deployed, m
 
     def rings() -> bool:
         (state,) = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"]
-        mailed = [message["Message"] for message in came_round.mails.all()]
+        mailed = [message["Message"] for message in cycled.mails.all()]
         return state["StateValue"] == "ALARM" and any(name in mail for mail in mailed)
 
     expect(rings, f"{name}, by mail", patience=150)

@@ -18,10 +18,10 @@ UNTOUCHED = {"do-main/droplet/3164555", "do-main/droplet/3164666"}
 
 
 def test_each_was_stopped_by_dispatch_and_stop_then_started_by_dispatch_and_start(
-    came_round: Deployed,
+    cycled: Deployed,
 ) -> None:
-    stack = came_round.stack
-    found = verdict.changes(stack, came_round.simulator, came_round.began)
+    stack = cycled.stack
+    found = verdict.changes(stack, cycled.simulator, cycled.began)
     for resource in FOLLOWED:
         of_it = [change for change in found if change.resource == resource]
         first, last = of_it[0], of_it[-1]
@@ -33,42 +33,42 @@ def test_each_was_stopped_by_dispatch_and_stop_then_started_by_dispatch_and_star
 
 
 def test_the_guest_that_did_not_listen_was_cut_off_by_stop(
-    came_round: Deployed,
+    cycled: Deployed,
 ) -> None:
-    found = verdict.changes(came_round.stack, came_round.simulator, came_round.began)
+    found = verdict.changes(cycled.stack, cycled.simulator, cycled.began)
     cut = [change for change in found if change.request.endswith("/poweroff")]
     assert {(change.name, change.function) for change in cut} == {("legacy", "offhours-stop")}
 
 
-def test_nothing_else_was_touched(came_round: Deployed) -> None:
-    changed = {entry["resource"] for entry in came_round.simulator.changes()}
+def test_nothing_else_was_touched(cycled: Deployed) -> None:
+    changed = {entry["resource"] for entry in cycled.simulator.changes()}
     assert changed == FOLLOWED
     for resource in UNTOUCHED:
-        assert came_round.simulator.resources()[resource]["status"] == "active"
+        assert cycled.simulator.resources()[resource]["status"] == "active"
 
 
-def test_sizes_are_as_they_were(came_round: Deployed) -> None:
-    resources = came_round.simulator.resources()
+def test_sizes_are_as_they_were(cycled: Deployed) -> None:
+    resources = cycled.simulator.resources()
     database = resources["do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"]
     assert (database["plan"], database["nodes"]) == ("db-s-4vcpu-8gb", 1)
     pool = next(one for reference, one in resources.items() if "/node-pool/" in reference)
     assert pool["count"] == 3
 
 
-def test_the_tables_have_all_of_it(came_round: Deployed) -> None:
-    records = came_round.stack.items("resources")
+def test_the_tables_have_all_of_it(cycled: Deployed) -> None:
+    records = cycled.stack.items("resources")
     kept = {f"{one['account']['S']}/{one['resource']['S']}": one for one in records}
     assert kept.keys() - {MACHINE} == FOLLOWED | UNTOUCHED | {STUBBORN_DATABASE}
     assert all("saved" not in kept[reference] for reference in FOLLOWED)
-    history = came_round.stack.items("history")
+    history = cycled.stack.items("history")
     ended = {(one["reference"]["S"], one["direction"]["S"]) for one in history}
     assert ended >= {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
     assert all("expires_at" in one for one in history)
 
 
-def test_every_transition_was_published_as_its_schema_says(came_round: Deployed) -> None:
+def test_every_transition_was_published_as_its_schema_says(cycled: Deployed) -> None:
     def published(detail_type: str) -> set[tuple[str, str]]:
-        events = [one for one in came_round.bus.all() if one["detail-type"] == detail_type]
+        events = [one for one in cycled.bus.all() if one["detail-type"] == detail_type]
         return {(one["detail"]["resource"], one["detail"].get("direction")) for one in events}
 
     ends = {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
@@ -76,7 +76,7 @@ def test_every_transition_was_published_as_its_schema_says(came_round: Deployed)
     # A power cut has no direction.
     assert published("Transition Forced") == {("hz-eu/server/43", None)}
     assert (STUBBORN_DATABASE, "stop") in published("Transition Refused")
-    for event in came_round.bus.all():
+    for event in cycled.bus.all():
         name = event["detail-type"].lower().replace(" ", "-")
         schema = json.loads((EVENTS / f"{name}.schema.json").read_text())
         jsonschema.validate(event["detail"], schema)
@@ -84,9 +84,9 @@ def test_every_transition_was_published_as_its_schema_says(came_round: Deployed)
         assert event["detail"]["stack"] == "offhours"
 
 
-def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) -> None:
+def test_one_digest_came_for_each_edge_by_bus_and_by_mail(cycled: Deployed) -> None:
     def digests() -> list[dict]:
-        completed = [one for one in came_round.bus.all() if one["detail-type"] == "Edge Completed"]
+        completed = [one for one in cycled.bus.all() if one["detail-type"] == "Edge Completed"]
         return [one["detail"] for one in completed]
 
     desired_states = {"stopped", "running"}
@@ -96,7 +96,7 @@ def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) 
     )
     edges = [one["edge"] for one in digests()]
     assert len(edges) == len(set(edges)), edges
-    machines = 0 if came_round.host is None else 1
+    machines = 0 if cycled.host is None else 1
 
     def whole() -> list[dict]:
         # The machine was listed right after the apply, perhaps an edge before all others.
@@ -107,13 +107,13 @@ def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) 
     stopped = whole()[0]
     assert stopped["schedule"] == "minutes"
     assert (stopped["seen"], stopped["refused"]) == (5 + machines, 1)
-    mails = [message["Message"] for message in came_round.mails.all()]
+    mails = [message["Message"] for message in cycled.mails.all()]
     for digest in digests():
         assert any(digest["text"] in mail for mail in mails), (digest["text"], mails)
 
 
-def test_alerts_were_mailed_at_once_and_success_was_not(came_round: Deployed) -> None:
-    mails = [message["Message"] for message in came_round.mails.all()]
+def test_alerts_were_mailed_at_once_and_success_was_not(cycled: Deployed) -> None:
+    mails = [message["Message"] for message in cycled.mails.all()]
     assert any("archive" in mail and "refused" in mail for mail in mails), mails
     assert not any(", seen after " in mail for mail in mails), mails
 
@@ -122,9 +122,9 @@ def test_alerts_were_mailed_at_once_and_success_was_not(came_round: Deployed) ->
     ("function", "idle"),
     [("dispatch", "Nothing to hand out"), ("poll-status", "Nothing is in flight")],
 )
-def test_an_idle_tick_is_one_line(came_round: Deployed, function: str, idle: str) -> None:
+def test_an_idle_tick_is_one_line(cycled: Deployed, function: str, idle: str) -> None:
     ticks: dict[str, list[str]] = {}
-    for line in came_round.stack.lines(function, came_round.began):
+    for line in cycled.stack.lines(function, cycled.began):
         for span in line.fields.get("spans", []):
             ticks.setdefault(span["requestId"], []).append(line.message)
     quiet = [messages for messages in ticks.values() if idle in messages]
@@ -132,7 +132,7 @@ def test_an_idle_tick_is_one_line(came_round: Deployed, function: str, idle: str
     assert all(messages == [idle] for messages in quiet), quiet
 
 
-def test_no_log_has_a_token(came_round: Deployed) -> None:
+def test_no_log_has_a_token(cycled: Deployed) -> None:
     for function in ("dispatch", "stop", "start", "poll-status"):
-        for line in came_round.stack.lines(function):
+        for line in cycled.stack.lines(function):
             assert "simulated-" not in json.dumps(line.fields)

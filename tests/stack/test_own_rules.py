@@ -10,8 +10,8 @@ from paths import expect
 SERVER = "hz-eu/server/42"
 
 
-def test_a_rule_of_ones_own_stops_what_it_names(came_round: Deployed) -> None:
-    stack = came_round.stack
+def test_a_rule_of_ones_own_stops_what_it_names(cycled: Deployed) -> None:
+    stack = cycled.stack
     events = stack.emulator.client("events")
     # The functions may be invoked only by rules whose names begin with the stack's.
     name = f"{stack.name}-lunch"
@@ -23,7 +23,7 @@ def test_a_rule_of_ones_own_stops_what_it_names(came_round: Deployed) -> None:
     }
     events.put_targets(Rule=name, Targets=[target])
     try:
-        expect(lambda: _stopped_by_hand(came_round), "the stop by a rule", patience=240)
+        expect(lambda: _stopped_by_hand(cycled), "the stop by a rule", patience=240)
     finally:
         events.remove_targets(Rule=name, Ids=["stop"])
         events.delete_rule(Name=name)

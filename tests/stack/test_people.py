@@ -40,10 +40,10 @@ MAY_NOT = {"viewer": ASKS + APPLIES, "operator": APPLIES, "admin": ()}
 
 
 @pytest.fixture(scope="module")
-def person(came_round: Deployed) -> Person:
+def person(cycled: Deployed) -> Person:
     """A function that returns the key of a person who has all policies up to one."""
-    iam = came_round.stack.emulator.client("iam")
-    outputs = came_round.stack.outputs()
+    iam = cycled.stack.emulator.client("iam")
+    outputs = cycled.stack.outputs()
     keys: dict[str, tuple[str, str]] = {}
 
     def key_of(policy: str) -> tuple[str, str]:
@@ -66,9 +66,9 @@ def person(came_round: Deployed) -> Person:
     ids=lambda part: part if isinstance(part, str) else "-".join(part[:2]),
 )
 def test_a_policy_is_enough_for_its_commands(
-    came_round: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
+    cycled: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(came_round, person, policy, command, tmp_path)
+    done = run(cycled, person, policy, command, tmp_path)
     # 3: done, and something needs a person: the database that cannot shrink.
     assert done.returncode in (0, 3), output_of(done)
     assert "denied" not in (done.stdout + done.stderr).lower(), output_of(done)
@@ -81,35 +81,35 @@ def test_a_policy_is_enough_for_its_commands(
     ids=lambda part: part if isinstance(part, str) else "-".join(part[:2]),
 )
 def test_a_policy_is_not_enough_for_more(
-    came_round: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
+    cycled: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(came_round, person, policy, command, tmp_path)
+    done = run(cycled, person, policy, command, tmp_path)
     assert done.returncode != 0, output_of(done)
     assert "error" in done.stderr, output_of(done)
 
 
 @refusing
-def test_doctor_says_what_a_viewer_may_not_ask(came_round: Deployed, person: Person) -> None:
-    done = came_round.offhours.run("doctor", key=person("viewer"))
+def test_doctor_says_what_a_viewer_may_not_ask(cycled: Deployed, person: Person) -> None:
+    done = cycled.offhours.run("doctor", key=person("viewer"))
     assert done.returncode == 1, output_of(done)
     assert "not authorized" in done.stdout, output_of(done)
     assert "Error {" not in done.stdout, output_of(done)
 
 
-def test_status_for_programs_lists_the_stack(came_round: Deployed) -> None:
-    done = came_round.offhours.run("status", "--format", "json")
+def test_status_for_programs_lists_the_stack(cycled: Deployed) -> None:
+    done = cycled.offhours.run("status", "--format", "json")
     names = {row["name"] for row in json.loads(done.stdout)}
     assert {"web-1", "orders", "workers", "ci-1", "legacy"} <= names
 
 
 def test_an_apply_asks_the_functions_where_its_stops_would_lead(
-    came_round: Deployed, person: Person, tmp_path: Path
+    cycled: Deployed, person: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "offhours.toml"
     example = (EXAMPLE / "offhours.toml").read_text()
     path.write_text(f'{example}methods = {{ droplet = "resize" }}\n')
     command = ("apply", "--dry-run", "--config", str(path))
-    done = came_round.offhours.run(*command, key=person("admin"))
+    done = cycled.offhours.run(*command, key=person("admin"))
     # 3: there is something to apply.
     assert done.returncode == 3, output_of(done)
     says = "schedule minutes: only switched off, and stays on s-2vcpu-4gb: its disk of 80 GB"

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 from emulators import refusing
-from paths import NoWay
+from paths import BrokenPath
 from rehearsal.stack import Failed
 from roles import Statement
 from walks import ENFORCED, WHOLE
@@ -22,5 +22,5 @@ def test_every_path_passes_under_the_roles_as_they_are(walks: dict[str, Future[N
 def test_a_role_without_one_of_its_statements_is_not_enough(
     walks: dict[str, Future[None]], lacking: Statement
 ) -> None:
-    with pytest.raises((NoWay, Failed)):
+    with pytest.raises((BrokenPath, Failed)):
         walks[str(lacking)].result()

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.skipif(missing(), reason="needs /usr/sbin/sshd")
 
 
 @pytest.fixture(scope="session")
-def lab(came_round: Deployed) -> Host:
+def lab(cycled: Deployed) -> Host:
     """The host, once its machine has been stopped and started."""
-    assert came_round.host is not None
+    assert cycled.host is not None
     until = time.time() + 8 * 60
     while True:
-        found = [command for command in came_round.host.commands() if "status" not in command]
+        found = [command for command in cycled.host.commands() if "status" not in command]
         if f"start {NAME}" in found[1:]:
-            return came_round.host
+            return cycled.host
         assert time.time() < until, found
         time.sleep(2)
 
@@ -30,10 +30,10 @@ def test_its_commands_were_a_stop_and_then_a_start(lab: Host) -> None:
     assert found[:2] == [f"stop {NAME}", f"start {NAME}"]
 
 
-def test_its_stop_and_its_start_were_seen(lab: Host, came_round: Deployed) -> None:
+def test_its_stop_and_its_start_were_seen(lab: Host, cycled: Deployed) -> None:
     until = time.time() + 3 * 60
     while True:
-        history = came_round.stack.items("history")
+        history = cycled.stack.items("history")
         seen = {one["direction"]["S"] for one in history if one["reference"]["S"] == MACHINE}
         if seen == {"stop", "start"}:
             return
@@ -41,9 +41,9 @@ def test_its_stop_and_its_start_were_seen(lab: Host, came_round: Deployed) -> No
         time.sleep(2)
 
 
-def test_no_log_has_the_host_the_key_or_the_user(lab: Host, came_round: Deployed) -> None:
+def test_no_log_has_the_host_the_key_or_the_user(lab: Host, cycled: Deployed) -> None:
     secrets = [f"127.0.0.1:{lab.port}", lab.host_key.split()[1], lab.key().splitlines()[1]]
     for function in ("dispatch", "stop", "start", "poll-status"):
-        for line in came_round.stack.lines(function):
+        for line in cycled.stack.lines(function):
             text = json.dumps(line.fields)
             assert not any(secret in text for secret in secrets), text

@@ -12,13 +12,13 @@ PARAMETER = "/offhours/hz-eu"
 
 
 @pytest.fixture
-def stored(came_round: Deployed) -> Iterator[Deployed]:
+def stored(cycled: Deployed) -> Iterator[Deployed]:
     """The deployed stack, whose token is restored at the end."""
-    yield came_round
-    _store(came_round, TOKENS["hz-eu"])
+    yield cycled
+    _store(cycled, TOKENS["hz-eu"])
     # A function that holds the wrong one is refused once more, and reads it again.
     for _ in range(2):
-        _inventory(came_round)
+        _inventory(cycled)
 
 
 def test_a_stored_token_is_read_again_once_the_provider_refuses_the_one_in_use(

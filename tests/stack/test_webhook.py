@@ -55,9 +55,9 @@ def webhook() -> Iterator[Webhook]:
 
 
 def test_alerts_and_digests_are_posted_as_slack_reads_them(
-    came_round: Deployed, packaged: Path, webhook: Webhook
+    cycled: Deployed, packaged: Path, webhook: Webhook
 ) -> None:
-    stack = came_round.stack
+    stack = cycled.stack
     events = stack.emulator.client("events")
     template = roles.read(packaged)["Resources"]
     # What the template refers to, as it is in this stack; only the webhook's address differs.
@@ -65,10 +65,10 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
         "WebhookConnection": {},
         "WebhookDestination": {},
         "WebhookUrl": webhook.url,
-        "WebhookRole": {"Arn": _role(came_round)},
+        "WebhookRole": {"Arn": _role(cycled)},
         "Bus": stack.name,
         "AWS::StackName": stack.name,
-        "DeadLetters": {"Arn": _dead_letters(came_round)},
+        "DeadLetters": {"Arn": _dead_letters(cycled)},
     }
     connection = resolved(template["WebhookConnection"]["Properties"], known)
     known["WebhookConnection"] = {"Arn": events.create_connection(**connection)["ConnectionArn"]}
@@ -87,8 +87,8 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
         )
 
     # Provoke a refusal, whatever the minute: the provider refuses the next change.
-    came_round.simulator.refuse_next_change("do-main/droplet/3164444")
-    status = came_round.simulator.resources()["do-main/droplet/3164444"]["status"]
+    cycled.simulator.refuse_next_change("do-main/droplet/3164444")
+    status = cycled.simulator.resources()["do-main/droplet/3164444"]["status"]
     direction = "stop" if status == "active" else "start"
     stack.invoke(direction, {"resources": ["do-main/droplet/3164444"]})
 
