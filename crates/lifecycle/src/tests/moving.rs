@@ -266,6 +266,26 @@ fn a_plan_that_could_not_come_back_is_refused_before_anything_is_sent() {
     case.observing().postpones(STOP, "cannot be ordered");
 }
 
+/// It would be sent whenever observe mode ends, hours after it was given.
+#[test]
+fn a_command_that_observe_mode_could_not_carry_out_never_acts_later() {
+    let mut case = resized().commanded(STOPPED, "19:30").at("19:30");
+    case.target = None;
+    case.refusal = Some("its plan cannot be ordered in fra1 now");
+    let observed = case.clone().observing();
+    let write = observed.writes(STOP);
+    assert_eq!(write.history, None);
+    let [Event::Declined { reason }] = &write.events[..] else {
+        panic!("not declined: {:?}", write.events);
+    };
+    assert!(reason.contains("cannot be ordered"));
+    assert!(is_settled(&write.record, Power::Running));
+    let mut later = case.record(|record| *record = write.record).at("21:00");
+    later.refusal = None;
+    later.clone().untagged().postpones(STOP, "no schedule");
+    later.leaves(STOP);
+}
+
 #[test]
 fn a_plan_withdrawn_after_the_power_went_leaves_it_off_and_whole() {
     let case = resized();

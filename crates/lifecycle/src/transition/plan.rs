@@ -10,8 +10,8 @@ use domain::{
     history::HistoryEntry,
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Part, Permit, Phase,
-        Record, Request, Transition, effect_timeout,
+        Ask, Cause, Direction, Ending, Forced, Handled, LOOK_AGE, Opposite, PERMIT, Part, Permit,
+        Phase, Record, Request, Transition, effect_timeout,
     },
     resource::{Power, SavedState, Size},
     schedule::Desired,
@@ -352,16 +352,13 @@ impl Planner<'_> {
     /// Handles observe mode: the decision is recorded and reported, and nothing is sent.
     fn observe(&self, due: &Due) -> Step {
         if let Some(reason) = self.refusal() {
-            return Step::Postpone(reason.to_owned());
+            return self.decline_observed(due, reason.to_owned());
         }
         let Some(change) = self.change() else {
-            return Step::Postpone(self.no_change());
+            return self.decline_observed(due, self.no_change());
         };
         let mut record = self.record.clone();
-        let mut handled = due.handled.clone();
-        // Nothing was done about the desired state: acting on it begins as soon as it is allowed.
-        handled.desired = None;
-        record.handled = Some(handled);
+        record.handled = Some(only_observed(due));
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
         let direction = self.direction;
@@ -376,6 +373,17 @@ impl Planner<'_> {
             saved,
         };
         self.write(record, Some(ended), vec![would])
+    }
+
+    /// Handles observe mode where nothing could be sent. A schedule's edge is looked at again later.
+    /// A command ends here: it must not act once observe mode ends.
+    fn decline_observed(&self, due: &Due, reason: String) -> Step {
+        if !matches!(due.cause, Cause::Manual { .. }) {
+            return Step::Postpone(reason);
+        }
+        let mut record = self.record.clone();
+        record.handled = Some(only_observed(due));
+        self.write(record, None, vec![Event::Declined { reason }])
     }
 
     /// Claims the record and permits exactly one request.
@@ -891,6 +899,15 @@ impl Planner<'_> {
             kept.lead = hibernates.then(|| kept.next_lead(size));
             kept.failed = 0;
         }
+    }
+}
+
+/// Returns an edge as handled with nothing done about its desired state: acting on that begins as
+/// soon as it is allowed.
+fn only_observed(due: &Due) -> Handled {
+    Handled {
+        desired: None,
+        ..due.handled.clone()
     }
 }
 
