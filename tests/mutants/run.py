@@ -5,7 +5,7 @@ remove a guard. The change is made in a copy of the checkout under `target/`, co
 tested: first by the tests that are expected to notice it, then by wider ones. A change that no test
 notices is a guard that could be lost unnoticed.
 
-All of them take hours. Verdicts are kept as they are reached, so that a run that was interrupted
+All of them take an hour or two. Verdicts are kept as they are reached: a run that was interrupted
 goes on where it ended if neither the sources nor the entries have changed.
 """
 
