@@ -179,7 +179,7 @@ test-localstack: localstack build programs ## Run those tests of the deployed st
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
 
 .PHONY: mutants
-mutants: rust $(VENV)/installed ## Break one guard at a time and see which test notices: hours (ONLY=pattern)
+mutants: rust $(VENV)/installed ## Break one guard at a time and see which test notices: an hour or two (ONLY=pattern)
 	@$(VENV)/bin/python tests/mutants/run.py $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: readme
