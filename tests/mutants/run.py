@@ -380,12 +380,12 @@ class Verdicts:
         written.replace(self.path)
 
 
-def digest_of_sources() -> str:
+def digest_of_sources(checkout: Path) -> str:
     """Returns a digest of what is compiled: the lists of breakages are not among it."""
     digest = hashlib.sha256()
     for path in sorted(sources()):
         if path.suffix in (".rs", ".toml", ".lock") and LISTS not in (ROOT / path).parents:
-            content = (ROOT / path).read_bytes()
+            content = (checkout / path).read_bytes()
             digest.update(f"{path} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
@@ -414,22 +414,20 @@ def table(verdicts: list[tuple[Mutant, str]]) -> str:
     return "\n".join(lines)
 
 
-def try_all(
-    mutants: list[Mutant], runner: Runner, narrow: bool, verdicts: Verdicts | None = None
-) -> int:
+def try_all(mutants: list[Mutant], runner: Runner, narrow: bool, verdicts: Verdicts) -> int:
     """Tries each mutant and prints a line for it. Returns the exit code."""
     reached: list[tuple[Mutant, str]] = []
     interrupted = False
     try:
         # Before anything is broken, so that nothing is compiled twice.
-        untried = [mutant for mutant in mutants if verdicts is None or not verdicts.of(mutant)]
+        untried = [mutant for mutant in mutants if not verdicts.of(mutant)]
         runner.baseline(mutant.caught_by for mutant in untried)
         for place, mutant in enumerate(mutants, 1):
             began = time.monotonic()
-            known = verdicts.of(mutant) if verdicts else None
+            known = verdicts.of(mutant)
             verdict, why = known or judge(mutant, runner, narrow)
             reached.append((mutant, verdict))
-            if verdicts and not known:
+            if not known:
                 verdicts.keep(mutant, (verdict, why))
             took = "earlier" if known else f"{time.monotonic() - began:.0f} s"
             count = f"[{place:>{len(str(len(mutants)))}}/{len(mutants)}]"
@@ -478,10 +476,10 @@ def main() -> int:
             return 1
         if arguments.again:
             (scratch / "verdicts.json").unlink(missing_ok=True)
-        verdicts = Verdicts(scratch / "verdicts.json", digest_of_sources())
+        copy_checkout(checkout)
+        verdicts = Verdicts(scratch / "verdicts.json", digest_of_sources(checkout))
         known = sum(verdicts.of(mutant) is not None for mutant in mutants)
         earlier = f", {known} of them already tried with these sources" if known else ""
-        copy_checkout(checkout)
         print(f"{len(mutants)} to try in {checkout}{earlier}; what the tests print is in {logs}")
         print("First the tests with nothing broken", flush=True)
         runner = Runner(checkout, scratch / "target", logs)

@@ -324,10 +324,12 @@ def test_what_became_of_a_breakage(tmp_path, suites, changes, verdict, why):
 
 def test_the_exit_code_and_the_table_show_what_survived(tmp_path, capsys):
     suites = {"domain::decision::": (OK, OK), "domain": (OK, NO)}
-    assert run.try_all([mutant()], Scripted(tmp_path / "1", suites), narrow=True) == 0
+    verdicts = run.Verdicts(tmp_path / "verdicts.json", "sources")
+    assert run.try_all([mutant()], Scripted(tmp_path / "1", suites), True, verdicts) == 0
     assert "SURVIVED" not in capsys.readouterr().out
     suites |= {"domain": (OK, OK), "lifecycle": (OK, OK)}
-    assert run.try_all([mutant()], Scripted(tmp_path / "2", suites), narrow=True) == 1
+    verdicts = run.Verdicts(tmp_path / "verdicts.json", "other sources")
+    assert run.try_all([mutant()], Scripted(tmp_path / "2", suites), True, verdicts) == 1
     assert re.search(r"^in all( +\d+){4}$", capsys.readouterr().out, re.MULTILINE)
 
 
@@ -388,9 +390,9 @@ def test_the_sources_are_what_is_compiled(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     (tmp_path / "tests/mutants").mkdir(parents=True)
     (tmp_path / "Cargo.toml").write_text("[workspace]")
-    before = run.digest_of_sources()
+    before = run.digest_of_sources(tmp_path)
     (tmp_path / "README.md").write_text("# Offhours")
     (tmp_path / "tests/mutants/plan.toml").write_text(LIST)
-    assert run.digest_of_sources() == before
+    assert run.digest_of_sources(tmp_path) == before
     (tmp_path / "Cargo.toml").write_text("[workspace] # changed")
-    assert run.digest_of_sources() != before
+    assert run.digest_of_sources(tmp_path) != before
