@@ -257,6 +257,10 @@ fn a_database_without_a_plan_to_shrink_to_is_left_for_later() {
     let mut case = database();
     case.target = None;
     case.postpones(STOP, "lists no plan");
+    // In observe mode a command ends all the same.
+    case.clone().observing().postpones(STOP, "lists no plan");
+    let write = case.commanded(STOPPED, "19:00").observing().writes(STOP);
+    assert!(matches!(write.events[..], [Event::Declined { .. }]));
 }
 
 #[test]
