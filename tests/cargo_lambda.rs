@@ -192,6 +192,7 @@ impl Functions {
             .env("OFFHOURS_DIGITALOCEAN_URL", &clouds)
             .env("OFFHOURS_HETZNER_URL", &clouds)
             .env("OFFHOURS_DEMO_DO_TOKEN", "simulated-do-token")
+            .env("OFFHOURS_LOCAL_TOKENS", "1")
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()

@@ -228,7 +228,7 @@ impl LocalProgram {
         let mut command = Command::new(program("offhours"));
         command
             .args(["local", "--speed", "0", "--format", "json"])
-            .args(["--config", "offhours.toml"])
+            .args(["--config", "offhours.toml", "--yes"])
             .arg(format!("--simulate={}", simulator.url))
             .args(["--for", &format!("{length}s")])
             .current_dir(self.directory.path())
@@ -352,14 +352,27 @@ impl Terminal {
 
     /// Runs a command on the store, beside the simulator.
     pub(crate) async fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.run_with(&[], arguments).await
+    }
+
+    /// Like [`Self::run`], with these variables.
+    pub(crate) async fn run_with(
+        &self,
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> CommandOutput {
         let data = self.data.to_str().unwrap();
         let simulate = format!("--simulate={}", self.simulator.url);
-        self.bare(&[arguments, &["--data", data, &simulate]].concat())
-            .await
+        let arguments = [arguments, &["--data", data, &simulate]].concat();
+        self.command(variables, &arguments).await
     }
 
     /// Runs a command that needs no store.
     pub(crate) async fn bare(&self, arguments: &[&str]) -> CommandOutput {
+        self.command(&[], arguments).await
+    }
+
+    async fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
         let Output {
             status,
             stdout,
@@ -369,6 +382,7 @@ impl Terminal {
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")
             .env("HZ_TOKEN", "secret-hz-token")
+            .envs(variables.iter().copied())
             .output()
             .await
             .unwrap();

@@ -24,7 +24,7 @@ use cloud_simulator::{Act, Entry, Fault, Simulator};
 use dispatch::DispatchReport;
 use domain::{
     ResourceRef,
-    configuration::{Configuration, Override, Target, TokenReference},
+    configuration::{Configuration, Floor, Override, Target, TokenReference},
     digest::Digest,
     history::HistoryEntry,
     record::{Direction, Record},
@@ -283,9 +283,19 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start(configuration: &str, fleet: &str, from: Timestamp) -> Self {
         let configuration = parse(configuration);
+        Self::under(Floor::default(), configuration, fleet, from).await
+    }
+
+    /// Like [`Self::start`], in a deployment with guard rails of its own.
+    pub(crate) async fn under(
+        floor: Floor,
+        configuration: Configuration,
+        fleet: &str,
+        from: Timestamp,
+    ) -> Self {
         let fleet = fleet.parse().unwrap();
         let clouds = Clouds::simulated(fleet, &configuration.accounts, any_port()).unwrap();
-        Self::with(configuration, clouds, from).await
+        Self::with(floor, configuration, clouds, from).await
     }
 
     /// Like [`Self::start`], with these tokens, whatever the fleet's are.
@@ -300,10 +310,15 @@ impl World {
             address: any_port(),
             tokens: kept(tokens),
         };
-        Self::with(parse(configuration), clouds, from).await
+        Self::with(Floor::default(), parse(configuration), clouds, from).await
     }
 
-    async fn with(configuration: Configuration, clouds: Clouds, from: Timestamp) -> Self {
+    async fn with(
+        floor: Floor,
+        configuration: Configuration,
+        clouds: Clouds,
+        from: Timestamp,
+    ) -> Self {
         let (sender, news) = mpsc::unbounded_channel();
         let options = Options {
             clouds,
@@ -311,6 +326,7 @@ impl World {
             engine_address: any_port(),
             from: Some(from),
             speed: None,
+            floor,
         };
         let local = Local::start(options, sender).await.unwrap();
         let applied = local.store().apply(&configuration, "test", from).await;

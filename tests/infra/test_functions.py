@@ -13,9 +13,15 @@ FUNCTIONS = {
 }
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
 #: The settings of all functions, then those of each.
-ALL = {"OFFHOURS_TABLE_PREFIX": f"{NAME}-", "RUST_LOG": "info"}
+ALL = {
+    "OFFHOURS_TABLE_PREFIX": f"{NAME}-",
+    "OFFHOURS_PROTECT": "",
+    "OFFHOURS_MODE": "act",
+    "RUST_LOG": "info",
+}
 ACTS = {
     "OFFHOURS_EVENT_BUS": NAME,
+    "OFFHOURS_ACCOUNT_URLS": "",
     "OFFHOURS_DIGITALOCEAN_URL": "",
     "OFFHOURS_HETZNER_URL": "",
 }
@@ -30,8 +36,9 @@ SETTINGS = {
 }
 #: Settings that only a person's command reads.
 OF_THE_COMMAND = {"OFFHOURS_POLL_STATUS_FUNCTION", "OFFHOURS_DISPATCH_FUNCTION"}
-#: Settings for a network of containers only: no template may allow plain HTTP.
-OF_CONTAINERS = {"OFFHOURS_PLAIN_HTTP_HOST"}
+#: Settings for functions that do not run on AWS: no template may allow plain HTTP to a host, or
+#: tokens from a function's own variables.
+NOT_ON_AWS = {"OFFHOURS_PLAIN_HTTP_HOST", "OFFHOURS_LOCAL_TOKENS"}
 
 
 def test_there_are_four_functions_of_the_workspaces_binaries(plain):
@@ -107,6 +114,17 @@ def test_addresses_and_the_log_level_reach_the_functions():
             assert variables["OFFHOURS_HETZNER_URL"] == "https://hz.example"
 
 
+def test_the_floor_and_the_allowed_addresses_reach_the_functions():
+    chosen = {"Protect": "name:*prod*,tag:production", "Mode": "observe"}
+    stack = Stack(AccountUrls="https://gateway.example", **chosen)
+    for name, function in functions(stack).items():
+        variables = function["Environment"]["Variables"]
+        assert variables["OFFHOURS_PROTECT"] == "name:*prod*,tag:production"
+        assert variables["OFFHOURS_MODE"] == "observe"
+        if name != "Dispatch":
+            assert variables["OFFHOURS_ACCOUNT_URLS"] == "https://gateway.example"
+
+
 def test_the_template_and_the_code_know_the_same_settings(plain):
     code = (ROOT / "crates" / "environment" / "src" / "settings.rs").read_text()
     facts = (ROOT / "crates" / "domain" / "src" / "provider.rs").read_text()
@@ -118,7 +136,7 @@ def test_the_template_and_the_code_know_the_same_settings(plain):
         for variable in function["Environment"]["Variables"]
         if variable.startswith("OFFHOURS_")
     }
-    assert given == known - OF_THE_COMMAND - OF_CONTAINERS
+    assert given == known - OF_THE_COMMAND - NOT_ON_AWS
     assert known >= OF_THE_COMMAND
 
 

@@ -44,6 +44,18 @@ TAKEN = {
     "Timers": ["ENABLED", "DISABLED"],
     "LogLevel": ["error", "warn", "info", "debug", "trace"],
     "LogRetentionDays": ["1", "30", "365", "3653"],
+    "Protect": [
+        "",
+        "*",
+        "name:*prod*",
+        "do-main/droplet/*,name:*prod*, tag:env=production",
+    ],
+    "Mode": ["act", "observe"],
+    "AccountUrls": [
+        "",
+        "https://gateway.example/do",
+        "https://gateway.example, https://other.example:8443",
+    ],
     "TokenPath": [
         "/offhours",
         "/team/offhours/tokens",
@@ -72,6 +84,16 @@ REFUSED = {
     "Timers": ["", "enabled", "on"],
     "LogLevel": ["", "INFO", "verbose", "info,hyper=debug"],
     "LogRetentionDays": ["0", "2", "31", "-1", "forever"],
+    "Protect": ["prod", "name:", "label:x", "name:web,", "name:web\n", "name:a b"],
+    "Mode": ["", "Observe", "off"],
+    "AccountUrls": [
+        "http://127.0.0.1:8100",
+        "gateway.example",
+        "https://user:password@gateway.example",
+        "https://gateway.example?x=1",
+        "https://gateway.example,",
+        "https://gateway.example\n",
+    ],
     "TokenPath": [
         "",
         "/",

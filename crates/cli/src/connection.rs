@@ -15,7 +15,7 @@ use domain::{
 use environment::{
     Clock, LambdaFunctions,
     aws::{self, SdkConfig},
-    settings,
+    in_words, settings,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
@@ -90,6 +90,8 @@ pub struct Session {
     /// The instant at which the command was given: by the store's clock, or the simulator's.
     pub now: Timestamp,
     clock: Clock,
+    /// Why the guard rails of the deployment are unknown, if they are.
+    pub floor_unread: Option<String>,
     /// How far the store's clock is ahead of this machine's.
     ahead: SignedDuration,
     place: Place,
@@ -259,13 +261,16 @@ impl Connection {
         let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
         let config = aws::config_of(profile, region).await;
         let store = Store::connect(&config, Tables::prefixed(&prefix));
+        let functions = LambdaFunctions::of_stack(&config, &prefix);
         let clock = Clock::machine();
-        let theirs = store.clock().await;
+        let (theirs, floor) = tokio::join!(store.clock(), functions.floor());
         let theirs = theirs.map_err(|error| unreachable(error, &prefix))?;
         let now = theirs.unwrap_or_else(|| clock.now());
+        let floor_unread = floor.as_ref().err().map(|error| in_words(error));
         Ok(Session {
-            store,
+            store: store.under(floor.unwrap_or_default()),
             now,
+            floor_unread,
             ahead: now.duration_since(clock.now()),
             clock,
             place: Place::Aws {
@@ -295,6 +300,7 @@ impl Connection {
             now: opened.clock().now(),
             ahead: SignedDuration::ZERO,
             clock: opened.clock().clone(),
+            floor_unread: None,
             place: Place::Local(Box::new(opened)),
         };
         session.now = session.read_clock().await?;

@@ -3,13 +3,18 @@
 use domain::configuration::AccountKind;
 use environment::TokenError;
 use lifecycle::ProvidersError;
-use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
+use provider::{EndpointError, ProviderError, ssh::HOST_KEY_CHANGED};
 
 /// What to do if there is no client for an account.
 pub(crate) fn of_client(error: &ProvidersError) -> String {
     match error {
         ProvidersError::NoAccount(_) => "configure the account and run `offhours apply`".to_owned(),
         ProvidersError::Token { source, .. } => of_token(source),
+        ProvidersError::Endpoint {
+            source: EndpointError::NotAllowed,
+            ..
+        } => "leave the account's `url` out, or add it to the parameter AccountUrls and deploy"
+            .to_owned(),
         ProvidersError::Endpoint { .. } => {
             "give the account's `url` as https://HOST, or leave it out".to_owned()
         }
@@ -33,6 +38,9 @@ fn of_token(error: &TokenError) -> String {
         ),
         TokenError::File { path, .. } => {
             format!("see that {path} is the account's private key, and may be read")
+        }
+        TokenError::OnlySsm(_) => {
+            "store it as an SSM parameter of type SecureString, and write ssm:/PATH/NAME".to_owned()
         }
         TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
     }

@@ -27,10 +27,11 @@ struct Dispatch {
 impl Dispatch {
     async fn start() -> anyhow::Result<Self> {
         let prefix = settings::table_prefix()?;
+        let floor = settings::floor()?;
         let config = aws::config().await;
         Ok(Self {
             functions: LambdaFunctions::stop_and_start(&config)?,
-            store: Reader::connect(&config, Tables::prefixed(&prefix)),
+            store: Reader::connect(&config, Tables::prefixed(&prefix)).under(floor),
             clock: Clock::machine(),
             journal: Journal::default(),
         })

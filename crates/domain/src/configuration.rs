@@ -59,6 +59,18 @@ pub struct Configuration {
     pub accounts: BTreeMap<AccountName, Account>,
     /// Schedules by name.
     pub schedules: Schedules,
+    /// The guard rails of the deployment that reads it; no part of what is stored.
+    #[serde(skip)]
+    pub floor: Floor,
+}
+
+/// The guard rails of a deployment, which hold whatever a configuration says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Floor {
+    /// Resources that are never touched.
+    pub protect: Vec<Pattern>,
+    /// "observe" if nothing is sent at all.
+    pub mode: Mode,
 }
 
 impl Configuration {
@@ -242,11 +254,26 @@ impl Account {
         }
     }
 
-    /// Reports whether the account may be tried before it is applied. The right to ask must not
-    /// include choosing where a token is sent, or what runs where.
+    /// Reports whether the account's token or key may be used before the account is applied: it goes
+    /// to the provider's own address, or wherever the account in force sends it already. Neither a
+    /// file that no person has confirmed, nor the right to ask, chooses where a token is sent or what
+    /// runs where.
     #[must_use]
-    pub fn may_be_tried(&self) -> bool {
-        self.cloud().is_some_and(|account| account.url.is_none())
+    pub fn may_be_asked(&self, in_force: Option<&Self>) -> bool {
+        let (Some(proposed), in_force) = (self.cloud(), in_force.and_then(Self::cloud)) else {
+            return false;
+        };
+        proposed.url.is_none() || in_force.is_some_and(|in_force| proposed.has_login_of(in_force))
+    }
+
+    /// Returns the destination of the account's token or key, if that is not the provider's own
+    /// address: a base URL, or an SSH host.
+    #[must_use]
+    pub fn own_destination(&self) -> Option<String> {
+        match self {
+            Self::Cloud(account) => account.url.clone(),
+            Self::Ssh(account) => Some(account.login.host.to_string()),
+        }
     }
 
     /// Returns the cloud account, unless this is an SSH account.
@@ -452,7 +479,8 @@ pub struct CloudAccount {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// A base URL to use instead of the provider's own: `https://HOST`, or `http://` on loopback.
+    /// A base URL to use instead of the provider's own: `https://HOST`, or `http://` on loopback. The
+    /// account's token is sent there. On AWS, the deployment's parameter `AccountUrls` must list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Url"))]
     pub url: Option<String>,
@@ -464,6 +492,14 @@ impl CloudAccount {
     pub fn covers(&self, region: &str) -> bool {
         let mut locations = self.datacenters.iter().map(|one| one.location());
         self.datacenters.is_empty() || locations.any(|location| location == region)
+    }
+
+    /// Reports whether both send the same tokens to the same address.
+    fn has_login_of(&self, other: &Self) -> bool {
+        self.provider == other.provider
+            && self.url == other.url
+            && self.token == other.token
+            && self.read_token == other.read_token
     }
 }
 
@@ -1067,5 +1103,49 @@ mod tests {
         let locations: Vec<_> = Datacenter::ALL.iter().map(|d| d.location()).collect();
         assert_eq!(locations, ["fsn1", "nbg1", "hel1", "ash", "hil"]);
         assert!("fsn1".parse::<Datacenter>().is_err());
+    }
+
+    fn account(json: &str) -> Account {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_token_goes_to_a_new_address_only_once_it_is_in_force() {
+        let at = |token: &str, url: &str| {
+            account(&format!(
+                r#"{{"provider": "hetzner", "token": "{token}", "url": "{url}"}}"#
+            ))
+        };
+        let usual = account(r#"{"provider": "hetzner", "token": "ssm:/offhours/hz"}"#);
+        assert!(usual.may_be_asked(None));
+        let elsewhere = at("ssm:/offhours/hz", "https://example.com");
+        assert!(!elsewhere.may_be_asked(None));
+        assert!(!elsewhere.may_be_asked(Some(&usual)));
+        let other = at("ssm:/offhours/hz", "https://example.net");
+        assert!(!elsewhere.may_be_asked(Some(&other)));
+        assert!(elsewhere.may_be_asked(Some(&elsewhere)));
+        // Another token does not go to an address that is in force for this one.
+        let another = at("ssm:/offhours/acting/do-main", "https://example.com");
+        assert!(!another.may_be_asked(Some(&elsewhere)));
+        // Whether new prices are accepted does not affect where the token is sent.
+        let mut accepting = elsewhere.clone();
+        if let Account::Cloud(account) = &mut accepting {
+            account.accept_new_prices = true;
+        }
+        assert!(accepting.may_be_asked(Some(&elsewhere)));
+    }
+
+    #[test]
+    fn no_host_is_connected_to_before_it_is_applied() {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
+        let lab = account(&format!(
+            r#"{{"provider": "ssh", "host": "jump.example.net", "user": "offhours",
+            "key": "ssm:/offhours/lab-key", "host_keys": ["{key}"]}}"#
+        ));
+        assert!(!lab.may_be_asked(None));
+        // A changed account may run other commands there.
+        assert!(!lab.may_be_asked(Some(&lab)));
+        assert_eq!(lab.own_destination().as_deref(), Some("jump.example.net"));
     }
 }

@@ -299,6 +299,8 @@ pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> 
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Observer {
+    /// The deployment, whatever the configuration says.
+    Deployment,
     /// The whole service.
     Service,
     /// The resource's account.
@@ -316,6 +318,7 @@ pub fn observer(
 ) -> Option<Observer> {
     let account = configuration.accounts.get(&record.reference.account);
     [
+        (Observer::Deployment, Some(configuration.floor.mode)),
         (Observer::Service, Some(configuration.settings.mode)),
         (Observer::Account, account.map(Account::mode)),
         (Observer::Schedule, Some(policy.mode)),

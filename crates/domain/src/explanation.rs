@@ -79,6 +79,11 @@ pub enum Says {
         /// The machine's name.
         machine: MachineName,
     },
+    /// The patterns that the deployment protects.
+    Deployment {
+        /// The pattern that covers the resource.
+        pattern: Pattern,
+    },
     /// The patterns of `protect`.
     Protect {
         /// The pattern that covers the resource; null if none does.
@@ -349,6 +354,9 @@ fn exclusion_levels(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)>
         match exclusion {
             Exclusion::NoAccount(account) => levels.push((Says::NoAccount { account }, true)),
             Exclusion::NoMachine(machine) => levels.push((Says::NoMachine { machine }, true)),
+            Exclusion::ProtectedByDeployment(pattern) => {
+                levels.push((Says::Deployment { pattern }, true));
+            }
             Exclusion::Protected(by) => pattern = Some(by),
             Exclusion::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Exclusion::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),

@@ -101,6 +101,9 @@ pub enum Exclusion {
     /// Its account has no such machine any more, so there is no command to act with.
     #[error("its account has no machine `{0}`")]
     NoMachine(MachineName),
+    /// A pattern of the deployment covers it, which no configuration removes.
+    #[error("protected by `{0}`, which the deployment sets")]
+    ProtectedByDeployment(Pattern),
     /// A pattern of `protect` covers it.
     #[error("protected by `{0}`")]
     Protected(Pattern),
@@ -136,6 +139,7 @@ impl Exclusion {
             Self::TwoSchedules { .. } | Self::TwoAccounts(_) => true,
             Self::NoAccount(_)
             | Self::NoMachine(_)
+            | Self::ProtectedByDeployment(_)
             | Self::Protected(_)
             | Self::OptedOut { .. }
             | Self::Unsupported(_) => false,
@@ -223,7 +227,14 @@ pub(crate) fn exclusions<'a>(
     let is_configured = configuration.accounts.contains_key(account);
     let no_account = (!is_configured).then(|| Exclusion::NoAccount(account.clone()));
     let no_machine = missing_machine(subject.reference, configuration).map(Exclusion::NoMachine);
-    let protected = std::iter::once_with(move || protecting(subject, configuration));
+    let floor = std::iter::once_with(move || {
+        let pattern = covering(subject, &configuration.floor.protect);
+        pattern.map(Exclusion::ProtectedByDeployment)
+    });
+    let protected = std::iter::once_with(move || {
+        let pattern = covering(subject, &configuration.settings.protect);
+        pattern.map(Exclusion::Protected)
+    });
     let opted_out = std::iter::once_with(move || {
         let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
         let on_cluster = subject.cluster.is_some_and(|cluster| out(&cluster.tags));
@@ -236,6 +247,7 @@ pub(crate) fn exclusions<'a>(
     let duplicate_of = subject.duplicate_of.cloned();
     [no_account, no_machine]
         .into_iter()
+        .chain(floor)
         .chain(protected)
         .chain(opted_out)
         .flatten()
@@ -252,12 +264,10 @@ fn missing_machine(reference: &ResourceRef, configuration: &Configuration) -> Op
     account.machine(name).is_none().then(|| name.clone())
 }
 
-fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Exclusion> {
-    let patterns = &configuration.settings.protect;
-    let covering = patterns
-        .iter()
-        .find(|pattern| subject.is_covered_by(pattern));
-    covering.cloned().map(Exclusion::Protected)
+fn covering(subject: Subject<'_>, patterns: &[Pattern]) -> Option<Pattern> {
+    let mut patterns = patterns.iter();
+    let covering = patterns.find(|pattern| subject.is_covered_by(pattern));
+    covering.cloned()
 }
 
 /// Returns what one rule names: schedules, or words that are not schedules.

@@ -1,7 +1,7 @@
 //! Invoking the functions.
 
 #[cfg(feature = "aws")]
-use domain::invocation::Question;
+use domain::{configuration::Floor, invocation::Question};
 use domain::{invocation::Invocation, record::Direction};
 #[cfg(feature = "aws")]
 use serde::{Serialize, de::DeserializeOwned};
@@ -129,18 +129,23 @@ impl LambdaFunctions {
         self.answer(name, question).await
     }
 
-    /// Checks that dispatch exists. It takes no questions: only its timer invokes it.
-    pub async fn find_dispatch(&self) -> Result<(), InvokeError> {
+    /// Reads the guard rails of the deployment from the settings of dispatch, which takes no
+    /// questions: only its timer invokes it.
+    pub async fn floor(&self) -> Result<Floor, InvokeError> {
         let name = self.dispatch.as_deref();
         let name = name.ok_or_else(|| unnamed("dispatch"))?;
+        let failed = |source| InvokeError {
+            function: name.to_owned(),
+            source,
+        };
         let found = self.client.get_function_configuration();
-        match found.function_name(name).send().await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(InvokeError {
-                function: name.to_owned(),
-                source: Box::new(aws_sdk_lambda::Error::from(error)),
-            }),
-        }
+        let found = found.function_name(name).send().await;
+        let found = found.map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))?;
+        let settings = found
+            .environment
+            .and_then(|environment| environment.variables);
+        let value = |setting| settings.as_ref()?.get(setting).cloned();
+        crate::settings::floor_of(value).map_err(|error| failed(error.into()))
     }
 
     fn name(&self, direction: Direction) -> Result<&str, InvokeError> {

@@ -18,6 +18,9 @@ pub enum TokenError {
     /// Tokens in SSM need AWS.
     #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE for local use")]
     NoAws(String),
+    /// On AWS, the process's own variables and files are not a configuration's to name.
+    #[error("{0} is not read on AWS; use ssm:/PATH/NAME")]
+    OnlySsm(String),
     /// SSM did not return the parameter.
     #[cfg(feature = "aws")]
     #[error("failed to read the SSM parameter {name}")]
@@ -50,6 +53,8 @@ type Reader = dyn Fn(&TokenReference) -> Option<SecretString> + Send + Sync;
 pub struct Tokens {
     #[cfg(feature = "aws")]
     ssm: Option<aws_sdk_ssm::Client>,
+    /// Whether references to variables and files are refused.
+    only_ssm: bool,
     /// Asked before all other sources.
     reader: Option<Box<Reader>>,
     /// The tokens that have been read.
@@ -88,13 +93,25 @@ impl Tokens {
         }
     }
 
-    /// Reads tokens from SSM as well.
+    /// Reads tokens from SSM, and from nowhere else: the variables of a function hold its own
+    /// credentials.
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
         Self {
             ssm: Some(aws_sdk_ssm::Client::new(config)),
+            only_ssm: true,
             ..Self::default()
+        }
+    }
+
+    /// Reads environment variables and files as well: for functions that do not run on AWS.
+    #[cfg(feature = "aws")]
+    #[must_use]
+    pub fn and_local(self) -> Self {
+        Self {
+            only_ssm: false,
+            ..self
         }
     }
 
@@ -106,6 +123,9 @@ impl Tokens {
         let kept = self.reader.as_ref().and_then(|read| read(reference));
         let token = match (kept, reference) {
             (Some(token), _) => token,
+            (None, TokenReference::Env(_)) if self.only_ssm => {
+                return Err(TokenError::OnlySsm(reference.to_string()));
+            }
             (None, TokenReference::Env(name)) => variable(name)?,
             (None, TokenReference::Ssm(name)) => self.parameter(name).await?,
         };
@@ -117,6 +137,9 @@ impl Tokens {
     pub async fn key(&self, reference: &KeyReference) -> Result<SecretString, TokenError> {
         match reference {
             KeyReference::Token(reference) => self.token(reference).await,
+            KeyReference::File(_) if self.only_ssm => {
+                Err(TokenError::OnlySsm(reference.to_string()))
+            }
             KeyReference::File(path) => match std::fs::read_to_string(path) {
                 Ok(key) => Ok(SecretString::from(key)),
                 Err(source) => Err(TokenError::File {

@@ -52,14 +52,19 @@ impl<With, Event> Function<With, Event> {
     ) -> anyhow::Result<Self> {
         // All settings are read before the first request to AWS.
         let prefix = settings::table_prefix()?;
+        let floor = settings::floor()?;
         let bus = BusName::from_settings()?;
         let endpoints = Providers::endpoints_from_settings()?;
+        let endpoints = endpoints.allowing(Providers::account_urls_from_settings()?);
         let config = aws::config().await;
-        let tokens = Tokens::from_aws(&config);
+        let mut tokens = Tokens::from_aws(&config);
+        if settings::optional(settings::LOCAL_TOKENS).as_deref() == Some("1") {
+            tokens = tokens.and_local();
+        }
         Ok(Self {
             with: with(&config)?,
             handle,
-            store: Store::connect(&config, Tables::prefixed(&prefix)),
+            store: Store::connect(&config, Tables::prefixed(&prefix)).under(floor),
             providers: Providers::new(access, tokens, endpoints, provider::http_client()?),
             clock: Clock::machine(),
             bus: EventBus::connect(&config, bus),

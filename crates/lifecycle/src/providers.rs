@@ -10,7 +10,10 @@ use domain::{
     configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
     machine::SshLogin,
 };
-use environment::{TokenError, Tokens, in_words, settings::SettingError};
+use environment::{
+    TokenError, Tokens, in_words,
+    settings::{ACCOUNT_URLS, PLAIN_HTTP_HOST, SettingError, optional},
+};
 use provider::{Base, Client, EndpointError, Endpoints, Transport, ssh::SetupError};
 
 /// Why there is no client for an account.
@@ -138,15 +141,13 @@ impl Providers {
         name: &AccountName,
         account: &CloudAccount,
     ) -> Result<Client, ProvidersError> {
+        let base = self.endpoints.of(account);
+        let base = base.map_err(|source| ProvidersError::Endpoint {
+            account: name.clone(),
+            source,
+        })?;
         let token = self.tokens.token(access.token_of(account)).await;
         let token = token.map_err(|source| no_token(name, source))?;
-        let base = match &account.url {
-            Some(url) => url.parse().map_err(|source| ProvidersError::Endpoint {
-                account: name.clone(),
-                source,
-            })?,
-            None => self.endpoints.of(account.provider),
-        };
         let transport = self.transport.clone();
         Ok(match account.provider {
             Provider::DigitalOcean => Client::digitalocean(base, token, transport),
@@ -196,7 +197,6 @@ fn no_token(account: &AccountName, source: TokenError) -> ProvidersError {
 impl Providers {
     /// Returns the addresses set in the environment, or else the public ones.
     pub fn endpoints_from_settings() -> Result<Endpoints, SettingError> {
-        use environment::settings::{PLAIN_HTTP_HOST, optional};
         let plain_host = optional(PLAIN_HTTP_HOST);
         Endpoints::given(|provider| {
             let setting = provider.facts().endpoint_setting;
@@ -204,11 +204,23 @@ impl Providers {
                 Some(host) => Base::trusting(&text, host),
                 None => text.parse(),
             });
-            // The address itself is not repeated: it may contain a password.
-            let wrong = |error: EndpointError| {
-                SettingError::new(setting, format!("is wrong: {}", in_words(&error)))
-            };
-            address.transpose().map_err(wrong)
+            address.transpose().map_err(|error| wrong(setting, &error))
         })
     }
+
+    /// Returns the addresses that the deployment allows accounts to name: none unless set.
+    pub fn account_urls_from_settings() -> Result<Vec<Base>, SettingError> {
+        let listed = optional(ACCOUNT_URLS).unwrap_or_default();
+        let listed = listed
+            .split(',')
+            .map(str::trim)
+            .filter(|url| !url.is_empty());
+        let parsed: Result<_, _> = listed.map(str::parse).collect();
+        parsed.map_err(|error| wrong(ACCOUNT_URLS, &error))
+    }
+}
+
+/// The error of an address in a setting. The address is not repeated: it may contain a password.
+fn wrong(setting: &'static str, error: &EndpointError) -> SettingError {
+    SettingError::new(setting, format!("is wrong: {}", in_words(error)))
 }

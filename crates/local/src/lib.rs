@@ -13,6 +13,7 @@ pub mod service;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use domain::configuration::Floor;
 use environment::{Clock, SteppedClock, Tokens, aws};
 use jiff::{SignedDuration, Timestamp};
 use provider::Endpoints;
@@ -43,6 +44,8 @@ pub struct Options {
     pub from: Option<Timestamp>,
     /// How many seconds pass on a stepped clock in one real second; `None` for as fast as possible.
     pub speed: Option<f64>,
+    /// The guard rails that hold whatever the configuration says.
+    pub floor: Floor,
 }
 
 /// The service, ready to run.
@@ -91,7 +94,7 @@ impl Local {
         };
         let clouds = options.clouds.start(&clock).await?;
         let config = aws::local_config(&format!("http://{engine_address}"));
-        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let store = Store::connect(&config, Tables::prefixed("offhours-")).under(options.floor);
         store
             .create_tables()
             .await

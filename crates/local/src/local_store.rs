@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use environment::{Clock, SteppedClock, aws};
+use environment::{Clock, SteppedClock, aws, settings};
 use jiff::Timestamp;
 use lifecycle::{Access, Providers};
 use store::{Store, Tables};
@@ -44,7 +44,8 @@ impl LocalStore {
         let stepped = simulated.map(SteppedClock::at);
         let file = DataFile::open(path, purpose)?;
         let address = engine::serve(Some(&file.path()), ([127, 0, 0, 1], 0).into()).await?;
-        let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables);
+        let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables)
+            .under(settings::floor()?);
         let made = store.create_tables().await;
         made.with_context(|| format!("cannot use the store at {}", file.path().display()))?;
         Ok(Self {

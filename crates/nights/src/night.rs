@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Generation, Rule, Settings, Target},
+    configuration::{Account, Configuration, Floor, Generation, Rule, Settings, Target},
     record::Direction,
     schedule::Desired,
 };
@@ -75,6 +75,7 @@ impl Setup {
             settings: self.settings.clone(),
             accounts: self.accounts.clone(),
             schedules: self.schedules.clone().into(),
+            floor: Floor::default(),
         }
     }
 }

@@ -2,12 +2,17 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, ops::Deref, str::FromStr};
 
-use domain::configuration::Provider;
+use domain::configuration::{CloudAccount, Provider};
 use reqwest::Url;
 
-/// The base address of each provider, before the version of its API.
+/// The base addresses to which tokens may be sent: each provider's, before the version of its API,
+/// and those that accounts name themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoints(BTreeMap<Provider, Base>);
+pub struct Endpoints {
+    providers: BTreeMap<Provider, Base>,
+    /// The addresses that accounts may name; `None` for any.
+    allowed: Option<Vec<Base>>,
+}
 
 /// An address to which a token may be sent: https, or plain HTTP on loopback or to a trusted host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +31,9 @@ pub enum EndpointError {
     /// The address has a user, password, query or fragment, which a base address must not have.
     #[error("base address must be scheme, host, port and path alone")]
     NotABase,
+    /// An account names an address of its own that is not allowed.
+    #[error("the address is not among those to which tokens may be sent")]
+    NotAllowed,
 }
 
 impl Endpoints {
@@ -35,26 +43,53 @@ impl Endpoints {
             let public = || public(provider);
             Ok((provider, given(provider)?.unwrap_or_else(public)))
         };
-        Provider::ALL
-            .into_iter()
-            .map(of)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let providers = Provider::ALL.into_iter().map(of);
+        Ok(Self {
+            providers: providers.collect::<Result<_, _>>()?,
+            allowed: None,
+        })
+    }
+
+    /// Allows accounts to name no addresses but these. Without a list they may name any.
+    #[must_use]
+    pub fn allowing(self, addresses: Vec<Base>) -> Self {
+        Self {
+            allowed: Some(addresses),
+            ..self
+        }
     }
 
     /// Uses one address for all providers: a simulator's.
     #[must_use]
     pub fn all_at(base: &Base) -> Self {
         let all = Provider::ALL.into_iter();
-        Self(all.map(|provider| (provider, base.clone())).collect())
+        Self {
+            providers: all.map(|provider| (provider, base.clone())).collect(),
+            allowed: None,
+        }
     }
 
-    /// A provider's address.
-    #[must_use]
-    pub fn of(&self, provider: Provider) -> Base {
-        let given = self.0.get(&provider).cloned();
+    /// Returns the address to which an account's token is sent.
+    pub fn of(&self, account: &CloudAccount) -> Result<Base, EndpointError> {
+        let Some(url) = &account.url else {
+            return Ok(self.of_provider(account.provider));
+        };
+        let base: Base = url.parse()?;
+        let is_same = |allowed: &Base| without_slash(allowed) == without_slash(&base);
+        match &self.allowed {
+            Some(allowed) if !allowed.iter().any(is_same) => Err(EndpointError::NotAllowed),
+            Some(_) | None => Ok(base),
+        }
+    }
+
+    fn of_provider(&self, provider: Provider) -> Base {
+        let given = self.providers.get(&provider).cloned();
         given.unwrap_or_else(|| public(provider))
     }
+}
+
+fn without_slash(base: &Base) -> &str {
+    base.as_str().trim_end_matches('/')
 }
 
 fn public(provider: Provider) -> Base {
@@ -122,6 +157,8 @@ fn is_loopback(base: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use domain::configuration::Mode;
+
     use super::*;
 
     #[test]
@@ -192,12 +229,44 @@ mod tests {
             }
         };
         let endpoints = Endpoints::given(given("http://localhost:1")).unwrap();
-        let public = endpoints.of(Provider::DigitalOcean);
+        let public = endpoints.of_provider(Provider::DigitalOcean);
         assert_eq!(public.as_str(), "https://api.digitalocean.com/");
         assert_eq!(
-            endpoints.of(Provider::Hetzner).as_str(),
+            endpoints.of_provider(Provider::Hetzner).as_str(),
             "http://localhost:1/"
         );
         assert!(Endpoints::given(given("http://example.com")).is_err());
+    }
+
+    #[test]
+    fn an_account_names_an_address_only_if_it_is_allowed() {
+        let account = |url: &str| CloudAccount {
+            provider: Provider::Hetzner,
+            was: None,
+            token: "ssm:/offhours/hz".parse().unwrap(),
+            read_token: None,
+            datacenters: Vec::new(),
+            accept_new_prices: false,
+            ssh_key: None,
+            mode: Mode::Act,
+            url: Some(url.to_owned()),
+        };
+        let public = Endpoints::given(|_| Ok::<_, EndpointError>(None)).unwrap();
+        let any = public.of(&account("https://gateway.example/hz"));
+        assert_eq!(any.unwrap().as_str(), "https://gateway.example/hz");
+        let listed = public.allowing(vec!["https://gateway.example/hz/".parse().unwrap()]);
+        for allowed in ["https://gateway.example/hz", "https://GATEWAY.example/hz/"] {
+            listed.of(&account(allowed)).unwrap();
+        }
+        for other in [
+            "https://collector.example",
+            "https://gateway.example",
+            "https://gateway.example/hz/more",
+            "https://gateway.example.collector.example/hz",
+            "https://gateway.example:8443/hz",
+        ] {
+            let error = listed.of(&account(other)).unwrap_err();
+            assert!(matches!(error, EndpointError::NotAllowed), "{other}");
+        }
     }
 }

@@ -25,6 +25,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
+    configuration::Floor,
     pacing::{ListRequests, Others, Rate, Spent},
     reason::Reason,
     record::{Direction, Record},
@@ -157,6 +158,17 @@ impl Store {
     #[must_use]
     pub fn connect(config: &SdkConfig, tables: Tables) -> Self {
         Self::new(Client::new(config), tables)
+    }
+}
+
+impl Store {
+    /// Reads every configuration that is in force under these guard rails.
+    #[must_use]
+    pub fn under(self, floor: Floor) -> Self {
+        Self {
+            reader: self.reader.under(floor),
+            ..self
+        }
     }
 }
 

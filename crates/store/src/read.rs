@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Generation, Overrides, Schedules, Settings},
+    configuration::{Configuration, Floor, Generation, Overrides, Schedules, Settings},
     decision::Rules,
     record::Record,
 };
@@ -44,6 +44,8 @@ pub struct Reader {
     /// The configuration read last. A generation never changes, so it is read once; but after the
     /// table is restored from a backup, its number may be given to another one.
     cached: Arc<Mutex<Option<Cached>>>,
+    /// The guard rails of this deployment.
+    floor: Floor,
 }
 
 /// A configuration, and the head that named it.
@@ -78,7 +80,20 @@ impl Reader {
             client,
             tables,
             cached: Arc::default(),
+            floor: Floor::default(),
         }
+    }
+
+    /// Reads every configuration that is in force under these guard rails.
+    #[must_use]
+    pub fn under(self, floor: Floor) -> Self {
+        Self { floor, ..self }
+    }
+
+    /// The guard rails of this deployment.
+    #[must_use]
+    pub fn floor(&self) -> &Floor {
+        &self.floor
     }
 
     /// Creates a reader of these tables, at the address and with the credentials of `config`.
@@ -108,7 +123,10 @@ impl Reader {
         {
             return Ok(cached.clone());
         }
-        let configuration = Arc::new(self.configuration(head.generation).await?);
+        let configuration = Arc::new(Configuration {
+            floor: self.floor.clone(),
+            ..self.configuration(head.generation).await?
+        });
         *self.lock_cached() = Some((head.clone(), configuration.clone()));
         Ok(configuration)
     }
@@ -378,5 +396,6 @@ fn says_nothing(generation: Generation) -> Configuration {
         settings: Settings::default(),
         accounts: BTreeMap::new(),
         schedules: Schedules::default(),
+        floor: Floor::default(),
     }
 }

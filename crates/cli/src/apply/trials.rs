@@ -27,8 +27,8 @@ pub struct AccountTrial {
     pub kind: AccountKind,
     /// Why it could not be listed; null if it could.
     pub error: Option<String>,
-    /// Whether it is tried only once it is applied.
-    #[serde(skip)]
+    /// Whether it is tried only once it is applied, because its token or key has not been sent to
+    /// its address or host before.
     pub later: bool,
     /// Number of resources by region or location and kind, and whether the account's datacenters
     /// include them.
@@ -68,22 +68,16 @@ pub async fn try_accounts(
     old: &Configuration,
     new: &Configuration,
 ) -> anyhow::Result<Vec<AccountTrial>> {
-    let accounts: BTreeMap<_, _> = new
+    let accounts = new
         .accounts
         .iter()
         .filter(|(name, account)| old.accounts.get(*name) != Some(account))
-        .map(|(name, account)| (name.clone(), account.clone()))
-        .collect();
-    if accounts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let functions = session.functions()?;
-    let (later, tried): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
-        .into_iter()
-        .partition(|(_, account)| functions.lambda().is_some() && !account.may_be_tried());
+        .map(|(name, account)| (name.clone(), account.clone()));
+    let (tried, later): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        accounts.partition(|(name, account)| account.may_be_asked(old.accounts.get(name)));
     let mut trials = Vec::new();
     if !tried.is_empty() {
-        let report = functions.ask(Question::Try(tried)).await?;
+        let report = session.functions()?.ask(Question::Try(tried)).await?;
         trials = summed(report.trials, new);
     }
     trials.extend(later.into_iter().map(|(account, of)| AccountTrial {

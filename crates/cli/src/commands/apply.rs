@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{AccountKind, Configuration, Generation, Override, Target},
+    configuration::{
+        Account, AccountKind, Configuration, Floor, Generation, Mode, Override, Target,
+    },
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
@@ -21,6 +23,7 @@ use crate::{
     Exit,
     apply::{
         difference::{Change, Difference, EntryChange},
+        loosening::loosened,
         moves::{Moves, MovingStop, UnknownMoves, forecast},
         trials::{AccountTrial, UnknownState, try_accounts, try_applied},
     },
@@ -86,6 +89,9 @@ pub struct Args {
     /// if one of the latter is owed a size.
     #[arg(long)]
     leave: bool,
+    /// With --yes: apply even if a pattern of `protect` or an observe mode is given up.
+    #[arg(long)]
+    loosen: bool,
     /// Apply the configuration that was in force before, or generation N, instead of a file.
     #[arg(
         long,
@@ -162,6 +168,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     moves?;
     strands?;
+    plan.refuse_to_loosen(args)?;
     if !args.yes && !confirm("Apply?", args.format)? {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
@@ -251,6 +258,8 @@ pub(super) struct Plan {
     moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
+    /// The guard rails that it gives up: patterns of `protect`, and observe modes.
+    loosened: Vec<String>,
     /// Valid settings that look like mistakes.
     warnings: Vec<Problem>,
     /// Whether a newer program wrote the configuration in force. It cannot be compared then, and
@@ -267,6 +276,9 @@ pub(super) struct Plan {
     repeats: Option<Generation>,
     #[serde(skip)]
     in_force: InForce,
+    /// Why the guard rails of the deployment are unknown, if they are.
+    #[serde(skip)]
+    floor_unread: Option<String>,
     #[serde(skip)]
     head: Option<LogEntry>,
     #[serde(skip)]
@@ -292,7 +304,9 @@ impl Plan {
         if proposed.repeats.is_some() {
             proposed.configuration.take_back_renames(old);
         }
+        proposed.configuration.floor = old.floor.clone();
         let difference = Difference::between(old, &proposed.configuration, session.now);
+        let loosened = loosened(old, &proposed.configuration);
         let accounts = try_accounts(session, old, &proposed.configuration).await?;
         let mut plan = Self {
             source: proposed.source,
@@ -301,6 +315,7 @@ impl Plan {
             consequences: Consequences::default(),
             moves: Moves::default(),
             accounts,
+            loosened,
             warnings: proposed.warnings,
             replaces_newer,
             ahead: 0,
@@ -308,6 +323,7 @@ impl Plan {
             proposed: proposed.configuration,
             repeats: proposed.repeats,
             in_force,
+            floor_unread: session.floor_unread.clone(),
             head,
             now: session.now,
         };
@@ -412,17 +428,18 @@ impl Plan {
                 count(self.ahead, "record"),
             ));
         }
+        if let Some(error) = &self.floor_unread {
+            output::remark(&format!(
+                "warning: cannot read what the deployment itself protects: {error}\n"
+            ));
+        }
         for problem in &self.warnings {
             output::remark(&format!("warning: {problem}\n"));
         }
         for trial in &self.accounts {
             output::remark(&warnings(trial));
             if trial.later {
-                output::remark(&format!(
-                    "account {} is tried once it is applied: a file that is not in force may not \
-                     choose where commands run, or where a token is sent\n",
-                    trial.account
-                ));
+                output::remark(&self.tried_later(trial));
             }
         }
         for held in &self.consequences.held {
@@ -442,6 +459,19 @@ impl Plan {
         }
         self.warn_of_moves();
         self.report_stranded();
+    }
+
+    /// Says that an account is not tried before it is applied, and why.
+    fn tried_later(&self, trial: &AccountTrial) -> String {
+        let name = &trial.account;
+        let account = self.proposed.accounts.get(name);
+        let destination = account.and_then(Account::own_destination);
+        format!(
+            "account {name} is not tried before it is applied: its {} has not been used at {} \
+             before\n",
+            login(trial.kind),
+            destination.unwrap_or_default(),
+        )
     }
 
     /// Names what could not come back from its stop, with the reason, and what could not be asked.
@@ -490,6 +520,18 @@ impl Plan {
                 one.name, one.resource, one.reason
             ));
         }
+    }
+
+    /// Refuses to give up guard rails that no person was asked about.
+    fn refuse_to_loosen(&self, args: &Args) -> Result<(), UsageError> {
+        if self.loosened.is_empty() || args.loosen || !args.yes {
+            return Ok(());
+        }
+        Err(UsageError(format!(
+            "{} would be given up ({}): pass --loosen as well, or confirm it in a terminal",
+            count(self.loosened.len(), "guard rail"),
+            self.loosened.join("; "),
+        )))
     }
 
     /// Refuses stops from which a resource could not come back.
@@ -704,6 +746,8 @@ impl Plan {
         for trial in &self.accounts {
             text += &listed(trial);
         }
+        text += &list("Gives up guard rails", &self.loosened);
+        text += &floor(&self.proposed.floor);
         let moves = self.consequences.moves.iter().map(moved);
         text += &list("Will follow", &moves.collect::<Vec<_>>());
         for (direction, heading) in [(Direction::Stop, "Stops"), (Direction::Start, "Starts")] {
@@ -823,11 +867,19 @@ fn listed(trial: &AccountTrial) -> String {
     } else {
         places.join(", ")
     };
-    let login = match trial.kind {
+    format!(
+        "The {} of {} works: {found}\n",
+        login(trial.kind),
+        trial.account
+    )
+}
+
+/// What an account of this kind logs in with.
+fn login(kind: AccountKind) -> &'static str {
+    match kind {
         AccountKind::Cloud(_) => "token",
         AccountKind::Ssh => "key",
-    };
-    format!("The {login} of {} works: {found}\n", trial.account)
+    }
 }
 
 /// The warnings of a trial, one per line.
@@ -846,6 +898,19 @@ fn warnings(trial: &AccountTrial) -> String {
         .ok();
     }
     text
+}
+
+/// `The deployment protects name:*prod* and only observes, whatever is applied.`
+fn floor(floor: &Floor) -> String {
+    let patterns: Vec<_> = floor.protect.iter().map(ToString::to_string).collect();
+    let protects = (!patterns.is_empty()).then(|| format!("protects {}", patterns.join(", ")));
+    let observes = (floor.mode == Mode::Observe).then(|| "only observes".to_owned());
+    let holds: Vec<_> = protects.into_iter().chain(observes).collect();
+    if holds.is_empty() {
+        return String::new();
+    }
+    let holds = holds.join(" and ");
+    format!("The deployment {holds}, whatever is applied.\n")
 }
 
 /// A heading and its lines; empty if there are no lines.

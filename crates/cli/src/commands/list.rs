@@ -486,7 +486,7 @@ fn attached(
             let why = match exclusion {
                 Exclusion::NoAccount(_) => Gap::NoAccount,
                 Exclusion::NoMachine(_) => Gap::NoMachine,
-                Exclusion::Protected(_) => Gap::Protected,
+                Exclusion::ProtectedByDeployment(_) | Exclusion::Protected(_) => Gap::Protected,
                 Exclusion::OptedOut { .. } => Gap::OptedOut,
                 Exclusion::Unsupported(_) => Gap::Unsupported,
                 Exclusion::TwoSchedules { .. } | Exclusion::TwoAccounts(_) => Gap::Conflict,

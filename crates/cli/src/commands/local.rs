@@ -12,12 +12,12 @@ use std::{
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Configuration, Generation},
+    configuration::{Account, Configuration, Floor, Generation, Mode, Pattern},
     decision::Rules,
     invocation::{Command, CommandTarget, Invocation},
     record::Direction,
 };
-use environment::in_words;
+use environment::{in_words, settings};
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::ServiceEvent};
@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 use super::Format;
 use crate::{
     Exit,
+    ask::confirm,
     configuration_file::{self, ListedResources, count},
     connection::all_records,
     exit::UsageError,
@@ -97,6 +98,9 @@ pub struct Args {
     /// applies, or the example with a plain --simulate.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Skip the confirmation of addresses and hosts that the configuration file brings in.
+    #[arg(long, short, requires = "config")]
+    yes: bool,
     /// Simulate the clouds, in this process or at the address of a running cloud-simulator.
     #[arg(
         long,
@@ -127,6 +131,15 @@ pub struct Args {
         default_value_t = 1440.0
     )]
     speed: f64,
+    /// Pattern of resources that are never touched, whatever the configuration says; may be
+    /// repeated. Set `OFFHOURS_PROTECT` instead, patterns separated by commas, and other commands on
+    /// the same store keep to it as well.
+    #[arg(long, value_name = "PATTERN")]
+    protect: Vec<Pattern>,
+    /// Send nothing, whatever the configuration says. `OFFHOURS_MODE=observe` does the same, for
+    /// other commands as well.
+    #[arg(long)]
+    observe: bool,
     /// Address on which the embedded store listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     store_address: SocketAddr,
@@ -156,6 +169,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         engine_address: args.store_address,
         from: from.filter(|_| !args.no_timers),
         speed: (args.speed > 0.0).then_some(args.speed),
+        floor: floor(args)?,
     };
     let simulated = options.from.is_some();
     let _locks = locks(args)?;
@@ -163,7 +177,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(address) => Local::start_on(address, options, sender).await?,
         None => Local::start(options, sender).await?,
     };
-    put_into_force(local.store(), configuration, local.now()).await?;
+    if !put_into_force(args, local.store(), configuration, local.now()).await? {
+        output::remark("Nothing was started.\n");
+        return Ok(Exit::Failed);
+    }
     point_out_difference(args, local.store()).await?;
     if args.no_timers {
         return serve(&local).await;
@@ -215,6 +232,16 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The guard rails of the environment, and those of the options.
+fn floor(args: &Args) -> anyhow::Result<Floor> {
+    let mut floor = settings::floor()?;
+    floor.protect.extend(args.protect.iter().cloned());
+    if args.observe {
+        floor.mode = Mode::Observe;
+    }
+    Ok(floor)
+}
+
 /// What is shown while the service runs, and at its end.
 struct ServiceMonitor {
     view: View,
@@ -264,22 +291,31 @@ impl ServiceMonitor {
     }
 }
 
-/// Applies a configuration unless the stored one says the same. Refuses one that would leave
+/// Applies a configuration unless the stored one says the same. Asks first if it sends a token or a
+/// key to a new place; returns whether the service may run. Refuses a configuration that would leave
 /// stopped resources behind: `offhours apply` asks what becomes of those.
 async fn put_into_force(
+    args: &Args,
     store: &Store,
     wanted: Option<Configuration>,
     now: Timestamp,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let in_force = store.in_force().await?;
     let stored = &in_force.configuration;
     let is_stored = stored.generation.0 > 0;
     let Some(mut wanted) = wanted else {
         anyhow::ensure!(is_stored, nothing_to_run());
-        return Ok(());
+        return Ok(true);
     };
     if is_stored && stored.eq_ignoring_generation(&wanted) {
-        return Ok(());
+        return Ok(true);
+    }
+    let new_places = new_places(&wanted, stored);
+    if args.config.is_some() && !args.yes && !new_places.is_empty() {
+        let question = format!("{} Start?", new_places.concat());
+        if !confirm(&question, args.format)? {
+            return Ok(false);
+        }
     }
     wanted.generation = Generation(stored.generation.0 + 1);
     let overrides = in_force.overrides.renamed(&wanted);
@@ -300,7 +336,24 @@ async fn put_into_force(
     }
     wanted.generation = stored.generation;
     store.apply(&wanted, "offhours local", now).await?;
-    Ok(())
+    Ok(true)
+}
+
+/// Says for each account with a new address or host where its token or key goes.
+fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
+    let accounts = wanted.accounts.iter();
+    let new = accounts.filter(|(name, account)| {
+        let known = stored.accounts.get(*name);
+        known != Some(account) && !account.may_be_asked(known)
+    });
+    let said = new.map(|(name, account)| {
+        let place = account.own_destination().unwrap_or_default();
+        match account {
+            Account::Cloud(_) => format!("Account {name} sends its token to {place}.\n"),
+            Account::Ssh(_) => format!("Account {name} runs its commands on {place}.\n"),
+        }
+    });
+    said.collect()
 }
 
 fn nothing_to_run() -> UsageError {

@@ -22,7 +22,7 @@ mod cycle;
 use super::Format;
 use super::savings::{
     assumed::{Hours, accounts_of_variables},
-    fleet::Clouds,
+    fleet::{Clouds, Trusted},
 };
 use crate::{
     Exit,
@@ -74,6 +74,8 @@ pub struct Args {
     /// with the tokens in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    trusted: Trusted,
     /// Hours in which the machine is taken to run, in UTC: weekdays and times [default: "mon-fri
     /// 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
@@ -220,7 +222,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let simulator = args.simulate.as_deref();
     #[cfg(not(feature = "local"))]
     let simulator = None;
-    let clouds = Clouds::open(simulator, now).await?;
+    let clouds = Clouds::open(simulator, &args.trusted, now).await?;
     let account = account(&configuration, &args.resource)?;
     let client = clouds
         .client(&args.resource.account, &configuration)

@@ -31,7 +31,7 @@ use crate::{
 };
 
 use assumed::{Hours, accounts_of_variables};
-use fleet::{Clouds, Holdings};
+use fleet::{Clouds, Holdings, Trusted};
 
 /// Show what stopping could save in a month, by each method.
 ///
@@ -64,6 +64,8 @@ pub struct Args {
     /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    trusted: Trusted,
     /// Hours in which resources that follow no schedule are taken to run, in UTC: weekdays and
     /// times [default without --config: "mon-fri 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
@@ -106,7 +108,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let simulator = args.simulate.as_deref();
     #[cfg(not(feature = "local"))]
     let simulator = None;
-    let clouds = Clouds::open(simulator, now).await?;
+    let clouds = Clouds::open(simulator, &args.trusted, now).await?;
     let month = match args.month {
         None => Month::Average(clouds.now),
         Some(month) => {

@@ -162,7 +162,9 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
                 }
             }
             Account::Ssh(account) => {
-                format!(", {}", count(account.login.machines.len(), "machine"))
+                let login = &account.login;
+                let machines = count(login.machines.len(), "machine");
+                format!(" to {}, {machines}", login.host)
             }
         };
         // Writing to a string cannot fail, here and below.

@@ -223,7 +223,9 @@ fn at_cloud(
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
     let ssh_key = ssh_key(table, problems);
-    let url = table.field("url").and_then(|field| url(&field, problems));
+    let url = table
+        .field("url")
+        .and_then(|field| url(&field, provider, problems));
     let mode = mode(table, problems);
     let (token, place) = token?;
     let account = CloudAccount {
@@ -312,7 +314,7 @@ fn ssh_key(table: &Table, problems: &mut Problems) -> Option<String> {
 /// Reads a base address to which a token may be sent. It must be written as the parser reads it, so
 /// that a misreading shows here and not at the provider. A rejected address is not repeated,
 /// because it may contain a password.
-fn url(field: &Field, problems: &mut Problems) -> Option<String> {
+fn url(field: &Field, provider: Option<Provider>, problems: &mut Problems) -> Option<String> {
     let text = field.text("https://api.example.com", problems)?;
     let Ok(base) = text.parse::<Base>() else {
         problems.error(
@@ -326,6 +328,11 @@ fn url(field: &Field, problems: &mut Problems) -> Option<String> {
     if text.trim_end_matches('/') != plain {
         problems.error(&field.place, format!("is read as {plain}; write that"));
         return None;
+    }
+    if let Some(provider) = provider {
+        let own = provider.facts().endpoint;
+        let message = format!("the account's token is sent to {plain}, not to {own}");
+        problems.warning(&field.place, message);
     }
     Some(plain.to_owned())
 }

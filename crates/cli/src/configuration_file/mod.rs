@@ -19,7 +19,7 @@ pub(crate) mod written;
 use std::{fmt, fs, io, path::Path, sync::LazyLock};
 
 use domain::configuration::{
-    Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Generation, Mode, Pattern, Settings,
+    Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Floor, Generation, Mode, Pattern, Settings,
 };
 use serde_json::Value;
 use toml::de::DeTable;
@@ -197,6 +197,7 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
         settings,
         accounts: accounts.read,
         schedules: schedules.into(),
+        floor: Floor::default(),
     };
     Ok(Parsed {
         configuration,

@@ -6,8 +6,8 @@ use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
         Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, Datacenter,
-        DropletMethod, Generation, Methods, Mode, Otherwise, Pattern, Policy, Provider, Rule,
-        ServerMethod, Settings, Ssh, SshAccount, TokenReference,
+        DropletMethod, Floor, Generation, Methods, Mode, Otherwise, Pattern, Policy, Provider,
+        Rule, ServerMethod, Settings, Ssh, SshAccount, TokenReference,
     },
     hibernation::Risk,
     machine::Machine,
@@ -96,6 +96,7 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
                 settings: settings.clone(),
                 accounts: accounts.clone(),
                 schedules: rules.collect(),
+                floor: Floor::default(),
             }
         })
     })

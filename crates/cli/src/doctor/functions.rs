@@ -67,7 +67,7 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
     let start = functions
         .command::<Report>(Direction::Start, &nothing)
         .await;
-    let dispatch = functions.find_dispatch().await;
+    let dispatch = functions.floor().await.map(drop);
     let answers = "answers";
     vec![
         one("poll-status", answers, poll_status.map(drop)),

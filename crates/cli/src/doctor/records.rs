@@ -165,6 +165,7 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
                 }
                 Exclusion::NoAccount(_)
                 | Exclusion::NoMachine(_)
+                | Exclusion::ProtectedByDeployment(_)
                 | Exclusion::Protected(_)
                 | Exclusion::OptedOut { .. }
                 | Exclusion::Unsupported(_) => return None,

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt};
 
 use domain::{
     ScheduleName,
-    configuration::{Configuration, Generation, Rule, Settings},
+    configuration::{Configuration, Floor, Generation, Rule, Settings},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -61,6 +61,7 @@ impl Imported {
             schedules: rules
                 .map(|(name, (rule, _))| (name.clone(), rule.clone()))
                 .collect(),
+            floor: Floor::default(),
         })
     }
 

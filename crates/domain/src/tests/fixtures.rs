@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, CloudAccount, Configuration, Generation, Override, Overrides, Policy, Provider,
-        Rule, Schedules, Settings, Target,
+        Account, CloudAccount, Configuration, Floor, Generation, Override, Overrides, Policy,
+        Provider, Rule, Schedules, Settings, Target,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     membership::Subject,
@@ -78,6 +78,7 @@ pub(crate) fn world() -> World {
                 account("hz-eu", Provider::Hetzner),
             ]),
             schedules: Schedules::default(),
+            floor: Floor::default(),
         },
         overrides: Overrides::default(),
     }

@@ -9,7 +9,7 @@ use std::{
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Account, CloudAccount, Configuration, Otherwise, Policy},
+    configuration::{Account, Configuration, Otherwise, Policy},
     hibernation::{self, Hibernation, HibernationTerms, OffPeriod, Surroundings},
     membership::{Membership, Subject},
     money::Money,
@@ -30,6 +30,7 @@ use crate::{
     observe::{
         look,
         stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes, terms},
+        token_check::NOT_ASKED,
     },
     report::{AccountPreview, MissingScope, MoveTarget, Obstacle, StopPreview},
 };
@@ -40,6 +41,10 @@ pub async fn preview_stops(
     configuration: &Configuration,
 ) -> Result<Vec<AccountPreview>, Error> {
     let in_force = context.store.in_force().await?.configuration;
+    let configuration = &Configuration {
+        floor: in_force.floor.clone(),
+        ..configuration.clone()
+    };
     let budget = Budget::begin(context.clock);
     let mut answers = Vec::new();
     for (name, account) in &configuration.accounts {
@@ -49,10 +54,10 @@ pub async fn preview_stops(
             continue;
         }
         let kinds = (kinds.as_slice(), hibernates);
-        let answer = if may_be_asked(account, in_force.accounts.get(name)) {
+        let answer = if account.may_be_asked(in_force.accounts.get(name)) {
             of_account((context, budget), name, kinds, configuration).await
         } else {
-            Err("an account with a new address of its own is not asked before it is applied".into())
+            Err(NOT_ASKED.to_owned())
         };
         answers.push(answer.unwrap_or_else(|words| AccountPreview {
             account: name.clone(),
@@ -89,18 +94,6 @@ async fn hibernates(
     }
     let records = store.records_of(name).await?.read;
     Ok(records.iter().any(Record::is_hibernated))
-}
-
-/// Reports whether an account may be queried with its token: if its login is in force, the token
-/// goes nowhere new; any other account only if it may be tried.
-fn may_be_asked(account: &Account, in_force: Option<&Account>) -> bool {
-    let login = |account: &CloudAccount| {
-        let tokens = (account.token.clone(), account.read_token.clone());
-        (account.provider, tokens, account.url.clone())
-    };
-    let wanted = account.cloud().map(login);
-    let is_in_force = wanted.is_some() && wanted == in_force.and_then(Account::cloud).map(login);
-    is_in_force || account.may_be_tried()
 }
 
 /// A resource whose schedule would change its plan, drop its standbys or hibernate it.

@@ -5,22 +5,30 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Account, CloudAccount, Configuration, Generation, Schedules, Settings},
+    configuration::{Account, CloudAccount, Configuration, Floor, Generation, Schedules, Settings},
     record::Record,
     resource::Look,
 };
 use environment::in_words;
 
 use crate::{
-    Access, Context,
+    Access, Context, Error,
     budget::Budget,
     failure::ObservationError,
     observe::{inventory::kinds, look, poll::observed},
     report::Trial,
 };
 
+/// Why an account is not asked before it is applied.
+pub(crate) const NOT_ASKED: &str =
+    "an account over SSH, or with a new address of its own, is not asked before it is applied";
+
 /// Lists each account, in all datacenters: choosing some requires seeing the others.
-pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
+pub async fn trials(
+    context: Context<'_>,
+    accounts: &BTreeMap<AccountName, Account>,
+) -> Result<Vec<Trial>, Error> {
+    let in_force = context.store.in_force().await?.configuration;
     let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| match account {
         Account::Cloud(cloud) => Account::Cloud(CloudAccount {
@@ -37,10 +45,16 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
             .map(|(name, account)| (name.clone(), everywhere(account)))
             .collect(),
         schedules: Schedules::default(),
+        floor: Floor::default(),
     };
     let mut trials = Vec::new();
-    for name in accounts.keys() {
-        let (found, error) = match list_with_all((context, budget), name, &configuration).await {
+    for (name, account) in accounts {
+        let listed = if account.may_be_asked(in_force.accounts.get(name)) {
+            list_with_all((context, budget), name, &configuration).await
+        } else {
+            Err(NOT_ASKED.to_owned())
+        };
+        let (found, error) = match listed {
             Ok(found) => (found, None),
             Err(words) => (Vec::new(), Some(words)),
         };
@@ -50,7 +64,7 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
             found,
         });
     }
-    trials
+    Ok(trials)
 }
 
 /// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one

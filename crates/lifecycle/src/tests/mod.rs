@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
-        Account, CloudAccount, Configuration, Generation, Mode, Override, Overrides, Policy,
+        Account, CloudAccount, Configuration, Floor, Generation, Mode, Override, Overrides, Policy,
         Provider, Rule, Schedules, Settings, Target,
     },
     decision::Rules,
@@ -225,6 +225,7 @@ fn configuration() -> Configuration {
             account("hz-eu", Provider::Hetzner),
         ]),
         schedules: Schedules::from([(office(), rule)]),
+        floor: Floor::default(),
     }
 }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName,
     configuration::{
-        CloudAccount, Configuration, Datacenter, Generation, Mode, Policy, Rule, Settings,
+        CloudAccount, Configuration, Datacenter, Floor, Generation, Mode, Policy, Rule, Settings,
     },
     schedule::{Definition, Schedule},
 };
@@ -169,6 +169,7 @@ async fn everything_that_a_configuration_says_comes_back() {
             ("settings".parse().unwrap(), by_cron),
         ]
         .into(),
+        floor: Floor::default(),
     };
     apply(&world.store(), configuration.clone()).await;
     assert_says(&in_force(&world.store()).await, &configuration);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{
-        CloudAccount, Configuration, Generation, Mode, Policy, Provider, Rule, Schedules, Settings,
+        CloudAccount, Configuration, Floor, Generation, Mode, Policy, Provider, Rule, Schedules,
+        Settings,
     },
     history::HistoryEntry,
     record::{
@@ -208,6 +209,7 @@ pub(crate) fn without_schedules() -> Configuration {
         settings: Settings::default(),
         accounts: BTreeMap::from([("hz-eu".parse().unwrap(), hetzner().into())]),
         schedules: Schedules::default(),
+        floor: Floor::default(),
     }
 }
 
@@ -241,6 +243,7 @@ pub(crate) fn by(author: &str) -> Configuration {
         schedules: (0..3)
             .map(|number| (named(number).parse().unwrap(), office_hours()))
             .collect(),
+        floor: Floor::default(),
     }
 }
 

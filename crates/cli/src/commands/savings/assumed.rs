@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
 use domain::configuration::{
-    Account, CloudAccount, Configuration, Generation, Mode, Provider, Schedules, Settings,
+    Account, CloudAccount, Configuration, Floor, Generation, Mode, Provider, Schedules, Settings,
     TokenReference,
 };
 use domain::schedule::{Definition, PeriodDefinition, Schedule};
@@ -48,6 +48,7 @@ pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, Usag
         settings: Settings::default(),
         accounts,
         schedules: Schedules::default(),
+        floor: Floor::default(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
-    configuration::{AccountKind, Configuration, Policy, Provider},
+    configuration::{Account, AccountKind, Configuration, Policy, Provider},
     money::Money,
     plan::Catalog,
     resource::{DatabaseSize, Look, Size},
@@ -13,8 +13,8 @@ use domain::{
 use environment::{Clock, Tokens, in_words};
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use lifecycle::{Access, Providers};
-use provider::{Client, DatabasePlans, ProviderError, Reading};
+use lifecycle::{Access, Providers, ProvidersError};
+use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Reading};
 use report::savings::nodes_while_stopped;
 
 use crate::{
@@ -26,6 +26,15 @@ use crate::{
 const SCOPES: &str = "give the account a valid token with the scopes droplet:read, database:read, \
                       kubernetes:read, tag:read, sizes:read and regions:read";
 
+/// The addresses of accounts' own that a person trusts with their tokens.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::commands) struct Trusted {
+    /// Address, as an account's `url` names it, to which that account's token may be sent; may be
+    /// repeated. Otherwise tokens are sent to the providers' own addresses only.
+    #[arg(long = "trust", value_name = "URL", requires = "config")]
+    addresses: Vec<Base>,
+}
+
 /// The clouds, and the current instant.
 pub(in crate::commands) struct Clouds {
     providers: Providers,
@@ -34,9 +43,11 @@ pub(in crate::commands) struct Clouds {
 }
 
 impl Clouds {
-    /// Opens the real clouds, or a simulator at an address.
+    /// Opens the real clouds, or a simulator at an address. No configuration is in force here, so
+    /// tokens are sent to no address of an account's own but the trusted ones.
     pub(in crate::commands) async fn open(
         simulator: Option<&str>,
+        trusted: &Trusted,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let (endpoints, now) = match simulator {
@@ -51,6 +62,7 @@ impl Clouds {
         };
         let transport = provider::http_client().context("cannot ask over HTTP")?;
         let tokens = Tokens::from_variables();
+        let endpoints = endpoints.allowing(trusted.addresses.clone());
         Ok(Self {
             providers: Providers::new(Access::Read, tokens, endpoints, transport),
             now,
@@ -67,7 +79,7 @@ impl Clouds {
     ) -> anyhow::Result<Client> {
         let client = self.providers.client(account, configuration).await;
         client.map_err(|error| {
-            let remedy = remedies::of_client(&error);
+            let remedy = remedy_of_client(&error, configuration);
             anyhow::anyhow!("account {account}: {}\n  {remedy}", in_words(&error))
         })
     }
@@ -144,12 +156,29 @@ async fn one(
         remedy,
     };
     let client = clouds.providers.client(account, configuration).await;
-    let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
+    let client =
+        client.map_err(|error| failure(&error, remedy_of_client(&error, configuration)))?;
     let read = |more| spinners.read(account, more);
     holdings(&client, account, &read).await.map_err(|error| {
         let kind = configuration.accounts[account].kind();
         failure(&error, remedy(&error, kind).to_owned())
     })
+}
+
+fn remedy_of_client(error: &ProvidersError, configuration: &Configuration) -> String {
+    let ProvidersError::Endpoint {
+        account,
+        source: EndpointError::NotAllowed,
+    } = error
+    else {
+        return remedies::of_client(error);
+    };
+    let account = configuration.accounts.get(account);
+    let url = account.and_then(Account::own_destination);
+    format!(
+        "if its token belongs there, pass --trust {}",
+        url.unwrap_or_default()
+    )
 }
 
 fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {

@@ -231,6 +231,9 @@ impl Text<'_> {
         match says {
             Says::NoAccount { account } => ("account", format!("{account} is not configured")),
             Says::NoMachine { machine } => ("account", format!("has no machine `{machine}`")),
+            Says::Deployment { pattern } => {
+                ("deployment", format!("`{pattern}` covers it, for good"))
+            }
             Says::Protect { pattern: None } => ("protect", "no pattern covers it".to_owned()),
             Says::Protect { pattern: Some(by) } => ("protect", format!("`{by}` covers it")),
             Says::OptOut { on_cluster } => (
@@ -510,6 +513,7 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
 
 fn observer(observer: Observer) -> String {
     let who = match observer {
+        Observer::Deployment => "the deployment",
         Observer::Service => "the whole service",
         Observer::Account => "its account",
         Observer::Schedule => "its schedule",

@@ -243,31 +243,6 @@ fn only_kinds_that_some_schedule_moves_are_asked_about() {
     assert!(kinds(&case, "hz-eu").is_empty());
 }
 
-#[test]
-fn an_address_of_its_own_is_asked_only_while_it_is_in_force() {
-    let account = |json: serde_json::Value| serde_json::from_value::<Account>(json).unwrap();
-    let at = |url: &str| {
-        account(serde_json::json!({
-            "provider": "hetzner", "token": "ssm:/offhours/hz", "url": url
-        }))
-    };
-    let usual = account(serde_json::json!({
-        "provider": "hetzner", "token": "ssm:/offhours/hz"
-    }));
-    assert!(may_be_asked(&usual, None));
-    let elsewhere = at("https://example.com");
-    assert!(!may_be_asked(&elsewhere, None));
-    assert!(!may_be_asked(&elsewhere, Some(&usual)));
-    assert!(!may_be_asked(&elsewhere, Some(&at("https://example.net"))));
-    assert!(may_be_asked(&elsewhere, Some(&elsewhere)));
-    // Whether new prices are accepted does not affect where the token is sent.
-    let mut accepting = elsewhere.clone();
-    if let Account::Cloud(account) = &mut accepting {
-        account.accept_new_prices = true;
-    }
-    assert!(may_be_asked(&accepting, Some(&elsewhere)));
-}
-
 fn key() -> SshKey {
     SshKey {
         name: "team".to_owned(),
