@@ -175,6 +175,13 @@ pub(crate) fn needs_person(
     if let Some(left) = left {
         return Some(bring_back(record, verdict, left));
     }
+    if let Some(saved) = record.unlike_saved() {
+        return Some(format!(
+            "its plan does not compare with the saved {saved}: resize it, or give that up with \
+             `offhours forget --anyway {}`",
+            record.reference
+        ));
+    }
     match &verdict.decision {
         Decision::Leave(reason) => {
             let conflict = matches!(&verdict.membership, Membership::Excluded(exclusion) if exclusion.is_conflict());

@@ -971,6 +971,17 @@ impl Record {
         self.used || asked
     }
 
+    /// Returns the saved state of a database that runs as desired on a plan that does not compare
+    /// with the saved one: no start puts that back.
+    #[must_use]
+    pub fn unlike_saved(&self) -> Option<&SavedState> {
+        let runs = self.phase == Phase::Settled { at: Power::Running };
+        let handled = self.handled.as_ref();
+        let started = handled.is_some_and(|handled| handled.desired == Some(Desired::Running));
+        let saved = self.saved.as_ref().filter(|_| runs && started);
+        saved.filter(|_| self.kind() == ResourceKind::Database)
+    }
+
     /// Forgets the saved state: it was restored, or cannot have been lost.
     pub fn clear_saved(&mut self) {
         self.saved = None;

@@ -235,6 +235,15 @@ pub enum SavedState {
     Machine(MachineSize),
 }
 
+/// The larger of a saved state and the one that is seen, part by part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// The state. Of two plans that do not compare, it has the saved one.
+    pub state: SavedState,
+    /// Whether the plans, or an autoscaler's bounds, do not compare.
+    pub unlike: bool,
+}
+
 /// Storage that a database had before a stop and did not get back after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -457,11 +466,16 @@ impl SavedState {
         }
     }
 
-    /// Returns this state with the storage of another one if that is larger: `compare` ignores
-    /// storage.
+    /// Joins the saved state with the one that is seen: the larger of both in each part by itself,
+    /// which are count or nodes, plan, and storage. An autoscaler that is seen on keeps its bounds;
+    /// those of one that our own stop switched off are widened to include the count.
     #[must_use]
-    pub fn with_storage_of(&self, other: &Self) -> Self {
-        match (self.clone(), other) {
+    pub fn joined_with(&self, seen: &Self) -> Joined {
+        let larger = |state| Joined {
+            state,
+            unlike: false,
+        };
+        match (self, seen) {
             (
                 Self::Database {
                     plan,
@@ -469,14 +483,49 @@ impl SavedState {
                     storage_mib,
                 },
                 Self::Database {
-                    storage_mib: other, ..
+                    plan: seen_plan,
+                    nodes: seen_nodes,
+                    storage_mib: seen_storage,
                 },
-            ) => Self::Database {
-                plan,
-                nodes,
-                storage_mib: storage_mib.map(|own| own.max(other.unwrap_or(own))),
+            ) => {
+                let plans = compare_plans(plan, seen_plan);
+                let larger_storage = |saved: u64| saved.max(seen_storage.unwrap_or(saved));
+                // A storage that is not known is left to the plan.
+                let (plan, storage_mib) = if plans == Some(Ordering::Less) {
+                    (seen_plan, storage_mib.map(larger_storage).or(*seen_storage))
+                } else {
+                    (plan, storage_mib.map(larger_storage))
+                };
+                Joined {
+                    state: Self::Database {
+                        plan: plan.clone(),
+                        nodes: *nodes.max(seen_nodes),
+                        storage_mib,
+                    },
+                    unlike: plans.is_none(),
+                }
+            }
+            (Self::NodePool { count, .. }, Self::NodePool { count: more, .. }) if more > count => {
+                larger(seen.with_bounds_of(self))
+            }
+            // Bounds that a person has set stand.
+            (Self::NodePool { .. }, Self::NodePool { .. }) => match self.compare(seen) {
+                Some(_) => larger(self.clone()),
+                None => Joined {
+                    state: seen.clone(),
+                    unlike: true,
+                },
             },
-            (this, _) => this,
+            (Self::Machine(saved), Self::Machine(machine)) => match saved.compare(machine) {
+                Some(Ordering::Less) => larger(seen.clone()),
+                order => Joined {
+                    state: self.clone(),
+                    unlike: order.is_none(),
+                },
+            },
+            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine(_), _) => {
+                larger(self.clone())
+            }
         }
     }
 
@@ -608,6 +657,44 @@ mod tests {
         };
         assert_eq!(pool(3).compare(&pool(1)), Some(Ordering::Greater));
         assert_eq!(pool(3).compare(&small), None);
+    }
+
+    #[test]
+    fn the_larger_of_two_databases_is_taken_part_by_part() {
+        let stored = |plan: &str, nodes, storage_mib| SavedState::Database {
+            plan: plan.to_owned(),
+            nodes,
+            storage_mib: Some(storage_mib),
+        };
+        let saved = stored("db-s-4vcpu-8gb", 2, 140);
+        for (seen, expected, unlike) in [
+            (
+                stored("db-s-1vcpu-2gb", 3, 30),
+                stored("db-s-4vcpu-8gb", 3, 140),
+                false,
+            ),
+            (
+                stored("db-s-6vcpu-16gb", 1, 30),
+                stored("db-s-6vcpu-16gb", 2, 140),
+                false,
+            ),
+            (
+                stored("db-s-1vcpu-2gb", 1, 160),
+                stored("db-s-4vcpu-8gb", 2, 160),
+                false,
+            ),
+            (
+                stored("so-2vcpu-16gb", 3, 30),
+                stored("db-s-4vcpu-8gb", 3, 140),
+                true,
+            ),
+            (stored("mystery", 1, 30), saved.clone(), true),
+        ] {
+            let joined = saved.joined_with(&seen);
+            assert_eq!((joined.state, joined.unlike), (expected, unlike), "{seen}");
+        }
+        let unknown = database("db-s-1vcpu-2gb", 1);
+        assert_eq!(saved.joined_with(&unknown).state, saved);
     }
 
     #[test]

@@ -188,11 +188,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// A person resized the resource, and it is unknown whether the new size or the saved one is
-    /// larger: the new size is saved instead.
-    Replaced {
-        /// The saved state that is no longer kept.
+    /// A person gave the resource a plan that does not compare with the saved one: a person has to
+    /// choose, and until then the saved size is kept.
+    UnlikePlans {
+        /// The saved state.
         saved: SavedState,
+        /// The state that a person left.
+        seen: SavedState,
     },
     /// Nothing was done this time; it is tried again.
     Postponed {
@@ -445,7 +447,9 @@ impl Event {
                 repeated,
                 ..
             } => postponed(*token_refused, *repeated),
-            Self::UnknownSchedule { .. } | Self::Replaced { .. } => class(Warning, Unrelated, &[]),
+            Self::UnknownSchedule { .. } | Self::UnlikePlans { .. } => {
+                class(Warning, Unrelated, &[])
+            }
             Self::Awaiting { .. } => class(Usual, UnderWay, &[]),
             Self::Watching { .. } => class(Usual, Ended, &[]),
             Self::Declined { .. } => class(Usual, Course::NotDone, &[]),
@@ -536,10 +540,10 @@ impl fmt::Display for Event {
                 )
             }
             Self::Gone { saved } => f.write_str(&gone(saved.as_ref())),
-            Self::Replaced { saved } => {
+            Self::UnlikePlans { saved, seen } => {
                 write!(
                     f,
-                    "resized by a person; {saved} is no longer kept, see history"
+                    "resized by a person to {seen}, which does not compare with the saved {saved}"
                 )
             }
             Self::Postponed { reason, .. } => write!(f, "postponed: {reason}"),

@@ -116,7 +116,7 @@ impl Summary {
             | Event::LetGo { .. }
             | Event::Joined { .. }
             | Event::Held { .. }
-            | Event::Replaced { .. }
+            | Event::UnlikePlans { .. }
             | Event::Postponed { .. }
             | Event::Awaiting { .. }
             | Event::Watching { .. }

@@ -142,7 +142,7 @@ impl<'a> Facts<'a> {
             | Event::Joined { .. }
             | Event::Orphaned
             | Event::UnknownSchedule { .. }
-            | Event::Replaced { .. }
+            | Event::UnlikePlans { .. }
             | Event::Postponed { .. }
             | Event::Awaiting { .. }
             | Event::Watching { .. }

@@ -169,7 +169,7 @@ fn the_bounds_that_come_back_leave_a_person_every_node_added_meanwhile() {
 }
 
 #[test]
-fn what_a_person_gave_a_database_is_not_taken_away_for_storage_that_is_missing() {
+fn what_a_person_gave_a_database_stays_while_the_plan_and_the_storage_are_restored() {
     let saved = SavedState::Database {
         plan: "db-s-4vcpu-8gb".to_owned(),
         nodes: 1,
@@ -178,8 +178,10 @@ fn what_a_person_gave_a_database_is_not_taken_away_for_storage_that_is_missing()
     // A smaller plan, and a second node.
     let case = database().saved(saved.clone()).used();
     let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
-    let write = case.at("08:00").writes(START);
-    assert!(is_settled(&write.record, Power::Running));
-    let kept = write.history.unwrap();
-    assert_eq!((kept.ending, kept.saved), (Ending::Kept, Some(saved)));
+    let send = case.at("08:00").sends(START);
+    assert_eq!(
+        send.change.to_string(),
+        "PUT /v2/databases/9cc1/resize size=db-s-4vcpu-8gb num_nodes=2 storage_size_mib=143360"
+    );
+    assert_eq!(send.record.saved, Some(saved));
 }

@@ -129,13 +129,31 @@ fn what_a_shrink_may_have_touched_keeps_the_larger() {
 }
 
 #[test]
-fn of_two_sizes_that_do_not_compare_the_seen_one_is_kept_and_the_other_goes_to_history() {
-    let other = database_of("db-s-1vcpu-2gb", 3);
-    let send = stop_saves(&database().saved(other.clone()).used(), original(), true);
-    let saved = other.clone();
-    assert_eq!(send.events, [Event::Replaced { saved }]);
+fn what_a_shrink_may_have_touched_keeps_the_larger_of_each_part() {
+    let with = |plan: &str, nodes| SavedState::Database {
+        plan: plan.to_owned(),
+        nodes,
+        storage_mib: Some(61_440),
+    };
+    // Two nodes of 2 vCPU are seen: one who adds a node at night leaves the small plan.
+    let saved = database_of("db-s-1vcpu-2gb", 3);
+    let expected = with("db-s-2vcpu-4gb", 3);
+    stop_saves(&database().saved(saved).used(), expected, true);
+    let saved = database_of("db-s-8vcpu-16gb", 1);
+    let expected = database_of("db-s-8vcpu-16gb", 2);
+    let send = stop_saves(&database().saved(saved).used(), expected, true);
+    assert_eq!((send.events, send.history), (Vec::new(), None));
+}
+
+#[test]
+fn of_two_plans_that_do_not_compare_the_saved_one_is_kept_and_the_other_goes_to_history() {
+    let other = database_of("so-1vcpu-16gb", 3);
+    let send = stop_saves(&database().saved(other.clone()).used(), other.clone(), true);
+    let (saved, seen) = (other.clone(), original());
+    assert_eq!(send.events, [Event::UnlikePlans { saved, seen }]);
     let entry = send.history.unwrap();
     assert_eq!((&entry.ending, &entry.saved), (&Ending::Kept, &Some(other)));
+    assert_eq!(entry.seen, Some(original()));
     let transition = send.record.in_flight().unwrap();
     let stop = domain::history::HistoryEntry {
         claimed_at: transition.claimed_at,
@@ -225,13 +243,53 @@ fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
     let write = morning(database()).writes(START);
     assert_eq!((write.record.saved, write.record.used), (None, false));
     assert_eq!(write.history, None, "the same size is no news");
-    for (plan, nodes) in [("db-s-4vcpu-8gb", 2), ("db-s-4vcpu-8gb", 1)] {
-        let write = morning(database().sized(plan, nodes)).writes(START);
-        assert_eq!(write.record.saved, None);
-        let entry = write.history.unwrap();
-        assert_eq!(entry.ending, Ending::Kept);
-        assert_eq!(entry.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
+    let write = morning(database().sized("db-s-4vcpu-8gb", 3)).writes(START);
+    assert_eq!(write.record.saved, None);
+    let entry = write.history.unwrap();
+    assert_eq!(entry.ending, Ending::Kept);
+    assert_eq!(entry.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
+}
+
+#[test]
+fn at_the_begin_edge_each_part_is_restored_that_is_smaller_than_saved() {
+    for (plan, nodes, asked_plan, asked_nodes) in [
+        // A node that a person added at night is no reason to lose the plan.
+        ("db-s-1vcpu-2gb", 3, "db-s-2vcpu-4gb", 3),
+        // A larger plan is no reason to lose the standby node.
+        ("db-s-4vcpu-8gb", 1, "db-s-4vcpu-8gb", 2),
+        // A plan that does not compare stays.
+        ("so-1vcpu-16gb", 1, "so-1vcpu-16gb", 2),
+    ] {
+        let send = morning(database().sized(plan, nodes)).sends(START);
+        assert_eq!(send.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
+        assert!(
+            matches!(&send.change, Change::ResizeDatabase { plan, nodes, .. }
+                if plan == asked_plan && *nodes == asked_nodes),
+            "{:?}",
+            send.change
+        );
     }
+}
+
+#[test]
+fn a_plan_that_does_not_compare_with_the_saved_one_stays_and_needs_a_person() {
+    let saved = database_of("db-s-2vcpu-4gb", 2);
+    let write = morning(database().sized("so-1vcpu-16gb", 2)).writes(START);
+    assert_eq!(write.record.unlike_saved(), Some(&saved));
+    assert!(write.record.used, "the next stop would replace it");
+    let unlike = |event: &Event| matches!(event, Event::UnlikePlans { .. });
+    assert!(write.events.iter().any(unlike), "{:?}", write.events);
+    // The same where its standby node had to be restored first.
+    let starting = database()
+        .sized("so-1vcpu-16gb", 2)
+        .saved(saved.clone())
+        .used();
+    let restored = starting
+        .asked(START, "08:00", accepted("08:00:10"))
+        .handled("08:00", RUNNING)
+        .at("08:12");
+    let record = restored.records().record;
+    assert_eq!((record.unlike_saved(), record.used), (Some(&saved), true));
 }
 
 #[test]

@@ -555,6 +555,10 @@ impl Follower<'_> {
                 record.used = true;
                 record.last_error.clone_from(&self.record.last_error);
             }
+            // A person chose a plan that does not compare: which one it is owed is theirs to say.
+            Direction::Start if method::has_unlike_plan(self.seen.resource, self.record) => {
+                record.used = true;
+            }
             Direction::Start => {
                 record.clear_saved();
                 // The next stop would not be undone either.

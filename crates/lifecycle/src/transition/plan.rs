@@ -277,8 +277,10 @@ impl Planner<'_> {
         let mut record = self.record.clone();
         let before = record.handled.replace(due.handled.clone());
         let mut ended = self.left_stuck();
+        let mut events = Vec::new();
         match self.direction {
             Direction::Start => {
+                let unlike = method::has_unlike_plan(self.seen.resource, self.record);
                 let kept = record.saved.as_ref().filter(|saved| {
                     method::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
                 });
@@ -286,7 +288,11 @@ impl Planner<'_> {
                     // A person's larger size stays; what was saved goes to history.
                     ended = Some(self.unasked(due, &record, Ending::Kept));
                 }
-                record.clear_saved();
+                if unlike {
+                    events.extend(self.unlike_plans());
+                } else {
+                    record.clear_saved();
+                }
                 // What was desired running before may be running by our own start.
                 record.retained = self.policy.retain_running
                     && before.is_some_and(|handled| {
@@ -312,11 +318,16 @@ impl Planner<'_> {
             .unasked(due, &record, Ending::AlreadyThere)
             .last(&record);
         let direction = self.direction;
-        self.write(
-            record,
-            ended,
-            vec![Event::AlreadyThere { direction, reason }],
-        )
+        events.insert(0, Event::AlreadyThere { direction, reason });
+        self.write(record, ended, events)
+    }
+
+    /// Reports that a plan of a person's does not compare with the saved one.
+    fn unlike_plans(&self) -> Option<Event> {
+        Some(Event::UnlikePlans {
+            saved: self.record.saved.clone()?,
+            seen: self.seen.resource.size.to_save()?,
+        })
     }
 
     /// Reports whether a person gave a database its own size back, or more, and no request of ours
@@ -764,30 +775,25 @@ impl Planner<'_> {
                 record.saved = Some(seen);
                 nothing
             }
-            Some(saved) => match saved.compare(&seen.with_bounds_of(&saved)) {
-                Some(Ordering::Greater | Ordering::Equal) => {
-                    // Storage that a person has added since would shrink with the plan.
-                    record.saved = Some(saved.with_storage_of(&seen));
-                    nothing
+            // A part that a person made larger, such as storage, would shrink with the rest.
+            Some(saved) => {
+                let joined = saved.joined_with(&seen);
+                record.saved = Some(joined.state);
+                if joined.unlike {
+                    let reported = self.unlike_plans().into_iter().collect();
+                    return (Some(self.not_put_back(seen)), reported);
                 }
-                Some(Ordering::Less) => {
-                    record.saved = Some(seen.with_bounds_of(&saved));
-                    nothing
-                }
-                None => {
-                    record.saved = Some(seen);
-                    (Some(self.not_put_back()), vec![Event::Replaced { saved }])
-                }
-            },
+                nothing
+            }
         }
     }
 
-    /// Returns the entry for the saved state that no start will put back. The stop now claimed
-    /// writes an entry of its own.
-    fn not_put_back(&self) -> HistoryEntry {
+    /// Returns the entry for a size that no start will put back. The stop now claimed writes an entry
+    /// of its own.
+    fn not_put_back(&self, seen: SavedState) -> HistoryEntry {
         let (cause, now) = (Cause::Schedule, self.context.now);
         HistoryEntry {
-            seen: method::size_of(self.seen.resource, self.record),
+            seen: Some(seen),
             ..HistoryEntry::unasked(self.record, cause, Ending::Kept, now)
         }
     }

@@ -11,6 +11,7 @@ mod zero_nodes;
 use std::cmp::Ordering;
 
 use domain::{
+    ResourceKind,
     record::{Direction, Part, Record, Request},
     resource::{Power, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -98,16 +99,28 @@ pub(crate) fn already_there(
 ) -> &'static str {
     match &resource.size {
         Size::Machine(_) => power_off::already_there(direction),
-        Size::NodePool(_) => zero_nodes::already_there(record, direction),
-        Size::Database(_) => smallest_plan::already_there(record, direction),
+        Size::NodePool(_) => zero_nodes::already_there(resource, record, direction),
+        Size::Database(_) => smallest_plan::already_there(resource, record, direction),
     }
 }
 
-fn already_large(record: &Record) -> &'static str {
+fn already_large(resource: &Resource, record: &Record) -> &'static str {
     match record.saved {
+        Some(_) if has_unlike_plan(resource, record) => {
+            "its plan does not compare with the saved one, and stays"
+        }
         Some(_) => "at least as large as saved",
         None => "nothing to put back",
     }
+}
+
+/// Reports whether a database is on a plan that does not compare with the saved one: no start puts
+/// that back, and a person has to choose.
+pub(crate) fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
+    let saved = record.saved.as_ref();
+    let joined = saved.zip(resource.size.to_save());
+    let joined = joined.map(|(saved, seen)| saved.joined_with(&seen));
+    record.kind() == ResourceKind::Database && joined.is_some_and(|joined| joined.unlike)
 }
 
 /// Returns the observed size, if a stop makes the resource smaller: a machine that is only powered

@@ -26,7 +26,33 @@ pub(super) fn change(
             let against = seen_against(seen.resource, target);
             (against == Some(Ordering::Greater)).then(|| resize(record, seen.resource, target))?
         }
-        Direction::Start => resize(record, seen.resource, record.saved.as_ref()?),
+        Direction::Start => {
+            let own = seen.resource.size.to_save()?;
+            resize(
+                record,
+                seen.resource,
+                &restored(record.saved.as_ref()?, &own),
+            )
+        }
+    }
+}
+
+/// Returns the size to which a start leads: the larger of the saved and the seen one in each part. A
+/// plan that does not compare with the saved one stays, until a person chooses.
+fn restored(saved: &SavedState, seen: &SavedState) -> SavedState {
+    let joined = saved.joined_with(seen);
+    match (joined.state, seen) {
+        (
+            SavedState::Database {
+                nodes, storage_mib, ..
+            },
+            SavedState::Database { plan, .. },
+        ) if joined.unlike => SavedState::Database {
+            plan: plan.clone(),
+            nodes,
+            storage_mib,
+        },
+        (state, _) => state,
     }
 }
 
@@ -67,8 +93,8 @@ pub(super) fn no_change(target: Option<&SavedState>) -> String {
     }
 }
 
-/// Reports whether the database is where `direction` leads: at `target` or below, or back at what
-/// is saved or above, with its storage.
+/// Reports whether the database is where `direction` leads: at `target` or below, or with each part
+/// at least as large as saved.
 pub(super) fn reached(
     resource: &Resource,
     record: &Record,
@@ -81,12 +107,7 @@ pub(super) fn reached(
     let saved = record.saved.as_ref();
     match direction {
         Direction::Stop => is_shrunk(resource, saved, target),
-        Direction::Start => saved.is_none_or(|saved| match seen_against(resource, saved) {
-            Some(Ordering::Less) => false,
-            Some(Ordering::Equal) => !lacks_storage(&resource.size, saved),
-            // A person's size: asking for the saved plan would take away what was added.
-            Some(Ordering::Greater) | None => true,
-        }),
+        Direction::Start => saved.is_none_or(|saved| is_whole(resource, saved)),
     }
 }
 
@@ -99,6 +120,13 @@ fn is_shrunk(resource: &Resource, saved: Option<&SavedState>, target: Option<&Sa
         (None, Some(saved)) => against(saved) == Some(Ordering::Less),
         (None, None) => false,
     }
+}
+
+/// Reports whether no part of a database is smaller than a start would make it.
+fn is_whole(resource: &Resource, saved: &SavedState) -> bool {
+    let own = resource.size.to_save();
+    let whole = own.is_some_and(|own| restored(saved, &own).compare(&own) == Some(Ordering::Equal));
+    whole && !lacks_storage(&resource.size, saved)
 }
 
 /// Reports whether a database has less storage than is saved, and could have it again.
@@ -119,9 +147,13 @@ pub(super) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
 }
 
 /// Describes what an edge finds when the database is already there.
-pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
+pub(super) fn already_there(
+    resource: &Resource,
+    record: &Record,
+    direction: Direction,
+) -> &'static str {
     match direction {
         Direction::Stop => "already smallest",
-        Direction::Start => super::already_large(record),
+        Direction::Start => super::already_large(resource, record),
     }
 }

@@ -99,10 +99,14 @@ pub(super) fn is_draining(resource: &Resource) -> bool {
 }
 
 /// Describes what an edge finds when the pool is already there.
-pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
+pub(super) fn already_there(
+    resource: &Resource,
+    record: &Record,
+    direction: Direction,
+) -> &'static str {
     match direction {
         Direction::Stop => "already at zero",
-        Direction::Start => super::already_large(record),
+        Direction::Start => super::already_large(resource, record),
     }
 }
 
