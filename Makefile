@@ -30,7 +30,7 @@ rust:
 	@command -v cc >/dev/null || { echo "A C compiler is missing: install gcc or clang (Debian: apt-get install gcc)" >&2; exit 1; }
 	@have=$$(rustc --version | cut -d ' ' -f 2 | cut -d - -f 1); \
 	  [ "$$(printf '%s\n%s\n' $(RUST_VERSION) $$have | sort -V | head -n 1)" = $(RUST_VERSION) ] || \
-	  { echo "Rust $$have is too old: install $(RUST_VERSION) or later (rustup update)" >&2; exit 1; }
+	  { echo "Rust $$have is too old: install $(RUST_VERSION) or later (rustup toolchain install)" >&2; exit 1; }
 
 .PHONY: python
 python:

@@ -1,11 +1,14 @@
-"""What builds, deploys and checks is pinned."""
+"""What builds, deploys and checks is pinned: Python packages, the toolchain, actions."""
 
 import re
+import tomllib
 
 import pytest
+import yaml
 from template import ROOT
 
 LOCKS = sorted([ROOT / "infra/build.txt", *(ROOT / "tests/python").glob("*.txt")])
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yaml"))
 #: Packages that are published as source only; none of them builds or deploys anything.
 SOURCE_ONLY = {"localstack.txt": {"airspeed-ext", "crontab", "jsonpath-rw"}}
 PINNED = r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)"
@@ -56,3 +59,36 @@ def test_every_environment_is_installed_by_its_hashes_alone():
         (needed,) = re.findall(rf"(?m)^{target}: (.*) ##", makefile)
         assert "$(BUILD_VENV)/installed" in needed
         assert "$(VENV)/installed" not in needed
+
+
+def test_the_toolchain_is_one_exact_version_that_the_dependencies_accept():
+    toolchain = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    channel = [int(part) for part in toolchain["channel"].split(".")]
+    oldest = [int(part) for part in cargo["workspace"]["package"]["rust-version"].split(".")]
+    assert len(channel) == 3
+    assert channel >= oldest
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.name)
+def test_actions_are_pinned_by_commit_and_hold_no_rights(workflow):
+    text = workflow.read_text()
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
+    parsed = yaml.safe_load(text)
+    assert parsed["permissions"] == {"contents": "read"}
+    for job in parsed["jobs"].values():
+        assert "permissions" not in job
+        for step in job["steps"]:
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"] == {"persist-credentials": False}
+
+
+def test_advisories_are_looked_for_every_week_and_on_pull_requests():
+    workflow = (ROOT / ".github/workflows/advisories.yaml").read_text()
+    # YAML 1.1 reads the key `on` as true.
+    triggers = yaml.safe_load(workflow)[True]
+    (scheduled,) = triggers["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", scheduled["cron"])
+    assert "pull_request" in triggers
+    assert "run: make advisories" in workflow
