@@ -42,6 +42,7 @@ python:
 # has an environment of its own, apart from the tests'. The AWS emulator, checkov and the benchmarks
 # have theirs, too: they need other versions of the same packages.
 PIP_INSTALL := bin/pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := --require-hashes --only-binary :all:
 $(BUILD_VENV)/installed: infra/build.txt
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
@@ -50,24 +51,24 @@ $(BENCH_VENV)/installed: tests/python/bench.txt
 $(BUILD_VENV)/installed $(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed $(BENCH_VENV)/installed: | python
 	@echo "Setting up $(@D) ..."
 	@$(PYTHON) -m venv --clear $(@D)
-	@$(@D)/$(PIP_INSTALL) --require-hashes -r $<
+	@$(@D)/$(PIP_INSTALL) $(LOCKED) -r $<
 	@touch $@
 
-# LocalStack with our plugin, on its own Python.
+# LocalStack with our plugin, on its own Python. The three packages are published as source only.
 LOCALSTACK_PLUGIN := infra/localstack-plugin
 $(LOCALSTACK_VENV)/installed: tests/python/localstack.txt $(LOCALSTACK_PLUGIN)/pyproject.toml
 	@$(LOCALSTACK_PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null || \
 	  { echo "LocalStack needs Python 3.13 with its venv module, and \`$(LOCALSTACK_PYTHON)\` is not it: install it, or set LOCALSTACK_PYTHON to its path" >&2; exit 1; }
 	@echo "Setting up $(@D) (half a gigabyte, a few minutes) ..."
 	@$(LOCALSTACK_PYTHON) -m venv --clear $(@D)
-	@$(@D)/$(PIP_INSTALL) --require-hashes -r $<
+	@$(@D)/$(PIP_INSTALL) $(LOCKED) --no-binary airspeed-ext,crontab,jsonpath-rw -r $<
 	@$(@D)/$(PIP_INSTALL) --no-build-isolation --editable $(LOCALSTACK_PLUGIN)
 	@touch $@
 
 # A lock file has every package that its .in file leads to, with the hashes of all its files. Versions
 # change only if the .in file asks for it, or with UPGRADE=1.
 LOCK = cd $(1) && $(CURDIR)/$(VENV)/bin/uv pip compile --quiet --no-python-downloads $(3) \
-  --generate-hashes --emit-build-options --custom-compile-command 'make lock' \
+  --generate-hashes --custom-compile-command 'make lock' \
   $(if $(UPGRADE),--upgrade) --output-file $(2).txt $(2).in
 .PHONY: lock
 lock: $(VENV)/installed ## Compile the lock files of the Python packages (UPGRADE=1: newer versions)
