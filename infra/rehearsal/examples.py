@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .emulator import Emulator
+from .stack import TOKEN_PATH
 
 TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
 """The token that the simulator accepts for each account."""
@@ -15,7 +16,7 @@ def store_tokens(emulator: Emulator, tokens: Mapping[str, str] = TOKENS) -> None
     ssm = emulator.client("ssm")
     for account, token in tokens.items():
         ssm.put_parameter(
-            Name=f"/offhours/{account}", Value=token, Type="SecureString", Overwrite=True
+            Name=f"{TOKEN_PATH}/{account}", Value=token, Type="SecureString", Overwrite=True
         )
 
 
