@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{AccountKind, Configuration, Generation, Override, Target},
+    configuration::{Configuration, Generation, Override, Target},
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
@@ -22,7 +22,7 @@ use crate::{
     apply::{
         difference::{Change, Difference, EntryChange},
         moves::{Moves, MovingStop, UnknownMoves, forecast},
-        trials::{AccountTrial, UnknownState, try_accounts, try_applied},
+        trials::{AccountTrial, Login, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
     carry_out::{Command, Until, author, carry_out},
@@ -823,11 +823,12 @@ fn listed(trial: &AccountTrial) -> String {
     } else {
         places.join(", ")
     };
-    let login = match trial.kind {
-        AccountKind::Cloud(_) => "token",
-        AccountKind::Ssh => "key",
+    let (login, untried) = match trial.login {
+        Login::Token => ("token", ""),
+        Login::ReadToken => ("read_token", "; only stop and start can try its token"),
+        Login::Key => ("key", ""),
     };
-    format!("The {login} of {} works: {found}\n", trial.account)
+    format!("The {login} of {} works: {found}{untried}\n", trial.account)
 }
 
 /// The warnings of a trial, one per line.
