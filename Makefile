@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 PYTHON ?= python3
+BUILD_VENV := .build
 VENV := .venv
 EMULATOR_VENV := .emulator
 LOCALSTACK_VENV := .localstack
@@ -29,7 +30,7 @@ rust:
 	@command -v cc >/dev/null || { echo "A C compiler is missing: install gcc or clang (Debian: apt-get install gcc)" >&2; exit 1; }
 	@have=$$(rustc --version | cut -d ' ' -f 2 | cut -d - -f 1); \
 	  [ "$$(printf '%s\n%s\n' $(RUST_VERSION) $$have | sort -V | head -n 1)" = $(RUST_VERSION) ] || \
-	  { echo "Rust $$have is too old: install $(RUST_VERSION) or later (rustup update)" >&2; exit 1; }
+	  { echo "Rust $$have is too old: install $(RUST_VERSION) or later (rustup toolchain install)" >&2; exit 1; }
 
 .PHONY: python
 python:
@@ -37,28 +38,45 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python is too old: install 3.11 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# All packages from PyPI, pinned and installed inside the checkout. The AWS emulator, checkov and
-# the benchmarks have their own environments: they need other versions of the same packages.
+# All packages from PyPI, by the hashes in a lock file, inside the checkout. What builds and deploys
+# has an environment of its own, apart from the tests'. The AWS emulator, checkov and the benchmarks
+# have theirs, too: they need other versions of the same packages.
+PIP_INSTALL := bin/pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := --require-hashes --only-binary :all:
+$(BUILD_VENV)/installed: infra/build.txt
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
 $(CHECKOV_VENV)/installed: tests/python/checkov.txt
 $(BENCH_VENV)/installed: tests/python/bench.txt
-$(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed $(BENCH_VENV)/installed: | python
+$(BUILD_VENV)/installed $(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed $(BENCH_VENV)/installed: | python
 	@echo "Setting up $(@D) ..."
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/$(PIP_INSTALL) $(LOCKED) -r $<
 	@touch $@
 
-# LocalStack with our plugin, on its own Python.
+# LocalStack with our plugin, on its own Python. The three packages are published as source only.
 LOCALSTACK_PLUGIN := infra/localstack-plugin
 $(LOCALSTACK_VENV)/installed: tests/python/localstack.txt $(LOCALSTACK_PLUGIN)/pyproject.toml
 	@$(LOCALSTACK_PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null || \
 	  { echo "LocalStack needs Python 3.13 with its venv module, and \`$(LOCALSTACK_PYTHON)\` is not it: install it, or set LOCALSTACK_PYTHON to its path" >&2; exit 1; }
 	@echo "Setting up $(@D) (half a gigabyte, a few minutes) ..."
-	@$(LOCALSTACK_PYTHON) -m venv $(@D)
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable $(LOCALSTACK_PLUGIN)
+	@$(LOCALSTACK_PYTHON) -m venv --clear $(@D)
+	@$(@D)/$(PIP_INSTALL) $(LOCKED) --no-binary airspeed-ext,crontab,jsonpath-rw -r $<
+	@$(@D)/$(PIP_INSTALL) --no-build-isolation --editable $(LOCALSTACK_PLUGIN)
 	@touch $@
+
+# A lock file has every package that its .in file leads to, with the hashes of all its files. Versions
+# change only if the .in file asks for it, or with UPGRADE=1.
+LOCK = cd $(1) && $(CURDIR)/$(VENV)/bin/uv pip compile --quiet --no-python-downloads $(3) \
+  --generate-hashes --custom-compile-command 'make lock' \
+  $(if $(UPGRADE),--upgrade) --output-file $(2).txt $(2).in
+.PHONY: lock
+lock: $(VENV)/installed ## Compile the lock files of the Python packages (UPGRADE=1: newer versions)
+	@$(call LOCK,infra,build,--universal --python-version 3.11)
+	@for name in requirements emulator checkov bench; do \
+	   ($(call LOCK,tests/python,$$name,--universal --python-version 3.11)); \
+	 done
+	@$(call LOCK,tests/python,localstack,--python-version 3.13)
 
 # cargo-deny, pinned, inside the checkout.
 CARGO_DENY := 0.20.2
@@ -82,17 +100,17 @@ FUNCTIONS := dispatch poll-status stop start
 ARCH ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
 
 .PHONY: build
-build: rust $(VENV)/installed ## Build the functions for AWS (ARCH=x86_64 or arm64)
+build: rust $(BUILD_VENV)/installed ## Build the functions for AWS (ARCH=x86_64 or arm64)
 	@case "$(ARCH)" in x86_64 | arm64) ;; *) echo "ARCH is x86_64 or arm64, not $(ARCH)" >&2; exit 1 ;; esac
 	@echo "Building $(FUNCTIONS) for $(ARCH) (a few minutes the first time) ..."
-	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
+	@export PATH="$$PWD/$(BUILD_VENV)/bin:$$PATH"; \
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
 	   $(if $(filter arm64,$(ARCH)),--arm64,--x86-64) $(addprefix --package ,$(FUNCTIONS))
 	@ls -l $(FUNCTIONS:%=target/lambda/%/bootstrap)
 
 .PHONY: deploy
-deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and with GUIDED=1)
-	@export PATH="$$PWD/$(VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
+deploy: $(BUILD_VENV)/installed ## Deploy what was built (asks the first time, and with GUIDED=1)
+	@export PATH="$$PWD/$(BUILD_VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
 	 python infra/deploy.py $(if $(GUIDED),--guided)
 
 # The programs for this machine. Always builds the whole workspace: with one set of features, every
@@ -104,7 +122,7 @@ programs: rust
 
 REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
 .PHONY: rehearsal
-rehearsal: build programs $(EMULATOR_VENV)/installed
+rehearsal: build programs $(VENV)/installed $(EMULATOR_VENV)/installed
 
 # What LocalStack needs without Docker: its environment and a DynamoDB engine.
 .PHONY: localstack
@@ -123,21 +141,21 @@ emulator:
 	  *) echo "EMULATOR is ministack, localstack or localstack-docker, not $(EMULATOR)" >&2; exit 1 ;; esac
 
 .PHONY: stack
-stack: emulator $(NEEDED_$(EMULATOR)) build programs ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
+stack: emulator $(NEEDED_$(EMULATOR)) build programs $(VENV)/installed ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
 	@$(REHEARSAL) rehearsal --emulator $(EMULATOR) $(if $(KEEP),--keep) --programs $(PROGRAMS) \
-	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
+	   --sam $(BUILD_VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
 	   --localstack $(LOCALSTACK_VENV)/bin/python
 
 .PHONY: soak
 soak: rehearsal ## Check the deployed stack's invariants under faults for an hour (SOAK_MINUTES=60, SEED=)
 	@PYTHONPATH=infra:tests $(VENV)/bin/python -m soak --programs $(PROGRAMS) \
-	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
+	   --sam $(BUILD_VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
 	   --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: sizes
 sizes: rehearsal ## Print each function's archive size, and its memory for a thousand resources
 	@$(REHEARSAL) rehearsal.sizes --programs $(PROGRAMS) \
-	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
+	   --sam $(BUILD_VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
 
 # --- Development ----------------------------------------------------------------------------------
 
@@ -160,7 +178,7 @@ test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything,
 test-stack: rehearsal ## Build the functions for AWS, and test them deployed to an emulator, in real minutes
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
 	 $(CARGO) test --workspace --locked --test offhours -- --ignored; \
-	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
+	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(BUILD_VENV)/bin/sam \
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
 # Nights compute rather than wait, so they have a profile of their own with optimized code.
@@ -174,8 +192,8 @@ night: rust ## Print everything in one night (SEED=1, or the file of a night tha
 	@$(NIGHTS) replay $(or $(SEED),1)
 
 .PHONY: test-localstack
-test-localstack: localstack build programs ## Run those tests of the deployed stack that LocalStack can pass
-	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
+test-localstack: localstack build programs $(VENV)/installed ## Run those tests of the deployed stack that LocalStack can pass
+	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(BUILD_VENV)/bin/sam \
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
 
 .PHONY: mutants
@@ -246,7 +264,7 @@ ROUNDS ?= 20
 BENCH_TARGET = $${CARGO_TARGET_DIR:-target}
 .PHONY: bench
 bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers, into BENCHMARKS.md (ROUNDS=20, TLS=1)
-	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
+	@export PATH="$$PWD/$(BUILD_VENV)/bin:$$PATH"; \
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
 	   $(addprefix --package ,$(FUNCTIONS) domain environment) \
 	   --features environment/lambda,environment/bus --example empty --example evaluations
@@ -274,5 +292,5 @@ lines: python ## Count the lines of Rust outside tests, by crate
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(BENCH_VENV) $(TOOLS) $(FUZZ)/fuzz/target
+	@rm -rf $(BUILD_VENV) $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(BENCH_VENV) $(TOOLS) $(FUZZ)/fuzz/target
 	@$(CARGO) clean

@@ -15,10 +15,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::{
-    programs::python,
-    support::{any_port, program, root},
-};
+use crate::support::{any_port, program, root};
 
 /// The Droplet that the committed events name; the example fleet contains it, too.
 const DROPLET: &str = "do-main/droplet/387104512";
@@ -343,12 +340,12 @@ impl Drop for Functions {
     }
 }
 
-/// cargo-lambda, which is installed beside Python.
+/// cargo-lambda, from the environment that builds the functions.
 fn cargo_lambda() -> PathBuf {
-    let path = python().with_file_name("cargo-lambda");
+    let path = root().join(".build/bin/cargo-lambda");
     assert!(
         path.is_file(),
-        "there is no {}: run `make test`",
+        "there is no {}: run `make build`",
         path.display()
     );
     path

@@ -147,3 +147,23 @@ fn a_trial_tries_both_tokens_and_says_which_failed() {
         }
     });
 }
+
+#[test]
+fn a_trial_leaves_a_token_that_only_stop_and_start_can_read_to_them() {
+    run(async {
+        let apart = both_tokens()
+            .replace("env:DO_TOKEN", "ssm:/offhours/acting/do")
+            .replace("env:HZ_TOKEN", "ssm:/offhours/acting/hz");
+        // Neither of the tokens that act is kept where poll-status looks.
+        let tokens = [
+            ("env:DO_READS", "secret-do-reads"),
+            ("env:HZ_READS", "secret-hz-reads"),
+        ];
+        let other = office_hours("", "", "");
+        let world = World::with_tokens(&other, &fleet(), &tokens, monday("17:48:00")).await;
+        for trial in tried(&world, &parse(&apart).accounts).await {
+            assert_eq!(trial.error, None);
+            assert!(!trial.found.is_empty(), "{trial:?}");
+        }
+    });
+}

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .emulator import Emulator
+from .stack import TOKEN_PATH
 
-TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
-"""The token that the simulator accepts for each account."""
+TOKENS = {
+    "acting/do-main": "simulated-do-token",
+    "reading/do-main": "simulated-do-reads",
+    "acting/hz-eu": "simulated-hz-token",
+    "reading/hz-eu": "simulated-hz-reads",
+}
+"""The tokens that the simulator accepts, by where they are kept below the token path."""
 
 
 def store_tokens(emulator: Emulator, tokens: Mapping[str, str] = TOKENS) -> None:
     """Stores the accounts' tokens under the path that a stack may read."""
     ssm = emulator.client("ssm")
-    for account, token in tokens.items():
+    for name, token in tokens.items():
         ssm.put_parameter(
-            Name=f"/offhours/{account}", Value=token, Type="SecureString", Overwrite=True
+            Name=f"{TOKEN_PATH}/{name}", Value=token, Type="SecureString", Overwrite=True
         )
 
 
@@ -29,11 +35,13 @@ timezone = "UTC"
 
 [accounts.do-main]
 provider = "digitalocean"
-token = "ssm:/offhours/do-main"
+token = "ssm:/offhours/acting/do-main"
+read_token = "ssm:/offhours/reading/do-main"
 
 [accounts.hz-eu]
 provider = "hetzner"
-token = "ssm:/offhours/hz-eu"
+token = "ssm:/offhours/acting/hz-eu"
+read_token = "ssm:/offhours/reading/hz-eu"
 
 [schedules.nights]
 {first} = "0 0 1 1 *"

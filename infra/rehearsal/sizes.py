@@ -91,11 +91,13 @@ def _fleet() -> str:
 name = "do-main"
 provider = "digitalocean"
 token = "simulated-do-token"
+read_token = "simulated-do-reads"
 rate_limit = { per_hour = 1000000, per_minute = 100000 }""",
         """[[accounts]]
 name = "hz-eu"
 provider = "hetzner"
 token = "simulated-hz-token"
+read_token = "simulated-hz-reads"
 rate_limit = { per_hour = 1000000 }""",
     ]
     tables += [

@@ -18,6 +18,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 CRATES = CHECKOUT / "crates"
 BUILT = CHECKOUT / "target" / "lambda"
 
+TOKEN_PATH = "/offhours"
+"""The path of the tokens, which all stacks on one emulator share."""
+
 
 class Failed(Exception):
     """A command or an invocation failed; the message has its output."""
@@ -56,8 +59,8 @@ def parameters(clouds: str, **others: str) -> dict[str, str]:
         architecture = built_for(BUILT)
     except DeployError as error:
         raise Failed(str(error)) from None
-    ours = {"Architecture": architecture, "DigitalOceanUrl": clouds, "HetznerUrl": clouds}
-    return ours | others
+    ours = {"Architecture": architecture, "TokenPath": TOKEN_PATH}
+    return ours | {"DigitalOceanUrl": clouds, "HetznerUrl": clouds} | others
 
 
 def for_sam(emulator: Emulator) -> dict[str, str]:

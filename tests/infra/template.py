@@ -17,7 +17,6 @@ NAME = "night"
 REGION = "eu-central-1"
 ACCOUNT = "111122223333"
 PSEUDO = {
-    "AWS::StackName": NAME,
     "AWS::Region": REGION,
     "AWS::AccountId": ACCOUNT,
     "AWS::Partition": "aws",
@@ -29,6 +28,7 @@ EVERYTHING = {
     "AlertEmail": "ops@example.com",
     "WebhookUrl": "https://hooks.example.com/services/T0/B0/secret",
     "TokenKeyArn": KEY,
+    "PermissionsBoundaryArn": f"arn:aws:iam::{ACCOUNT}:policy/boundary",
 }
 NOTHING = object()
 
@@ -46,9 +46,11 @@ def source() -> dict:
 
 
 class Stack:
-    """A stack with these parameters."""
+    """A stack with this name and these parameters."""
 
-    def __init__(self, **parameters: str):
+    def __init__(self, stack_name: str = NAME, partition: str = "aws", **parameters: str):
+        self.name = stack_name
+        self.pseudo = PSEUDO | {"AWS::StackName": stack_name, "AWS::Partition": partition}
         template = source()
         self.code = {}
         for name, resource in template["Resources"].items():
@@ -100,8 +102,9 @@ class Stack:
 
     def call(self, function: str, argument):
         if function == "Sub":
-            assert isinstance(argument, str), "no variables of its own are used"
-            return re.sub(r"\$\{([^}]+)\}", lambda found: self.named(found[1]), argument)
+            text, own = (argument, {}) if isinstance(argument, str) else argument
+            own = self.value(own)
+            return re.sub(r"\$\{([^}]+)\}", lambda found: self.named(found[1], own), text)
         if function == "GetAtt":
             parts = argument.split(".") if isinstance(argument, str) else argument
             return self.attribute(*parts)
@@ -115,14 +118,16 @@ class Stack:
             return not self.value(argument)[0]
         raise AssertionError(f"Fn::{function} is not known here")
 
-    def named(self, name: str) -> str:
+    def named(self, name: str, own: dict[str, str]) -> str:
+        if name in own:
+            return own[name]
         return str(self.attribute(*name.split(".")) if "." in name else self.reference(name))
 
     def reference(self, name: str):
         if name == "AWS::NoValue":
             return NOTHING
-        if name in PSEUDO:
-            return PSEUDO[name]
+        if name in self.pseudo:
+            return self.pseudo[name]
         if name in self.parameters:
             return self.parameters[name]
         kind = self.transformed["Resources"][name]["Type"]
@@ -138,7 +143,7 @@ class Stack:
         for key in NAME_PROPERTIES:
             if key in properties:
                 return self.value(properties[key])
-        return f"{NAME}-{name}"
+        return f"{self.name}-{name}"
 
     def attribute(self, name: str, attribute: str) -> str:
         if attribute == "QueueName":

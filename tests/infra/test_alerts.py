@@ -21,6 +21,17 @@ DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
 RULES_OF_THE_BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{NAME}/*"
 
 
+def encrypted_only(action: str, resource: str) -> dict:
+    return {
+        "Sid": "EncryptedConnectionsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": action,
+        "Resource": resource,
+        "Condition": {"Bool": {"aws:SecureTransport": False}},
+    }
+
+
 def rules_of_the_bus(stack: Stack) -> dict[str, dict]:
     rules = stack.of_type("AWS::Events::Rule").values()
     return {one["Name"]: one for one in rules if "EventPattern" in one}
@@ -117,15 +128,15 @@ def test_only_this_stacks_rules_and_alarms_may_publish(plain):
     for statement in statements.values():
         assert statement["Action"] == "sns:Publish"
         assert statement["Resource"] == TOPIC
+    assert statements.pop("EncryptedConnectionsOnly") == encrypted_only("sns:Publish", TOPIC)
     rules, alarms = statements["RulesOfThisBus"], statements["AlarmsOfThisStack"]
     assert len(statements) == 2
     assert rules["Principal"] == {"Service": "events.amazonaws.com"}
     assert rules["Condition"] == {"ArnLike": {"aws:SourceArn": RULES_OF_THE_BUS}}
     assert alarms["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert alarms["Condition"] == {
-        "StringEquals": {"aws:SourceAccount": ACCOUNT},
-        "ArnLike": {"aws:SourceArn": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{NAME}-*"},
-    }
+    assert alarms["Condition"]["StringEquals"] == {"aws:SourceAccount": ACCOUNT}
+    own = {plain.attribute(name, "Arn") for name in plain.of_type("AWS::CloudWatch::Alarm")}
+    assert set(alarms["Condition"]["ArnLike"]["aws:SourceArn"]) == own
 
 
 def test_every_target_of_every_rule_keeps_what_it_did_not_take(full):
@@ -148,13 +159,21 @@ def test_the_queue_keeps_failures_encrypted_for_a_fortnight(plain):
 
 def test_only_this_stacks_rules_may_send_to_the_queue_by_its_policy(plain):
     (policy,) = plain.of_type("AWS::SQS::QueuePolicy").values()
-    (statement,) = policy["PolicyDocument"]["Statement"]
+    statement, encrypted = policy["PolicyDocument"]["Statement"]
+    assert encrypted == encrypted_only("sqs:*", DEAD_LETTERS)
     assert statement["Principal"] == {"Service": "events.amazonaws.com"}
     assert statement["Action"] == "sqs:SendMessage"
     assert statement["Resource"] == DEAD_LETTERS
     rule = f"arn:aws:events:{REGION}:{ACCOUNT}:rule"
     assert statement["Condition"] == {
-        "ArnLike": {"aws:SourceArn": [f"{rule}/{NAME}-*", f"{rule}/{NAME}/*"]}
+        "ArnLike": {
+            "aws:SourceArn": [
+                f"{rule}/{NAME}-dispatch",
+                f"{rule}/{NAME}-poll-status",
+                f"{rule}/{NAME}.*",
+                f"{rule}/{NAME}/*",
+            ]
+        }
     }
 
 

@@ -185,8 +185,8 @@ def test_only_timers_and_a_persons_own_rules_may_invoke(plain):
     assert allowed == {
         (f"{NAME}-dispatch", f"{timer}-dispatch"),
         (f"{NAME}-poll-status", f"{timer}-poll-status"),
-        (f"{NAME}-stop", f"{rule}/{NAME}-*"),
-        (f"{NAME}-start", f"{rule}/{NAME}-*"),
+        (f"{NAME}-stop", f"{rule}/{NAME}.*"),
+        (f"{NAME}-start", f"{rule}/{NAME}.*"),
     }
     for one in permissions:
         assert one["Principal"] == "events.amazonaws.com"

@@ -57,6 +57,7 @@ TAKEN = {
         "https://gateway.example, https://other.example:8443",
     ],
     "TokenPath": [
+        "",
         "/offhours",
         "/team/offhours/tokens",
         "/a",
@@ -68,6 +69,12 @@ TAKEN = {
         KEY,
         "arn:aws-cn:kms:cn-north-1:111122223333:key/0a1b2c3d-0000-4000-8000-0123456789ab",
         "arn:aws:kms:us-east-1:111122223333:key/mrk-0123456789abcdef0123456789abcdef",
+    ],
+    "PermissionsBoundaryArn": [
+        "",
+        "arn:aws:iam::111122223333:policy/boundary",
+        "arn:aws:iam::aws:policy/PowerUserAccess",
+        "arn:aws-cn:iam::111122223333:policy/teams/platform/boundary_1",
     ],
     "AlertEmail": ["", "ops@example.com", "night.shift+offhours@mail.example.co.uk"],
     "WebhookUrl": [
@@ -95,7 +102,6 @@ REFUSED = {
         "https://gateway.example\n",
     ],
     "TokenPath": [
-        "",
         "/",
         "offhours",
         "/offhours/",
@@ -117,6 +123,12 @@ REFUSED = {
         KEY + "x",
         KEY.replace("111122223333", "1111"),
         KEY.replace(":key/", ":key/*"),
+    ],
+    "PermissionsBoundaryArn": [
+        "boundary",
+        "arn:aws:iam::111122223333:role/boundary",
+        "arn:aws:iam::1111:policy/boundary",
+        "arn:aws:iam::111122223333:policy/*",
     ],
     "AlertEmail": [
         "ops",

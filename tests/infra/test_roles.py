@@ -19,8 +19,9 @@ def log(name: str) -> str:
     return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{NAME}-{name}:*"
 
 
-TOKENS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/offhours/*"
-ACTING = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/offhours/acting/*"
+TOKENS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{NAME}/*"
+ACTING = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{NAME}/acting/*"
+READING = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{NAME}/reading/*"
 BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{NAME}"
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
 RECORDS = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
@@ -42,6 +43,7 @@ ACT = {
     "ReadTokens": ({"ssm:GetParameter"}, {TOKENS}),
     "TellEvents": ({"events:PutEvents"}, {BUS}),
 }
+LEAVE_READING = ({"ssm:GetParameter"}, {READING})
 CARRY_OVER = ({"dynamodb:DeleteItem"}, {table("resources")})
 LEARNT = ({"dynamodb:UpdateItem"}, {table("accounts")})
 ROLES = {
@@ -60,8 +62,15 @@ ROLES = {
         "LeaveTokensThatAct": ({"ssm:GetParameter"}, {ACTING}),
         **own("poll-status"),
     },
-    "stop": {**ACT, "NoteWhatWasLearnt": LEARNT, **own("stop")},
-    "start": {**ACT, "NoteWhatWasLearnt": LEARNT, **own("start")},
+    **{
+        name: {
+            **ACT,
+            "NoteWhatWasLearnt": LEARNT,
+            "LeaveTokensThatRead": LEAVE_READING,
+            **own(name),
+        }
+        for name in ("stop", "start")
+    },
 }
 FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
 TABLES = ("schedules", "accounts", "resources", "history")
@@ -111,8 +120,8 @@ ADMIN = {
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
 }
 PEOPLE = {"ViewerPolicy": VIEWER, "OperatorPolicy": OPERATOR, "AdminPolicy": ADMIN}
-#: Statements that deny what another one allows.
-DENIED = {"LeaveTokensThatAct"}
+#: Statements that deny what another one allows, and the tokens that they deny.
+DENIED = {"LeaveTokensThatAct": "acting/*", "LeaveTokensThatRead": "reading/*"}
 #: Statements whose actions have no resource-level permissions.
 ANY_RESOURCE = {"SeeMetrics"}
 #: The partitions that each statement's writes are limited to.
@@ -179,6 +188,14 @@ def test_each_function_has_a_role_of_its_own_that_only_lambda_takes(plain):
         assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
         assert trust["Action"] == "sts:AssumeRole"
         assert "ManagedPolicyArns" not in role
+
+
+def test_every_role_has_the_boundary_that_is_given_and_else_none(plain, full):
+    boundaries = {one.get("PermissionsBoundary") for one in full.of_type("AWS::IAM::Role").values()}
+    assert boundaries == {EVERYTHING["PermissionsBoundaryArn"]}
+    assert len(full.of_type("AWS::IAM::Role")) == 5
+    for role in plain.of_type("AWS::IAM::Role").values():
+        assert "PermissionsBoundary" not in role
 
 
 def test_functions_have_the_roles_that_are_named_after_them(plain):
@@ -267,7 +284,7 @@ def test_a_key_of_ones_own_is_used_for_tokens_alone():
                 assert statement["Condition"] == condition
                 using[name, sid] = action
             if action.startswith("ssm:"):
-                below = "acting/*" if sid in DENIED else "*"
+                below = DENIED.get(sid, "*")
                 assert listed(statement["Resource"]) == {path.removesuffix("*") + below}
     assert using == {
         ("poll-status", "DecryptTokens"): "kms:Decrypt",
@@ -285,7 +302,7 @@ def test_without_a_key_of_ones_own_no_statement_names_one(plain):
 @pytest.mark.parametrize("name", PEOPLE)
 def test_policies_are_small_enough_for_iam_even_with_long_names(full, name):
     document = json.dumps(full.properties(name)["PolicyDocument"], separators=(",", ":"))
-    longest = document.replace(NAME, "n" * 52).replace("/offhours/*", f"/{'p' * 199}/*")
+    longest = document.replace(f"/{NAME}/*", f"/{'p' * 199}/*").replace(NAME, "n" * 52)
     # IAM does not count whitespace.
     assert len(longest) <= 6144
 

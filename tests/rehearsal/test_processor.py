@@ -30,6 +30,7 @@ def test_the_functions_run_on_the_processor_they_were_built_for(
         (built / short / "bootstrap").write_bytes(head)
     assert stack.parameters(CLOUDS, Timers="DISABLED") == {
         "Architecture": architecture,
+        "TokenPath": "/offhours",
         "DigitalOceanUrl": CLOUDS,
         "HetznerUrl": CLOUDS,
         "Timers": "DISABLED",

@@ -7,11 +7,13 @@ ACCOUNTS = """
 name = "do-main"
 provider = "digitalocean"
 token = "simulated-do-token"
+read_token = "simulated-do-reads"
 
 [[accounts]]
 name = "hz-eu"
 provider = "hetzner"
 token = "simulated-hz-token"
+read_token = "simulated-hz-reads"
 """
 
 QUICK = (

@@ -130,7 +130,7 @@ class Walker:
         require(states.keys() == QUICK_ONES, f"status: {report}")
         report = self.stack.invoke("poll-status", {"inventory": []})
         require(len(report["outcomes"]) >= 2, f"inventory: {report}")
-        account = {"provider": "hetzner", "token": "ssm:/offhours/hz-eu"}
+        account = {"provider": "hetzner", "token": "ssm:/offhours/reading/hz-eu"}
         report = self.stack.invoke("poll-status", {"try": {"hz-new": account}})
         require(len(report["trials"][0]["found"]) == 1, f"trial: {report}")
 

@@ -13,8 +13,8 @@ SERVER = "hz-eu/server/42"
 def test_a_rule_of_ones_own_stops_what_it_names(cycled: Deployed) -> None:
     stack = cycled.stack
     events = stack.emulator.client("events")
-    # The functions may be invoked only by rules whose names begin with the stack's.
-    name = f"{stack.name}-lunch"
+    # The functions may be invoked only by rules whose names begin with the stack's and a dot.
+    name = f"{stack.name}.lunch"
     events.put_rule(Name=name, ScheduleExpression="cron(* * * * ? *)")
     target = {
         "Id": "stop",

@@ -51,7 +51,7 @@ use domain::record::Direction;
     after_help = "\
 A configuration is one TOML file, offhours.toml unless --config names another:
   timezone = \"Europe/Berlin\"
-  accounts.do-main = { provider = \"digitalocean\", token = \"ssm:/offhours/do-main\" }
+  accounts.do-main = { provider = \"digitalocean\", token = \"env:DO_TOKEN\" }
   schedules.office.periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
 
 Tag a resource offhours:office (Hetzner: label offhours=office), and it runs only in these

@@ -454,12 +454,12 @@ pub struct CloudAccount {
     pub was: Option<AccountName>,
     /// Where the API token is stored, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of
     /// type `SecureString`) or, for local use, `env:VARIABLE`.
-    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/acting/do-main", "env:HCLOUD_TOKEN"])))]
     pub token: TokenReference,
     /// Where a read-only API token is stored, in the same form as `token`. Offhours observes with
     /// it, and uses `token` only to stop and start. Without it, `token` is used for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/do-main-read"])))]
+    #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/reading/do-main"])))]
     pub read_token: Option<TokenReference>,
     /// Hetzner: the datacenters to cover, by their old names. Default: all locations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -500,6 +500,12 @@ impl CloudAccount {
             && self.url == other.url
             && self.token == other.token
             && self.read_token == other.read_token
+    }
+
+    /// Reports whether poll-status has a token of its own and cannot read the one that acts.
+    #[must_use]
+    pub fn keeps_token_from_poll_status(&self) -> bool {
+        self.read_token.is_some() && self.token.is_for_acting()
     }
 }
 
@@ -582,6 +588,31 @@ pub enum TokenReference {
     Ssm(String),
     /// `env:NAME`: an environment variable, for local use.
     Env(String),
+}
+
+impl TokenReference {
+    /// Reports whether only stop and start can read it: a parameter below `acting`.
+    #[must_use]
+    pub fn is_for_acting(&self) -> bool {
+        self.is_below("acting")
+    }
+
+    /// Reports whether only poll-status can read it: a parameter below `reading`.
+    #[must_use]
+    pub fn is_for_reading(&self) -> bool {
+        self.is_below("reading")
+    }
+
+    /// Reports whether it is a parameter in a folder of the token path, which has a name itself.
+    fn is_below(&self, folder: &str) -> bool {
+        match self {
+            Self::Ssm(name) => {
+                let folders = name.rsplit_once('/').map_or("", |(folders, _)| folders);
+                folders.split('/').skip(2).any(|one| one == folder)
+            }
+            Self::Env(_) => false,
+        }
+    }
 }
 
 /// Not a valid token reference. The text is not repeated, because it may be a token.
@@ -1096,6 +1127,28 @@ mod tests {
             let reference: TokenReference = text.parse().unwrap();
             assert_eq!(reference.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_token_is_for_acting_in_a_folder_of_the_token_path_alone() {
+        let acting = |text: &str| text.parse::<TokenReference>().unwrap().is_for_acting();
+        for text in [
+            "ssm:/offhours/acting/do",
+            "ssm:/team/offhours/acting/clouds/do",
+        ] {
+            assert!(acting(text), "{text}");
+        }
+        for text in [
+            "ssm:/offhours/do",
+            "ssm:/offhours/acting",
+            "ssm:/acting/do",
+            "ssm:/offhours/reading/do",
+            "env:acting",
+        ] {
+            assert!(!acting(text), "{text}");
+        }
+        let reading: TokenReference = "ssm:/offhours/reading/do".parse().unwrap();
+        assert!(reading.is_for_reading());
     }
 
     #[test]

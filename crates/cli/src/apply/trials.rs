@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceKind, ResourceRef,
-    configuration::{Account, AccountKind, Configuration},
+    configuration::{Account, Configuration},
     invocation::Question,
     record::Record,
 };
@@ -22,9 +22,9 @@ use crate::{
 pub struct AccountTrial {
     /// The account.
     pub account: AccountName,
-    /// The kind of account.
+    /// What it was tried with.
     #[serde(skip)]
-    pub kind: AccountKind,
+    pub login: Login,
     /// Why it could not be listed; null if it could.
     pub error: Option<String>,
     /// Whether it is tried only once it is applied, because its token or key has not been sent to
@@ -38,6 +38,27 @@ pub struct AccountTrial {
     /// The resources that would be managed, as first seen.
     #[serde(skip)]
     pub found: Vec<Record>,
+}
+
+/// What an account is tried with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// Its token, or both of its tokens.
+    Token,
+    /// Its `read_token` alone: poll-status cannot read the other one.
+    ReadToken,
+    /// Its key.
+    Key,
+}
+
+impl Login {
+    fn of(account: &Account) -> Self {
+        match account {
+            Account::Cloud(cloud) if cloud.keeps_token_from_poll_status() => Self::ReadToken,
+            Account::Cloud(_) => Self::Token,
+            Account::Ssh(_) => Self::Key,
+        }
+    }
 }
 
 /// A machine whose state is unknown: it is neither stopped nor started.
@@ -82,7 +103,7 @@ pub async fn try_accounts(
     }
     trials.extend(later.into_iter().map(|(account, of)| AccountTrial {
         account,
-        kind: of.kind(),
+        login: Login::of(&of),
         error: None,
         later: true,
         places: Vec::new(),
@@ -163,7 +184,7 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         });
     AccountTrial {
         account: trial.account,
-        kind: account.kind(),
+        login: Login::of(account),
         error: trial.error,
         later: false,
         places: places.collect(),

@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{
-        Account, AccountKind, Configuration, Floor, Generation, Mode, Override, Target,
-    },
+    configuration::{Account, Configuration, Floor, Generation, Mode, Override, Target},
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
@@ -25,7 +23,7 @@ use crate::{
         difference::{Change, Difference, EntryChange},
         loosening::loosened,
         moves::{Moves, MovingStop, UnknownMoves, forecast},
-        trials::{AccountTrial, UnknownState, try_accounts, try_applied},
+        trials::{AccountTrial, Login, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
     carry_out::{Command, Until, author, carry_out},
@@ -466,10 +464,13 @@ impl Plan {
         let name = &trial.account;
         let account = self.proposed.accounts.get(name);
         let destination = account.and_then(Account::own_destination);
+        let login = match trial.login {
+            Login::Token | Login::ReadToken => "token",
+            Login::Key => "key",
+        };
         format!(
-            "account {name} is not tried before it is applied: its {} has not been used at {} \
+            "account {name} is not tried before it is applied: its {login} has not been used at {} \
              before\n",
-            login(trial.kind),
             destination.unwrap_or_default(),
         )
     }
@@ -867,19 +868,12 @@ fn listed(trial: &AccountTrial) -> String {
     } else {
         places.join(", ")
     };
-    format!(
-        "The {} of {} works: {found}\n",
-        login(trial.kind),
-        trial.account
-    )
-}
-
-/// What an account of this kind logs in with.
-fn login(kind: AccountKind) -> &'static str {
-    match kind {
-        AccountKind::Cloud(_) => "token",
-        AccountKind::Ssh => "key",
-    }
+    let (login, untried) = match trial.login {
+        Login::Token => ("token", ""),
+        Login::ReadToken => ("read_token", "; only stop and start can try its token"),
+        Login::Key => ("key", ""),
+    };
+    format!("The {login} of {} works: {found}{untried}\n", trial.account)
 }
 
 /// The warnings of a trial, one per line.

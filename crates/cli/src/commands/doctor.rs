@@ -74,6 +74,7 @@ async fn examine(
     if let Some(lambda) = session.functions()?.lambda() {
         printer.report(functions::at_aws(lambda).await)?;
         printer.report(accounts::at_aws(lambda, &contents).await)?;
+        printer.report(accounts::token_readers(&contents))?;
         printer.report(accounts::noted_rates(&contents, now))?;
     }
     if let (Some(file), Some(providers)) = (args.connection.file(), session.providers()?) {

@@ -213,13 +213,13 @@ fn at_cloud(
         Some(AccountKind::Cloud(provider)) => Some(provider),
         Some(AccountKind::Ssh) | None => None,
     };
-    let advice = "write token = \"ssm:/offhours/NAME\" or \"env:VARIABLE\"";
+    let advice = "write token = \"ssm:/offhours/acting/NAME\" or \"env:VARIABLE\"";
     let token = table
         .required("token", (&entry.place, advice), problems)
-        .and_then(|field| located_token(field, "ssm:/offhours/NAME", problems));
+        .and_then(|field| located_token(field, "ssm:/offhours/acting/NAME", problems));
     let read_token = table
         .field("read_token")
-        .and_then(|field| located_token(field, "ssm:/offhours/NAME-read", problems));
+        .and_then(|field| located_token(field, "ssm:/offhours/reading/NAME", problems));
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
     let ssh_key = ssh_key(table, problems);

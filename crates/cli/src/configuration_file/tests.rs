@@ -325,7 +325,7 @@ rescale_to = []
     x.toml:6: protect[0]: invalid pattern `prod`: write a reference such as do-main/droplet/*, name:*prod* or tag:production
     x.toml:6: protect[1]: is a number; write a string, such as "name:*prod*"
     x.toml:8: accounts.a.provider: `hetzer` is not known; did you mean `hetzner`?
-    x.toml:9: accounts.a.token: is true or false; write a string, such as "ssm:/offhours/NAME"
+    x.toml:9: accounts.a.token: is true or false; write a string, such as "ssm:/offhours/acting/NAME"
     x.toml:10: accounts.a.datacenters[0]: unknown datacenter `fsn1`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
     x.toml:10: accounts.a.datacenters[1]: is a number; write a string, such as "fsn1-dc14"
     x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
@@ -674,7 +674,7 @@ timezone = "UTC"
 periods = [{}]
 "#), @r#"
     x.toml:2: accounts.empty: has no provider; write provider = "digitalocean", "hetzner" or "ssh"
-    x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/NAME" or "env:VARIABLE"
+    x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/acting/NAME" or "env:VARIABLE"
     x.toml:3: accounts.off: `off` is reserved and cannot be a name
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
     x.toml:7: accounts.off.accept_new_prices: only Hetzner bills old servers at old prices; remove the key

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, iter};
 
 use domain::{
     AccountName, ResourceKind, ResourceRef,
-    configuration::{Account, AccountKind, Configuration, Provider},
+    configuration::{Account, AccountKind, CloudAccount, Configuration, Provider, TokenReference},
     invocation::Question,
     pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
@@ -177,6 +177,54 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
         );
     }
     Finding::ok(Check::RateLimit, found)
+}
+
+/// Against AWS: checks which functions can read the tokens of each account, by where they are kept.
+pub(crate) fn token_readers(contents: &StoreContents) -> Vec<Finding> {
+    let accounts = contents.in_force.configuration.accounts.iter();
+    accounts
+        .filter_map(|(name, account)| Some(readers(account.cloud()?)?.of(name)))
+        .collect()
+}
+
+fn readers(account: &CloudAccount) -> Option<Finding> {
+    let TokenReference::Ssm(parameter) = &account.token else {
+        return None;
+    };
+    let observing = account.read_token.as_ref().unwrap_or(&account.token);
+    let kept = |folder: &str| {
+        let (path, name) = parameter.rsplit_once('/').unwrap_or(("", parameter));
+        let path = path
+            .trim_end_matches("/acting")
+            .trim_end_matches("/reading");
+        format!("ssm:{path}/{folder}/{name}")
+    };
+    let remedy = || {
+        format!(
+            "keep the token that may stop and start as token = \"{}\", and one that may only read \
+             as read_token = \"{}\"",
+            kept("acting"),
+            kept("reading")
+        )
+    };
+    Some(if observing.is_for_acting() {
+        let found = format!("poll-status cannot read {observing}, so nothing is observed");
+        Finding::problem(Check::Token, found, remedy())
+    } else if account.token.is_for_reading() {
+        let found = format!("stop and start cannot read {}", account.token);
+        Finding::problem(Check::Token, found, remedy())
+    } else if account.token.is_for_acting() {
+        Finding::ok(
+            Check::Token,
+            "only stop and start can read the token that acts",
+        )
+    } else {
+        let found = format!(
+            "poll-status can read {}, which may stop and start",
+            account.token
+        );
+        Finding::warning(Check::Token, found, remedy())
+    })
 }
 
 /// Against AWS, where this machine holds no token: the rate limits that the last inventory
@@ -518,6 +566,58 @@ mod tests {
         assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);
         assert!(found[0].found.starts_with("100 of 3600"), "{found:?}");
         assert!(found[0].found.ends_with("(as of 2m ago)"), "{found:?}");
+    }
+
+    #[test]
+    fn at_aws_it_is_said_where_poll_status_can_read_a_token_that_acts() {
+        let check = |tokens: &str| {
+            let account = format!("accounts.do = {{ provider = \"digitalocean\", {tokens} }}");
+            let toml = OFFICE.replacen(
+                "accounts.do-main",
+                &format!("{account}\naccounts.do-main"),
+                1,
+            );
+            token_readers(&store_contents(in_force(&toml), []))
+        };
+        let remedy = "keep the token that may stop and start as token = \"ssm:/o/acting/do\", and one \
+                      that may only read as read_token = \"ssm:/o/reading/do\"";
+        for (tokens, verdict, found) in [
+            (
+                r#"token = "ssm:/o/do""#,
+                Verdict::Warning,
+                "poll-status can read ssm:/o/do, which may stop and start",
+            ),
+            (
+                r#"token = "ssm:/o/do", read_token = "ssm:/o/reading/do""#,
+                Verdict::Warning,
+                "poll-status can read ssm:/o/do, which may stop and start",
+            ),
+            (
+                r#"token = "ssm:/o/acting/do", read_token = "ssm:/o/reading/do""#,
+                Verdict::Ok,
+                "only stop and start can read the token that acts",
+            ),
+            (
+                r#"token = "ssm:/o/acting/do""#,
+                Verdict::Problem,
+                "poll-status cannot read ssm:/o/acting/do, so nothing is observed",
+            ),
+            (
+                r#"token = "ssm:/o/reading/do""#,
+                Verdict::Problem,
+                "stop and start cannot read ssm:/o/reading/do",
+            ),
+        ] {
+            let [finding] = &check(tokens)[..] else {
+                panic!("{tokens}");
+            };
+            assert_eq!(finding.verdict, verdict, "{tokens}");
+            assert_eq!(finding.found, found);
+            assert_eq!(finding.subject.as_deref(), Some("do"));
+            let expected = (verdict != Verdict::Ok).then_some(remedy);
+            assert_eq!(finding.remedy.as_deref(), expected);
+        }
+        assert_eq!(check(r#"token = "env:T""#), [], "kept elsewhere");
     }
 
     #[test]

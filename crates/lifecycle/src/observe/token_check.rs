@@ -68,18 +68,18 @@ pub async fn trials(
 }
 
 /// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one
-/// that only reads shows.
+/// that only reads shows. A token that poll-status cannot read is not tried.
 async fn list_with_all(
     asking: (Context<'_>, Budget<'_>),
     name: &AccountName,
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
-    let account = configuration.accounts.get(name);
-    if account
-        .and_then(Account::cloud)
-        .is_none_or(|cloud| cloud.read_token.is_none())
-    {
+    let cloud = configuration.accounts.get(name).and_then(Account::cloud);
+    if cloud.is_none_or(|cloud| cloud.read_token.is_none()) {
         return list(asking, Access::Change, name, configuration).await;
+    }
+    if cloud.is_some_and(CloudAccount::keeps_token_from_poll_status) {
+        return list(asking, Access::Read, name, configuration).await;
     }
     let mut found = Vec::new();
     let mut failures = Vec::new();
