@@ -34,6 +34,7 @@ fn of_token(error: &TokenError) -> String {
         TokenError::File { path, .. } => {
             format!("see that {path} is the account's private key, and may be read")
         }
+        TokenError::Shared(path) => format!("run `chmod 600 {path}` and try again"),
         TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
     }
 }
