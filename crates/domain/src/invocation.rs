@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Configuration},
-    text::{LONGEST_REASON, one_line},
+    text::{LONGEST_AUTHOR, one_line},
 };
 
 /// Not a valid invocation of stop or start.
@@ -22,7 +22,7 @@ pub enum InvocationError {
     )]
     Target,
     /// The author's name is too long. It is kept in each record.
-    #[error("\"by\" has at most {LONGEST_REASON} characters")]
+    #[error("\"by\" has at most {LONGEST_AUTHOR} characters")]
     By,
     /// A hint names something other than resources, or is a dry run.
     #[error("an event with \"cause\": \"due\" names \"resources\" and nothing else")]
@@ -119,10 +119,10 @@ impl TryFrom<Form> for Invocation {
             (None, None, Some(account)) => CommandTarget::Account(account),
             _ => return Err(InvocationError::Target),
         };
-        if (form.by.as_ref()).is_some_and(|by| by.chars().count() > LONGEST_REASON) {
+        if (form.by.as_ref()).is_some_and(|by| by.chars().count() > LONGEST_AUTHOR) {
             return Err(InvocationError::By);
         }
-        let by = form.by.map(|by| one_line(&by, LONGEST_REASON).into_owned());
+        let by = form.by.map(|by| one_line(&by, LONGEST_AUTHOR).into_owned());
         match (form.cause, target) {
             (Some(Cause::Due), CommandTarget::Resources(resources)) if !form.dry_run => {
                 Ok(Self::Due(resources))

@@ -11,14 +11,17 @@ pub const LONGEST_NAME: usize = 255;
 /// The most characters of a tag. Hetzner's longest label, `key=value`, has 381.
 pub const LONGEST_TAG: usize = 384;
 
-/// The most characters of a person's words: who changed something, and why.
-pub const LONGEST_REASON: usize = 256;
+/// The most characters of an author's name: more than the ARN of a role session has.
+pub const LONGEST_AUTHOR: usize = 256;
+
+/// The most characters of a person's reason.
+pub const LONGEST_REASON: usize = 300;
 
 /// The most characters of a provider's message.
 pub const LONGEST_MESSAGE: usize = 500;
 
-/// The most characters of a stored text that may consist of several messages.
-const LONGEST_STORED: usize = 4096;
+/// The most characters of any line: one that consists of several texts.
+pub const LONGEST_LINE: usize = 4096;
 
 /// Characters besides control characters that have no shape of their own, or that change the order,
 /// the lines or the shape of the text around them. Sorted.
@@ -107,7 +110,7 @@ pub fn escape(c: char, to: &mut String) {
 /// Deserializes a stored text as one printable line: an earlier version stored it as it came.
 pub fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
-    Ok(match one_line(&text, LONGEST_STORED) {
+    Ok(match one_line(&text, LONGEST_LINE) {
         Cow::Borrowed(_) => text,
         Cow::Owned(line) => line,
     })
@@ -118,7 +121,7 @@ pub fn optional_line<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.map(|text| one_line(&text, LONGEST_STORED).into_owned()))
+    Ok(text.map(|text| one_line(&text, LONGEST_LINE).into_owned()))
 }
 
 #[cfg(test)]
@@ -154,6 +157,17 @@ mod tests {
         assert_eq!(one_line("\u{1b}\u{1b}", 8), "\\u001b\\…");
         let long = "\u{200b}".repeat(500_000);
         assert_eq!(one_line(&long, LONGEST_NAME).chars().count(), LONGEST_NAME);
+    }
+
+    #[test]
+    fn what_an_earlier_version_stored_is_cleaned_when_it_is_read() {
+        let stored = r#"{"what": "no\ncapacity", "because": "\u001b[30m", "request_id": "1"}"#;
+        let reason: crate::reason::Reason = serde_json::from_str(stored).unwrap();
+        assert_eq!(reason.words(), "no capacity: \\u001b[30m");
+        let stored = r#"{"target": {"schedule": "office"}, "desired": "running", "by": "ada\nbob",
+            "set_at": "2026-11-23T18:00:00Z", "ends_at": "2026-11-23T19:00:00Z"}"#;
+        let set: crate::configuration::Override = serde_json::from_str(stored).unwrap();
+        assert_eq!((set.by.as_str(), set.why), ("ada bob", None));
     }
 
     #[test]
