@@ -18,6 +18,7 @@ mod evening;
 mod guard_rails;
 mod hibernated;
 mod hibernating;
+mod hostile_provider;
 mod inventory;
 mod joining;
 mod kill;
