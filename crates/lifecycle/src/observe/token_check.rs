@@ -53,23 +53,23 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     trials
 }
 
-/// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one
-/// that only reads shows.
+/// Lists an account with each of its tokens or keys, all of which have to be accepted. Returns what
+/// the one that only reads shows.
 async fn list_with_all(
     asking: (Context<'_>, Budget<'_>),
     name: &AccountName,
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
-    let account = configuration.accounts.get(name);
-    if account
-        .and_then(Account::cloud)
-        .is_none_or(|cloud| cloud.read_token.is_none())
-    {
-        return list(asking, Access::Change, name, configuration).await;
-    }
+    let (to_change, to_read) = match configuration.accounts.get(name) {
+        Some(Account::Cloud(cloud)) if cloud.read_token.is_some() => ("token", "read_token"),
+        Some(Account::Ssh(ssh)) if ssh.login.read_key.is_some() => ("key", "read_key"),
+        Some(Account::Cloud(_) | Account::Ssh(_)) | None => {
+            return list(asking, Access::Change, name, configuration).await;
+        }
+    };
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    for (access, key) in [(Access::Change, "token"), (Access::Read, "read_token")] {
+    for (access, key) in [(Access::Change, to_change), (Access::Read, to_read)] {
         match list(asking, access, name, configuration).await {
             Ok(records) => found = records,
             Err(words) => failures.push(format!("with its {key}: {words}")),
