@@ -1,6 +1,7 @@
 //! `[accounts.NAME]` over SSH: the host, its keys, and each machine's commands.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     str::FromStr,
@@ -12,6 +13,7 @@ use domain::{
         Endpoint, Host, HostKey, HostKeys, KeyReference, LoginError, Machine, SSH_PORT, SshLogin,
         Unreachable,
     },
+    text::{LONGEST_TAG, one_line},
 };
 
 use super::{
@@ -185,6 +187,9 @@ fn tags(table: &Table, problems: &mut Problems) -> BTreeSet<String> {
         };
         if tag.trim().is_empty() {
             problems.error(&element.place, "is empty; write a tag, such as \"env:dev\"");
+        } else if matches!(one_line(tag, LONGEST_TAG), Cow::Owned(_)) {
+            let message = "has characters that cannot be shown, or is too long";
+            problems.error(&element.place, message);
         } else if !tags.insert(tag.to_owned()) {
             problems.warning(&element.place, "is listed twice");
         }

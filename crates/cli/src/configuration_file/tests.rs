@@ -881,7 +881,7 @@ status = 3
 probe = "localhost:22"
 unreachable_means = "off"
 stop_deadline = "1s"
-tags = ["", 5]
+tags = ["", 5, "a\u200B"]
 "#;
     insta::assert_snapshot!(problems(text), @r#"
     x.toml:2: accounts.lab: has no user; write user = "offhours"
@@ -904,6 +904,7 @@ tags = ["", 5]
     x.toml:20: accounts.lab.machines.build-02.stop_deadline: `1s` is out of range: expected 30s to 2h
     x.toml:21: accounts.lab.machines.build-02.tags[0]: is empty; write a tag, such as "env:dev"
     x.toml:21: accounts.lab.machines.build-02.tags[1]: is a number; write a string, such as "env:dev"
+    x.toml:21: accounts.lab.machines.build-02.tags[2]: has characters that cannot be shown, or is too long
     "#);
 }
 
