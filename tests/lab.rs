@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     fs, io,
     net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -49,7 +50,7 @@ impl Lab {
         for machine in machines {
             fs::write(sshd.path(machine), "on\n").unwrap();
         }
-        fs::write(sshd.path("key"), sshd.key() + "\n").unwrap();
+        write_key(&sshd, "key", &sshd.key());
         fs::write(sshd.path("ran"), "").unwrap();
         let proxy = start_proxy(sshd.path(PROXY_PORT_FILE)).await;
         let lab = Self {
@@ -173,6 +174,45 @@ impl Lab {
         fs::write(self.sshd.path("authorized_keys"), line).unwrap();
     }
 
+    /// Makes the server accept a second key, in the file `read-key`, through the gate of the examples,
+    /// which allows it nothing but `status`.
+    pub(crate) fn accept_read_key(&self) {
+        write_key(&self.sshd, "read-key", &self.sshd.other_key());
+        let example = include_str!("../examples/ssh/offhours-gate");
+        let (words, rest) = example.split_once("case \"$asked\" in\n").unwrap();
+        let (_, end) = rest.split_once("    *) refuse").unwrap();
+        let gate = self.sshd.path("gate");
+        let gate = gate.display();
+        let all = format!("case \"$asked\" in\n    *' build') exec {gate} ;;\n    *) refuse{end}");
+        let example = self.sshd.path("example-gate");
+        fs::write(&example, words.to_owned() + &all).unwrap();
+        fs::set_permissions(&example, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = self.sshd.path("authorized_keys");
+        let public = fs::read_to_string(self.sshd.path("other.pub")).unwrap();
+        let line = format!(
+            "restrict,command=\"exec {} status\" {public}",
+            example.display()
+        );
+        fs::write(&path, fs::read_to_string(&path).unwrap() + &line).unwrap();
+    }
+
+    /// The account's keys of these files, the second of which is only to read.
+    pub(crate) fn two_keys(&self, key: &str, read_key: &str) -> String {
+        let [key, read_key] = [key, read_key].map(|name| self.sshd.path(name));
+        let account = self.usual("", "");
+        let line = format!(
+            "key = {:?}\n",
+            format!("file:{}", self.sshd.path("key").display())
+        );
+        assert!(account.contains(&line));
+        let keys = format!(
+            "key = \"file:{}\"\nread_key = \"file:{}\"\n",
+            key.display(),
+            read_key.display()
+        );
+        account.replace(&line, &keys)
+    }
+
     /// Starts the service.
     pub(crate) async fn world(&self, configuration: &str, from: Timestamp) -> World {
         World::start(configuration, "", from).await
@@ -249,6 +289,13 @@ impl Pipe {
         shell.arg("-c").arg(script).arg(&self.0).kill_on_drop(true);
         assert!(shell.output().await.unwrap().status.success());
     }
+}
+
+/// Writes a private key that only its owner can read.
+fn write_key(sshd: &Sshd, name: &str, key: &str) {
+    fs::write(sshd.path(name), format!("{key}\n")).unwrap();
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(sshd.path(name), private).unwrap();
 }
 
 /// Adds a machine that is a file with its state, and commands that record that they ran.

@@ -20,6 +20,7 @@ mod floor;
 mod guard_rails;
 mod hibernated;
 mod hibernating;
+mod hostile_provider;
 mod inventory;
 mod joining;
 mod kill;

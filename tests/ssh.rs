@@ -486,6 +486,51 @@ fn a_key_that_the_host_refuses_is_read_again_and_works_once_it_is_replaced() {
 }
 
 #[test]
+fn poll_status_sees_a_stop_through_with_the_read_key_alone() {
+    in_lab(&["build"], async |lab| {
+        lab.accept_read_key();
+        let mut world = lab.world(&lab.two_keys("key", "read-key"), evening()).await;
+        world.run_until(monday("18:00:00")).await;
+        assert_eq!(lab.changes(), ["stop build"]);
+        // From now on the key that may act is nowhere to be found.
+        world.apply(&lab.two_keys("missing", "read-key")).await;
+        world.run_until(monday("18:10:00")).await;
+        stopped(&world.record(BUILD).await);
+        assert!(world.was_seen(BUILD));
+        let states = world.local.store().account_states().await.unwrap().read;
+        assert!(states.values().all(|state| state.error.is_none()));
+        let report = world.start_now(&json!({ "resources": [BUILD] })).await;
+        let [later] = &report.outcomes[..] else {
+            panic!("{report:?}");
+        };
+        assert!(
+            matches!(&later.event, Event::Postponed { reason, .. } if reason.words().contains("no token")),
+            "{later:?}"
+        );
+        assert_eq!(lab.changes(), ["stop build"]);
+        world
+    });
+}
+
+#[test]
+fn a_read_key_can_stop_nothing() {
+    in_lab(&["build"], async |lab| {
+        lab.accept_read_key();
+        let mut world = lab.world(&lab.two_keys("read-key", "key"), evening()).await;
+        world.run_until(monday("18:10:00")).await;
+        let refused = |event: &Event| {
+            matches!(event, Event::Refused { reason, .. }
+                if reason.to_string().contains("cannot be run"))
+        };
+        let events = world.events(BUILD);
+        assert!(events.iter().any(refused), "{events:?}");
+        assert!(lab.runs("build"));
+        assert_eq!(lab.changes(), [""; 0]);
+        world
+    });
+}
+
+#[test]
 fn in_observe_mode_nothing_but_the_status_is_run() {
     for (top, account, policy) in [
         ("mode = \"observe\"\n", "", ""),

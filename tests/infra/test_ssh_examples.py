@@ -263,13 +263,51 @@ def test_the_gate_refuses_everything_else_and_says_so(host, words, tmp_path):
     assert not made.exists()
 
 
-def test_the_gate_refuses_a_login_without_a_command_and_reads_no_arguments(host):
+def test_the_gate_refuses_a_login_without_a_command_and_runs_no_arguments(host):
     stand_ins(host)
-    for arguments in ([], ["stop"], ["-c", "stop"]):
+    for arguments in ([], ["stop"], ["-c", "stop"], [""]):
         done = host.run("offhours-gate", *arguments)
         assert done.returncode == 126
         assert "not on the list" in done.stderr
     assert host.called() == []
+
+
+def test_a_key_that_only_observes_runs_status_and_nothing_else(host):
+    stand_ins(host)
+    for words in commands():
+        host.log.write_text("")
+        done = host.run("offhours-gate", "status", SSH_ORIGINAL_COMMAND=words)
+        if words.split(" ")[0] == "status":
+            assert done.returncode == 0
+        else:
+            assert done.returncode == 126
+            assert "not on the list" in done.stderr
+            assert host.called() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "status\nstart build-01",
+        "status; start build-01",
+        "statusx build-01",
+        " status build-01",
+        "",
+    ],
+)
+def test_a_key_that_only_observes_has_exact_words(host, words):
+    stand_ins(host)
+    done = host.run("offhours-gate", "status", SSH_ORIGINAL_COMMAND=words)
+    assert done.returncode == 126
+    assert host.called() == []
+
+
+def test_a_key_may_have_several_words(host):
+    stand_ins(host)
+    allowed = ("start", "status")
+    for words, code in (("start build-01", 0), ("status build-01", 0), ("stop agent-04", 126)):
+        done = host.run("offhours-gate", *allowed, SSH_ORIGINAL_COMMAND=words)
+        assert done.returncode == code, words
 
 
 def test_the_gate_reads_the_asked_text_once_and_evaluates_nothing():
@@ -316,10 +354,16 @@ def test_sudo_allows_what_the_gate_asks_for_and_nothing_else(host):
     assert {match[1] for match in matches} == asked
 
 
-def test_the_key_may_start_the_gate_and_nothing_else():
-    [line] = (EXAMPLES / "authorized_keys").read_text().splitlines()
-    options, algorithm, key, _ = line.split(" ", 3)
-    assert options == 'restrict,command="/usr/local/sbin/offhours-gate"'
+GATE = "/usr/local/sbin/offhours-gate"
+
+
+@pytest.mark.parametrize(("number", "command"), [(0, GATE), (1, f"{GATE} status")])
+def test_a_key_may_start_the_gate_and_nothing_else(number, command):
+    lines = (EXAMPLES / "authorized_keys").read_text().splitlines()
+    assert len(lines) == 2
+    line = re.fullmatch('(restrict,command="[^"]*") ([^ ]*) ([^ ]*) [^ ]*', lines[number])
+    options, algorithm, key = line.groups()
+    assert options == f'restrict,command="{command}"'
     assert algorithm == "ssh-ed25519"
     # Installed unchanged, it allows no login.
     with pytest.raises(ValueError):
@@ -623,6 +667,29 @@ def test_a_start_restores_the_counts_and_leaves_what_someone_scaled(host):
     ]
 
 
+HOSTILE = (
+    "x\\n-fhttps://evil.example/x.yaml 0 1",
+    "x\\n--server=https://evil.example 0 1",
+    "1 --server=https://evil.example",
+    "--server=https://evil.example",
+    "x\\nNode/agent-03 0 1\\nDeployment/-x 0 1\\nDeployment/a/b 0 1\\nDeployment/A 0 1",
+    "x\\nDeployment/web -1 1\\nDeployment/web 0 1x",
+)
+
+
+@pytest.mark.parametrize("annotation", HOSTILE)
+def test_an_annotation_is_never_an_option_nor_another_kind_of_object(host, annotation):
+    cluster(host, workloads=f"printf 'Deployment/web 0 {annotation}\\nStatefulSet/queue 2 5\\n'")
+    for action in ("stop", "start"):
+        assert host.code("k3s-node", action, "agent-03", "staging") == 0
+    named = [change for change in changes(host) if "staging" in change]
+    assert named == [
+        "--namespace staging annotate --overwrite StatefulSet/queue offhours-replicas=2",
+        "--namespace staging scale StatefulSet/queue --replicas=0",
+        "--namespace staging annotate StatefulSet/queue offhours-replicas-",
+    ]
+
+
 def test_without_a_namespace_nothing_is_scaled(host):
     cluster(host)
     assert host.code("k3s-node", "stop", "agent-04") == 0
@@ -729,8 +796,8 @@ def test_a_node_is_named_plainly(host, arguments):
 
 # The keys that crates/domain/src/machine.rs accepts; its own tests cover the rest.
 LOGIN = {
-    "provider", "host", "port", "user", "key", "host_keys", "connect_timeout", "command_timeout",
-    "output_limit", "allow_private_hosts", "machines",
+    "provider", "host", "port", "user", "key", "read_key", "host_keys", "connect_timeout",
+    "command_timeout", "output_limit", "allow_private_hosts", "machines",
 }  # fmt: skip
 MACHINE = {
     "start", "stop", "status", "force", "probe", "unreachable_means", "start_deadline",
@@ -754,8 +821,9 @@ def test_the_configuration_is_one_that_offhours_takes():
         assert NAME.fullmatch(account)
         assert login.keys() <= LOGIN
         assert {"host", "user", "key", "host_keys", "machines"} <= login.keys()
-        assert re.fullmatch("ssm:/offhours/[a-z0-9-]+", login["key"])
-        keys.append(login["key"])
+        assert re.fullmatch("ssm:/offhours/acting/[a-z0-9-]+", login["key"])
+        assert re.fullmatch("ssm:/offhours/[a-z0-9-]+", login["read_key"])
+        keys += [login["key"], login["read_key"]]
         for line in login["host_keys"]:
             algorithm, key = line.split(" ")
             named, point = fields(base64.b64decode(key, validate=True))

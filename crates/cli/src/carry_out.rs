@@ -10,6 +10,7 @@ use domain::{
     ResourceRef,
     invocation::{CommandTarget, Invocation},
     record::{Direction, Phase, SKEW},
+    text::{LONGEST_AUTHOR, one_line},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
@@ -110,7 +111,8 @@ pub async fn carry_out(
 /// The name recorded in history as the author of a command.
 #[must_use]
 pub fn author() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned())
+    let user = std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned());
+    one_line(&user, LONGEST_AUTHOR).into_owned()
 }
 
 fn view(format: Format, dry_run: bool) -> View {

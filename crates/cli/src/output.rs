@@ -3,12 +3,14 @@
 use std::{
     borrow::Cow,
     env,
-    fmt::Write as _,
     io::{self, IsTerminal as _, Write},
 };
 
 use anstyle::AnsiColor;
-use domain::schedule::Desired;
+use domain::{
+    schedule::Desired,
+    text::{escape, marked},
+};
 use serde::Serialize;
 
 use crate::{configuration_file::LoadError, table::wrap};
@@ -67,62 +69,48 @@ fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the text with its control characters escaped, and with them the marks that reorder text
-/// or break lines. Names, reasons and providers' messages come from outside, and must not move the
-/// cursor, retitle the window or hide anything. Newlines, tabs and our own colors stay.
+/// Returns the text with everything escaped that is not printable, except for newlines, tabs and
+/// our own colors. What a provider or a person said was cleaned where it entered; what a file or a
+/// system call says was not.
 ///
 /// The escapes have the form `\u001b`, which is the same text in a JSON string.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_not_printable) {
+    let stays = |(c, is_printable)| is_printable || matches!(c, '\n' | '\t');
+    if marked(text).all(stays) {
         return Cow::Borrowed(text);
     }
     let mut printed = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(character) = rest.chars().next() {
-        let length = match colour(rest) {
-            Some(colour) => {
-                printed.push_str(colour);
-                colour.len()
-            }
-            None if is_not_printable(character) => {
-                // Writing to a string cannot fail.
-                let _ = write!(printed, "\\u{:04x}", u32::from(character));
-                character.len_utf8()
-            }
-            None => {
-                printed.push(character);
-                character.len_utf8()
-            }
-        };
-        rest = &rest[length..];
+    let mut left_of_colour = 0;
+    for ((at, _), marked) in text.char_indices().zip(marked(text)) {
+        if left_of_colour == 0 {
+            left_of_colour = colour(&text[at..]);
+        }
+        if left_of_colour > 0 || stays(marked) {
+            printed.push(marked.0);
+        } else {
+            escape(marked.0, &mut printed);
+        }
+        left_of_colour = left_of_colour.saturating_sub(1);
     }
     Cow::Owned(printed)
 }
 
-fn is_not_printable(character: char) -> bool {
-    let reorders = matches!(
-        character,
-        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    let breaks_lines = matches!(character, '\u{2028}' | '\u{2029}');
-    character.is_control() && !matches!(character, '\n' | '\t') || reorders || breaks_lines
-}
+/// The escape sequences that this program writes: colors, bold, and their ends.
+const COLOURS: [&str; 11] = [
+    "0", "1", "31", "32", "33", "34", "36", "39", "38;5;9", "38;5;10", "38;5;12",
+];
 
-/// The escape sequence at the start of a text, if it sets or resets a color.
-fn colour(text: &str) -> Option<&str> {
-    let parameters = text.strip_prefix("\u{1b}[")?;
-    let end = parameters.find('m')?;
-    let parameters = &parameters[..end];
-    let is_number = |part: &str| part.parse::<u8>().is_ok();
-    let is_colour = match parameters.strip_prefix("38;5;") {
-        Some(colour) => is_number(colour),
-        None => matches!(
-            parameters,
-            "0" | "39" | "30" | "31" | "32" | "33" | "34" | "35" | "36" | "37"
-        ),
-    };
-    is_colour.then(|| text.split_at("\u{1b}[m".len() + end).0)
+/// Returns the length of the escape sequence at the start of a text, if it is one of ours.
+fn colour(text: &str) -> usize {
+    let parameters = text.strip_prefix("\u{1b}[");
+    let parameters = parameters.and_then(|rest| rest.split_once('m'));
+    match parameters {
+        Some((parameters, _)) if COLOURS.contains(&parameters) => {
+            "\u{1b}[m".len() + parameters.len()
+        }
+        _ => 0,
+    }
 }
 
 /// Shortens each UUID to its first part: a line is read by people, and programs get the whole ids.
@@ -293,6 +281,9 @@ mod tests {
             ("\u{1b}]0;title\u{7}web", "\\u001b]0;title\\u0007web"),
             ("a\r\u{1b}[2Kb", "a\\u000d\\u001b[2Kb"),
             ("\u{1b}[8mhidden\u{1b}[0m", "\\u001b[8mhidden\u{1b}[0m"),
+            ("\u{1b}[30mblack", "\\u001b[30mblack"),
+            ("\u{1b}[38;5;16mblack", "\\u001b[38;5;16mblack"),
+            ("a\u{200b}b\u{e0061}", "a\\u200bb\\udb40\\udc61"),
             ("txt\u{202e}exe", "txt\\u202eexe"),
             ("\u{9b}31m\u{7f}\u{2028}", "\\u009b31m\\u007f\\u2028"),
             ("\u{1b}", "\\u001b"),
@@ -303,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_written_out_is_the_same_text_in_json() {
-        let name = "a\u{7f}\u{202e}\u{9b}\u{1b}[2K";
+        let name = "a\u{7f}\u{202e}\u{9b}\u{1b}[2K\u{e0061}";
         let json = serde_json::to_string(name).unwrap();
         let read: String = serde_json::from_str(&printable(&json)).unwrap();
         assert_eq!(read, name);

@@ -42,6 +42,7 @@ fn of_token(error: &TokenError) -> String {
         TokenError::OnlySsm(_) => {
             "store it as an SSM parameter of type SecureString, and write ssm:/PATH/NAME".to_owned()
         }
+        TokenError::Shared(path) => format!("run `chmod 600 {path}` and try again"),
         TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     record::Direction,
     reference::{AccountName, MachineName, ResourceId, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Desired, Schedule},
+    text,
 };
 
 pub use schedules::Schedules;
@@ -1008,9 +1009,14 @@ pub struct Override {
     /// When it ends, exclusive.
     pub ends_at: Timestamp,
     /// Who set it.
+    #[serde(deserialize_with = "text::line")]
     pub by: String,
     /// Why it was set; absent if no reason was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional_line",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub why: Option<String>,
 }
 

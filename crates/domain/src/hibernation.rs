@@ -11,6 +11,7 @@ use crate::{
     money::Money,
     plan::{Catalog, Machine, MoveRefusal, obstacles_to_a_plan},
     resource::{MachineSize, Resource},
+    text::{LONGEST_MESSAGE, one_line},
 };
 
 mod kept;
@@ -81,6 +82,17 @@ pub struct Room {
 }
 
 impl Surroundings {
+    /// Makes a printable line of every text that is shown.
+    #[must_use]
+    pub fn printable(mut self) -> Self {
+        let words = self.attached.iter_mut().chain(&mut self.named_by);
+        let words = words.chain(&mut self.account_problem);
+        for text in words.chain(self.ssh_keys.iter_mut().map(|key| &mut key.name)) {
+            *text = one_line(text, LONGEST_MESSAGE).into_owned();
+        }
+        self
+    }
+
     /// Returns a key of the account by its name.
     #[must_use]
     pub fn ssh_key(&self, name: &str) -> Option<&SshKey> {

@@ -8,6 +8,7 @@ use crate::{
     reference::{ResourceRef, ScheduleName},
     resource::SavedState,
     stop_method::StopMethod,
+    text,
 };
 
 /// How many days a history item is kept.
@@ -22,6 +23,7 @@ pub struct HistoryEntry {
     /// The resource.
     pub reference: ResourceRef,
     /// Its name at that time.
+    #[serde(deserialize_with = "text::line")]
     pub name: String,
     /// Stop or start.
     pub direction: Direction,
@@ -43,7 +45,11 @@ pub struct HistoryEntry {
     /// How it ended.
     pub ending: Ending,
     /// The provider's reason, if it refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional_line",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reason: Option<String>,
     /// Whether the power was cut after a shutdown without effect.
     pub forced: bool,

@@ -9,10 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Configuration},
+    text::{LONGEST_AUTHOR, one_line},
 };
-
-/// The most characters of a command's author: more than the ARN of a role session has.
-const BY_CHARACTERS: usize = 256;
 
 /// Not a valid invocation of stop or start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +22,7 @@ pub enum InvocationError {
     )]
     Target,
     /// The author's name is too long. It is kept in each record.
-    #[error("\"by\" has at most {BY_CHARACTERS} characters")]
+    #[error("\"by\" has at most {LONGEST_AUTHOR} characters")]
     By,
     /// A hint names something other than resources, or is a dry run.
     #[error("an event with \"cause\": \"due\" names \"resources\" and nothing else")]
@@ -121,10 +119,10 @@ impl TryFrom<Form> for Invocation {
             (None, None, Some(account)) => CommandTarget::Account(account),
             _ => return Err(InvocationError::Target),
         };
-        let by = form.by.as_ref();
-        if by.is_some_and(|by| by.chars().count() > BY_CHARACTERS) {
+        if (form.by.as_ref()).is_some_and(|by| by.chars().count() > LONGEST_AUTHOR) {
             return Err(InvocationError::By);
         }
+        let by = form.by.map(|by| one_line(&by, LONGEST_AUTHOR).into_owned());
         match (form.cause, target) {
             (Some(Cause::Due), CommandTarget::Resources(resources)) if !form.dry_run => {
                 Ok(Self::Due(resources))
@@ -133,7 +131,7 @@ impl TryFrom<Form> for Invocation {
             (None, target) => Ok(Self::Command(Command {
                 target,
                 dry_run: form.dry_run,
-                by: form.by,
+                by,
                 given_at: form.time,
                 rehearsal: form.rehearsal,
             })),
@@ -235,6 +233,11 @@ mod tests {
         };
         serde_json::from_str::<Invocation>(&by(256)).unwrap();
         refused(&by(257), "at most 256 characters");
+        let by = r#"{"account": "hz-eu", "by": "ada\nprod-db\u001b[30m"}"#;
+        let Ok(Invocation::Command(command)) = serde_json::from_str(by) else {
+            panic!("{by}");
+        };
+        assert_eq!(command.by.unwrap(), "ada prod-db\\u001b[30m");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod schema;
 pub mod stop_method;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 pub use reference::{
     AccountName, ClusterId, DatabaseId, DropletId, MachineName, PoolId, ResourceId, ResourceKind,

@@ -72,6 +72,11 @@ pub struct SshLogin {
     /// `file:/PATH`. An ed25519 key in OpenSSH's format, without a passphrase.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/lab-key"])))]
     pub key: KeyReference,
+    /// Where a key is stored with which Offhours only runs `status`, in the same form as `key`. The
+    /// host must allow it nothing else. Without it, `key` is used for everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "KeyReference", extend("examples" = ["ssm:/offhours/lab-read-key"])))]
+    pub read_key: Option<KeyReference>,
     /// The host's public keys: one, or two while the host changes its key. A host that presents any
     /// other key is refused.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]])))]

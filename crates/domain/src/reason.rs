@@ -5,6 +5,8 @@ use std::{error::Error, fmt};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text;
+
 /// A provider's refusal, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
@@ -39,9 +41,14 @@ impl fmt::Display for Refusal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// What failed, in a few words.
+    #[serde(deserialize_with = "text::line")]
     what: String,
     /// Why it failed; absent if `what` says everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional_line",
+        skip_serializing_if = "Option::is_none"
+    )]
     because: Option<String>,
     /// The provider's id of the refused request, a new one for each request; absent if there is
     /// none.

@@ -13,6 +13,7 @@ use crate::{
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Desired,
     stop_method::StopMethod,
+    text,
 };
 
 /// How long a provider's response may support a write, counted from the instant of its request.
@@ -98,6 +99,7 @@ pub struct Record {
     /// one.
     pub provider_id: String,
     /// Its name at the provider.
+    #[serde(deserialize_with = "text::line")]
     pub name: String,
     /// The cluster that a node pool belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,6 +267,7 @@ pub enum Phase {
         /// The transition that was refused.
         transition: Transition,
         /// The provider's message.
+        #[serde(deserialize_with = "text::line")]
         reason: String,
     },
     /// Accepted, but its effect was not seen by the deadline, or a forced power-off is not allowed.
@@ -274,6 +277,7 @@ pub enum Phase {
         /// When it became stuck.
         since: Timestamp,
         /// Why it is stuck.
+        #[serde(deserialize_with = "text::line")]
         reason: String,
     },
     /// The provider returns 404.
@@ -457,6 +461,7 @@ pub enum Cause {
     /// A person's command.
     Manual {
         /// Who gave the command.
+        #[serde(deserialize_with = "text::line")]
         by: String,
     },
 }
@@ -557,6 +562,7 @@ pub struct ManualCommand {
     /// The state that the command asks for.
     pub desired: Desired,
     /// Who gave the command.
+    #[serde(deserialize_with = "text::line")]
     pub by: String,
     /// The id of the invocation that brought the command. The same invocation delivered twice is
     /// one command.

@@ -1,6 +1,6 @@
 //! What a provider reports about a resource, in one vocabulary for both clouds.
 
-use std::{cmp::Ordering, collections::BTreeSet, fmt};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, fmt, mem};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     hibernation::Sight,
     reference::{ResourceId, ResourceKind},
+    text::{self, LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TAG, one_line},
 };
 
 /// A resource as a provider's response showed it.
@@ -35,6 +36,68 @@ pub struct Resource {
     pub unsupported: Option<String>,
 }
 
+/// Why a resource is never touched whose name, tags or size cannot be shown as they are.
+pub const UNPRINTABLE: &str =
+    "its name, a tag or its size has characters that cannot be shown, or is too long";
+
+impl Resource {
+    /// Makes a printable line of every text. A resource that was named or tagged otherwise is never
+    /// touched: nobody can tell what it is, and neither a pattern of `protect` nor a schedule's name
+    /// may depend on characters that nobody sees.
+    #[must_use]
+    pub fn printable(mut self) -> Self {
+        let mut changed = clean(&mut self.name, LONGEST_NAME);
+        changed |= clean_all(&mut self.tags);
+        if let Some(cluster) = &mut self.cluster {
+            changed |= clean(&mut cluster.name, LONGEST_NAME);
+            changed |= clean_all(&mut cluster.tags);
+        }
+        changed |= clean(&mut self.region, LONGEST_NAME);
+        changed |= match &mut self.size {
+            Size::Machine(size) => {
+                let architecture = size.architecture.as_mut();
+                clean(&mut size.plan, LONGEST_NAME)
+                    | architecture.is_some_and(|text| clean(text, LONGEST_NAME))
+            }
+            Size::Database(size) => {
+                clean(&mut size.plan, LONGEST_NAME) | clean(&mut size.engine, LONGEST_NAME)
+            }
+            Size::NodePool(size) => clean(&mut size.plan, LONGEST_NAME),
+        };
+        for text in [&mut self.busy, &mut self.unsupported]
+            .into_iter()
+            .flatten()
+        {
+            clean(text, LONGEST_MESSAGE);
+        }
+        if changed {
+            self.unsupported = Some(UNPRINTABLE.to_owned());
+        }
+        self
+    }
+}
+
+/// Makes a printable line of a text, and reports whether that changed it.
+fn clean(text: &mut String, longest: usize) -> bool {
+    let Cow::Owned(line) = one_line(text, longest) else {
+        return false;
+    };
+    *text = line;
+    true
+}
+
+fn clean_all(tags: &mut BTreeSet<String>) -> bool {
+    let is_clean = |tag: &String| matches!(one_line(tag, LONGEST_TAG), Cow::Borrowed(_));
+    if tags.iter().all(is_clean) {
+        return false;
+    }
+    let cleaned = mem::take(tags).into_iter();
+    *tags = cleaned
+        .map(|tag| one_line(&tag, LONGEST_TAG).into_owned())
+        .collect();
+    true
+}
+
 /// An observation of a resource, and when it was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
@@ -51,6 +114,7 @@ pub struct Look {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
     /// The cluster's name.
+    #[serde(deserialize_with = "text::line")]
     pub name: String,
     /// The cluster's tags: an opt-in there covers all its pools.
     pub tags: BTreeSet<String>,

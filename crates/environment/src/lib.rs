@@ -5,6 +5,7 @@
 pub mod aws;
 pub mod bus;
 pub mod clock;
+pub mod file;
 pub mod functions;
 #[cfg(feature = "lambda")]
 pub mod lambda;

@@ -3,11 +3,14 @@
 use std::{
     collections::HashMap,
     env, fmt,
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 
 use domain::{configuration::TokenReference, machine::KeyReference};
 use secrecy::SecretString;
+
+use crate::file;
 
 /// A token that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,9 @@ pub enum TokenError {
     /// The parameter is empty.
     #[error("the SSM parameter {0} is empty")]
     Empty(String),
+    /// Others can read the file with the key.
+    #[error("the key's file {0} can be read by others (chmod 600)")]
+    Shared(String),
     /// The file with the key cannot be read.
     #[error("failed to read the key's file {path}")]
     File {
@@ -140,8 +146,9 @@ impl Tokens {
             KeyReference::File(_) if self.only_ssm => {
                 Err(TokenError::OnlySsm(reference.to_string()))
             }
-            KeyReference::File(path) => match std::fs::read_to_string(path) {
-                Ok(key) => Ok(SecretString::from(key)),
+            KeyReference::File(path) => match file::read_key(Path::new(path)) {
+                Ok(Some(key)) => Ok(SecretString::from(key)),
+                Ok(None) => Err(TokenError::Shared(path.clone())),
                 Err(source) => Err(TokenError::File {
                     path: path.clone(),
                     source,

@@ -109,7 +109,7 @@ fn check_secrets(text: &str) {
     };
     let accounts = document.get("accounts").and_then(toml::Value::as_table);
     for (name, account) in accounts.into_iter().flatten() {
-        for key in ["token", "read_token", "key", "url"] {
+        for key in ["token", "read_token", "key", "read_key", "url"] {
             let Some(written) = account.get(key).and_then(toml::Value::as_str) else {
                 continue;
             };

@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName,
     configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
-    machine::SshLogin,
+    machine::{KeyReference, SshLogin},
 };
 use environment::{
     TokenError, Tokens, in_words,
@@ -51,12 +51,13 @@ pub enum ProvidersError {
     },
 }
 
-/// What a client is used for, which decides between an account's `token` and `read_token`.
+/// What a client is used for, which decides between an account's `token` and `read_token`, or `key`
+/// and `read_key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Observing only: with the account's `read_token`, if it has one.
+    /// Observing only: with the account's `read_token` or `read_key`, if it has one.
     Read,
-    /// Making changes, and the observations before a change: with the account's `token`.
+    /// Making changes, and the observations before a change: with the account's `token` or `key`.
     Change,
 }
 
@@ -66,6 +67,14 @@ impl Access {
         match (self, &account.read_token) {
             (Self::Read, Some(read_token)) => read_token,
             (Self::Read, None) | (Self::Change, _) => &account.token,
+        }
+    }
+
+    /// Returns the login's key for this access.
+    fn key_of(self, login: &SshLogin) -> &KeyReference {
+        match (self, &login.read_key) {
+            (Self::Read, Some(read_key)) => read_key,
+            (Self::Read, None) | (Self::Change, _) => &login.key,
         }
     }
 }
@@ -129,7 +138,7 @@ impl Providers {
         }
         let client = match account {
             Account::Cloud(account) => self.cloud(access, name, account).await?,
-            Account::Ssh(account) => self.ssh(name, &account.login).await?,
+            Account::Ssh(account) => self.ssh(access, name, &account.login).await?,
         };
         self.lock().insert(key, (account.clone(), client.clone()));
         Ok(client)
@@ -158,8 +167,13 @@ impl Providers {
         })
     }
 
-    async fn ssh(&self, name: &AccountName, login: &SshLogin) -> Result<Client, ProvidersError> {
-        let key = self.tokens.key(&login.key).await;
+    async fn ssh(
+        &self,
+        access: Access,
+        name: &AccountName,
+        login: &SshLogin,
+    ) -> Result<Client, ProvidersError> {
+        let key = self.tokens.key(access.key_of(login)).await;
         let key = key.map_err(|source| no_token(name, source))?;
         Client::ssh(login.clone(), key).map_err(|source| ProvidersError::Ssh {
             account: name.clone(),
@@ -177,7 +191,7 @@ impl Providers {
         if let Some((account, _)) = self.lock().remove(&(name.clone(), access)) {
             match &account {
                 Account::Cloud(account) => self.tokens.forget(access.token_of(account)),
-                Account::Ssh(account) => self.tokens.forget_key(&account.login.key),
+                Account::Ssh(account) => self.tokens.forget_key(access.key_of(&account.login)),
             }
         }
     }

@@ -129,7 +129,7 @@ impl Client {
             Api::Hetzner(api) => api.list(kinds, reading).await?,
             Api::Ssh(api) => api.resources(kinds, reading).await?,
         };
-        Ok(listed.sorted())
+        Ok(listed.sorted().printable())
     }
 
     /// Checks that the token may read a kind of resource, with one small request; kinds of other
@@ -152,11 +152,12 @@ impl Client {
 
     /// Like [`Self::status`], but a 404 is an error with the provider's words.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.status(id).await,
-            Api::Hetzner(api) => api.status(id).await,
-            Api::Ssh(api) => api.look(id).await,
-        }
+        let found = match &self.api {
+            Api::DigitalOcean(api) => api.status(id).await?,
+            Api::Hetzner(api) => api.status(id).await?,
+            Api::Ssh(api) => api.look(id).await?,
+        };
+        Ok(found.map(Resource::printable))
     }
 
     /// Reads a machine's own action log since an instant, newest first. The providers write whole
@@ -219,11 +220,12 @@ impl Client {
     /// what names it elsewhere. Takes several requests, at `DigitalOcean` one more for each
     /// database and up to one more for each project.
     pub async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.surroundings(id).await,
-            Api::Hetzner(api) => api.surroundings(id).await,
-            Api::Ssh(_) => Err(ProviderError::foreign(id)),
-        }
+        let around = match &self.api {
+            Api::DigitalOcean(api) => api.surroundings(id).await?,
+            Api::Hetzner(api) => api.surroundings(id).await?,
+            Api::Ssh(_) => return Err(ProviderError::foreign(id)),
+        };
+        Ok(around.printable())
     }
 
     /// Observes a machine that is hibernated or about to be, with several requests.
@@ -231,11 +233,12 @@ impl Client {
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Sight, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.look_up_hibernation(lookup).await,
-            Api::Hetzner(api) => api.look_up_hibernation(lookup).await,
-            Api::Ssh(_) => Err(ProviderError::foreign(lookup.of)),
-        }
+        let sight = match &self.api {
+            Api::DigitalOcean(api) => api.look_up_hibernation(lookup).await?,
+            Api::Hetzner(api) => api.look_up_hibernation(lookup).await?,
+            Api::Ssh(_) => return Err(ProviderError::foreign(lookup.of)),
+        };
+        Ok(sight.printable())
     }
 
     /// Returns the scopes that the token lacks for hibernating machines, as far as reading shows:

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use domain::text::{LONGEST_MESSAGE, one_line};
 use jiff::Timestamp;
 use reqwest::{
     Method, StatusCode, Url,
@@ -27,7 +28,8 @@ use crate::{
     endpoint::Base,
     error::{ProviderError, TransportError},
     pacing::{self, Pacing, RateLimit},
-    transport::Transport,
+    redaction::redact,
+    transport::{LONGEST_BODY, Transport},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,9 +42,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// are on its disk (CLOUDINIT).
 pub(crate) const USER_DATA: &str =
     "#cloud-config\nssh_deletekeys: false\npreserve_hostname: true\n";
-
-/// How much of a provider's message is kept, in characters.
-const LONGEST_MESSAGE: usize = 500;
 
 /// Why an HTTP client could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -200,6 +199,20 @@ struct Account {
     date: Mutex<Option<Timestamp>>,
 }
 
+impl Account {
+    fn redact(&self, text: &mut [u8]) {
+        redact(text, self.token.expose_secret().as_bytes());
+    }
+
+    /// Makes a provider's text safe to keep and to show.
+    fn clean(&self, words: &str) -> String {
+        // Headers are not redacted yet, nor is what was escaped in the body.
+        let mut words = words.as_bytes().to_vec();
+        self.redact(&mut words);
+        one_line(&String::from_utf8_lossy(&words), LONGEST_MESSAGE).into_owned()
+    }
+}
+
 /// Response bodies by path: concurrent requests for the same path wait for one response.
 #[derive(Debug, Default)]
 struct Shared(Mutex<HashMap<String, Arc<OnceCell<Vec<u8>>>>>);
@@ -331,6 +344,10 @@ impl Http {
             *account.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
         }
         let body = response.body().await.map_err(lost)?;
+        let mut body = body.ok_or_else(|| {
+            request.not_understood(format!("longer than {} MiB", LONGEST_BODY >> 20))
+        })?;
+        account.redact(&mut body);
         Ok(Answer {
             status,
             headers,
@@ -348,14 +365,13 @@ impl Http {
         let is_worded = words.is_some();
         let words = words.unwrap_or_default();
         let disposition = Disposition::of(status, is_worded, &words.code, &words.message);
+        let clean = |words: &str| self.account.clean(words);
+        let request_id = words.request_id.or_else(|| request_id(&answer.headers));
         let refusal = Refusal {
             status: Some(status),
             code: clean(&words.code),
             message: clean(&words.message),
-            request_id: words
-                .request_id
-                .or_else(|| request_id(&answer.headers))
-                .map(|id| clean(&id)),
+            request_id: request_id.as_deref().map(clean),
         };
         Err(match disposition {
             Disposition::RateLimited => ProviderError::RateLimited {
@@ -507,12 +523,4 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
     seconds.ok().map(Duration::from_secs)
-}
-
-/// Makes a provider's text safe for one line of a log.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(LONGEST_MESSAGE)
-        .collect()
 }

@@ -16,6 +16,7 @@ mod hibernation_lookup;
 mod http;
 mod pacing;
 mod pages;
+mod redaction;
 mod service;
 pub mod ssh;
 mod transport;

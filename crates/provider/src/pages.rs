@@ -82,6 +82,16 @@ impl Listed {
             .dedup_by(|one, next| one.resource.id == next.resource.id);
         self
     }
+
+    /// Makes a printable line of every text.
+    pub(crate) fn printable(mut self) -> Self {
+        let looks = self.looks.into_iter().map(|look| Look {
+            resource: look.resource.printable(),
+            ..look
+        });
+        self.looks = looks.collect();
+        self
+    }
 }
 
 /// One page of a list.

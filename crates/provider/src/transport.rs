@@ -8,6 +8,9 @@ use http::{HeaderMap, StatusCode};
 
 use crate::error::TransportError;
 
+/// The longest body of a response that is read, in bytes.
+pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
+
 /// Carries requests to the clouds. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Transport {
@@ -101,10 +104,22 @@ impl Response {
         }
     }
 
-    pub(crate) async fn body(self) -> Result<Vec<u8>, TransportError> {
-        Ok(match self {
-            Self::Network(response) => response.bytes().await?.to_vec(),
-            Self::Carrier(response) => response.into_body().to_vec(),
-        })
+    /// Reads the body. Returns `None` as soon as it is longer than [`LONGEST_BODY`].
+    pub(crate) async fn body(self) -> Result<Option<Vec<u8>>, TransportError> {
+        let mut response = match self {
+            Self::Network(response) => response,
+            Self::Carrier(response) => {
+                let body = response.into_body();
+                return Ok((body.len() <= LONGEST_BODY).then(|| body.into()));
+            }
+        };
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if body.len() + chunk.len() > LONGEST_BODY {
+                return Ok(None);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Some(body))
     }
 }

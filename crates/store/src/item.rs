@@ -12,6 +12,7 @@ use domain::{
     configuration::{Account, Generation, Override, Rule, Settings},
     history::{HISTORY_DAYS, HistoryEntry},
     record::Record,
+    text::line,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -124,6 +125,7 @@ pub struct Head {
     /// The generation in force.
     pub generation: Generation,
     /// Who applied it.
+    #[serde(deserialize_with = "line")]
     pub author: String,
     /// When it was applied; `None` if nothing has been applied yet.
     pub applied_at: Option<Timestamp>,
@@ -141,6 +143,7 @@ pub struct LogEntry {
     /// Its generation.
     pub generation: Generation,
     /// Who applied it.
+    #[serde(deserialize_with = "line")]
     pub author: String,
     /// When it was applied.
     pub applied_at: Timestamp,

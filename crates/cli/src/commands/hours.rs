@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use domain::{
     history::HistoryEntry,
     record::{INVENTORY_INTERVAL, Record},
 };
+use environment::file::{self, LONGEST_TEXT};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::hours::{Collector, Grouping, Period, Prices, Report, Row};
 use store::{HistoryQuery, InForce, Store};
@@ -120,7 +120,7 @@ fn grouping() -> impl clap::builder::TypedValueParser<Value = Grouping> {
 /// Reads the prices from a file.
 pub(super) fn prices(path: &Path) -> anyhow::Result<Prices> {
     let file = path.display();
-    let text = fs::read_to_string(path)
+    let text = file::read_text(path, LONGEST_TEXT)
         .map_err(|error| UsageError(format!("cannot read the prices in {file}: {error}")))?;
     Ok(Prices::parse(&text).map_err(|error| UsageError(format!("{file}: {error}")))?)
 }

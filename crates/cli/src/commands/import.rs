@@ -1,12 +1,12 @@
 //! `offhours import`: translates another scheduler's configuration into ours.
 
 use std::{
-    fs,
-    io::{self, Read as _},
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
+use environment::file;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,9 @@ use crate::{
     import::{self, Imported, Remark, Source},
     output,
 };
+
+/// The longest input, in bytes: a scan of a table with thousands of schedules has less.
+const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Convert another scheduler's configuration into an Offhours configuration.
 ///
@@ -82,7 +85,11 @@ pub(super) struct Report {
 /// Translates, and reports what differs.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let From::Aws(args) = &args.from;
-    let sources: Vec<_> = args.files.iter().map(read).collect::<Result<_, _>>()?;
+    let sources: Vec<_> = args
+        .files
+        .iter()
+        .map(|path| read(path))
+        .collect::<Result<_, _>>()?;
     let imported = import::aws::import(&sources, args.timezone.as_deref())?;
     for remark in &imported.remarks {
         output::remark(&format!("{remark}\n"));
@@ -109,16 +116,15 @@ fn exit(imported: &Imported) -> Exit {
     }
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<Source> {
+fn read(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    if name == "-" {
-        let stdin = io::stdin().lock().read_to_end(&mut bytes);
-        stdin.context("cannot read standard input")?;
+    let bytes = if name == "-" {
+        file::read_to_end(io::stdin().lock(), LONGEST_INPUT)
+            .context("cannot read standard input")?
     } else {
-        bytes =
-            fs::read(path).map_err(|error| UsageError(format!("cannot read {name}: {error}")))?;
-    }
+        file::read(path, LONGEST_INPUT)
+            .map_err(|error| UsageError(format!("cannot read {name}: {error}")))?
+    };
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let message = format!("{name} is compressed; unpack it with gunzip first");
         return Err(UsageError(message).into());

@@ -388,7 +388,8 @@ impl Row {
     /// Reports whether this is a Kubernetes worker: these come and go with their pool, which is
     /// listed.
     fn is_worker(&self) -> bool {
-        self.kind == ResourceKind::Droplet && self.is_unsupported()
+        let is_tagged = || self.tags.iter().any(|tag| tag.starts_with("k8s"));
+        self.kind == ResourceKind::Droplet && self.is_unsupported() && is_tagged()
     }
 
     /// Reports whether the filters let this row through.

@@ -3,7 +3,6 @@
 use std::{
     env,
     fmt::Write as _,
-    fs,
     io::{self, IsTerminal as _},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -17,7 +16,10 @@ use domain::{
     invocation::{Command, CommandTarget, Invocation},
     record::Direction,
 };
-use environment::{in_words, settings};
+use environment::{
+    file::{self as text_file, LONGEST_TEXT},
+    in_words, settings,
+};
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::ServiceEvent};
@@ -558,8 +560,8 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
     let Some(path) = path else {
         return Ok(EXAMPLE_FLEET.parse()?);
     };
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = text_file::read_text(path, LONGEST_TEXT)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     text.parse()
         .map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
 }

@@ -150,9 +150,9 @@ impl Accounts {
 }
 
 /// Where a token or a key is stored, and where the file says so.
-type LocatedKey = (KeyReference, Place);
+pub(super) type LocatedKey = (KeyReference, Place);
 
-/// The tokens or the key of one account.
+/// The tokens or the keys of one account.
 struct AccountKeys {
     account: String,
     keys: Vec<LocatedKey>,
@@ -191,8 +191,7 @@ fn over_ssh(
 ) -> Option<(Account, Vec<LocatedKey>)> {
     table.refuse_unknown(&TABLES.ssh_account, problems);
     let mode = mode(table, problems);
-    let (login, place) = machines::login(&entry.place, table, problems)?;
-    let keys = vec![(login.key.clone(), place)];
+    let (login, keys) = machines::login(&entry.place, table, problems)?;
     let account = SshAccount {
         provider: Ssh::Ssh,
         was: None,
@@ -338,7 +337,7 @@ fn url(field: &Field, provider: Option<Provider>, problems: &mut Problems) -> Op
 }
 
 /// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
-/// conflict. Within one account, a second token equal to the first is pointless.
+/// conflict. Within one account, a second token or key equal to the first is pointless.
 fn warn_of_shared_tokens(
     tokens: Vec<AccountKeys>,
     kinds: &BTreeMap<String, Option<AccountKind>>,
@@ -359,13 +358,15 @@ fn warn_of_shared_tokens(
             continue;
         };
         let line = problems.line(&first.span);
-        let message = if matches!(kinds.get(account), Some(Some(AccountKind::Ssh))) {
+        let is_ssh = matches!(kinds.get(account), Some(Some(AccountKind::Ssh)));
+        let message = if name == account {
+            let what = if is_ssh { "key" } else { "token" };
+            format!("is the account's own {what} (line {line}); leave this out, or name another")
+        } else if is_ssh {
             format!(
                 "is the key of account `{name}` too (line {line}); give each account a key of its \
                  own, so that one that leaks opens one host"
             )
-        } else if name == account {
-            format!("is the account's own token (line {line}); leave the key out, or name another")
         } else {
             format!(
                 "is the token of account `{name}` too (line {line}); \

@@ -1,6 +1,7 @@
 //! `[accounts.NAME]` over SSH: the host, its keys, and each machine's commands.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     str::FromStr,
@@ -12,20 +13,22 @@ use domain::{
         Endpoint, Host, HostKey, HostKeys, KeyReference, LoginError, Machine, SSH_PORT, SshLogin,
         Unreachable,
     },
+    text::{LONGEST_TAG, one_line},
 };
 
 use super::{
     TABLES,
+    accounts::LocatedKey,
     document::{Entry, Place, Problems, Table},
     elements_of,
 };
 
-/// Reads a login, and the place of its key in the file. Returns `None` if any part is invalid.
+/// Reads a login, and the places of its keys in the file. Returns `None` if any part is invalid.
 pub(super) fn login(
     place: &Place,
     table: &Table,
     problems: &mut Problems,
-) -> Option<(SshLogin, Place)> {
+) -> Option<(SshLogin, Vec<LocatedKey>)> {
     let private_field = table.field("allow_private_hosts");
     let allow_private_hosts = private_field.and_then(|field| field.flag(problems)) == Some(true);
     let host = required::<Host>(table, place, "host", "jump.example.net", problems);
@@ -33,6 +36,7 @@ pub(super) fn login(
     let port = port.and_then(|field| field.count(1..=u32::from(u16::MAX), problems));
     let user = required(table, place, "user", "offhours", problems);
     let key = required::<KeyReference>(table, place, "key", "ssm:/offhours/NAME-key", problems);
+    let read_key = optional::<KeyReference>(table, "read_key", "ssm:/offhours/NAME-read", problems);
     let host_keys = host_keys(table, place, problems);
     let connect_timeout = optional(table, "connect_timeout", "10s", problems);
     let command_timeout = optional(table, "command_timeout", "60s", problems);
@@ -44,12 +48,14 @@ pub(super) fn login(
     {
         problems.error(&field.place, LoginError::PrivateHost);
     }
-    let key_place = table.field("key")?.place;
+    let located = |key: &Option<KeyReference>, field| key.clone().zip(place_of(table, field));
+    let located = [located(&key, "key"), located(&read_key, "read_key")];
     let login = SshLogin {
         host: host?,
         port: port.map_or(Some(SSH_PORT), |port| u16::try_from(port).ok())?,
         user: user?,
         key: key?,
+        read_key,
         host_keys: host_keys?,
         connect_timeout: connect_timeout.unwrap_or_default(),
         command_timeout: command_timeout.unwrap_or_default(),
@@ -57,7 +63,11 @@ pub(super) fn login(
         allow_private_hosts,
         machines,
     };
-    Some((login, key_place))
+    Some((login, located.into_iter().flatten().collect()))
+}
+
+fn place_of(table: &Table, key: &str) -> Option<Place> {
+    table.field(key).map(|field| field.place)
 }
 
 fn required<T: FromStr<Err: Display>>(
@@ -177,6 +187,9 @@ fn tags(table: &Table, problems: &mut Problems) -> BTreeSet<String> {
         };
         if tag.trim().is_empty() {
             problems.error(&element.place, "is empty; write a tag, such as \"env:dev\"");
+        } else if matches!(one_line(tag, LONGEST_TAG), Cow::Owned(_)) {
+            let message = "has characters that cannot be shown, or is too long";
+            problems.error(&element.place, message);
         } else if !tags.insert(tag.to_owned()) {
             problems.warning(&element.place, "is listed twice");
         }

@@ -16,11 +16,12 @@ mod tests;
 mod write;
 pub(crate) mod written;
 
-use std::{fmt, fs, io, path::Path, sync::LazyLock};
+use std::{fmt, io, path::Path, sync::LazyLock};
 
 use domain::configuration::{
     Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Floor, Generation, Mode, Pattern, Settings,
 };
+use environment::file::{self, LONGEST_TEXT};
 use serde_json::Value;
 use toml::de::DeTable;
 
@@ -98,7 +99,7 @@ pub enum ListedResources {
 /// Reads the file at `path`.
 pub fn load(path: &Path, listed: ListedResources) -> Result<Parsed, LoadError> {
     let file = path.display().to_string();
-    match fs::read(path).and_then(text) {
+    match file::read(path, LONGEST_TEXT).and_then(text) {
         Ok(text) => {
             read(&text, &file, listed).map_err(|problems| LoadError::Invalid { file, problems })
         }

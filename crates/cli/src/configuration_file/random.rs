@@ -153,13 +153,26 @@ fn ssh_account() -> impl Strategy<Value = SshAccount> {
     );
     let limits = (select(vec!["1B", "4KiB", "64KiB"]), any::<bool>());
     let server = (host, 1..=u16::MAX, 1..=2_usize);
-    (mode(), server, key, times, limits, machines).prop_map(
-        |(mode, (host, port, keys), key, (connect, command), (output, private), machines)| {
+    let read_key = select(vec![
+        None,
+        Some("ssm:/offhours/lab-read"),
+        Some("file:/k-read"),
+    ]);
+    (mode(), server, (key, read_key), times, limits, machines).prop_map(
+        |(
+            mode,
+            (host, port, keys),
+            (key, read_key),
+            (connect, command),
+            (output, private),
+            machines,
+        )| {
             let login = json!({
                 "host": host,
                 "port": port,
                 "user": "offhours",
                 "key": key,
+                "read_key": read_key,
                 "host_keys": HOST_KEYS[..keys],
                 "connect_timeout": connect,
                 "command_timeout": command,

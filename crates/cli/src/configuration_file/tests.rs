@@ -744,7 +744,7 @@ resources = ["a/server/1", "a/server/1"]
     x.toml:1: protect[0]: there is no account `do-mian`, so this protects nothing
     x.toml:5: accounts.a.datacenters[1]: is listed twice
     x.toml:8: accounts.b.token: is the token of account `a` too (line 4); a resource that is reached through two accounts is not touched
-    x.toml:12: accounts.c.read_token: is the account's own token (line 11); leave the key out, or name another
+    x.toml:12: accounts.c.read_token: is the account's own token (line 11); leave this out, or name another
     x.toml:16: accounts.d.read_token: is the token of account `c` too (line 11); a resource that is reached through two accounts is not touched
     x.toml:20: schedules.s.resources[1]: `a/server/1` is already on line 20
     ");
@@ -881,7 +881,7 @@ status = 3
 probe = "localhost:22"
 unreachable_means = "off"
 stop_deadline = "1s"
-tags = ["", 5]
+tags = ["", 5, "a\u200B"]
 "#;
     insta::assert_snapshot!(problems(text), @r#"
     x.toml:2: accounts.lab: has no user; write user = "offhours"
@@ -904,6 +904,7 @@ tags = ["", 5]
     x.toml:20: accounts.lab.machines.build-02.stop_deadline: `1s` is out of range: expected 30s to 2h
     x.toml:21: accounts.lab.machines.build-02.tags[0]: is empty; write a tag, such as "env:dev"
     x.toml:21: accounts.lab.machines.build-02.tags[1]: is a number; write a string, such as "env:dev"
+    x.toml:21: accounts.lab.machines.build-02.tags[2]: has characters that cannot be shown, or is too long
     "#);
 }
 
@@ -920,16 +921,20 @@ fn a_resource_of_an_account_over_ssh_is_a_machine() {
 }
 
 #[test]
-fn a_key_that_two_accounts_share_is_warned_of() {
+fn a_key_that_two_accounts_share_or_one_names_twice_is_warned_of() {
     let second = LAB.replace("accounts.lab", "accounts.lab-2");
+    let own = "env:OWN\"\nread_key = \"env:OWN";
+    let third = LAB.replace("accounts.lab", "accounts.lab-3");
+    let third = third.replace("ssm:/offhours/lab-key", own);
     let text = format!(
-        "{LAB}{second}[accounts.empty]\nprovider = \"ssh\"\nhost = \"h\"\nuser = \"u\"\nkey = \"env:K\"\nhost_keys = [\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n"
+        "{LAB}{second}{third}[accounts.empty]\nprovider = \"ssh\"\nhost = \"h\"\nuser = \"u\"\nkey = \"env:K\"\nhost_keys = [\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n"
     );
     let warnings = parse(&text, "x.toml").unwrap().warnings;
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
     x.toml:1: there are no schedules ([schedules.NAME]), so nothing will be done
     x.toml:29: accounts.lab-2.key: is the key of account `lab` too (line 6); give each account a key of its own, so that one that leaks opens one host
-    x.toml:47: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
+    x.toml:53: accounts.lab-3.read_key: is the account's own key (line 52); leave this out, or name another
+    x.toml:71: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
     ");
 }

@@ -26,6 +26,22 @@ pub struct Sight {
     pub create_failed: bool,
 }
 
+impl Sight {
+    /// Makes a printable line of every text that is shown.
+    #[must_use]
+    pub fn printable(self) -> Self {
+        let printable = |machine: ObservedMachine| ObservedMachine {
+            resource: machine.resource.printable(),
+            ..machine
+        };
+        Self {
+            machine: self.machine.map(printable),
+            others: self.others.into_iter().map(printable).collect(),
+            ..self
+        }
+    }
+}
+
 /// A machine and its attached resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedMachine {

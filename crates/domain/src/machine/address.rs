@@ -1,6 +1,6 @@
 //! Hosts by name or address, and which of them are local to the caller.
 
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::{fmt, str::FromStr};
 
 #[cfg(feature = "schema")]
@@ -11,6 +11,16 @@ use super::as_text;
 
 /// The IPv6 address at which AWS serves credentials; the IPv4 one is link-local.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
+
+/// The addresses at which Azure and Alibaba Cloud serve a machine's metadata; those of other clouds
+/// are link-local.
+const OTHER_METADATA: [Ipv4Addr; 2] = [
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(100, 100, 100, 200),
+];
+
+/// The start of the IPv6 addresses that stand for IPv4 ones behind a translator (RFC 6052).
+const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
 /// The maximum length of a host name, in bytes (RFC 1035).
 const LONGEST_HOST: usize = 253;
@@ -58,15 +68,26 @@ impl Host {
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
-            address.is_loopback() || address.is_link_local() || address.is_unspecified()
+            address.is_loopback()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || OTHER_METADATA.contains(&address)
         }
         IpAddr::V6(address) => {
             address.is_loopback()
                 || address.is_unicast_link_local()
                 || address.is_unspecified()
                 || address == METADATA
+                || translated(address).is_some_and(|address| is_private(address.into()))
         }
     }
+}
+
+/// The IPv4 address that an IPv6 address stands for behind a translator.
+fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let is_translated = address.segments().starts_with(&TRANSLATED);
+    let [.., a, b, c, d] = address.octets();
+    is_translated.then(|| Ipv4Addr::new(a, b, c, d))
 }
 
 impl FromStr for Host {

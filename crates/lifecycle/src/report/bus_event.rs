@@ -7,6 +7,7 @@ use domain::{
     record::{Cause, Direction, Ending},
     resource::SavedState,
     stop_method::StopMethod,
+    text::{LONGEST_LINE, one_line},
 };
 use environment::BusEvent;
 use jiff::Timestamp;
@@ -259,15 +260,15 @@ fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) ->
     }
 }
 
-/// Makes one line of a provider's words, whose line breaks an email subject or a chat line cannot
-/// have. Rules put the text between quotes verbatim, so it must have neither quotes nor
-/// backslashes; what Slack reads as a link or a mention is neutralized.
+/// Makes a text fit for an email's subject and a chat's line. Rules put it between quotes verbatim,
+/// so it must have neither quotes nor backslashes; what Slack reads as a link or a mention is
+/// neutralized.
 fn in_one_line(text: &str) -> String {
+    let text = one_line(text, LONGEST_LINE);
     let text = text.replace('"', "'").replace('\\', "/");
     let text = text.replace('<', "(").replace('>', ")");
-    let parts = text.split(char::is_control).map(str::trim);
-    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
-    parts.join(" ")
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -396,13 +397,13 @@ mod tests {
         let refused = Event::Refused {
             direction: Direction::Start,
             cause: None,
-            reason: "no\r\ncapacity".into(),
+            reason: "no\r\ncapa\u{200f}city".into(),
         };
         let (_, detail) = published(refused).unwrap();
         let text = detail["text"].as_str().unwrap();
         assert_eq!(
             text,
-            "web (do-main/droplet/1, schedule office): start refused: no capacity"
+            "web (do-main/droplet/1, schedule office): start refused: no capa/u200fcity"
         );
     }
 

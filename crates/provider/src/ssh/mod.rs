@@ -163,7 +163,7 @@ impl fmt::Display for UnknownCause {
 }
 
 impl Api {
-    /// Creates a client. The key is the one that the login's own key reference names.
+    /// Creates a client. The key is the one that one of the login's key references names.
     pub fn new(login: Arc<SshLogin>, key: SecretString) -> Result<Self, SetupError> {
         login.check()?;
         pins::private_key(&key).map_err(|InvalidKey| SetupError::Key)?;

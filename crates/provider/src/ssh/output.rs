@@ -2,20 +2,14 @@
 
 use std::fmt;
 
+use domain::text::one_line;
+
 /// The first bytes of a command's standard output and error, in order of arrival.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Output {
     kept: Vec<u8>,
     dropped: u64,
 }
-
-/// Characters that change how the text around them is displayed, besides control characters.
-const INVISIBLE: [std::ops::RangeInclusive<char>; 4] = [
-    '\u{200b}'..='\u{200f}',
-    '\u{2028}'..='\u{202e}',
-    '\u{2060}'..='\u{2069}',
-    '\u{feff}'..='\u{feff}',
-];
 
 impl Output {
     /// Keeps as much of the data as still fits.
@@ -31,17 +25,11 @@ impl Output {
         self.dropped
     }
 
-    /// The text on one line, safe to log or show: control and invisible characters become spaces.
+    /// The text on one line, safe to show.
     #[must_use]
     pub fn shown(&self) -> String {
         let text = String::from_utf8_lossy(&self.kept);
-        let is_plain =
-            |c: char| !c.is_control() && !INVISIBLE.iter().any(|range| range.contains(&c));
-        let line: String = text
-            .chars()
-            .map(|c| if is_plain(c) { c } else { ' ' })
-            .collect();
-        line.trim().to_owned()
+        one_line(text.trim(), usize::MAX).into_owned()
     }
 }
 

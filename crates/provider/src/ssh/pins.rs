@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use domain::machine::HostKeys;
 use russh::{
-    Channel, Preferred, cipher,
+    Channel, Names, Preferred, cipher,
     client::{ChannelOpenHandle, Config, Handler, Msg, Session},
     compression, kex,
     keys::{Algorithm, PrivateKey, PublicKey, PublicKeyOrCertificate},
@@ -14,7 +14,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{connection::TO_CHANGE, failure::Failure};
 
-/// Key exchanges, best first. The last entry requests strict ordering (CVE-2023-48795).
+/// Key exchanges, best first. The last entry requests strict ordering (CVE-2023-48795). A host that
+/// does not agree to it gets no cipher under which packets can be dropped unseen.
 const KEX: &[kex::Name] = &[
     kex::MLKEM768X25519_SHA256,
     kex::CURVE25519,
@@ -119,6 +120,19 @@ impl Handler for Visitor {
             PublicKeyOrCertificate::PublicKey { .. } | PublicKeyOrCertificate::Certificate(_) => {
                 Err(Failure::HostKey)
             }
+        }
+    }
+
+    async fn kex_done(
+        &mut self,
+        _: Option<&[u8]>,
+        names: &Names,
+        _: &mut Session,
+    ) -> Result<(), Failure> {
+        if names.strict_kex() || names.cipher == cipher::AES_256_GCM {
+            Ok(())
+        } else {
+            Err(Failure::Handshake)
         }
     }
 

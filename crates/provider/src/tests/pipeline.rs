@@ -1,14 +1,19 @@
 //! What both clients share: rate limits, tokens, broken connections, and what every error means.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use domain::{ResourceId, ResourceKind, reason::Reason};
+use futures_util::future::BoxFuture;
 
 use super::{
     change_kind, do_error, everything, hz_error, kind, list,
     script::{Answer, Script, TOKEN, answer, ok},
 };
-use crate::{Change, ChangeError, Client, Listed, ProviderError, http::builder, http_client};
+use crate::{
+    Carrier, CarrierResult, Change, ChangeError, Client, Listed, ProviderError, Transport,
+    http::builder, http_client, transport::LONGEST_BODY,
+};
 
 const DROPLET: &str = "GET /v2/droplets/1";
 const SERVER: &str = "GET /v1/servers/1";
@@ -198,7 +203,7 @@ async fn a_request_id_is_one_line_of_limited_length() {
     let cloud = Script::play([(POWER_ON, answer(422, refused))]).await;
     let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
     let said = Reason::of(&sent.unwrap_err()).to_string();
-    assert!(said.contains("(request 4d9d  [2J888"), "{said}");
+    assert!(said.contains("(request 4d9d \\u001b[2J888"), "{said}");
     assert!(said.len() < 600, "{said}");
     cloud.finish();
 }
@@ -376,6 +381,117 @@ async fn the_token_is_in_no_error_and_no_debug_output() {
         assert!(!everything(&error).contains(TOKEN), "{error:?}");
     }
     cloud.finish();
+}
+
+#[tokio::test]
+async fn a_response_that_repeats_the_token_is_redacted_before_anything_keeps_it() {
+    let echo = format!("Authorization: Bearer {TOKEN}");
+    let mut named = off();
+    named["droplet"]["name"] = echo.clone().into();
+    named["droplet"]["tags"] = serde_json::json!([echo]);
+    let escaped = TOKEN.replace('d', "\\u0064");
+    let refused = r#"{"id": "no", "message": "Bearer TOKEN"}"#.replace("TOKEN", &escaped);
+    let half = &TOKEN[..20];
+    let cloud = Script::play([
+        (DROPLET, answer(401, do_error("unauthorized", &echo))),
+        (DROPLET, answer(422, refused).with("x-request-id", TOKEN)),
+        (DROPLET, answer(422, do_error("no", half))),
+        (DROPLET, answer(429, do_error("too_many_requests", half))),
+        (DROPLET, ok(named)),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    for _ in 0..4 {
+        let error = client.look(&droplet()).await.unwrap_err();
+        let said = Reason::of(&error).to_string() + &everything(&error);
+        assert!(!said.contains(&TOKEN[..8]), "{said}");
+    }
+    let named = client.look(&droplet()).await.unwrap().unwrap();
+    let stars = format!("Authorization: Bearer {}", "*".repeat(TOKEN.len()));
+    assert_eq!(named.name, stars);
+    assert_eq!(named.tags.iter().collect::<Vec<_>>(), [&stars]);
+    cloud.finish();
+}
+
+/// A Droplet in a body of this length.
+fn padded(length: usize) -> String {
+    let body = off().to_string();
+    let blanks = " ".repeat(length - body.len());
+    body + &blanks
+}
+
+#[tokio::test]
+async fn a_body_is_read_up_to_a_limit_and_then_not_understood() {
+    let padded = |length| answer(200, padded(length));
+    let cloud = Script::play([
+        (DROPLET, Answer::Endless(200)),
+        (DROPLET, Answer::Endless(422)),
+        (DROPLET, padded(LONGEST_BODY + 1)),
+        (POWER_ON, Answer::Endless(200)),
+        (DROPLET, padded(LONGEST_BODY)),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    for _ in 0..3 {
+        let error = client.look(&droplet()).await.unwrap_err();
+        assert_eq!(kind(&error), "not understood");
+        let said = error.to_string();
+        assert!(
+            said.ends_with("not understood: longer than 16 MiB"),
+            "{said}"
+        );
+    }
+    let sent = client.send(&Change::PowerOn(droplet())).await;
+    assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
+    assert!(client.look(&droplet()).await.unwrap().is_some());
+    cloud.finish();
+}
+
+/// Carries every request to the same response.
+#[derive(Debug)]
+struct Fixed(Bytes);
+
+impl Carrier for Fixed {
+    fn carry(&self, _: http::Request<Bytes>) -> BoxFuture<'_, CarrierResult> {
+        Box::pin(async { Ok(http::Response::new(self.0.clone())) })
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_did_not_come_over_the_network_has_the_same_limit() {
+    for (length, is_read) in [(LONGEST_BODY, true), (LONGEST_BODY + 1, false)] {
+        let carrier = Arc::new(Fixed(padded(length).into()));
+        let transport = Transport::with_carrier(http_client().unwrap(), carrier);
+        let base = "http://127.0.0.1:1".parse().unwrap();
+        let client = Client::digitalocean(base, TOKEN.into(), transport);
+        assert_eq!(client.look(&droplet()).await.is_ok(), is_read, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_cannot_be_shown_as_it_is_is_never_touched() {
+    let hidden = "ofi\u{200b}ce";
+    for (name, tag, shown) in [
+        ("web\nprod-db  running", "office", "web prod-db  running"),
+        ("\u{1b}[30mweb", "office", "\\u001b[30mweb"),
+        ("web\u{202e}", "office", "web\\u202e"),
+        ("web", hidden, "web"),
+    ] {
+        let mut named = off();
+        named["droplet"]["name"] = name.into();
+        named["droplet"]["tags"] = serde_json::json!([tag]);
+        let page = serde_json::json!({"droplets": [named["droplet"]], "links": {}});
+        let page_one = "GET /v2/droplets?per_page=200&page=1";
+        let cloud = Script::play([(DROPLET, ok(named)), (page_one, ok(page))]).await;
+        let client = cloud.digitalocean();
+        let one = client.look(&droplet()).await.unwrap().unwrap();
+        let listed = list(&client, &[ResourceKind::Droplet]).await.unwrap();
+        for resource in [&one, &listed.looks[0].resource] {
+            assert_eq!(resource.name, shown);
+            assert!(resource.unsupported.is_some());
+        }
+        cloud.finish();
+    }
 }
 
 #[tokio::test]

@@ -224,6 +224,22 @@ async fn a_server_cannot_talk_the_client_into_weak_algorithms() {
 }
 
 #[tokio::test]
+async fn without_strict_ordering_only_gcm_is_spoken() {
+    let (chacha, gcm) = (&[cipher::CHACHA20_POLY1305], &[cipher::AES_256_GCM]);
+    let ctr: &[cipher::Name] = &[cipher::AES_256_CTR];
+    for (cipher, is_safe) in [(&chacha[..], false), (ctr, false), (&gcm[..], true)] {
+        let lax = speaking(|preferred| {
+            preferred.kex = Cow::Borrowed(&[kex::CURVE25519]);
+            preferred.cipher = Cow::Borrowed(cipher);
+        });
+        let mut server = Hostile::with(Behavior::Ends(0), |config| config.preferred = lax).await;
+        assert_eq!(start(&server.api()).await.is_ok(), is_safe, "{cipher:?}");
+        let seen = server.seen(1).await;
+        assert_eq!(seen.contains(&"key".to_owned()), is_safe, "{seen:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_list_has_at_most_four_connections_at_once() {
     let machines: serde_json::Map<_, _> = (0..12)
         .map(|number| (format!("m{number}"), machine("start", "status")))

@@ -255,7 +255,7 @@ async fn output_is_shown_in_one_line_without_control_characters() {
         let api = at(&sshd, machine(command, "status"), json!({}));
         assert_eq!(
             start(&api).await.unwrap(),
-            "a [2Jb  c d e\u{fffd}",
+            "a\\u001b[2Jb  c\\u202ed\\u0000e\u{fffd}",
             "{command}"
         );
     }

@@ -11,6 +11,7 @@ use clap::ArgGroup;
 use domain::{
     configuration::{Override, Target},
     schedule::Desired,
+    text::{LONGEST_REASON, one_line},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{OverrideError, Store};
@@ -312,13 +313,12 @@ impl SetArgs {
     }
 }
 
-/// The longest reason allowed, in characters: it is shown in tables and stored with each override.
-const REASON: usize = 300;
-
 fn reason(text: &str) -> Result<String, String> {
     match text.chars().count() {
-        0..=REASON => Ok(text.to_owned()),
-        length => Err(format!("{length} characters: expected {REASON} at most")),
+        0..=LONGEST_REASON => Ok(one_line(text, LONGEST_REASON).into_owned()),
+        length => Err(format!(
+            "{length} characters: expected {LONGEST_REASON} at most"
+        )),
     }
 }
 

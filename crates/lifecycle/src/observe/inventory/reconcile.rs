@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{
-    AccountName, ResourceId, ResourceKind, ResourceRef,
+    AccountName, ResourceId, ResourceRef,
     decision::{Verdict, due_at, judge},
     hibernation::{HibernationState, OF_LABEL, of_label},
     joining::{self, follows},
@@ -74,8 +74,7 @@ impl Inventory<'_> {
             let resource = &look.resource;
             let old = recorded.remove(&resource.id);
             // Workers come and go with their pool, which is what is scheduled.
-            let is_worker =
-                resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
+            let is_worker = resource.facts.kubernetes_worker;
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
             // A machine that we created belongs to its record, even if that was read before the
             // machine was requested, or does not know it yet.
