@@ -31,6 +31,7 @@ mod overdue;
 mod overrides;
 mod pacing;
 mod pacing_edges;
+mod private_store;
 mod process;
 mod programs;
 mod read_token;
