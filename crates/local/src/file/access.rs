@@ -20,35 +20,40 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 pub(super) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
-    unix::for_the_owner_alone(&mut options);
+    system::for_the_owner_alone(&mut options);
     options.open(path)
 }
 
 /// Returns why other users can change a store, and what to do about it: they can write to a file of
 /// it, or put another one in its place. The store need not exist yet.
 pub(super) fn open_to_others(path: &Path) -> io::Result<Option<String>> {
-    // Where a link leads to.
-    let path = match fs::canonicalize(path) {
-        Ok(path) => path,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(error),
-    };
-    unix::open_to_others(&path)
+    system::open_to_others(&resolved(path)?)
 }
 
 /// Takes from other users what rights they have to the files of a store, and reports whether they
 /// had any. Only the files' owner can do so.
 pub(super) fn close_to_others(path: &Path) -> bool {
-    let journals = JOURNALS.map(|suffix| with_suffix(path, suffix));
-    let files = journals.iter().map(PathBuf::as_path).chain([path]);
+    let Ok(path) = resolved(path) else {
+        return false;
+    };
+    let journals = JOURNALS.map(|suffix| with_suffix(&path, suffix));
+    let files = journals.iter().map(PathBuf::as_path).chain([&*path]);
     // By its path: closing an open file would release the locks that this process has on it.
-    let closed = files.map(|file| unix::keep_for_the_owner(file).unwrap_or(false));
+    let closed = files.map(|file| system::keep_for_the_owner(file).unwrap_or(false));
     // All of them, and not only up to the first.
     closed.fold(false, |any, changed| any | changed)
 }
 
+/// Returns the path to which a link leads: `SQLite` puts its journals there.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        resolved => resolved,
+    }
+}
+
 #[cfg(unix)]
-mod unix {
+mod system {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
     use super::{JOURNALS, Path, fs, io, with_suffix};
@@ -123,7 +128,7 @@ mod unix {
 
 /// Other systems give a file the rights of its folder.
 #[cfg(not(unix))]
-mod unix {
+mod system {
     use super::{Path, fs, io};
 
     pub(super) fn for_the_owner_alone(_: &mut fs::OpenOptions) {}
