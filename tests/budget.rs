@@ -14,7 +14,7 @@ use store::Store;
 use crate::{
     process::PollStatus,
     support::{
-        ACCOUNTS, CountingProxy, World, database, dispatch, droplets, first_seen, instant, monday,
+        ACCOUNTS, RequestCounter, World, database, dispatch, droplets, first_seen, instant, monday,
         office_hours, one_of_each_kind, parse, run, unlabelled_server,
     },
 };
@@ -89,13 +89,13 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
                 records += 1;
                 add_record(world.local.store(), records).await;
             }
-            let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+            let (counter, store) = RequestCounter::on(&world.engine);
             for temperature in ["cold", "warm"] {
                 let invoke = RecordedInvocations::default();
                 let dispatched = dispatch(&store, &invoke, monday("17:00:00")).await;
                 assert_eq!(dispatched, dispatch::DispatchReport::default());
                 assert!(invoke.0.lock().unwrap().is_empty());
-                let requests = proxy.take_count();
+                let requests = counter.take_count();
                 assert!(
                     (1..=3).contains(&requests),
                     "{temperature}, {fleet}: {requests}"
@@ -114,7 +114,7 @@ fn what_is_due_in_an_account_is_handed_over_at_once_and_at_most_a_thousand() {
         for id in 1..=1001 {
             add_record(world.local.store(), id).await;
         }
-        let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+        let (counter, store) = RequestCounter::on(&world.engine);
         let invoke = RecordedInvocations::default();
         dispatch(&store, &invoke, monday("18:00:00")).await;
         let invoked = invoke.0.into_inner().unwrap();
@@ -131,7 +131,7 @@ fn what_is_due_in_an_account_is_handed_over_at_once_and_at_most_a_thousand() {
         assert_eq!(sizes, [1000]);
         // The head, the due records (one page per megabyte), the configuration, the accounts, their
         // states.
-        let requests = proxy.take_count();
+        let requests = counter.take_count();
         assert!(requests <= 7, "{requests}");
     });
 }
@@ -154,7 +154,7 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
         };
         let account = "hz-eu".parse().unwrap();
         world.local.store().save_rate(&account, rate).await.unwrap();
-        let (_, store) = CountingProxy::before(world.local.engine_address).await;
+        let (_, store) = RequestCounter::on(&world.engine);
         // At a multiple of five minutes, when edges fall, the recorded rate is at its oldest.
         for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
             let dispatched = dispatch(&store, &RecordedInvocations::default(), monday(now)).await;
@@ -190,13 +190,13 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
         world.run_until(monday("17:31:30")).await;
         let asked = world.simulator().log().len();
         assert!(asked > 0, "the inventory of 17:30");
-        let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+        let (counter, store) = RequestCounter::on(&world.engine);
         let clock = SteppedClock::at(monday("17:32:00"));
         let poll_status = PollStatus::new(&world, &store, &[], clock);
         for (temperature, most) in [("cold", 5), ("warm", 3)] {
             let report = poll_status.tick("a test").await;
             assert_eq!(report, lifecycle::Report::default());
-            let requests = proxy.take_count();
+            let requests = counter.take_count();
             assert!((1..=most).contains(&requests), "{temperature}: {requests}");
         }
         assert_eq!(world.simulator().log().len(), asked);
@@ -221,7 +221,7 @@ async fn requests_of_inventories(accounts: u64) -> usize {
     let (configuration, fleet) = (configuration.concat(), fleet.concat());
     let world = World::start(&configuration, &fleet, monday("17:30:00")).await;
     world.run_until(monday("17:31:30")).await;
-    let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+    let (counter, store) = RequestCounter::on(&world.engine);
     let kept: Vec<_> = numbers
         .map(|n| (format!("env:HZ_{n}"), format!("secret-{n}")))
         .collect();
@@ -231,7 +231,7 @@ async fn requests_of_inventories(accounts: u64) -> usize {
     let asked = world.simulator().log().len() as u64;
     poll_status.tick("a test").await;
     assert_eq!(world.simulator().log().len() as u64, asked + accounts);
-    proxy.take_count()
+    counter.take_count()
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn what_another_process_applies_holds_from_the_next_tick_on() {
         let world = World::start(&configuration, &one_of_each_kind(), monday("17:00:00")).await;
         world.run_until(monday("17:10:30")).await;
         assert_eq!(world.changes().len(), 0);
-        let (_, elsewhere) = CountingProxy::before(world.local.engine_address).await;
+        let (_, elsewhere) = RequestCounter::on(&world.engine);
         let earlier = office_hours("", "", "").replace("19:00", "18:10");
         let mut earlier = parse(&earlier);
         earlier.generation = elsewhere.in_force().await.unwrap().configuration.generation;

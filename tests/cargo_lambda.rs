@@ -1,5 +1,5 @@
 //! Runs the four functions under `cargo lambda watch` and invokes them with the committed events.
-//! The store and the clouds are served by `offhours local --no-timers`.
+//! The clouds are served by `offhours local --no-timers`, the store by the test.
 
 use std::{
     fs::{self, File},
@@ -7,6 +7,7 @@ use std::{
     process::Stdio,
 };
 
+use local::engine::Engine;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -147,8 +148,10 @@ impl Functions {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("offhours.toml"), CONFIGURATION).unwrap();
         fs::write(path("fleet.toml"), FLEET).unwrap();
+        let store = testing::serve(Engine::in_memory().unwrap()).await;
         let mut local = Command::new(program("offhours"))
             .args(["local", "--simulate", "--no-timers"])
+            .args(["--store", &store.to_string()])
             .args(["--config", "offhours.toml", "--fleet", "fleet.toml"])
             .current_dir(directory.path())
             .stdout(Stdio::piped())
@@ -156,14 +159,10 @@ impl Functions {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(local.stdout.take().unwrap()).lines();
-        let mut addresses = Vec::new();
-        for _ in ["the store's", "the clouds'"] {
-            let line = lines.next_line().await.unwrap().unwrap();
-            let address = line.split(' ').find(|word| word.starts_with("http://"));
-            addresses.push(address.unwrap().trim_end_matches('/').to_owned());
-        }
-        let clouds = addresses.pop().unwrap();
-        let store = addresses.pop().unwrap();
+        let line = lines.next_line().await.unwrap().unwrap();
+        let clouds = line.split(' ').find(|word| word.starts_with("http://"));
+        let clouds = clouds.unwrap().trim_end_matches('/').to_owned();
+        let store = format!("http://{store}");
 
         let free = TcpListener::bind(any_port()).await.unwrap();
         let port = free.local_addr().unwrap().port();

@@ -4,7 +4,7 @@ use offhours::configuration_file;
 
 use crate::{
     programs::{SimulatorProgram, Terminal},
-    support::{EACH_KIND, office_hours, run},
+    support::{EACH_KIND, droplet, office_hours, one_of_each_kind, run},
 };
 
 #[test]
@@ -111,6 +111,65 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(ended.code, Some(2));
         let shown = ended.stderr;
         assert!(shown.contains("there is no generation 9"), "{shown}");
+    });
+}
+
+#[test]
+fn what_no_schedule_starts_again_is_stopped_only_after_a_confirmation() {
+    run(async {
+        let fleet = one_of_each_kind() + &droplet(2, "vpn-gateway", &[]);
+        let terminal = Terminal::with_fleet(&fleet, "12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let warning = "error: vpn-gateway follows no schedule: nothing will start it again. Stop ";
+        for target in ["vpn-gateway", "*"] {
+            let ended = terminal.run(&["stop", target]).await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+            assert!(ended.stderr.starts_with(warning), "{}", ended.stderr);
+            assert!(ended.stderr.ends_with("pass --yes to confirm\n"));
+        }
+        assert_eq!(changes(&terminal.simulator).await, 0);
+
+        let ended = terminal.run(&["stop", "vpn-gateway", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let stays = "vpn-gateway stays stopped until a person starts it.\n";
+        assert!(ended.stderr.contains(stays), "{}", ended.stderr);
+        let why = terminal.run(&["why", "vpn-gateway"]).await.stdout;
+        let answer = "asked, until a person starts it.\n";
+        assert!(why.contains(answer), "{why}");
+        let ended = terminal.run(&["start", "vpn-gateway"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    });
+}
+
+#[test]
+fn the_command_status_and_why_say_until_when_a_manual_stop_stands_and_whose_it_is() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let ended = terminal.run(&["stop", "web"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        // The evening's edge changes nothing about the machine.
+        let until = "until Tue 08:00 CET, then office";
+        let stays = format!("web stays stopped {until}.\n");
+        assert!(ended.stderr.ends_with(&stays), "{}", ended.stderr);
+
+        let rows = terminal.run(&["status", "web", "--format", "json"]).await;
+        let rows: serde_json::Value = serde_json::from_str(&rows.stdout).unwrap();
+        let (next, manual) = (&rows[0]["next"], &rows[0]["manual"]);
+        let change = ("2026-11-24T07:00:00Z", "running");
+        assert_eq!(
+            (next["at"].as_str(), next["to"].as_str()),
+            (Some(change.0), Some(change.1))
+        );
+        assert_eq!(manual["until"]["at"], change.0);
+        assert_eq!(manual["desired"], "stopped");
+        let by = manual["by"].as_str().unwrap();
+        let remark = rows[0]["remark"].as_str().unwrap();
+        assert_eq!(remark, format!("stopped by {by} {until}"));
+
+        let why = terminal.run(&["why", "web"]).await.stdout;
+        let answer = format!("It is stopped, as {by} asked, {until}.\n");
+        assert!(why.contains(&answer), "{why}");
     });
 }
 

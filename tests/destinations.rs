@@ -12,6 +12,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
+use local::engine::Engine;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt as _, process::Command};
@@ -92,13 +93,14 @@ async fn collected_from(
     allowed: bool,
 ) -> Vec<String> {
     let (collector, address) = Collector::serve().await;
-    let engine = local::engine::serve(None, any_port()).await.unwrap();
-    let store = testing::store_on(engine, tables());
+    let engine = Engine::in_memory().unwrap();
+    let store = engine.store(tables());
     store.create_tables().await.unwrap();
     let configuration = parse(&configuration(&address));
     let applied = store.apply(&configuration, "mallory", monday("12:00:00"));
     applied.await.unwrap();
-    let (engine, parameters) = (format!("http://{engine}"), parameters().await);
+    let engine = format!("http://{}", testing::serve(engine).await);
+    let parameters = parameters().await;
     let urls = format!("{address}, {address}/gateway");
     let settings = [
         ("AWS_ENDPOINT_URL", engine.as_str()),

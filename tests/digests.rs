@@ -9,7 +9,7 @@ use store::{Store, item::digest_key};
 
 use crate::{
     process::PollStatus,
-    support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run},
+    support::{RequestCounter, World, fault, monday, office_hours, one_of_each_kind, run},
 };
 
 /// A world in which the evening edge has been reported.
@@ -29,7 +29,11 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
 
 /// Deletes the note that the evening edge has been reported.
 async fn forget(world: &World) {
-    let delete = world.engine().delete_item().table_name("offhours-accounts");
+    let delete = world
+        .engine
+        .client()
+        .delete_item()
+        .table_name("offhours-accounts");
     let key = digest_key(&"office".parse().unwrap());
     delete.set_key(Some(key)).send().await.unwrap();
 }
@@ -51,12 +55,12 @@ fn ticks_at_once_and_cold_starts_report_an_edge_once() {
             (4, 4, Desired::Stopped)
         );
         let at = monday("18:32:00");
-        let (_, cold) = CountingProxy::before(world.local.engine_address).await;
+        let (_, cold) = RequestCounter::on(&world.engine);
         assert_eq!(tick(&world, &cold, "cold", at).await.digests, []);
 
         forget(&world).await;
-        let (_, first) = CountingProxy::before(world.local.engine_address).await;
-        let (_, second) = CountingProxy::before(world.local.engine_address).await;
+        let (_, first) = RequestCounter::on(&world.engine);
+        let (_, second) = RequestCounter::on(&world.engine);
         // The same invocation delivered twice runs twice.
         let (left, right) = tokio::join!(
             tick(&world, &first, "twice", at),
@@ -96,10 +100,10 @@ fn an_edge_that_was_not_counted_in_time_is_not_reported() {
     run(async {
         let world = after_the_edge().await;
         forget(&world).await;
-        let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
+        let (counter, cold) = RequestCounter::on(&world.engine);
         let report = tick(&world, &cold, "late", monday("18:40:01")).await;
         assert_eq!(report.digests, []);
-        assert!(proxy.take_count() > 0);
+        assert!(counter.take_count() > 0);
     });
 }
 
@@ -107,12 +111,12 @@ fn an_edge_that_was_not_counted_in_time_is_not_reported() {
 fn a_tick_after_an_edge_was_reported_costs_one_request_more_and_then_none() {
     run(async {
         let world = after_the_edge().await;
-        let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
+        let (counter, cold) = RequestCounter::on(&world.engine);
         // The head, the configuration in two tables, the states, the due records, the digests.
         for (at, most) in [("18:32:00", 6), ("18:32:30", 3)] {
             let report = tick(&world, &cold, "idle", monday(at)).await;
             assert_eq!(report, Report::default());
-            let requests = proxy.take_count();
+            let requests = counter.take_count();
             assert!((1..=most).contains(&requests), "{at}: {requests}");
         }
     });

@@ -72,7 +72,7 @@ fn the_functions_keep_to_the_floor_of_their_settings() {
     run(async {
         let world = world(Floor::default(), &one_of_each_kind()).await;
         world.run_until(monday("17:50:30")).await;
-        let store = format!("http://{}", world.local.engine_address);
+        let store = format!("http://{}", testing::serve(world.engine.clone()).await);
         let settings = [
             ("AWS_ENDPOINT_URL", store.as_str()),
             ("OFFHOURS_PROTECT", "name:web,name:ci"),

@@ -9,17 +9,20 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, body::Bytes, http::HeaderMap};
+use axum::{
+    Router,
+    body::Bytes,
+    http::{HeaderMap, StatusCode},
+};
 use domain::{
     record::Phase,
     resource::{AutoscaleBounds, Power, SavedState},
 };
 use jiff::Timestamp;
-use local::engine;
+use local::engine::{Engine, operation};
 use serde_json::{Value, json};
 use store::Store;
 use tempfile::TempDir;
-use testing::store_on;
 use tokio::sync::watch;
 
 use crate::{
@@ -28,8 +31,7 @@ use crate::{
         HoldNumber, LocalProgram, Running, SimulatorProgram, StoreLocation, next_change_of,
     },
     support::{
-        ACCOUNTS, Answer, Upstream, an_hour_off, any_port, database, droplet, monday, pool,
-        reference, serve, server, tables,
+        ACCOUNTS, an_hour_off, database, droplet, monday, pool, reference, serve, server, tables,
     },
 };
 
@@ -168,9 +170,9 @@ async fn killed_with_its_data_in_a_file() {
     simulator.discard(hold).await;
     local.run(&simulator, monday("19:59:00")).await;
     assert_eq!(comparable(simulator.resources().await), before);
-    let engine = engine::serve(Some(&path), any_port()).await.unwrap();
+    let store = Engine::on_file(&path).unwrap().store(tables());
     let now = simulator.now().await;
-    all_are(&store_on(engine, tables()), Power::Running, now).await;
+    all_are(&store, Power::Running, now).await;
 }
 
 #[tokio::test]
@@ -417,12 +419,13 @@ impl World {
     }
 
     async fn with(configuration: &str, fleet: &str) -> Self {
-        let engine = engine::serve(None, any_port()).await.unwrap();
+        let engine = Engine::in_memory().unwrap();
+        let store = engine.store(tables());
         let (gate, address) = Gate::in_front_of(engine).await;
         Self {
             simulator: SimulatorProgram::start(fleet, monday("17:57:00")).await,
             gate,
-            store: store_on(engine, tables()),
+            store,
             local: LocalProgram::new(configuration, StoreLocation::Engine(address)),
         }
     }
@@ -680,7 +683,7 @@ enum Side {
 /// An HTTP proxy in front of the store's engine that can hold writes forever.
 #[derive(Clone)]
 struct Gate {
-    engine: Upstream,
+    engine: Engine,
     trap: Arc<Mutex<Option<Trap>>>,
 }
 
@@ -696,14 +699,14 @@ struct Trap {
 }
 
 impl Gate {
-    async fn in_front_of(engine: SocketAddr) -> (Self, SocketAddr) {
+    async fn in_front_of(engine: Engine) -> (Self, SocketAddr) {
         let gate = Self {
-            engine: Upstream::at(engine),
+            engine,
             trap: Arc::default(),
         };
         let serving = gate.clone();
-        let router = Router::new().fallback(async move |headers: HeaderMap, body: Bytes| {
-            serving.pass(headers, body).await
+        let router = Router::new().fallback(async move |headers: HeaderMap, body: String| {
+            serving.pass(&headers, &body).await
         });
         let address = serve(router).await;
         (gate, address)
@@ -741,29 +744,29 @@ impl Gate {
         *self.trap.lock().unwrap() = None;
     }
 
-    async fn pass(&self, headers: HeaderMap, body: Bytes) -> Answer {
+    async fn pass(&self, headers: &HeaderMap, body: &str) -> (StatusCode, Bytes) {
+        let operation = operation(headers["x-amz-target"].to_str().unwrap());
         let trap = self.trap.lock().unwrap().clone();
-        let held = trap.and_then(|trap| Some((trap.holds(&headers, &body)?, trap)));
+        let held = trap.and_then(|trap| Some((trap.holds(operation, body)?, trap)));
         if let Some((resource, trap)) = &held
             && trap.side == Side::Arrival
         {
             trap.hold(resource).await;
         }
-        let answer = self.engine.ask(headers, body).await;
+        let (status, answer) = self.engine.answer(operation, body);
         if let Some((resource, trap)) = &held {
-            assert!(answer.0.is_success(), "{answer:?}");
+            assert_eq!(status, 200, "{answer:?}");
             trap.hold(resource).await;
         }
-        answer
+        (StatusCode::from_u16(status).unwrap(), answer)
     }
 }
 
 impl Trap {
     /// The resource, if this write is to be held.
-    fn holds(&self, headers: &HeaderMap, body: &Bytes) -> Option<String> {
-        let target = headers.get("x-amz-target")?.to_str().unwrap();
-        let body: Value = serde_json::from_slice(body).unwrap();
-        let put = match target.rsplit('.').next().unwrap() {
+    fn holds(&self, operation: &str, body: &str) -> Option<String> {
+        let body: Value = serde_json::from_str(body).unwrap();
+        let put = match operation {
             "PutItem" => &body,
             "TransactWriteItems" => &body["TransactItems"][0]["Put"],
             _ => return None,

@@ -15,7 +15,7 @@ use store::{Store, item::Stored as _};
 use crate::{
     process::PollStatus,
     support::{
-        ACCOUNTS, CountingProxy, TOKENS, World, database, droplet, droplets, fault, first_seen,
+        ACCOUNTS, RequestCounter, TOKENS, World, database, droplet, droplets, fault, first_seen,
         instant, monday, office_hours, run, run_logged, server, servers, tables, unlabelled_server,
     },
 };
@@ -77,7 +77,7 @@ fn take(world: &World, account: &str, by: &str) {
 
 /// Records all servers in batches, as an earlier inventory would have done.
 async fn record_all(world: &World) {
-    let (client, table) = (world.engine(), tables().resources);
+    let (client, table) = (world.engine.client(), tables().resources);
     let puts: Vec<_> = (1..=SERVERS)
         .map(|id| {
             let mut record = first_seen(id, schedule(id), Power::Running);
@@ -300,7 +300,7 @@ fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds
         let world = World::start(&configuration, &fleet, monday("09:00:00")).await;
         let clock = SteppedClock::at(monday("09:00:00"));
         let takes = Some((clock.clone(), SignedDuration::from_secs(1)));
-        let (_, store) = CountingProxy::taking(world.local.engine_address, takes).await;
+        let (_, store) = RequestCounter::taking(&world.engine, takes);
         let poll_status = PollStatus::new(&world, &store, &TOKENS[..1], clock.clone());
         let mut recorded = Vec::new();
         for minute in 1..=4 {

@@ -179,7 +179,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
 
 /// Runs a command on the world's store.
 async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
-    let address = format!("http://{}", world.local.engine_address);
+    let address = format!("http://{}", testing::serve(world.engine.clone()).await);
     let output = tokio::process::Command::new(program("offhours"))
         .args(arguments)
         .envs([
@@ -316,7 +316,7 @@ fn what_the_next_inventory_would_find_again_is_forgotten_only_anyway() {
 
 /// Puts records back where they were, as if the apply had ended after its commit.
 async fn take_back(world: &World, old: Vec<Record>) {
-    let client = world.engine();
+    let client = world.engine.client();
     for record in old {
         let renamed = format!("do-new/{}", record.reference.id);
         let delete = client.delete_item().table_name(tables().resources);

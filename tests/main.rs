@@ -34,6 +34,7 @@ mod overdue;
 mod overrides;
 mod pacing;
 mod pacing_edges;
+mod private_store;
 mod process;
 mod programs;
 mod read_token;

@@ -4,16 +4,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use cloud_simulator::Act;
 use domain::{configuration::Generation, record::Phase};
 use lifecycle::Event;
-use local::engine;
+use local::engine::Engine;
 use serde_json::json;
 use store::item::{Item, account_state_key, generation_key, record_key};
-use testing::{client_of, store_on};
 
 use crate::{
     programs::Terminal,
     support::{
-        World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run, server,
-        tables,
+        World, monday, office_hours, one_of_each_kind, parse, reference, run, server, tables,
     },
 };
 
@@ -25,13 +23,13 @@ const ACCOUNT_STATES: &str = "offhours-accounts";
 async fn rewrite(world: &World, table: &str, key: Item) -> Item {
     let mut item = stored(world, table, key).await;
     item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
-    let put = world.engine().put_item().table_name(table);
+    let put = world.engine.client().put_item().table_name(table);
     put.set_item(Some(item.clone())).send().await.unwrap();
     item
 }
 
 async fn stored(world: &World, table: &str, key: Item) -> Item {
-    let get = world.engine().get_item().table_name(table);
+    let get = world.engine.client().get_item().table_name(table);
     let answer = get.set_key(Some(key)).send().await.unwrap();
     answer.item.unwrap()
 }
@@ -120,9 +118,8 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let configuration = office_hours("", "", "");
         terminal.local(&configuration, "12:03:00").await;
         terminal.write(&configuration);
-        let engine = engine::serve(Some(&terminal.data), any_port()).await;
-        let engine = engine.unwrap();
-        let client = client_of(engine);
+        let engine = Engine::on_file(&terminal.data).unwrap();
+        let client = engine.client();
         let items = client.scan().table_name(SCHEDULES).send().await.unwrap();
         let first = AttributeValue::S(generation_key(Generation(1)));
         let of_the_first = |item: &Item| item["generation_key"] == first;
@@ -140,7 +137,7 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let warning = "warning: a newer offhours than this one wrote generation 1: it cannot be \
                        compared, and all of it is replaced\n";
         assert!(applied.stderr.contains(warning), "{}", applied.stderr);
-        let store = store_on(engine, tables());
+        let store = engine.store(tables());
         let in_force = store.in_force().await.unwrap().configuration;
         assert_eq!(in_force.generation, Generation(2));
         assert!(in_force.eq_ignoring_generation(&parse(&configuration)));

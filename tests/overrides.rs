@@ -93,7 +93,14 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         let (terminal, configuration) = at_lunch().await;
         // The simulator's clock stands still, so all of this happens at one instant.
         let by_name = ["stopped", "office", "--until", "next-edge"];
-        let shown = done(&terminal, &by_name).await;
+        let asks = refused(&terminal, &by_name).await;
+        let question = "error: Stop 4 resources until Mon 2026-11-23 19:00 CET";
+        assert!(asks.starts_with(question), "{asks}");
+        assert!(
+            asks.contains("web") && asks.ends_with("pass --yes to confirm\n"),
+            "{asks}"
+        );
+        let shown = done(&terminal, &[&by_name[..], &["--yes"]].concat()).await;
         assert_eq!(shown["override"]["schedule"], "office");
         assert_eq!(shown["override"]["ends_at"], "2026-11-23T18:00:00Z");
         assert_eq!(
@@ -111,7 +118,14 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         for desired in ["running", "stopped"] {
             let shown = done(
                 &terminal,
-                &[desired, "--schedule", "office", "--until", "tomorrow"],
+                &[
+                    desired,
+                    "--schedule",
+                    "office",
+                    "--until",
+                    "tomorrow",
+                    "--yes",
+                ],
             )
             .await;
             assert_eq!(shown["replaced"].is_null(), desired == "running");

@@ -36,7 +36,7 @@ impl Process {
 
     /// Like [`Self::beside`], with tokens from elsewhere.
     pub(crate) fn with_tokens(world: &World, tokens: Tokens) -> Self {
-        let (store, wire) = Wire::to(world.local.engine_address, tables());
+        let (store, wire) = Wire::to(&world.engine, tables());
         Self {
             store,
             wire,

@@ -195,6 +195,8 @@ pub(crate) enum StoreLocation {
     Engine(SocketAddr),
     /// On its own engine, in a file.
     File(PathBuf),
+    /// On its own engine, in memory.
+    Memory,
 }
 
 /// How `offhours local` is started: beside a simulator, at full speed.
@@ -225,8 +227,11 @@ impl LocalProgram {
             .path()
             .join(format!("{}.log", self.starts.get()));
         let output = File::create(&log).unwrap();
-        let mut command = Command::new(program("offhours"));
+        let mut command = Command::new("sh");
         command
+            // Whatever it keeps from other users, the umask does not do it.
+            .args(["-c", "umask 0; exec \"$0\" \"$@\""])
+            .arg(program("offhours"))
             .args(["local", "--speed", "0", "--format", "json"])
             .args(["--config", "offhours.toml", "--yes"])
             .arg(format!("--simulate={}", simulator.url))
@@ -242,6 +247,7 @@ impl LocalProgram {
         match &self.location {
             StoreLocation::Engine(address) => command.args(["--store", &address.to_string()]),
             StoreLocation::File(path) => command.arg("--data").arg(path),
+            StoreLocation::Memory => &mut command,
         };
         Running {
             child: command.spawn().unwrap(),
@@ -291,6 +297,11 @@ impl Running {
         }
     }
 
+    /// The id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// Sends SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
@@ -298,7 +309,7 @@ impl Running {
 
     /// Sends SIGINT, as Ctrl-C does.
     pub(crate) async fn interrupt(&self) {
-        let id = self.child.id().unwrap();
+        let id = self.id();
         let mut kill = Command::new("sh");
         let sent = kill.args(["-c", &format!("kill -INT {id}")]).status();
         assert!(sent.await.unwrap().success());

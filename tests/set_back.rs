@@ -3,16 +3,15 @@
 
 use domain::{configuration::Generation, resource::Power};
 use lifecycle::{Event, event::Subject};
-use local::engine;
+use local::engine::Engine;
 use serde_json::Value;
-use testing::store_on;
 
 use crate::{
     process::DiscardInvocations,
     programs::Terminal,
     support::{
-        ACCOUNTS, World, an_hour_off, any_port, dispatch, monday, office_hours, reference, run,
-        server, tables,
+        ACCOUNTS, World, an_hour_off, dispatch, monday, office_hours, reference, run, server,
+        tables,
     },
 };
 
@@ -29,7 +28,7 @@ fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
     run(async {
         let fleet = [ACCOUNTS, &server(11, "")].concat();
         let mut world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;
-        let client = world.engine();
+        let client = world.engine.client();
         let scan = client.scan().table_name(TABLE).send().await;
         let backup = scan.unwrap().items.unwrap();
         world.apply(&an_hour_off("max_stops = 7")).await;
@@ -75,10 +74,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
         let configuration = office_hours("", "", "");
         terminal.local(&configuration, "12:03:00").await;
         terminal.write(&configuration);
-        let engine = engine::serve(Some(&terminal.data), any_port())
-            .await
-            .unwrap();
-        let store = store_on(engine, tables());
+        let store = Engine::on_file(&terminal.data).unwrap().store(tables());
         let mut record = store.record(&reference(SERVER)).await.unwrap().unwrap();
         record.handled.as_mut().unwrap().generation = Generation(7);
         store.save(record).await.unwrap();

@@ -274,7 +274,7 @@ impl Lambda {
 async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> CommandOutput {
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::write(folder.path().join("offhours.toml"), configuration).unwrap();
-    let store = format!("http://{}", world.local.engine_address);
+    let store = format!("http://{}", testing::serve(world.engine.clone()).await);
     let output = tokio::process::Command::new(program("offhours"))
         .args(["apply", "--yes"])
         .current_dir(folder.path())

@@ -14,12 +14,14 @@ use std::{
     },
 };
 
-use aws_sdk_dynamodb::Client;
-use axum::{
-    Router,
-    body::Bytes,
-    http::{HeaderMap, StatusCode},
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
+    },
+    error::BoxError,
 };
+use axum::Router;
 use cloud_simulator::{Act, Entry, Fault, Simulator};
 use dispatch::DispatchReport;
 use domain::{
@@ -35,12 +37,17 @@ use environment::{Invoke, SteppedClock};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, event::Subject};
-use local::{Local, Options, clouds::Clouds, service::ServiceEvent};
+use local::{
+    Local, Options,
+    clouds::Clouds,
+    engine::{Engine, client_config},
+    service::ServiceEvent,
+};
 use offhours::configuration_file;
 use secrecy::SecretString;
 use serde_json::Value;
 use store::{HistoryQuery, Store, Tables};
-use testing::{client_of, history::machine, store_on};
+use testing::history::machine;
 use tokio::sync::mpsc;
 
 use crate::telling::{check_bus_event, schemas};
@@ -216,7 +223,7 @@ pub(crate) fn any_port() -> SocketAddr {
 
 /// The names of the tables, as `offhours local` uses them.
 pub(crate) fn tables() -> Tables {
-    Tables::prefixed("offhours-")
+    local::tables()
 }
 
 /// Serves in the background, and returns the address.
@@ -273,6 +280,8 @@ pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
 /// The service in one process with its simulated clouds, on a clock that the test moves.
 pub(crate) struct World {
     pub(crate) local: Local,
+    /// What the store is kept on.
+    pub(crate) engine: Engine,
     news: mpsc::UnboundedReceiver<ServiceEvent>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
@@ -323,16 +332,18 @@ impl World {
         let options = Options {
             clouds,
             data: None,
-            engine_address: any_port(),
             from: Some(from),
             speed: None,
             floor,
         };
-        let local = Local::start(options, sender).await.unwrap();
+        let engine = Engine::in_memory().unwrap();
+        let store = engine.store(tables());
+        let local = Local::start_on(store, options, sender).await.unwrap();
         let applied = local.store().apply(&configuration, "test", from).await;
         applied.unwrap();
         Self {
             local,
+            engine,
             news,
             heard: Vec::new(),
             digests: Vec::new(),
@@ -347,11 +358,6 @@ impl World {
 
     pub(crate) fn simulator(&self) -> &Simulator {
         self.local.simulator().unwrap()
-    }
-
-    /// A client for the store's engine.
-    pub(crate) fn engine(&self) -> Client {
-        client_of(self.local.engine_address)
     }
 
     /// Acts on a resource at its provider, as a person.
@@ -510,78 +516,56 @@ pub(crate) async fn dispatch(
     dispatched.unwrap()
 }
 
-/// An HTTP proxy in front of the store's engine that counts the requests.
-#[derive(Clone)]
-pub(crate) struct CountingProxy {
-    engine: Upstream,
+/// Counts what one process's store asks of the engine.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestCounter {
     count: Arc<AtomicUsize>,
     /// How long each request takes on a stepped clock.
     takes: Option<(SteppedClock, SignedDuration)>,
 }
 
-impl CountingProxy {
-    /// A proxy, and a store that connects through it.
-    pub(crate) async fn before(engine: SocketAddr) -> (Self, Store) {
-        Self::taking(engine, None).await
+impl RequestCounter {
+    /// A counter, and the store whose requests it counts.
+    pub(crate) fn on(engine: &Engine) -> (Self, Store) {
+        Self::taking(engine, None)
     }
 
-    /// A proxy that advances a clock by this much with each request.
-    pub(crate) async fn taking(
-        engine: SocketAddr,
+    /// A counter that advances a clock by this much with each request.
+    pub(crate) fn taking(
+        engine: &Engine,
         takes: Option<(SteppedClock, SignedDuration)>,
     ) -> (Self, Store) {
-        let proxy = Self {
+        let counter = Self {
             takes,
-            engine: Upstream::at(engine),
             count: Arc::default(),
         };
-        let serving = proxy.clone();
-        let router = Router::new().fallback(async move |headers: HeaderMap, body: Bytes| {
-            serving.pass_on(headers, body).await
-        });
-        let store = store_on(serve(router).await, tables());
-        (proxy, store)
+        let config = client_config(engine.clone()).interceptor(counter.clone());
+        let store = Store::new(Client::from_conf(config.build()), tables());
+        (counter, store)
     }
 
     /// The number of requests since the last call.
     pub(crate) fn take_count(&self) -> usize {
         self.count.swap(0, Ordering::Relaxed)
     }
+}
 
-    async fn pass_on(&self, headers: HeaderMap, body: Bytes) -> Answer {
+impl Intercept for RequestCounter {
+    fn name(&self) -> &'static str {
+        "RequestCounter"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
         self.count.fetch_add(1, Ordering::Relaxed);
         if let Some((clock, takes)) = &self.takes {
             clock.advance_to(clock.now() + *takes);
         }
-        self.engine.ask(headers, body).await
-    }
-}
-
-/// The response to a forwarded request.
-pub(crate) type Answer = (StatusCode, HeaderMap, Bytes);
-
-/// The engine behind a proxy.
-#[derive(Clone)]
-pub(crate) struct Upstream {
-    url: String,
-    http: reqwest::Client,
-}
-
-impl Upstream {
-    pub(crate) fn at(address: SocketAddr) -> Self {
-        Self {
-            url: format!("http://{address}/"),
-            http: provider::http_client().unwrap(),
-        }
-    }
-
-    pub(crate) async fn ask(&self, headers: HeaderMap, body: Bytes) -> Answer {
-        let request = self.http.post(&self.url).headers(headers).body(body);
-        let answer = request.send().await.unwrap();
-        let (status, mut headers) = (answer.status(), answer.headers().clone());
-        // The body is forwarded as a whole, however it arrived.
-        headers.remove("transfer-encoding");
-        (status, headers, answer.bytes().await.unwrap())
+        Ok(())
     }
 }
 

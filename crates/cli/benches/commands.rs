@@ -18,10 +18,9 @@ use domain::{
     record::Record,
     resource::{Power, Resource},
 };
-use local::engine;
+use local::engine::Engine;
 use offhours::configuration_file;
-use store::Tables;
-use testing::{history::machine, store_on};
+use testing::history::machine;
 
 /// How many schedules the file has.
 const SCHEDULES: usize = 1_000;
@@ -114,9 +113,9 @@ fn offhours(arguments: &[&str], file: &Path) {
 fn fill(path: &Path, records: usize) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let engine = engine::serve(Some(path), ([127, 0, 0, 1], 0).into());
-        let engine = engine.await.expect("an engine");
-        let store = store_on(engine, Tables::prefixed("offhours-"));
+        let store = Engine::on_file(path)
+            .expect("an engine")
+            .store(local::tables());
         store.create_tables().await.expect("tables");
         let text = "accounts.hz = { provider = \"hetzner\", token = \"env:T\" }";
         let parsed = configuration_file::parse(text, "bench").expect("in order");

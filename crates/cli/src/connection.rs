@@ -21,7 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
 #[cfg(feature = "local")]
 use local::{
-    file::Purpose,
+    file::{DataFile, Purpose},
     local_store::LocalStore,
     service::{Service, ServiceEvent},
 };
@@ -289,12 +289,7 @@ impl Connection {
     ) -> anyhow::Result<Session> {
         let simulator = self.simulate.as_deref();
         let opened = LocalStore::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
-        if opened.is_copy() {
-            output::remark(&format!(
-                "note: {} is read-only: this shows a copy of its present state\n",
-                path.display()
-            ));
-        }
+        remark_on(opened.file(), path);
         let mut session = Session {
             store: opened.store().clone(),
             now: opened.clock().now(),
@@ -306,6 +301,22 @@ impl Connection {
         session.now = session.read_clock().await?;
         session.ahead = session.now.duration_since(session.clock.now());
         Ok(session)
+    }
+}
+
+/// Says what was done to the file of a store when it was opened.
+#[cfg(feature = "local")]
+pub(crate) fn remark_on(file: &DataFile, path: &Path) {
+    let path = path.display();
+    if file.is_copy() {
+        output::remark(&format!(
+            "note: {path} is read-only: this shows a copy of its present state\n"
+        ));
+    }
+    if file.was_readable_by_others() {
+        output::remark(&format!(
+            "note: other users could read {path}: from now on only its owner can (mode 600)\n"
+        ));
     }
 }
 

@@ -1,26 +1,23 @@
 //! Separate stores for tests; their contents come from [`testing::history`].
 
-use std::net::SocketAddr;
-
 use domain::{history::HistoryEntry, record::Record};
-use local::engine;
+use local::engine::Engine;
 use store::{Store, Tables};
-use testing::store_on;
 
 use crate::configuration_file;
 
 pub(crate) use testing::history::*;
 
 /// A new engine without tables, and the store on it.
-pub(crate) async fn new_engine() -> (SocketAddr, Store) {
-    let engine = engine::serve(None, ([127, 0, 0, 1], 0).into());
-    let engine = engine.await.unwrap();
-    (engine, store_on(engine, Tables::prefixed("t-")))
+pub(crate) fn new_engine() -> (Engine, Store) {
+    let engine = Engine::in_memory().unwrap();
+    let store = engine.store(Tables::prefixed("t-"));
+    (engine, store)
 }
 
 /// A new store to which nothing has been applied.
 pub(crate) async fn empty_store() -> Store {
-    let (_, store) = new_engine().await;
+    let (_, store) = new_engine();
     store.create_tables().await.unwrap();
     store
 }

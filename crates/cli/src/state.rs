@@ -1,13 +1,16 @@
 //! The state of a record in words, wherever it is shown.
 
 use domain::{
+    ScheduleName,
     decision::{Decision, LeaveReason, Rules, Verdict},
+    explanation::StandingCommand,
     left_behind::{LeftBehind, left_behind},
     membership::Membership,
     overdue::Overdue,
     reason::Reason,
-    record::{Direction, OBSERVATION_AGE, Phase, Record},
+    record::{Cause, Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
+    schedule::Desired,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
@@ -113,6 +116,29 @@ pub(crate) fn sentence(record: &Record) -> String {
             format!("It is {}", State::of(record).words)
         }
     }
+}
+
+/// Until when a manual command stands, and what changes the resource then.
+pub(crate) fn stands_until(
+    command: &StandingCommand,
+    schedule: Option<&ScheduleName>,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> String {
+    let next = command.until.as_ref();
+    let Some((at, edge)) = next.and_then(|edge| Some((edge.at?, edge))) else {
+        return match command.desired {
+            Desired::Running => "until a person stops it".to_owned(),
+            Desired::Stopped => "until a person starts it".to_owned(),
+        };
+    };
+    let then = match (&edge.cause, schedule) {
+        (Cause::Schedule, Some(schedule)) => format!(", then {schedule}"),
+        (Cause::OverrideEnded, _) => ", when an override ends".to_owned(),
+        (Cause::OverrideSet, _) => ", when an override begins".to_owned(),
+        (Cause::Schedule, None) | (Cause::Manual { .. }, _) => String::new(),
+    };
+    format!("until {}{then}", short(at, zone, now))
 }
 
 /// Since when the resource has been observed in its settled state. The power of a sized resource

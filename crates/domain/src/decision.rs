@@ -16,7 +16,7 @@ use crate::{
     schedule::{Desired, Early},
 };
 
-/// How many coming edges are searched for the next start.
+/// How many coming edges are searched for the next start or change.
 const EDGES_AHEAD: usize = 64;
 
 /// The resolution of a [`Timestamp`].
@@ -450,6 +450,27 @@ pub fn next_start(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<T
         Rank::Schedule => edge.key.instant - lead,
         Rank::OverrideEnded | Rank::OverrideSet | Rank::Manual => edge.key.instant,
     })
+}
+
+/// Returns the next edge that brings a resource from this state into the other one, according to its
+/// current schedule, overrides and commands.
+#[must_use]
+pub fn next_change(
+    record: &Record,
+    rules: Rules<'_>,
+    after: Timestamp,
+    from: Desired,
+) -> Option<DesiredEdge> {
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    let retains = membership.policy(rules.configuration).retain_running;
+    let edges = coming_edges(record, rules, after).take(EDGES_AHEAD);
+    let mut edges = edges.filter(|edge| edge.desired.is_some()).peekable();
+    // What is found running when its time begins is left running when that ends.
+    let begins_running = edges.peek()?.desired == Some(Desired::Running);
+    let is_retained = retains && begins_running && from == Desired::Running;
+    edges
+        .find(|edge| edge.desired != Some(from))
+        .filter(|_| !is_retained)
 }
 
 /// Returns the override that applies to a record at an instant: its own, or that of the schedule it

@@ -10,7 +10,7 @@ use crate::{
     configuration::{Override, Pattern, Target},
     decision::{
         Decision, DesiredEdge, LeaveReason, Observer, Rules, Verdict, Why, coming_edges, judge,
-        observer,
+        next_change, observer,
     },
     membership::{self, Exclusion, Subject, Via},
     record::{Ask, Cause, Direction, Handled, ManualCommand, Phase, Rank, Record},
@@ -39,6 +39,8 @@ pub struct Explanation {
     pub edge: Option<EdgeExplanation>,
     /// The last edge that was acted on or acknowledged; null if there is none.
     pub handled: Option<Handled>,
+    /// The manual command that the resource follows; null if it follows none.
+    pub manual: Option<StandingCommand>,
     /// What Offhours does about it.
     pub decision: DecisionExplanation,
     /// The scope that is in observe mode, so that nothing is sent; null if none is.
@@ -190,11 +192,26 @@ pub enum DecisionExplanation {
     },
 }
 
+/// A manual stop or start that a resource follows until it changes again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StandingCommand {
+    /// The state that the command asked for.
+    pub desired: Desired,
+    /// Who gave it.
+    pub by: String,
+    /// When it was given.
+    pub at: Timestamp,
+    /// The edge at which the resource next changes its state; null if none does.
+    pub until: Option<EdgeExplanation>,
+}
+
 /// What comes next, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
-    /// The next edge with a desired state; null if there is none.
+    /// The next edge with a desired state, or, while a manual command stands, with another one; null
+    /// if there is none.
     pub edge: Option<EdgeExplanation>,
     /// After a failure, the earliest time of the next attempt; null if nothing waits for one.
     pub retry_at: Option<Timestamp>,
@@ -212,6 +229,7 @@ pub fn explain(record: &Record, rules: Rules<'_>, at: Timestamp) -> Explanation 
     let verdict = judge(record, subject, rules, at);
     let rule = verdict.membership.rule(rules.configuration);
     let policy = verdict.membership.policy(rules.configuration);
+    let manual = standing_command(record, &verdict, rules, at);
     Explanation {
         at,
         levels: levels(record, &verdict, rules, at),
@@ -226,8 +244,42 @@ pub fn explain(record: &Record, rules: Rules<'_>, at: Timestamp) -> Explanation 
         held: record.held,
         retained: policy.retain_running && record.retained,
         enforced: policy.enforce,
-        next: next(record, &verdict, rules, at),
+        next: next(record, &verdict, manual.as_ref(), rules, at),
+        manual,
     }
+}
+
+/// Returns the manual command that a resource follows at an instant, and until when. `None` if the
+/// latest edge is no command, or if the resource is in another state all the same.
+#[must_use]
+pub fn standing_command(
+    record: &Record,
+    verdict: &Verdict,
+    rules: Rules<'_>,
+    at: Timestamp,
+) -> Option<StandingCommand> {
+    let command = record.manual_command.as_ref();
+    let command = command.filter(|_| follows_command(verdict))?;
+    let direction = Direction::towards(command.desired);
+    let is_so = match &record.phase {
+        Phase::Settled { at: power } => *power == direction.target_state(),
+        Phase::InFlight { transition } => transition.direction == direction,
+        Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => false,
+    };
+    is_so.then(|| StandingCommand {
+        desired: command.desired,
+        by: command.by.clone(),
+        at: command.instant,
+        until: next_change(record, rules, at, command.desired)
+            .as_ref()
+            .map(edge),
+    })
+}
+
+/// Reports whether the latest edge is a person's command.
+fn follows_command(verdict: &Verdict) -> bool {
+    let latest = verdict.edge.as_ref().map(|edge| edge.key.rank);
+    verdict.opted_in && latest == Some(Rank::Manual)
 }
 
 fn edge(edge: &DesiredEdge) -> EdgeExplanation {
@@ -268,9 +320,13 @@ fn word(reason: &LeaveReason) -> &'static str {
     }
 }
 
-fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> Next {
-    let follows = verdict.opted_in && !matches!(record.phase, Phase::Gone { .. });
-    let wanting = coming_edges(record, rules, at).find(|edge| edge.desired.is_some());
+fn next(
+    record: &Record,
+    verdict: &Verdict,
+    manual: Option<&StandingCommand>,
+    rules: Rules<'_>,
+    at: Timestamp,
+) -> Next {
     let asked_again_at = record
         .request
         .as_ref()
@@ -286,7 +342,7 @@ fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> 
     };
     let coming = |instant: &Timestamp| *instant > at;
     Next {
-        edge: wanting.filter(|_| follows).as_ref().map(edge),
+        edge: next_edge(record, verdict, manual, rules, at),
         retry_at: retry_at.filter(coming),
         look_at: record.due_at.filter(|_| in_flight).filter(coming),
         permit_until: record
@@ -295,6 +351,24 @@ fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> 
             .map(|permit| permit.until)
             .filter(coming),
     }
+}
+
+/// Returns the next edge to show: one with a desired state, or, while a manual command stands, with
+/// another one.
+#[must_use]
+pub fn next_edge(
+    record: &Record,
+    verdict: &Verdict,
+    manual: Option<&StandingCommand>,
+    rules: Rules<'_>,
+    at: Timestamp,
+) -> Option<EdgeExplanation> {
+    if let Some(command) = manual {
+        return command.until.clone();
+    }
+    let follows = verdict.opted_in && !matches!(record.phase, Phase::Gone { .. });
+    let wanting = coming_edges(record, rules, at).find(|edge| edge.desired.is_some());
+    wanting.filter(|_| follows).as_ref().map(edge)
 }
 
 /// Returns what each rule says, in order of precedence, and whether it counts.
@@ -313,8 +387,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     let (of_schedule, applies) = set(schedule);
     levels.push((Says::ScheduleOverride { set: of_schedule }, applies));
     let command = record.manual_command.clone();
-    let latest = verdict.edge.as_ref().map(|edge| edge.key.rank);
-    let stands = verdict.opted_in && latest == Some(Rank::Manual);
+    let stands = follows_command(verdict);
     let given = command
         .as_ref()
         .is_some_and(|command| command.instant <= at);

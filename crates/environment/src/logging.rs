@@ -50,11 +50,10 @@ pub fn plain() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time();
-    // The embedded engine warns about every conflicting conditional write, which is routine here.
     let levels = levels().ok().flatten();
     tracing_subscriber::registry()
         .with(lines)
-        .with(levels.unwrap_or_else(|| known("warn,dynoxide=error")))
+        .with(levels.unwrap_or_else(|| known("warn")))
         .init();
 }
 

@@ -15,12 +15,13 @@ use std::{
 
 use axum::{
     Json, Router,
-    extract::State,
-    http::{HeaderMap, StatusCode},
-    routing::get,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, StatusCode, header},
+    response::IntoResponse,
+    routing::{get, post},
 };
-use dynoxide::Database;
-use local::engine;
+use local::engine::{self, Engine};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -34,22 +35,46 @@ async fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: engine PORT [--count]".into()),
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?)).await?;
-    if counts {
+    let router = if counts {
         let counting = Counting {
-            database: Database::memory()?,
+            engine: Engine::in_memory()?,
             counted: Arc::default(),
         };
-        let router = Router::new().route("/", get(counted).post(answer));
-        axum::serve(listener, router.with_state(counting)).await?;
+        let root = get(counted).post(answer_and_count);
+        Router::new().route("/", root).with_state(counting)
     } else {
-        dynoxide::server::serve_on(listener, Database::memory()?).await;
-    }
+        let root = post(answer);
+        Router::new()
+            .route("/", root)
+            .with_state(Engine::in_memory()?)
+    };
+    axum::serve(listener, router.layer(DefaultBodyLimit::disable())).await?;
     Ok(())
+}
+
+async fn answer(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    body: String,
+) -> impl IntoResponse {
+    response(engine.answer(operation(&headers), &body))
+}
+
+fn operation(headers: &HeaderMap) -> &str {
+    let target = headers.get("x-amz-target");
+    let target = target.and_then(|value| value.to_str().ok());
+    engine::operation(target.unwrap_or_default())
+}
+
+fn response((status, body): (u16, Bytes)) -> impl IntoResponse {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let json = "application/x-amz-json-1.0";
+    (status, [(header::CONTENT_TYPE, json)], body)
 }
 
 #[derive(Clone)]
 struct Counting {
-    database: Database,
+    engine: Engine,
     counted: Arc<Mutex<Counted>>,
 }
 
@@ -71,22 +96,17 @@ async fn counted(State(counting): State<Counting>) -> Json<Counted> {
     Json(lock(&counting.counted).clone())
 }
 
-async fn answer(
+async fn answer_and_count(
     State(counting): State<Counting>,
     headers: HeaderMap,
     body: String,
-) -> (StatusCode, String) {
-    let operation = engine::operation(&headers);
-    match engine::ask(&counting.database, operation, &asking_for_units(&body)) {
-        Ok(answer) => {
-            counting.count(&answer, !reads(operation));
-            (StatusCode::OK, answer)
-        }
-        Err(error) => {
-            let status = StatusCode::from_u16(error.status_code());
-            (status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
-        }
+) -> impl IntoResponse {
+    let operation = operation(&headers);
+    let answered = counting.engine.answer(operation, &asking_for_units(&body));
+    if answered.0 == 200 {
+        counting.count(&answered.1, !reads(operation));
     }
+    response(answered)
 }
 
 fn reads(operation: &str) -> bool {
@@ -103,8 +123,8 @@ fn asking_for_units(body: &str) -> String {
 
 impl Counting {
     /// Adds what an answer says that its request has consumed.
-    fn count(&self, answer: &str, is_write: bool) {
-        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+    fn count(&self, answer: &[u8], is_write: bool) {
+        let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
         // Of several tables, an array.
         let consumed = &answer["ConsumedCapacity"];
         let one = std::slice::from_ref(consumed);

@@ -1,108 +1,183 @@
-//! An embedded DynamoDB engine, accessed over its protocol like the real one.
+//! An embedded DynamoDB engine. It carries the SDK's own requests inside the process, over the same
+//! protocol as the real one, and listens on nothing.
 
 mod reads;
 
-use std::{net::SocketAddr, path::Path};
+use std::{fmt, path::Path};
 
 use anyhow::Context as _;
-use axum::{
-    Router,
-    extract::State,
-    http::{HeaderMap, StatusCode, header},
-    response::IntoResponse,
-    routing::post,
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        self, BehaviorVersion, Region,
+        endpoint::{Endpoint, EndpointFuture, Params, ResolveEndpoint},
+    },
 };
+use aws_smithy_runtime_api::client::{
+    auth::AuthSchemeId,
+    http::{
+        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    },
+    orchestrator::{HttpRequest, HttpResponse},
+    result::ConnectorError,
+    runtime_components::RuntimeComponents,
+};
+use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
-use tokio::net::TcpListener;
+use store::{Store, Tables};
 
 use reads::Reads;
 
-/// The prefix of the names of tables whose reads are cached.
-const PREFIX: &str = "offhours-";
+/// The prefix of the names of the service's tables, whose reads are cached.
+pub(crate) const PREFIX: &str = "offhours-";
 
-/// Serves the engine in the background and returns the address that it listens on. Without a file,
-/// its data ends with the process.
-pub async fn serve(data: Option<&Path>, address: SocketAddr) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))?;
-    let address = listener.local_addr()?;
-    match data {
-        None => {
-            let engine = Engine::in_memory().context("cannot start the embedded store")?;
-            tokio::spawn(async move { axum::serve(listener, engine.router()).await });
-        }
-        Some(path) => {
-            let name = path.to_str().context("the data file's name is not UTF-8")?;
-            let database = Database::new(name)
-                .with_context(|| format!("cannot open the data file {}", path.display()))?;
-            // Another process may write the file meanwhile, so no reads are cached.
-            tokio::spawn(dynoxide::server::serve_on(listener, database));
-        }
-    }
-    Ok(address)
-}
-
-/// An in-memory engine with a cache: a read that is repeated before its table is written gets the
-/// same answer. Clones share the same engine.
+/// An engine, in memory or on a file. Clones share the same engine.
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
-    reads: Reads,
+    /// A cache of an engine in memory: a read that is repeated before its table is written gets the
+    /// same answer. A file may meanwhile be written by another process.
+    reads: Option<Reads>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
 }
 
 impl Engine {
-    /// Creates an empty engine.
-    pub fn in_memory() -> Result<Self, DynoxideError> {
+    /// Creates an empty engine, whose data ends with it.
+    pub fn in_memory() -> anyhow::Result<Self> {
         Ok(Self {
-            database: Database::memory()?,
-            reads: Reads::default(),
+            database: Database::memory().context("cannot start the embedded store")?,
+            reads: Some(Reads::default()),
         })
     }
 
-    /// Executes a request of DynamoDB's protocol, given the operation, such as `Query`, and its
-    /// JSON body.
-    pub fn carry_out(&self, operation: &str, body: &str) -> Result<Bytes, DynoxideError> {
-        self.reads.answer(operation, body, || {
-            ask(&self.database, operation, body).map(Bytes::from)
+    /// Opens an engine that keeps its data in a file.
+    pub fn on_file(path: &Path) -> anyhow::Result<Self> {
+        let name = path.to_str().context("the data file's name is not UTF-8")?;
+        let database = Database::new(name)
+            .with_context(|| format!("cannot open the data file {}", path.display()))?;
+        Ok(Self {
+            database,
+            reads: None,
         })
     }
 
-    fn router(self) -> Router {
-        Router::new().route("/", post(answer)).with_state(self)
+    /// Returns the store on this engine.
+    #[must_use]
+    pub fn store(&self, tables: Tables) -> Store {
+        Store::new(self.client(), tables)
     }
-}
 
-async fn answer(
-    State(engine): State<Engine>,
-    headers: HeaderMap,
-    body: String,
-) -> impl IntoResponse {
-    // Answered at once and on this thread: on a stepped clock, a request takes no time.
-    let (status, body) = match engine.carry_out(operation(&headers), &body) {
-        Ok(answer) => (StatusCode::OK, answer),
-        Err(error) => {
-            let status = StatusCode::from_u16(error.status_code());
-            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, error.to_json().into())
+    /// Returns a client of the engine itself, bypassing the store.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::from_conf(client_config(self.clone()).build())
+    }
+
+    /// Answers a request of DynamoDB's protocol with a status and a JSON body. The request is given
+    /// as its operation, such as `Query`, and its JSON body.
+    #[must_use]
+    pub fn answer(&self, operation: &str, body: &str) -> (u16, Bytes) {
+        let execute = || execute(&self.database, operation, body).map(Bytes::from);
+        let answered = match &self.reads {
+            Some(reads) => reads.answer(operation, body, execute),
+            None => execute(),
+        };
+        match answered {
+            Ok(answer) => (200, answer),
+            Err(error) => (error.status_code(), error.to_json().into()),
         }
-    };
-    let json = "application/x-amz-json-1.0";
-    (status, [(header::CONTENT_TYPE, json)], body)
+    }
 }
 
-/// Returns the operation that a request's headers name.
+impl HttpConnector for Engine {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let engine = self.clone();
+        let (operation, body) = operation_and_body(&request);
+        let answer = move || {
+            let (status, body) = engine.answer(&operation, &body);
+            response(status, body)
+        };
+        if self.reads.is_some() {
+            return HttpConnectorFuture::new(async move {
+                // On a stepped clock a request takes no time, but other tasks get their turn.
+                tokio::task::yield_now().await;
+                Ok(answer())
+            });
+        }
+        // SQLite blocks while another process writes to the file.
+        HttpConnectorFuture::new(async move {
+            let answered = tokio::task::spawn_blocking(answer).await;
+            answered.map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+impl HttpClient for Engine {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// Configures a client whose requests this HTTP client carries to an engine.
+pub fn client_config(carrier: impl HttpClient + 'static) -> config::Builder {
+    config::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        // The engine requires no signature, and AWS's endpoint rules do not apply.
+        .allow_no_auth()
+        .auth_scheme_preference([AuthSchemeId::from("noAuth")])
+        .endpoint_resolver(NominalEndpoint)
+        .http_client(carrier)
+}
+
+/// Requests need an address, though none is contacted.
+#[derive(Debug)]
+struct NominalEndpoint;
+
+impl ResolveEndpoint for NominalEndpoint {
+    fn resolve_endpoint(&self, _: &Params) -> EndpointFuture<'_> {
+        let endpoint = Endpoint::builder().url("http://tables.invalid");
+        EndpointFuture::ready(Ok(endpoint.build()))
+    }
+}
+
+/// Returns the operation and the body of a client's request.
 #[must_use]
-pub fn operation(headers: &HeaderMap) -> &str {
-    let target = headers.get("x-amz-target");
-    let target = target.and_then(|value| value.to_str().ok());
-    let operation = target.and_then(|text| text.rsplit('.').next());
-    operation.unwrap_or_default()
+pub fn operation_and_body(request: &HttpRequest) -> (String, String) {
+    let target = request.headers().get("x-amz-target").unwrap_or_default();
+    let body = request.body().bytes().unwrap_or_default();
+    let body = String::from_utf8_lossy(body).into_owned();
+    (operation(target).to_owned(), body)
 }
 
-/// Calls the engine directly, as its own server does.
-pub fn ask(database: &Database, operation: &str, body: &str) -> Result<String, DynoxideError> {
+/// Returns the operation that the header `x-amz-target` names.
+#[must_use]
+pub fn operation(target: &str) -> &str {
+    target.rsplit('.').next().unwrap_or_default()
+}
+
+/// Returns an answer as the response that a client reads.
+#[must_use]
+pub fn response(status: u16, body: Bytes) -> HttpResponse {
+    let status = status.try_into().expect("the engine's statuses are HTTP's");
+    let mut response = HttpResponse::new(status, SdkBody::from(body));
+    let headers = response.headers_mut();
+    headers.insert("content-type", "application/x-amz-json-1.0");
+    response
+}
+
+/// Executes a request of DynamoDB's protocol.
+fn execute(database: &Database, operation: &str, body: &str) -> Result<String, DynoxideError> {
     macro_rules! call {
         ($method:ident) => {{
             let request = serde_json::from_str(body)
@@ -118,17 +193,48 @@ pub fn ask(database: &Database, operation: &str, body: &str) -> Result<String, D
         "DeleteItem" => call!(delete_item),
         "DeleteTable" => call!(delete_table),
         "DescribeTable" => call!(describe_table),
+        "DescribeTimeToLive" => call!(describe_time_to_live),
         "GetItem" => call!(get_item),
         "ListTables" => call!(list_tables),
+        "ListTagsOfResource" => call!(list_tags_of_resource),
         "PutItem" => call!(put_item),
         "Query" => call!(query),
         "Scan" => call!(scan),
+        "TagResource" => call!(tag_resource),
         "TransactGetItems" => call!(transact_get_items),
         "TransactWriteItems" => call!(transact_write_items),
+        "UntagResource" => call!(untag_resource),
         "UpdateItem" => call!(update_item),
         "UpdateTable" => call!(update_table),
+        "UpdateTimeToLive" => call!(update_time_to_live),
         other => Err(DynoxideError::ValidationException(format!(
             "the embedded store does not know the operation `{other}`"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn while_another_process_writes_to_the_file_other_tasks_go_on() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        let store = Engine::on_file(&path)
+            .unwrap()
+            .store(Tables::prefixed("t-"));
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The other process ends its transaction only once the write has been asked for.
+        let (made, ended) = tokio::join!(store.create_tables(), async {
+            tokio::task::yield_now().await;
+            other.execute_batch("ROLLBACK")
+        });
+        made.unwrap();
+        ended.unwrap();
     }
 }

@@ -1,6 +1,8 @@
 //! The file of a local store: detects what is wrong with it before it is opened, and says what to
 //! do about it.
 
+mod access;
+
 use std::{
     collections::BTreeSet,
     fs::{self, File, TryLockError},
@@ -38,19 +40,31 @@ pub struct DataFile {
     path: PathBuf,
     /// The folder of a copy that stands in for a file that is read-only.
     copy: Option<TempDir>,
+    closed_to_others: bool,
 }
 
 impl DataFile {
-    /// Checks a file, and refuses one from which no store can be opened. A read-only file is copied
-    /// if it is only to be read.
+    /// Checks a file, and refuses one from which no store can be opened, and one that other users
+    /// can change. A read-only file is copied if it is only to be read; any other is closed to other
+    /// users.
     pub fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
-        let writable = Self {
+        let mut writable = Self {
             path: path.to_owned(),
             copy: None,
+            closed_to_others: false,
         };
-        if is_new(path)? {
+        let is_new = is_new(path)?;
+        let cannot_read = || format!("cannot read the store at {}", path.display());
+        if let Some(reason) = access::open_to_others(path).with_context(cannot_read)? {
+            return Err(Unusable(reason).into());
+        }
+        if is_new {
             return match purpose {
-                Purpose::Create => Ok(writable),
+                Purpose::Create => {
+                    access::create(path).with_context(|| may_not_write_advice(path))?;
+                    access::close_to_others(path);
+                    Ok(writable)
+                }
                 Purpose::Read | Purpose::Change => Err(Unusable(format!(
                     "there is no store at {}: `offhours apply --data {0}` makes one",
                     path.display()
@@ -59,11 +73,12 @@ impl DataFile {
             };
         }
         // SQLite would not say why it cannot be read.
-        File::open(path).with_context(|| format!("cannot read the store at {}", path.display()))?;
+        File::open(path).with_context(cannot_read)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         match Connection::open_with_flags(path, flags).and_then(|file| try_to_write(&file)) {
             Ok(tables) => {
                 check_tables(path, &tables)?;
+                writable.closed_to_others = access::close_to_others(path);
                 Ok(writable)
             }
             Err(error) if may_not_write(&error) && purpose == Purpose::Read => Self::copied(path)
@@ -87,21 +102,23 @@ impl DataFile {
         self.copy.is_some()
     }
 
+    /// Reports whether other users could read the file until it was opened.
+    #[must_use]
+    pub fn was_readable_by_others(&self) -> bool {
+        self.closed_to_others
+    }
+
     fn copied(path: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let copied = Self {
             path: path.to_owned(),
             copy: Some(directory),
+            closed_to_others: false,
         };
         // The latest writes may not be in the file itself yet.
         for suffix in ["", "-wal"] {
-            let with_suffix = |path: &Path| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(suffix);
-                PathBuf::from(name)
-            };
-            let to = with_suffix(&copied.path());
-            match fs::copy(with_suffix(path), &to) {
+            let to = access::with_suffix(&copied.path(), suffix);
+            match fs::copy(access::with_suffix(path, suffix), &to) {
                 Ok(_) => make_writable(&to)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
                 Err(error) => return Err(error.into()),
@@ -199,16 +216,22 @@ fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
             "the store at {file} is damaged: restore a copy of it, or move it away and apply the \
              configuration again; only the copy has the sizes that stopped resources are owed"
         ),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => format!(
-            "cannot write to the store at {file}: check that you may write to the file and to its \
-             folder"
-        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            may_not_write_advice(path)
+        }
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
             format!("cannot write to the store at {file}: check that its disk has room and works")
         }
         Some(_) | None => format!("cannot open the store at {file}"),
     };
     anyhow::Error::new(error).context(advice)
+}
+
+fn may_not_write_advice(path: &Path) -> String {
+    format!(
+        "cannot write to the store at {}: check that you may write to the file and to its folder",
+        path.display()
+    )
 }
 
 /// Returns what to do about an error from an open store, if the message contains one of `SQLite`'s.
@@ -259,12 +282,7 @@ impl Lock {
     /// opened or locked: not every file system has locks.
     pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {
         loop {
-            let Ok(file) = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(path)
-            else {
+            let Ok(file) = access::create(path) else {
                 return Ok(None);
             };
             match file.try_lock() {
@@ -303,6 +321,47 @@ fn is_at(_: &File, _: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn an_empty_file_that_others_can_read_is_closed_to_them() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        File::create(&path).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        DataFile::open(&path, Purpose::Create).unwrap();
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_journal_of_another_user_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        crate::engine::Engine::on_file(&path).unwrap();
+        let journal = access::with_suffix(&path, "-wal");
+        File::create(&journal).unwrap();
+        if chown(&journal, Some(65534), None).is_err() {
+            #[expect(clippy::print_stderr, reason = "a test that was skipped says why")]
+            {
+                eprintln!("skipped: only root can give a file to another user");
+            }
+            return;
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(&journal, fs::Permissions::from_mode(0o600)).unwrap();
+        let refused = DataFile::open(&path, Purpose::Read).unwrap_err();
+        let refused = refused.downcast::<Unusable>().unwrap().0;
+        assert!(
+            refused.contains("-wal belongs to another user than"),
+            "{refused}"
+        );
+    }
 
     #[cfg(unix)]
     #[test]

@@ -2,7 +2,8 @@
 //! engine, the clouds real or simulated, the clock real or stepped. Prints nothing.
 //!
 //! The handlers get the same JSON events as on AWS, and reach the store over DynamoDB's protocol
-//! and the clouds over HTTP: what runs here is what runs there.
+//! and the clouds over HTTP: what runs here is what runs there. The store's requests stay inside the
+//! process, and nothing listens but simulated clouds.
 
 pub mod clouds;
 pub mod engine;
@@ -10,18 +11,19 @@ pub mod file;
 pub mod local_store;
 pub mod service;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use domain::configuration::Floor;
-use environment::{Clock, SteppedClock, Tokens, aws};
+use environment::{Clock, SteppedClock, Tokens};
 use jiff::{SignedDuration, Timestamp};
 use provider::Endpoints;
 use store::{Store, Tables};
 use tokio::sync::mpsc;
 
 use clouds::Clouds;
-use file::{DataFile, Purpose};
+use engine::Engine;
+use file::DataFile;
 use service::{Clients, Service, ServiceEvent};
 
 pub use cloud_simulator::{Amount, BillLine, BillQuery, Fleet, Simulator};
@@ -31,15 +33,19 @@ pub use cloud_simulator::{Amount, BillLine, BillQuery, Fleet, Simulator};
 #[error("{0}")]
 pub struct Unusable(pub String);
 
+/// The names of the service's tables.
+#[must_use]
+pub fn tables() -> Tables {
+    Tables::prefixed(engine::PREFIX)
+}
+
 /// The options of the service in one process.
 #[derive(Debug)]
 pub struct Options {
     /// The clouds.
     pub clouds: Clouds,
     /// Where the store keeps its data; `None` for in memory.
-    pub data: Option<PathBuf>,
-    /// Where the embedded engine listens.
-    pub engine_address: SocketAddr,
+    pub data: Option<DataFile>,
     /// Where a stepped clock starts; `None` for the machine's clock.
     pub from: Option<Timestamp>,
     /// How many seconds pass on a stepped clock in one real second; `None` for as fast as possible.
@@ -56,8 +62,6 @@ pub struct Local {
     stepped: Option<SteppedClock>,
     speed: Option<f64>,
     started: StartInstant,
-    /// Where the store's engine listens.
-    pub engine_address: SocketAddr,
 }
 
 /// The same instant by both clocks.
@@ -73,16 +77,16 @@ impl Local {
         options: Options,
         events: mpsc::UnboundedSender<ServiceEvent>,
     ) -> anyhow::Result<Self> {
-        if let Some(path) = &options.data {
-            DataFile::open(path, Purpose::Create)?;
-        }
-        let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
-        Self::start_on(engine_address, options, events).await
+        let engine = match &options.data {
+            Some(file) => Engine::on_file(&file.path())?,
+            None => Engine::in_memory()?,
+        };
+        Self::start_on(engine.store(tables()), options, events).await
     }
 
-    /// Like [`Self::start`], with an engine that already listens at that address.
+    /// Like [`Self::start`], with a store elsewhere.
     pub async fn start_on(
-        engine_address: SocketAddr,
+        store: Store,
         options: Options,
         events: mpsc::UnboundedSender<ServiceEvent>,
     ) -> anyhow::Result<Self> {
@@ -93,8 +97,7 @@ impl Local {
             real: Clock::machine().now(),
         };
         let clouds = options.clouds.start(&clock).await?;
-        let config = aws::local_config(&format!("http://{engine_address}"));
-        let store = Store::connect(&config, Tables::prefixed("offhours-")).under(options.floor);
+        let store = store.under(options.floor);
         store
             .create_tables()
             .await
@@ -106,7 +109,6 @@ impl Local {
             stepped,
             speed: options.speed,
             started,
-            engine_address,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use environment::{Clock, SteppedClock, aws, settings};
+use environment::{Clock, SteppedClock, settings};
 use jiff::Timestamp;
 use lifecycle::{Access, Providers};
 use store::{Store, Tables};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     clouds::Clouds,
-    engine,
+    engine::Engine,
     file::{DataFile, Purpose},
     service::{Clients, Service, ServiceEvent},
 };
@@ -43,9 +43,8 @@ impl LocalStore {
         };
         let stepped = simulated.map(SteppedClock::at);
         let file = DataFile::open(path, purpose)?;
-        let address = engine::serve(Some(&file.path()), ([127, 0, 0, 1], 0).into()).await?;
-        let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables)
-            .under(settings::floor()?);
+        let store = Engine::on_file(&file.path())?.store(tables);
+        let store = store.under(settings::floor()?);
         let made = store.create_tables().await;
         made.with_context(|| format!("cannot use the store at {}", file.path().display()))?;
         Ok(Self {
@@ -69,10 +68,10 @@ impl LocalStore {
         &self.clock
     }
 
-    /// Reports whether a copy is shown, because the file is read-only.
+    /// The store's file.
     #[must_use]
-    pub fn is_copy(&self) -> bool {
-        self.file.is_copy()
+    pub fn file(&self) -> &DataFile {
+        &self.file
     }
 
     /// Reports whether a simulator's clock gives the time.

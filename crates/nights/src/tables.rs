@@ -8,10 +8,9 @@ use std::{
 };
 
 use aws_sdk_dynamodb::{
-    Client, Config,
+    Client,
     config::{
-        BehaviorVersion, Region, SharedAsyncSleep,
-        endpoint::{Endpoint, EndpointFuture, Params, ResolveEndpoint},
+        SharedAsyncSleep,
         retry::{RetryConfig, RetryPartition},
     },
 };
@@ -20,7 +19,6 @@ use aws_smithy_async::{
     time::TimeSource,
 };
 use aws_smithy_runtime_api::client::{
-    auth::AuthSchemeId,
     http::{
         HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
     },
@@ -28,8 +26,8 @@ use aws_smithy_runtime_api::client::{
     result::ConnectorError,
     runtime_components::RuntimeComponents,
 };
-use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
+use local::engine;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 
@@ -52,7 +50,7 @@ pub(crate) struct Engine {
     time: Time,
     faults: Faults,
     observer: Observer,
-    tables: local::engine::Engine,
+    tables: engine::Engine,
     /// The latest answer of the index, which may be given again.
     index: Arc<Mutex<Option<Bytes>>>,
 }
@@ -69,7 +67,7 @@ impl Engine {
             time,
             faults,
             observer,
-            tables: local::engine::Engine::in_memory()?,
+            tables: engine::Engine::in_memory()?,
             index: Arc::default(),
         })
     }
@@ -78,27 +76,17 @@ impl Engine {
     pub(crate) fn store(&self, process: &str) -> Store {
         // Each process has its own retry quota, as on AWS.
         let partition = RetryPartition::new(process.to_owned());
-        let config = Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            // The engine requires no signature, and AWS's endpoint rules do not apply.
-            .allow_no_auth()
-            .auth_scheme_preference([AuthSchemeId::from("noAuth")])
-            .endpoint_resolver(Address)
+        let config = engine::client_config(self.clone())
             .retry_config(RetryConfig::standard())
             .retry_partition(partition)
             .sleep_impl(SharedAsyncSleep::new(Sleeper(self.time.clone())))
             .time_source(Now(self.time.clone()))
-            .http_client(self.clone())
             .build();
         Store::new(Client::from_conf(config), Tables::prefixed(PREFIX))
     }
 
     async fn exchange(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let body = request.body().bytes().unwrap_or_default();
-        let body = String::from_utf8_lossy(body).into_owned();
+        let (operation, body) = engine::operation_and_body(&request);
         let writes = !matches!(
             operation.as_str(),
             "Query" | "GetItem" | "BatchGetItem" | "Scan" | "DescribeTable" | "CreateTable"
@@ -179,26 +167,21 @@ impl Engine {
     }
 
     fn carry_out(&self, operation: &str, body: &str) -> (u16, Bytes) {
-        match self.tables.carry_out(operation, body) {
-            Ok(answer) => {
-                if operation == "Query" && body.contains("IndexName") {
-                    let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                    *index = Some(answer.clone());
-                }
-                self.observer.wrote(operation, body, self.time.current());
-                (200, answer)
+        let (status, answer) = self.tables.answer(operation, body);
+        if status == 200 {
+            if operation == "Query" && body.contains("IndexName") {
+                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                *index = Some(answer.clone());
             }
-            Err(error) => (error.status_code(), error.to_json().into()),
+            self.observer.wrote(operation, body, self.time.current());
         }
+        (status, answer)
     }
 
     fn respond(&self, status: u16, body: Bytes) -> HttpResponse {
         let date = self.time.now().strftime("%a, %d %b %Y %H:%M:%S GMT");
-        let status = status.try_into().expect("the engine's statuses are HTTP's");
-        let mut response = HttpResponse::new(status, SdkBody::from(body));
-        let headers = response.headers_mut();
-        headers.insert("date", date.to_string());
-        headers.insert("content-type", "application/x-amz-json-1.0");
+        let mut response = engine::response(status, body);
+        response.headers_mut().insert("date", date.to_string());
         response
     }
 }
@@ -247,17 +230,6 @@ impl HttpClient for Engine {
         _: &RuntimeComponents,
     ) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
-    }
-}
-
-/// The nominal endpoint of the engine.
-#[derive(Debug)]
-struct Address;
-
-impl ResolveEndpoint for Address {
-    fn resolve_endpoint(&self, _: &Params) -> EndpointFuture<'_> {
-        let endpoint = Endpoint::builder().url("http://tables.invalid");
-        EndpointFuture::ready(Ok(endpoint.build()))
     }
 }
 

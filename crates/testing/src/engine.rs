@@ -1,23 +1,29 @@
-//! Two ways to access the tables on an embedded engine: through the store, and bypassing it.
+//! An embedded engine that other processes reach.
 
 use std::net::SocketAddr;
 
-use aws_sdk_dynamodb::Client;
-use environment::aws::{SdkConfig, local_config};
-use store::{Store, Tables};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::DefaultBodyLimit,
+    http::{HeaderMap, StatusCode},
+};
+use local::engine::{Engine, operation};
+use tokio::net::TcpListener;
 
-/// The store on an engine.
-#[must_use]
-pub fn store_on(engine: SocketAddr, tables: Tables) -> Store {
-    Store::connect(&config(engine), tables)
-}
-
-/// A client of the engine itself, bypassing the store.
-#[must_use]
-pub fn client_of(engine: SocketAddr) -> Client {
-    Client::new(&config(engine))
-}
-
-pub(crate) fn config(engine: SocketAddr) -> SdkConfig {
-    local_config(&format!("http://{engine}"))
+/// Serves an engine on loopback in the background, and returns the address.
+pub async fn serve(engine: Engine) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(async move |headers: HeaderMap, body: String| {
+        // Other services of AWS are not here.
+        let Some(target) = headers.get("x-amz-target") else {
+            return (StatusCode::NOT_FOUND, Bytes::new());
+        };
+        let (status, body) = engine.answer(operation(target.to_str().unwrap()), &body);
+        (StatusCode::from_u16(status).unwrap(), body)
+    });
+    let router = router.layer(DefaultBodyLimit::disable());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
 }

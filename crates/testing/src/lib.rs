@@ -1,5 +1,5 @@
-//! What the tests of several crates share: access to an engine, a wire between it and a store that
-//! can be cut, builders of records and histories that read as sentences, and a real SSH server.
+//! What the tests of several crates share: an engine that listens, a wire between one and a store
+//! that can be cut, builders of records and histories that read as sentences, and a real SSH server.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ pub mod sshd;
 mod wire;
 
 #[cfg(feature = "wire")]
-pub use engine::{client_of, store_on};
+pub use engine::serve;
 #[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};
 

@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,10 +18,9 @@ use aws_sdk_dynamodb::{
     error::BoxError,
 };
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
+use local::engine::{Engine, client_config};
 use serde_json::{Value, json};
 use store::{Store, Tables};
-
-use crate::engine::config;
 
 /// One request as it was sent.
 #[derive(Debug, Clone)]
@@ -136,9 +134,9 @@ impl Storable for Answer {
 impl Wire {
     /// Creates one process's store on an engine, with the wire between them.
     #[must_use]
-    pub fn to(engine: SocketAddr, tables: Tables) -> (Store, Arc<Self>) {
+    pub fn to(engine: &Engine, tables: Tables) -> (Store, Arc<Self>) {
         let wire = Arc::new(Self::default());
-        let config = aws_sdk_dynamodb::config::Builder::from(&config(engine))
+        let config = client_config(engine.clone())
             .interceptor(Tap(wire.clone()))
             .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(1)))
             .build();

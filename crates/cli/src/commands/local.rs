@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    fmt::Write as _,
     io::{self, IsTerminal as _},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -17,12 +16,18 @@ use domain::{
     record::Direction,
 };
 use environment::{
+    aws,
     file::{self as text_file, LONGEST_TEXT},
     in_words, settings,
 };
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
-use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::ServiceEvent};
+use local::{
+    Fleet, Local, Options,
+    clouds::Clouds,
+    file::{DataFile, Lock, Purpose},
+    service::ServiceEvent,
+};
 use report::consequences::Consequences;
 use ssh_host::{Setup, Sshd};
 use store::Store;
@@ -33,7 +38,7 @@ use crate::{
     Exit,
     ask::confirm,
     configuration_file::{self, ListedResources, count},
-    connection::all_records,
+    connection::{all_records, remark_on},
     exit::UsageError,
     output::{self, Style},
     time::Length,
@@ -142,17 +147,15 @@ pub struct Args {
     /// other commands as well.
     #[arg(long)]
     observe: bool,
-    /// Address on which the embedded store listens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    store_address: SocketAddr,
-    /// Use the DynamoDB engine that already listens at this address, instead of the embedded one.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["data", "store_address"])]
+    /// Use the DynamoDB engine that listens at this address, instead of the embedded one, which
+    /// listens nowhere. For tests: whoever reaches that engine can change what is done.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     store: Option<SocketAddr>,
     /// Address on which the simulated clouds listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     clouds_address: SocketAddr,
-    /// Serve the store and the simulated clouds, and invoke nothing: for `cargo lambda`.
-    #[arg(long, conflicts_with_all = ["duration", "from"])]
+    /// Apply the configuration, serve the simulated clouds, and invoke nothing: for `cargo lambda`.
+    #[arg(long, requires_all = ["store", "simulate"], conflicts_with_all = ["duration", "from"])]
     no_timers: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
@@ -165,18 +168,21 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let configuration = configuration(args, ssh_host.as_ref())?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut news) = mpsc::unbounded_channel();
+    let _locks = locks(args)?;
     let options = Options {
         clouds,
-        data: args.data.clone(),
-        engine_address: args.store_address,
+        data: data_file(args)?,
         from: from.filter(|_| !args.no_timers),
         speed: (args.speed > 0.0).then_some(args.speed),
         floor: floor(args)?,
     };
     let simulated = options.from.is_some();
-    let _locks = locks(args)?;
     let local = match args.store {
-        Some(address) => Local::start_on(address, options, sender).await?,
+        Some(address) => {
+            let engine = aws::local_config(&format!("http://{address}"));
+            let store = Store::connect(&engine, local::tables());
+            Local::start_on(store, options, sender).await?
+        }
         None => Local::start(options, sender).await?,
     };
     if !put_into_force(args, local.store(), configuration, local.now()).await? {
@@ -393,6 +399,16 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
     Ok(locks)
 }
 
+/// Opens the store's file, if the arguments name one.
+fn data_file(args: &Args) -> anyhow::Result<Option<DataFile>> {
+    let Some(path) = &args.data else {
+        return Ok(None);
+    };
+    let file = DataFile::open(path, Purpose::Create)?;
+    remark_on(&file, path);
+    Ok(Some(file))
+}
+
 /// Reports whether this run is the example.
 fn is_example(args: &Args) -> bool {
     args.simulate.as_deref() == Some("") && args.config.is_none()
@@ -524,7 +540,7 @@ async fn clouds(
     match args.simulate.as_deref() {
         None => Ok((Clouds::Real, None)),
         Some("") => {
-            if args.data.is_some() || args.store.is_some() {
+            if args.data.is_some() || (args.store.is_some() && !args.no_timers) {
                 return Err(UsageError(
                     "clouds simulated in this process start afresh each time and would not match \
                      the store: run cloud-simulator as its own program and pass --simulate=URL"
@@ -574,21 +590,13 @@ fn view(format: Format) -> View {
     }
 }
 
-/// Serves the store and the clouds until Ctrl-C.
+/// Serves the clouds until Ctrl-C.
 async fn serve(local: &Local) -> anyhow::Result<Exit> {
-    let mut text = format!(
-        "The store listens on http://{} (AWS_ENDPOINT_URL)\n",
-        local.engine_address
-    );
     if let Some(url) = local.clouds_url() {
-        // Writing to a string cannot fail.
-        writeln!(
-            text,
-            "The clouds listen on {url} (OFFHOURS_DIGITALOCEAN_URL, OFFHOURS_HETZNER_URL)"
-        )
-        .ok();
+        output::print(&format!(
+            "The clouds listen on {url} (OFFHOURS_DIGITALOCEAN_URL, OFFHOURS_HETZNER_URL)\n"
+        ))?;
     }
-    output::print(&text)?;
     tokio::signal::ctrl_c().await?;
     Ok(Exit::Done)
 }

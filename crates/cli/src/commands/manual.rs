@@ -1,9 +1,15 @@
 //! `offhours stop` and `offhours start`: act now, through the same life cycle, until the result is
 //! seen.
 
+use std::collections::BTreeMap;
+
 use domain::{
-    AccountName, ScheduleName,
+    AccountName, ResourceRef, ScheduleName,
+    configuration::Configuration,
+    decision::judge,
+    explanation::standing_command,
     invocation::CommandTarget,
+    membership::{Membership, Subject},
     record::{Direction, Phase, Record},
 };
 
@@ -14,9 +20,11 @@ use crate::{
     candidates,
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
-    connection::{Connection, Session, all_records},
+    connection::{Connection, Session, all_records, readable},
     output,
     resolve::{self, nearest::exists},
+    state::stands_until,
+    time::screen_zone,
 };
 
 /// The resources to stop or start.
@@ -29,8 +37,9 @@ Examples:
   offhours stop --schedule office-hours --dry-run
   offhours start --account hz-eu --no-wait
 
-A manual command stands until the schedule's next edge. It is declined for what is protected,
-opted out, or under an enforced schedule. Exit code 3: done, and something needs a person.")]
+A manual command stands until the schedule's next edge; what follows no schedule stays as it was
+left. It is declined for what is protected, opted out, or under an enforced schedule. Exit code 3:
+done, and something needs a person.")]
 pub struct Args {
     /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"], add = candidates::resources())]
@@ -47,7 +56,8 @@ pub struct Args {
     /// Return as soon as the stop or start is requested.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
-    /// Skip the confirmation before stopping --schedule, --account, or ten resources or more.
+    /// Skip the confirmation before stopping --schedule, --account, ten resources or more, or what
+    /// follows no schedule.
     #[arg(short, long)]
     yes: bool,
     /// Output format.
@@ -61,13 +71,16 @@ pub struct Args {
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     let session = args.connection.open_for_write().await?;
     let Target { named, records } = target(args, &session).await?;
+    let in_force = session.store.in_force().await?;
+    let unscheduled = follow_no_schedule(&records, &in_force.configuration);
     let whole = args.resources.is_empty();
-    let asks = direction == Direction::Stop && (whole || records.len() >= MANY);
-    if asks
+    let asks = whole || records.len() >= MANY || !unscheduled.is_empty();
+    if direction == Direction::Stop
+        && asks
         && !args.dry_run
         && !args.yes
         && !records.is_empty()
-        && !confirm(&question(&records), args.format)?
+        && !confirm(&question(&records, &unscheduled), args.format)?
     {
         output::remark("Nothing was stopped.\n");
         return Ok(Exit::Done);
@@ -83,26 +96,79 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
         },
         rehearsal: false,
     };
-    carry_out(&session, &command, Some(args.format)).await
+    let exit = carry_out(&session, &command, Some(args.format)).await?;
+    if args.format == Format::Table && !args.dry_run {
+        let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
+        for line in standing(&session, &named).await? {
+            output::remark(&line);
+        }
+    }
+    Ok(exit)
+}
+
+/// Returns the resources that no schedule starts again. What may not be touched is not among them,
+/// because the command is declined.
+fn follow_no_schedule<'r>(records: &'r [Record], configuration: &Configuration) -> Vec<&'r Record> {
+    let follows_none = |record: &&Record| {
+        let membership = Membership::of(Subject::recorded(record), configuration);
+        matches!(membership, Membership::Unnamed | Membership::Unknown { .. })
+    };
+    records.iter().filter(follows_none).collect()
+}
+
+/// Returns until when the commands stand that these resources follow now, in a line for each end.
+async fn standing(session: &Session, named: &[ResourceRef]) -> anyhow::Result<Vec<String>> {
+    let in_force = session.store.in_force().await?;
+    let (rules, now) = (in_force.rules(), session.present());
+    let zone = screen_zone(None, &in_force.configuration);
+    let records = readable(session.store.records(named).await?);
+    let mut lines = BTreeMap::<String, Vec<&Record>>::new();
+    for record in &records {
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        if let Some(command) = standing_command(record, &verdict, rules, now) {
+            let until = stands_until(&command, verdict.membership.schedule(), zone, now);
+            let words = format!("{} {until}", command.desired);
+            lines.entry(words).or_default().push(record);
+        }
+    }
+    let line = |(words, records): (String, Vec<&Record>)| {
+        let stay = if records.len() == 1 { "stays" } else { "stay" };
+        format!("{} {stay} {words}.\n", names(records))
+    };
+    Ok(lines.into_iter().map(line).collect())
 }
 
 /// A stop of this many resources or more needs confirmation.
 const MANY: usize = 10;
 
-/// The most resources named in the question.
+/// The most resources named in a line.
 const NAMED: usize = 20;
 
-fn question(records: &[Record]) -> String {
-    let names = records
-        .iter()
-        .take(NAMED)
-        .map(|record| record.name.as_str());
-    let names = names.collect::<Vec<_>>().join(", ");
-    let more = match records.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+fn question(records: &[Record], unscheduled: &[&Record]) -> String {
+    let warning = match unscheduled {
+        [] => String::new(),
+        [one] => format!(
+            "{} follows no schedule: nothing will start it again. ",
+            one.name
+        ),
+        several => format!(
+            "{} follow no schedule: nothing will start them again. ",
+            names(several.iter().copied())
+        ),
     };
-    format!("Stop {}: {names}{more}?", count(records.len(), "resource"))
+    let resources = count(records.len(), "resource");
+    format!("{warning}Stop {resources}: {}?", names(records))
+}
+
+fn names<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
+    let mut records = records.into_iter();
+    let first = records.by_ref().take(NAMED);
+    let first = first.map(|record| record.name.as_str());
+    let names = first.collect::<Vec<_>>().join(", ");
+    match records.count() {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
 }
 
 /// The target that a command names, and the resources it covers.
@@ -156,8 +222,17 @@ mod tests {
             };
             (1..=count).map(named).collect()
         };
-        assert_eq!(question(&records(2)), "Stop 2 resources: ci-1, ci-2?");
-        let many = question(&records(25));
+        let two = records(2);
+        assert_eq!(question(&two, &[]), "Stop 2 resources: ci-1, ci-2?");
+        let many = question(&records(25), &[]);
         assert!(many.ends_with("ci-19, ci-20 and 5 more?"), "{many}");
+        assert_eq!(
+            question(&two, &[&two[1]]),
+            "ci-2 follows no schedule: nothing will start it again. Stop 2 resources: ci-1, ci-2?"
+        );
+        let all: Vec<_> = two.iter().collect();
+        let both = question(&two, &all);
+        let warning = "ci-1, ci-2 follow no schedule: nothing will start them again. Stop";
+        assert!(both.starts_with(warning), "{both}");
     }
 }

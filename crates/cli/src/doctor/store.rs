@@ -179,7 +179,6 @@ fn set_back(contents: &StoreContents) -> Option<Finding> {
 mod tests {
     use aws_sdk_dynamodb::types::AttributeValue;
     use domain::{configuration::Generation, record::Handled, schedule::Desired};
-    use testing::client_of;
 
     use super::*;
     use crate::{
@@ -194,7 +193,7 @@ mod tests {
 
     #[tokio::test]
     async fn missing_tables_are_named_and_whole_ones_are_in_order() {
-        let (engine, store) = new_engine().await;
+        let (engine, store) = new_engine();
         let found = tables(&store).await;
         assert_eq!(verdicts(&found), [Verdict::Problem; 4]);
         assert!(
@@ -203,7 +202,7 @@ mod tests {
         );
         store.create_tables().await.unwrap();
         assert_eq!(verdicts(&tables(&store).await), [Verdict::Ok]);
-        let delete = client_of(engine).delete_table().table_name("t-history");
+        let delete = engine.client().delete_table().table_name("t-history");
         delete.send().await.unwrap();
         assert_eq!(verdicts(&tables(&store).await), [Verdict::Problem]);
     }
@@ -221,7 +220,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_record_that_cannot_be_read_is_named_and_hides_no_other() {
-        let (engine, store) = new_engine().await;
+        let (engine, store) = new_engine();
         store.create_tables().await.unwrap();
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(verdicts(&unreadable(&contents)), [Verdict::Ok]);
         let text = |text: &str| AttributeValue::S(text.to_owned());
         for (resource, format) in [("droplet/9", "99"), ("droplet/8", "1")] {
-            let put = client_of(engine).put_item().table_name("t-resources");
+            let put = engine.client().put_item().table_name("t-resources");
             put.item("account", text("do-main"))
                 .item("resource", text(resource))
                 .item("format", AttributeValue::N(format.to_owned()))
@@ -289,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_in_force_is_reported_with_its_author() {
-        let (_, store) = new_engine().await;
+        let (_, store) = new_engine();
         let error = StoreContents::read(&store).await.unwrap_err();
         assert_eq!(unread(&error).verdict, Verdict::Unknown);
         store.create_tables().await.unwrap();

@@ -81,6 +81,77 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     assert_eq!(excluded.levels[1].standing, Standing::Decides);
 }
 
+/// Checks until when a command stands: at which edge the Droplet changes next, and into which state.
+#[track_caller]
+fn stands(world: &World, record: &Record, now: &str, expected: Option<(&str, Desired)>) {
+    let explained = explained(world, record, now);
+    let manual = explained.manual.as_ref().expect("no command stands");
+    let until = manual.until.as_ref();
+    let changes = until.map(|edge| (edge.at.unwrap(), edge.to.unwrap()));
+    assert_eq!(changes, expected.map(|(time, to)| (at(time), to)));
+    assert_eq!(explained.next.edge, manual.until);
+}
+
+#[test]
+fn a_command_stands_until_the_resource_changes_and_not_only_its_schedule() {
+    let stopped = || {
+        office_droplet()
+            .commanded("mon 16:54", STOPPED)
+            .settled(Power::Stopped)
+    };
+    // The evening's edge wants it stopped, too.
+    stands(
+        &world(),
+        &stopped(),
+        "mon 17:00",
+        Some(("tue 08:00", RUNNING)),
+    );
+    let on_its_way = office_droplet()
+        .commanded("mon 16:54", STOPPED)
+        .in_flight_towards(Direction::Stop, "mon 16:54");
+    stands(
+        &world(),
+        &on_its_way,
+        "mon 17:00",
+        Some(("tue 08:00", RUNNING)),
+    );
+    let started = office_droplet().commanded("mon 21:15", RUNNING);
+    stands(
+        &world(),
+        &started,
+        "mon 21:20",
+        Some(("tue 19:00", STOPPED)),
+    );
+    let retaining = world().following("office", |policy| policy.retain_running = true);
+    stands(&retaining, &started, "mon 21:20", None);
+    let by_day = office_droplet().commanded("mon 12:00", RUNNING);
+    stands(
+        &retaining,
+        &by_day,
+        "mon 12:30",
+        Some(("mon 19:00", STOPPED)),
+    );
+    let overridden = world().overriding("office", RUNNING, "mon 18:00", "mon 20:00");
+    stands(
+        &overridden,
+        &stopped(),
+        "mon 17:00",
+        Some(("mon 18:00", RUNNING)),
+    );
+    let unscheduled = droplet().commanded("mon 16:54", STOPPED);
+    let unscheduled = unscheduled.settled(Power::Stopped);
+    stands(&world(), &unscheduled, "mon 17:00", None);
+
+    // After the evening's edge, or after somebody started it, it no longer follows the command.
+    for (record, now) in [
+        (stopped(), "mon 19:00"),
+        (stopped().settled(Power::Running), "mon 17:00"),
+        (office_droplet(), "mon 17:00"),
+    ] {
+        assert_eq!(explained(&world(), &record, now).manual, None, "{now}");
+    }
+}
+
 #[test]
 fn an_override_that_is_over_or_to_come_is_silent_and_shown() {
     let world = world().overriding("office", STOPPED, "mon 10:00", "mon 12:00");

@@ -1,28 +1,26 @@
 //! An engine, and processes that use it; each process's wire is recorded and can be cut.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use domain::record::Record;
+use local::engine::Engine;
 use store::{
     Store, Tables,
     item::{self, Item},
 };
-use testing::{Wire, client_of, store_on};
-use tokio::net::TcpListener;
+use testing::Wire;
 
 /// An engine with the four tables, initially empty.
 pub(crate) struct World {
-    engine: SocketAddr,
+    engine: Engine,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let engine = listener.local_addr().unwrap();
-        let database = dynoxide::Database::memory().unwrap();
-        tokio::spawn(dynoxide::server::serve_on(listener, database));
-        let world = Self { engine };
+        let world = Self {
+            engine: Engine::in_memory().unwrap(),
+        };
         world.store().create_tables().await.unwrap();
         world
     }
@@ -33,16 +31,16 @@ impl World {
 
     /// One process's store, with the wire between it and the engine.
     pub(crate) fn process(&self) -> (Store, Arc<Wire>) {
-        Wire::to(self.engine, Self::tables())
+        Wire::to(&self.engine, Self::tables())
     }
 
     pub(crate) fn store(&self) -> Store {
-        store_on(self.engine, Self::tables())
+        self.engine.store(Self::tables())
     }
 
     /// A client of the engine itself, bypassing the store.
     pub(crate) fn engine(&self) -> Client {
-        client_of(self.engine)
+        self.engine.client()
     }
 
     pub(crate) async fn put(&self, table: &str, item: Item) {

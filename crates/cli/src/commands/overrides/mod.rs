@@ -107,7 +107,7 @@ struct SetArgs {
     /// Reason that is shown with the override, 300 characters at most.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Skip the confirmation of an override of more than 30 days.
+    /// Skip the confirmation of an override of more than 30 days, or that stops a whole schedule.
     #[arg(long)]
     yes: bool,
     /// Show what would happen, and write nothing.
@@ -181,9 +181,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let session = args.common.connection.open_for_write().await?;
     let (mut change, mut zones) = planned(args, desired, &session.store, session.now).await?;
-    let is_long = change.one.ends_at.duration_since(session.now) > LONG;
-    if is_long && !args.yes && !args.dry_run {
-        agree(&zones.both(change.one.ends_at), args.common.format)?;
+    let question = question(&change, &zones, session.now);
+    if let Some(question) = question.filter(|_| !args.yes && !args.dry_run) {
+        if !confirm(&question, args.common.format)? {
+            anyhow::bail!("nothing was set");
+        }
         // What was read before the question is stale by now, and an edge may have passed.
         (change, zones) = planned(args, desired, &session.store, session.present()).await?;
     }
@@ -322,13 +324,20 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Asks whether an override is meant to last so long.
-fn agree(end: &str, format: Format) -> anyhow::Result<()> {
-    let question = format!("Longer than 30 days: until {end}. Continue?");
-    if !confirm(&question, format)? {
-        anyhow::bail!("nothing was set");
+/// Returns what to ask before an override is set that stops a whole schedule, or lasts long.
+fn question(change: &Change, zones: &DisplayZones, now: Timestamp) -> Option<String> {
+    let one = &change.one;
+    let is_long = one.ends_at.duration_since(now) > LONG;
+    let long = is_long.then(|| format!("Longer than 30 days: until {}.", zones.both(one.ends_at)));
+    let stops = match one.target {
+        Target::Schedule(_) => change.report.question(zones),
+        Target::Resource(_) => None,
+    };
+    match (long, stops) {
+        (Some(long), Some(stops)) => Some(format!("{long} {stops}")),
+        (Some(long), None) => Some(format!("{long} Continue?")),
+        (None, stops) => stops,
     }
-    Ok(())
 }
 
 /// Writes a change, unless this is a dry run, and prints its report.

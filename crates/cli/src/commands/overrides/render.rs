@@ -14,6 +14,7 @@ use super::{
     has_not_ended,
 };
 use crate::{
+    configuration_file::count,
     output::Style,
     table::{Cell, Column, Table},
     time::local,
@@ -177,6 +178,26 @@ impl ChangeReport {
         self.resources.iter().any(held)
     }
 
+    /// Asks whether to stop these resources, or to keep them stopped, until the end of the override.
+    /// `None` if it stops none.
+    pub(super) fn question(&self, zones: &DisplayZones) -> Option<String> {
+        let are_stopped = |one: &&Concerned| match one.effect {
+            Effect::Stops | Effect::AlreadyThere | Effect::UnderWay | Effect::Unchanged => {
+                self.row.desired == Desired::Stopped
+            }
+            Effect::Starts
+            | Effect::WouldStart
+            | Effect::WouldStop
+            | Effect::OwnOverride
+            | Effect::LeftAlone => false,
+        };
+        let stopped: Vec<_> = self.resources.iter().filter(are_stopped).collect();
+        let end = zones.both(self.row.ends_at);
+        let resources = count(stopped.len(), "resource");
+        (!stopped.is_empty())
+            .then(|| format!("Stop {resources} until {end}: {}?", listed(&stopped)))
+    }
+
     /// The report for people.
     pub(super) fn text(&self, zones: &DisplayZones) -> String {
         let Row {
@@ -254,14 +275,18 @@ fn groups(title: &str, all: &[Concerned]) -> Vec<String> {
             None => groups.push((one.effect, vec![one])),
         }
     }
-    let lines = groups.into_iter().map(|(effect, group)| {
-        let mut names: Vec<String> = group.iter().take(MANY).map(|one| named(one)).collect();
-        if group.len() > MANY {
-            names.push(format!("and {} more", group.len() - MANY));
-        }
-        format!("{}: {}", words(effect), names.join(", "))
-    });
+    let lines = groups
+        .into_iter()
+        .map(|(effect, group)| format!("{}: {}", words(effect), listed(&group)));
     std::iter::once(title.to_owned()).chain(lines).collect()
+}
+
+fn listed(group: &[&Concerned]) -> String {
+    let mut names: Vec<String> = group.iter().take(MANY).map(|one| named(one)).collect();
+    if group.len() > MANY {
+        names.push(format!("and {} more", group.len() - MANY));
+    }
+    names.join(", ")
 }
 
 fn named(one: &Concerned) -> String {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ResourceRef,
     configuration::{Account, AccountKind, Override, Target},
-    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, observer, override_of},
+    decision::{Decision, LeaveReason, Rules, Verdict, judge, observer, override_of},
+    explanation::{StandingCommand, next_edge, standing_command},
     membership::Subject,
     overdue::overdue,
     reason::Reason,
-    record::{Phase, Record},
+    record::Record,
     resource::SavedState,
     schedule::{Desired, desired_or_any},
     stop_method::StopMethod,
@@ -23,7 +24,7 @@ use store::{AccountState, InForce};
 use crate::{
     hibernated::{Hibernated, SnapshotPrices},
     output::shortened,
-    state::{AccountFailure, PhaseName, State, is_overdue, needs_person},
+    state::{AccountFailure, PhaseName, State, is_overdue, needs_person, stands_until},
     table::{Cell, Column},
     time::{NextEdge, length, short},
 };
@@ -46,7 +47,8 @@ pub struct Row {
     pub state: String,
     /// When the phase began, as far as the record shows; null if it does not.
     pub since: Option<Timestamp>,
-    /// The next edge that has a desired state; null if there is none.
+    /// The next edge that has a desired state, or, while a manual command stands, another one; null
+    /// if there is none.
     pub next: Option<NextEdge>,
     /// How a stop would stop it, by its schedule's methods, or by the defaults if it follows no
     /// schedule.
@@ -54,6 +56,8 @@ pub struct Row {
     /// The override that decides; null if none does.
     #[serde(rename = "override")]
     pub overridden: Option<Overriding>,
+    /// The manual command that it follows; null if it follows none.
+    pub manual: Option<StandingCommand>,
     /// The saved state that a start will restore; null if there is none.
     pub saved: Option<SavedState>,
     /// What the machine is recreated from; omitted unless it is or was hibernated.
@@ -115,13 +119,22 @@ impl Row {
         let hibernation = Hibernated::of(record, prices);
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
-        let next = coming_edges(record, rules, now)
-            .find(|edge| edge.desired.is_some())
-            .filter(|_| verdict.opted_in && !matches!(record.phase, Phase::Gone { .. }))
-            .map(|edge| NextEdge {
-                at: edge.key.instant,
-                to: edge.desired,
-            });
+        let manual = standing_command(record, &verdict, rules, now);
+        let next = next_edge(record, &verdict, manual.as_ref(), rules, now).and_then(|edge| {
+            Some(NextEdge {
+                at: edge.at?,
+                to: edge.to,
+            })
+        });
+        let by_hand = manual.as_ref().map(|command| {
+            let done = match command.desired {
+                Desired::Running => "started",
+                Desired::Stopped => "stopped",
+            };
+            let until = stands_until(command, verdict.membership.schedule(), zone, now);
+            format!("{done} by {} {until}", command.by)
+        });
+        let remarks = remarks(record, hibernation.as_ref(), &verdict, rules, now);
         let policy = verdict.membership.policy(rules.configuration);
         let state = State::of(record);
         let overdue = overdue(record, rules, in_force.since, now);
@@ -137,11 +150,12 @@ impl Row {
             next,
             method: StopMethod::of(record.kind(), &policy),
             overridden: override_of(record, rules, now).map(Overriding::from),
+            manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),
             needs_person: needs_person(record, &verdict, rules, now).or_else(is_late),
             last_error: record.last_error.as_ref().map(Reason::to_string),
-            remark: remark(record, hibernation.as_ref(), &verdict, rules, now),
+            remark: in_one(by_hand.into_iter().chain(remarks)),
             hibernation,
             live: None,
         }
@@ -199,14 +213,19 @@ impl Row {
     }
 }
 
-/// What is worth knowing and needs no action.
-fn remark(
+fn in_one(remarks: impl Iterator<Item = String>) -> Option<String> {
+    let remarks: Vec<_> = remarks.collect();
+    (!remarks.is_empty()).then(|| remarks.join("; "))
+}
+
+/// What else is worth knowing and needs no action.
+fn remarks(
     record: &Record,
     hibernation: Option<&Hibernated>,
     verdict: &Verdict,
     rules: Rules<'_>,
     now: Timestamp,
-) -> Option<String> {
+) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Decision::Leave(reason @ (LeaveReason::Excluded(_) | LeaveReason::Gone)) =
         &verdict.decision
@@ -227,7 +246,7 @@ fn remark(
     if let Some(at) = record.retry_at.filter(|&at| at > now) {
         remarks.push(format!("will retry at {}", at.strftime("%H:%M UTC")));
     }
-    (!remarks.is_empty()).then(|| remarks.join("; "))
+    remarks
 }
 
 /// Which columns a table has.

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use domain::{
     configuration::Override,
     decision::{Observer, Why as Due},
-    explanation::{DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing},
+    explanation::{
+        DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing, StandingCommand,
+    },
     record::{Cause, ManualCommand},
     schedule::{
         Definition, Desired, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation,
@@ -17,7 +19,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date};
 use super::Why;
 use crate::{
     hibernated::Hibernated,
-    state::PhaseName,
+    state::{PhaseName, stands_until},
     time::{length, local, short},
 };
 
@@ -128,7 +130,13 @@ impl Text<'_> {
             },
             (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
             (DecisionExplanation::Leave { reason, words }, PhaseName::Settled) => match *reason {
-                "handled" if self.is_as_desired() => format!("{state}, as it should be."),
+                "handled" if self.is_as_desired() => match &self.explanation.manual {
+                    Some(command) => {
+                        let until = self.stands_until(command);
+                        format!("{state}, as {} asked, {until}.", command.by)
+                    }
+                    None => format!("{state}, as it should be."),
+                },
                 "handled" if self.was_observed() => {
                     format!("{state} and would be {desired}, but is only observed.")
                 }
@@ -146,6 +154,12 @@ impl Text<'_> {
                 format!("{state}, and the {direction} will be asked for again.")
             }
         }
+    }
+
+    fn stands_until(&self, command: &StandingCommand) -> String {
+        let explanation = self.explanation;
+        let schedule = explanation.schedule.as_ref();
+        stands_until(command, schedule, &self.why.zone, explanation.at)
     }
 
     fn is_as_desired(&self) -> bool {
@@ -286,7 +300,13 @@ impl Text<'_> {
             return "none".to_owned();
         };
         let ManualCommand { desired, by, .. } = command;
-        format!("{desired}, by {by} at {}", self.time(command.instant))
+        let stands = self.explanation.manual.as_ref();
+        let until = stands.map(|command| format!(", {}", self.stands_until(command)));
+        let until = until.unwrap_or_default();
+        format!(
+            "{desired}, by {by} at {}{until}",
+            self.time(command.instant)
+        )
     }
 
     fn schedule_title(&self) -> String {
