@@ -40,7 +40,7 @@ use offhours::configuration_file;
 use secrecy::SecretString;
 use serde_json::Value;
 use store::{HistoryQuery, Store, Tables};
-use testing::{client_of, history::machine, store_on};
+use testing::{client_of, history::machine, set_override, store_on};
 use tokio::sync::mpsc;
 
 use crate::telling::{check_bus_event, schemas};
@@ -478,7 +478,7 @@ impl World {
             by: "a person".to_owned(),
             why: None,
         };
-        self.local.store().set_override(&one, now).await.unwrap();
+        set_override(self.local.store(), &one, now).await.unwrap();
     }
 }
 

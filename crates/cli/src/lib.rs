@@ -15,6 +15,7 @@ mod hibernated;
 pub mod import;
 mod listing;
 pub mod output;
+mod overriding;
 mod progress;
 mod remedies;
 mod resolve;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration},
+    configuration::{Account, Configuration, Target},
 };
 
 /// The most characters of a command's author: more than the ARN of a role session has.
@@ -81,6 +81,10 @@ pub enum Question {
     Moves(Box<Configuration>),
     /// Take an inventory of these accounts, or of all if none is named.
     Inventory(Vec<AccountName>),
+    /// Make due what an override of this target concerns, which was just set or cleared.
+    MakeDue(Target),
+    /// Release those of these resources that are held.
+    Approve(Vec<ResourceRef>),
 }
 
 /// The JSON form of an invocation.
@@ -218,6 +222,8 @@ mod tests {
             r#"{"resources": ["do-main/droplet/1"]}"#,
             r#"{"try": {"hz-eu": {"provider": "hetzner", "token": "ssm:/offhours/hz"}}}"#,
             r#"{"inventory": []}"#,
+            r#"{"make-due": {"schedule": "office-hours"}}"#,
+            r#"{"approve": ["do-main/droplet/1"]}"#,
             MOVES,
         ] {
             let question: Question = serde_json::from_str(json).unwrap();

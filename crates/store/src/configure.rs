@@ -81,7 +81,8 @@ impl Store {
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
         // Moving the head decides. This check saves a number when that is known to fail.
-        if self.head_and_overrides().await?.head.generation != replaces {
+        let present = self.head_and_overrides().await?;
+        if present.head.generation != replaces {
             return Err(ApplyError::Overtaken);
         }
         let before = self.configuration_if_known(replaces).await?;
@@ -90,6 +91,7 @@ impl Store {
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());
         let accounts: BTreeSet<_> = accounts.collect();
         let last = self.last_handled(&accounts).await?.max(replaces);
+        self.move_former_overrides(&present).await?;
         // Copies them before anything looks for them there, so that none is ever missing.
         let copied = self.copy_overrides(configuration, &before).await?;
         let generation = self.write_generation(configuration, last).await?;

@@ -9,7 +9,7 @@ use std::{collections::HashMap, fmt};
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Generation, Override, Rule, Settings},
+    configuration::{Account, Generation, Override, Rule, Settings, Target},
     history::{HISTORY_DAYS, HistoryEntry},
     record::Record,
 };
@@ -31,8 +31,12 @@ const HIBERNATION: u32 = 2;
 /// The index of due records: one partition, ordered by `due_ms`; only records with a due instant.
 pub const DUE_INDEX: &str = "due";
 
-/// The partition of the configuration's head and the overrides.
+/// The partition of the configuration's head, which only an admin may write. Earlier versions kept
+/// the overrides in it, too.
 pub const HEAD: &str = "head";
+
+/// The partition of the overrides, the only one of its table that an operator may write.
+pub const OVERRIDE: &str = "override";
 
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
@@ -156,11 +160,16 @@ impl Stored for LogEntry {
     }
 }
 
-/// Stored beside the head, so that one query reads both.
 impl Stored for Override {
     fn key(&self) -> Item {
-        named(HEAD, &format!("override#{}", self.target))
+        named(OVERRIDE, &self.target.to_string())
     }
+}
+
+/// The key under which earlier versions stored the override of a target.
+#[must_use]
+pub fn former_override_key(target: &Target) -> Item {
+    named(HEAD, &format!("override#{target}"))
 }
 
 /// An item in the head's partition.
@@ -168,7 +177,7 @@ impl Stored for Override {
 pub enum HeadItem {
     /// The head itself.
     Head(Head),
-    /// An override.
+    /// An override, as earlier versions stored it.
     Override(Override),
 }
 

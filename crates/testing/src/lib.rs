@@ -14,7 +14,7 @@ pub mod sshd;
 mod wire;
 
 #[cfg(feature = "wire")]
-pub use engine::{client_of, store_on};
+pub use engine::{client_of, set_override, store_on};
 #[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};
 

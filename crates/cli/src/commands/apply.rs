@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::consequences::{Consequences, Move, SOON, Soon};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{ApplyError, InForce, LogEntry};
+use store::{ApplyError, Head, InForce, LogEntry, StoreError};
 
 use super::Format;
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
+    overriding::replace_override,
     time::{NextEdge, local, screen_zone, short},
 };
 
@@ -137,7 +138,8 @@ struct ProposedConfiguration {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let (session, mut plan) = plan(args).await?;
     let is_first = plan.in_force.configuration.generation.0 == 0;
-    if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
+    if plan.difference.is_empty() && !is_first && plan.ahead == 0 && plan.applied_instead.is_none()
+    {
         return plan.nothing_to_do(args.format);
     }
     plan.moves = forecast(&session, &plan.proposed, plan.now).await;
@@ -195,10 +197,12 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     } else {
         args.connection.open_or_create().await?
     };
-    let head = session.store.log(1).await?.pop();
+    let head = session.store.head_and_overrides().await?.head;
     let proposed = match (file, args.rollback) {
         (Some(parsed), _) => from_file(args, parsed),
-        (None, rollback) => earlier(&session, rollback.unwrap_or(Rollback::Previous)).await?,
+        (None, rollback) => {
+            earlier(&session, rollback.unwrap_or(Rollback::Previous), &head).await?
+        }
     };
     let plan = Plan::make(&session, proposed, head).await?;
     Ok((session, plan))
@@ -214,11 +218,16 @@ fn from_file(args: &Args, parsed: Parsed) -> ProposedConfiguration {
 }
 
 /// Reads what an earlier generation said.
-async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<ProposedConfiguration> {
+async fn earlier(
+    session: &Session,
+    rollback: Rollback,
+    head: &Head,
+) -> anyhow::Result<ProposedConfiguration> {
     let log = session.store.log(usize::MAX).await?;
+    let mut newest_first = log.iter();
     let found = match rollback {
-        Rollback::To(wanted) => log.iter().find(|entry| entry.generation == wanted),
-        Rollback::Previous => log.get(1),
+        Rollback::To(wanted) => newest_first.find(|entry| entry.generation == wanted),
+        Rollback::Previous => newest_first.find(|entry| entry.generation < head.generation),
     };
     let Some(entry) = found else {
         let text = match rollback {
@@ -268,7 +277,11 @@ pub(super) struct Plan {
     #[serde(skip)]
     in_force: InForce,
     #[serde(skip)]
-    head: Option<LogEntry>,
+    head: Head,
+    #[serde(skip)]
+    unread: Option<StoreError>,
+    #[serde(skip)]
+    applied_instead: Option<LogEntry>,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -277,13 +290,14 @@ impl Plan {
     async fn make(
         session: &Session,
         mut proposed: ProposedConfiguration,
-        head: Option<LogEntry>,
+        head: Head,
     ) -> anyhow::Result<Self> {
-        let (in_force, replaces_newer) = match session.store.in_force().await {
-            Err(error) if error.is_newer() => {
-                (session.store.in_force_without_configuration().await?, true)
+        let store = &session.store;
+        let (in_force, unread) = match store.in_force().await {
+            Err(error) if error.hides_configuration() => {
+                (store.in_force_without_configuration().await?, Some(error))
             }
-            read => (read?, false),
+            read => (read?, None),
         };
         let generation = in_force.configuration.generation;
         // What is written replaces the generation it was compared with.
@@ -302,12 +316,14 @@ impl Plan {
             moves: Moves::default(),
             accounts,
             warnings: proposed.warnings,
-            replaces_newer,
+            replaces_newer: unread.as_ref().is_some_and(StoreError::is_newer),
             ahead: 0,
             applied: None,
             proposed: proposed.configuration,
             repeats: proposed.repeats,
             in_force,
+            unread,
+            applied_instead: store.applied_instead(head.generation).await?,
             head,
             now: session.now,
         };
@@ -402,6 +418,19 @@ impl Plan {
                 "warning: a newer offhours than this one wrote generation {}: it cannot be compared, \
                  and all of it is replaced\n",
                 self.in_force_generation
+            ));
+        }
+        if let Some(StoreError::NoGeneration(generation)) = self.unread {
+            output::remark(&format!(
+                "warning: generation {generation} is in force, but it is not stored: it cannot be \
+                 compared, and all of it is replaced\n"
+            ));
+        }
+        if let Some(applied) = &self.applied_instead {
+            output::remark(&format!(
+                "warning: generation {} is in force, although generation {} was applied last, by \
+                 {}: applying takes a new number\n",
+                self.in_force_generation, applied.generation, applied.author
             ));
         }
         if self.ahead > 0 {
@@ -612,10 +641,7 @@ impl Plan {
                 by: author(),
                 why: Some("apply --restore".to_owned()),
             };
-            session
-                .store
-                .replace_override(&running, known, self.now)
-                .await?;
+            replace_override(session, &running, known).await?;
             let instead = replaced.map_or_else(String::new, |replaced| {
                 format!(", in place of that by {}", replaced.by)
             });
@@ -638,10 +664,9 @@ impl Plan {
                 ends_at: now.min(one.ends_at),
                 ..one.clone()
             };
-            let store = &session.store;
             // An override that stays ends by itself.
-            if let Err(error) = store.replace_override(&ended, Some(&one), now).await {
-                output::warn(&error);
+            if let Err(error) = replace_override(session, &ended, Some(&one)).await {
+                output::warn(&*error);
             }
         }
     }
@@ -661,10 +686,16 @@ impl Plan {
                 Ok(generation)
             }
             Err(error @ ApplyError::Overtaken) => {
-                let by = store.log(1).await.ok().and_then(|mut log| log.pop());
-                let by = by.map_or_else(String::new, |entry| {
-                    format!(" (generation {} by {})", entry.generation, entry.author)
-                });
+                let by = store.head_and_overrides().await;
+                let by = by.map_or_else(
+                    |_| String::new(),
+                    |present| {
+                        let Head {
+                            generation, author, ..
+                        } = present.head;
+                        format!(" (generation {generation} by {author})")
+                    },
+                );
                 let advice = format!("nothing was applied: look at the difference again{by}");
                 Err(error).context(advice)
             }
@@ -674,14 +705,15 @@ impl Plan {
 
     /// The text that people read before they confirm.
     fn render(&self, style: Style) -> String {
-        let mut text = match &self.head {
+        let head = &self.head;
+        let mut text = match head.applied_at {
             None => format!("{}, the first configuration\n", self.source),
-            Some(head) => format!(
+            Some(at) => format!(
                 "{} against generation {} (by {}, {})\n",
                 self.source,
                 head.generation,
                 head.author,
-                local(head.applied_at, self.zone()),
+                local(at, self.zone()),
             ),
         };
         // Writing to a string cannot fail, here and below.

@@ -141,6 +141,8 @@ impl<'a> Facts<'a> {
             | Event::WouldAsk { .. }
             | Event::Joined { .. }
             | Event::Orphaned
+            | Event::Approved
+            | Event::ConfigurationOverruled { .. }
             | Event::UnknownSchedule { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }

@@ -34,8 +34,6 @@ pub(super) struct Change {
     pub(super) one: Override,
     /// The override of the same target that it replaces, ended or not.
     pub(super) replaces: Option<Override>,
-    /// The instant from which the change takes effect.
-    pub(super) edge_at: Timestamp,
     pub(super) report: ChangeReport,
 }
 
@@ -70,7 +68,6 @@ impl OverrideRequest {
         Ok(Change {
             report: ChangeReport::new(Done::Set, stored, &one, remark, now),
             replaces: replaces.cloned(),
-            edge_at: set_at,
             one,
         })
     }
@@ -112,7 +109,6 @@ pub(super) fn cleared(
     Ok(Change {
         report: ChangeReport::new(Done::Cleared, stored, &one, None, now),
         replaces: Some(active.clone()),
-        edge_at,
         one,
     })
 }

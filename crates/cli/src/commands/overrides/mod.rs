@@ -13,7 +13,7 @@ use domain::{
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
-use store::{OverrideError, Store};
+use store::Store;
 
 use super::Format;
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Style},
+    overriding::{NotYetDue, replace_override},
     time::{Length, end::End, here, screen_zone},
 };
 
@@ -186,14 +187,7 @@ async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
         // What was read before the question is stale by now, and an edge may have passed.
         (change, zones) = planned(args, desired, &session.store, session.present()).await?;
     }
-    finish(
-        &session.store,
-        change,
-        &zones,
-        args.dry_run,
-        args.common.format,
-    )
-    .await
+    finish(&session, change, &zones, args.dry_run, args.common.format).await
 }
 
 /// Works out the change to write from what is stored now.
@@ -225,14 +219,15 @@ async fn planned(
 }
 
 async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.common.connection.open_for_write().await?;
+    let session = args.common.connection.open_for_write().await?;
+    let (store, now) = (&session.store, session.now);
     let overrides = store.head_and_overrides().await?.overrides;
     let active: Vec<_> = overrides.iter().filter(|o| has_not_ended(o, now)).collect();
-    let overridden = overridden_records(&store, active.iter().copied()).await?;
+    let overridden = overridden_records(store, active.iter().copied()).await?;
     let target = overridden_target(&args.target.word(), &active, &overridden)?;
     let records = match &target {
         Target::Resource(_) => overridden,
-        Target::Schedule(_) => all_records(&store).await?,
+        Target::Schedule(_) => all_records(store).await?,
     };
     let in_force = store.in_force().await?;
     let stored = StoredState {
@@ -242,7 +237,7 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
     };
     let change = cleared(stored, &target, now)?;
     let zones = DisplayZones::of(stored, &target, here());
-    finish(&store, change, &zones, args.dry_run, args.common.format).await
+    finish(&session, change, &zones, args.dry_run, args.common.format).await
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -333,7 +328,7 @@ fn agree(end: &str, format: Format) -> anyhow::Result<()> {
 
 /// Writes a change, unless this is a dry run, and prints its report.
 async fn finish(
-    store: &Store,
+    session: &Session,
     change: Change,
     zones: &DisplayZones,
     dry_run: bool,
@@ -342,17 +337,12 @@ async fn finish(
     let written = if dry_run {
         Ok(())
     } else {
-        let replaces = change.replaces.as_ref();
-        store
-            .replace_override(&change.one, replaces, change.edge_at)
-            .await
+        replace_override(session, &change.one, change.replaces.as_ref()).await
     };
     let half_done = match written {
         Ok(()) => None,
-        Err(error @ OverrideError::NotYetDue(_)) => Some(error),
-        Err(error @ (OverrideError::Overtaken(_) | OverrideError::Store(_))) => {
-            return Err(error.into());
-        }
+        Err(error) if error.is::<NotYetDue>() => Some(error),
+        Err(error) => return Err(error),
     };
     let printed = ChangeReport {
         dry_run,
@@ -363,7 +353,7 @@ async fn finish(
         Format::Table => output::print_lines(&printed.text(zones))?,
     }
     match half_done {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None if printed.needs_person() => Ok(Exit::NeedsPerson),
         None => Ok(Exit::Done),
     }
