@@ -227,6 +227,20 @@ pub(crate) async fn serve(router: Router) -> SocketAddr {
     address
 }
 
+/// Who AWS says that the commands' credentials belong to.
+pub(crate) const ARN: &str = "arn:aws:sts::111122223333:assumed-role/platform/ada@example.com";
+
+/// Serves STS, which says that of every caller. Returns its address.
+pub(crate) async fn serve_sts() -> String {
+    let answer = format!(
+        "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+         <GetCallerIdentityResult><Arn>{ARN}</Arn><UserId>AROA</UserId>\
+         <Account>111122223333</Account></GetCallerIdentityResult></GetCallerIdentityResponse>"
+    );
+    let router = Router::new().fallback(async || answer);
+    format!("http://{}", serve(router).await)
+}
+
 thread_local! {
     static PANICS: Cell<u32> = const { Cell::new(0) };
 }

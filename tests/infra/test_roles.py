@@ -93,6 +93,7 @@ VIEWER = {
 }
 OPERATOR = {
     "SetOverrides": ({"dynamodb:PutItem"}, {table("schedules")}),
+    "KeepActivity": ({"dynamodb:PutItem"}, {table("history")}),
     "Ask": (
         {"lambda:InvokeFunction"},
         {function("stop"), function("start"), function("poll-status")},
@@ -121,6 +122,7 @@ PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
     "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest"]),
     "SetOverrides": ("StringEquals", ["override"]),
+    "KeepActivity": ("StringEquals", ["activity"]),
     "MoveOverrides": ("StringEquals", ["head"]),
     "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),
     "ApplyAccounts": ("StringLike", ["generation#*"]),
@@ -215,7 +217,10 @@ def test_an_operator_writes_overrides_and_nothing_else_of_the_configuration_or_o
     for sid, (actions, resources) in allowed(peoples_statements(full)["OperatorPolicy"]).items():
         for one in resources & {table(name) for name in TABLES}:
             writes[one] = (actions, PARTITIONS[sid][1])
-    assert writes == {table("schedules"): ({"dynamodb:PutItem"}, ["override"])}
+    assert writes == {
+        table("schedules"): ({"dynamodb:PutItem"}, ["override"]),
+        table("history"): ({"dynamodb:PutItem"}, ["activity"]),
+    }
 
 
 def test_records_are_deleted_by_poll_status_and_admins_alone_and_no_person_reads_tokens(full):
@@ -252,7 +257,7 @@ def test_writes_to_shared_tables_are_bound_to_partitions(full):
 def test_the_partitions_are_those_of_the_store():
     code = (STORE / "item.rs").read_text()
     constants = set(re.findall(r'pub const \w+: &str = "(\w+)";', code))
-    assert {"head", "override", "log", "state"} <= constants
+    assert {"head", "override", "log", "state", "activity"} <= constants
     assert 'format!("generation#{' in code
 
 

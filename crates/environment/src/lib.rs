@@ -6,6 +6,8 @@ pub mod aws;
 pub mod bus;
 pub mod clock;
 pub mod functions;
+#[cfg(feature = "identity")]
+pub mod identity;
 #[cfg(feature = "lambda")]
 pub mod lambda;
 pub mod logging;

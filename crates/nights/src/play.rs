@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceRef,
+    activity::{Action, Author},
     configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL, SKEW, Writer},
@@ -658,7 +659,8 @@ async fn write_override(
     replaces: Option<&Override>,
     now: Timestamp,
 ) -> Result<(), String> {
-    let written = desk.replace_override(one, replaces).await;
+    let set = Author::from(&*one.by).does(Action::set(one), now);
+    let written = desk.replace_override(one, replaces, &set).await;
     written.map_err(|error| error.to_string())?;
     let made_due = desk.make_target_due(&one.target, now).await;
     made_due.map_err(|error| error.to_string())

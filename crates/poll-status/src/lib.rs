@@ -6,7 +6,9 @@ use domain::{configuration::Account, invocation::Question};
 use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
-    observe::{approve::approve, poll, stop_preview::preview_stops, token_check::trials},
+    observe::{
+        approve::approve, changed::changed, poll, stop_preview::preview_stops, token_check::trials,
+    },
 };
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
@@ -60,11 +62,7 @@ pub async fn handle(
         Event::Question(Question::Inventory(accounts)) => {
             poll::take_inventory(context, invoke, &accounts).await
         }
-        Event::Question(Question::MakeDue(target)) => {
-            let now = context.clock.now();
-            context.store.make_target_due(&target, now).await?;
-            Ok(Report::default())
-        }
+        Event::Question(Question::Changed(activity)) => changed(context, &activity).await,
         Event::Question(Question::Approve(resources)) => approve(context, &resources).await,
     }
 }

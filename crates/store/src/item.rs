@@ -9,6 +9,7 @@ use std::{collections::HashMap, fmt};
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    activity::Activity,
     configuration::{Account, Generation, Override, Rule, Settings, Target},
     history::{HISTORY_DAYS, HistoryEntry},
     record::Record,
@@ -47,6 +48,9 @@ pub const DIGEST: &str = "digest";
 
 /// The partition of the log of what was applied, when and by whom.
 pub const LOG: &str = "log";
+
+/// The partition of the activity log. It is in the table `history`, whose items expire.
+pub const ACTIVITY: &str = "activity";
 
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -303,6 +307,36 @@ impl Stored for HistoryEntry {
     fn index(&self) -> Item {
         Item::from([("expires_at".to_owned(), expires_at(self.finished_at))])
     }
+}
+
+/// The item of an entry in the activity log. Its key is its own, and entries sort by instant.
+pub fn activity_item(activity: &Activity) -> Result<Item, StoreError> {
+    let mut item: Item = serde_dynamo::to_item(activity)?;
+    let number = fastrand::u64(..);
+    let key = format!("{}#{number:016x}", activity_key(activity.at));
+    item.insert("reference".to_owned(), text(ACTIVITY));
+    item.insert("transition".to_owned(), text(&key));
+    item.insert("expires_at".to_owned(), expires_at(activity.at));
+    item.insert("format".to_owned(), format(USUAL));
+    Ok(item)
+}
+
+/// Parses a stored entry of the activity log.
+pub fn activity_of(item: Item) -> Result<Activity, StoreError> {
+    check_format(&item)?;
+    Ok(serde_dynamo::from_item(item)?)
+}
+
+/// The first key that entries of an instant can have.
+#[must_use]
+pub fn activity_key(at: Timestamp) -> String {
+    format!("{:020}", at.as_millisecond())
+}
+
+/// Reports whether an item of the table `history` is an entry of the activity log.
+#[must_use]
+pub fn is_activity(item: &Item) -> bool {
+    item.get("reference") == Some(&text(ACTIVITY))
 }
 
 /// When the history item of a transition that ended at an instant expires: seconds since 1970.

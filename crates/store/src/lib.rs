@@ -34,10 +34,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableProblem};
-pub use configure::ApplyError;
+pub use configure::{ApplyError, Applying};
 pub use item::{Head, LogEntry, ReportedEdge};
 pub use overrides::OverrideError;
-pub use pages::{HistoryPage, HistoryPages, HistoryQuery};
+pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};
 pub use records::{ReadItems, Unreadable};
 
@@ -129,7 +129,7 @@ pub struct Tables {
     pub accounts: String,
     /// Records.
     pub resources: String,
-    /// Finished transitions.
+    /// Finished transitions, and the activity log.
     pub history: String,
 }
 

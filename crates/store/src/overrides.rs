@@ -2,6 +2,7 @@
 
 use domain::{
     ResourceRef, ScheduleName,
+    activity::Activity,
     configuration::{Override, Target},
     membership::{Membership, Subject},
 };
@@ -27,10 +28,22 @@ pub enum OverrideError {
 impl Store {
     /// Sets an override in place of the one that its target is known to have. What it concerns is
     /// due at the next inventory, or once it is [made due](Self::make_target_due).
+    ///
+    /// The entry in the activity log is written with it, both or neither.
     pub async fn replace_override(
         &self,
         one: &Override,
         replaces: Option<&Override>,
+        activity: &Activity,
+    ) -> Result<(), OverrideError> {
+        self.put_override(one, replaces, Some(activity)).await
+    }
+
+    pub(crate) async fn put_override(
+        &self,
+        one: &Override,
+        replaces: Option<&Override>,
+        activity: Option<&Activity>,
     ) -> Result<(), OverrideError> {
         let item = one.to_item()?;
         let expected = match replaces {
@@ -51,7 +64,15 @@ impl Store {
             }
         };
         let put = expected.put(&self.tables.schedules, item.clone());
-        match self.write("write an override", put).await? {
+        let what = "write an override";
+        let refused = match activity {
+            Some(activity) => {
+                let both = vec![put, self.put_activity(activity)?];
+                self.write_all(what, both, None).await?
+            }
+            None => self.write(what, put).await?,
+        };
+        match refused {
             None => Ok(()),
             Some(refused) if refused.is_for(&item) => Ok(()),
             Some(_) => Err(OverrideError::Overtaken(one.target.clone())),
@@ -72,7 +93,7 @@ impl Store {
             deleted.map_err(failed("delete a former override"))?;
         }
         for one in &present.former {
-            match self.replace_override(one, None).await {
+            match self.put_override(one, None, None).await {
                 // Whoever was first replaced it.
                 Ok(()) | Err(OverrideError::Overtaken(_)) => {}
                 Err(OverrideError::Store(error)) => return Err(error),

@@ -4,7 +4,10 @@
 use std::net::SocketAddr;
 
 use aws_sdk_dynamodb::Client;
-use domain::configuration::Override;
+use domain::{
+    activity::{Action, Author},
+    configuration::Override,
+};
 use environment::aws::{SdkConfig, local_config};
 use jiff::Timestamp;
 use store::{OverrideError, Store, Tables};
@@ -32,8 +35,9 @@ pub async fn set_override(
     now: Timestamp,
 ) -> Result<(), OverrideError> {
     let overrides = store.head_and_overrides().await?.overrides;
+    let set = Author::from(&*one.by).does(Action::set(one), now);
     store
-        .replace_override(one, overrides.of(&one.target))
+        .replace_override(one, overrides.of(&one.target), &set)
         .await?;
     Ok(store.make_target_due(&one.target, now).await?)
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
+    activity::{Action, Author},
     configuration::{AccountKind, Configuration, Generation, Override, Target},
     decision::Rules,
     invocation::CommandTarget,
@@ -14,7 +15,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::consequences::{Consequences, Move, SOON, Soon};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{ApplyError, Head, InForce, LogEntry, StoreError};
+use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
 
 use super::Format;
 use crate::{
@@ -25,12 +26,13 @@ use crate::{
         trials::{AccountTrial, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
-    carry_out::{Command, Until, author, carry_out},
+    author::{author, reason},
+    carry_out::{Command, Until, carry_out},
     configuration_file::{self, ListedResources, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
-    overriding::replace_override,
+    overriding::{publish, replace_override},
     time::{NextEdge, local, screen_zone, short},
 };
 
@@ -66,6 +68,7 @@ Examples:
   offhours apply --data offhours.db              to a local store, made if there is none
   offhours apply --dry-run                       exit code 3 if there is anything to apply
   offhours apply --config staging.toml --yes     from a pipeline
+  offhours apply --message \"shorter Fridays\"     shown by `offhours activity`
   offhours apply --restore                       starts what would be left behind, then applies
   offhours apply --rollback                      to what was in force before: see `offhours log`
   offhours apply --rollback=7                    to what generation 7 said")]
@@ -97,6 +100,9 @@ pub struct Args {
         conflicts_with = "config"
     )]
     rollback: Option<Rollback>,
+    /// What this apply is for: `offhours activity` shows it.
+    #[arg(long, short, value_name = "TEXT", value_parser = reason)]
+    message: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -164,11 +170,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     moves?;
     strands?;
+    let author = author(&session, args.message.clone()).await?;
     if !args.yes && !confirm("Apply?", args.format)? {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
     }
-    let generation = plan.carry_out(&session, args).await?;
+    let generation = plan.carry_out(&session, args, &author).await?;
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
@@ -356,9 +363,18 @@ impl Plan {
 
     /// Restores what would be left behind, if that was asked for, and applies. Returns the
     /// generation that is now in force.
-    async fn carry_out(&mut self, session: &Session, args: &Args) -> anyhow::Result<Generation> {
+    async fn carry_out(
+        &mut self,
+        session: &Session,
+        args: &Args,
+        author: &Author,
+    ) -> anyhow::Result<Generation> {
+        let restorer = Author {
+            why: Some("apply --restore".to_owned()),
+            ..author.clone()
+        };
         let overridden = if args.restore {
-            self.restore(session, args.format).await?
+            self.restore(session, &restorer, args.format).await?
         } else {
             Vec::new()
         };
@@ -368,8 +384,8 @@ impl Plan {
             self.report_stranded();
         }
         self.refuse_to_strand(args)?;
-        let generation = self.apply(session).await?;
-        self.end_overrides(session, overridden).await;
+        let generation = self.apply(session, author).await?;
+        self.end_overrides(session, &restorer, overridden).await;
         Ok(generation)
     }
 
@@ -597,17 +613,22 @@ impl Plan {
 
     /// Starts what would be left behind, under the configuration in force. Returns the overrides
     /// set for that.
-    async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<Vec<Override>> {
+    async fn restore(
+        &self,
+        session: &Session,
+        author: &Author,
+        format: Format,
+    ) -> anyhow::Result<Vec<Override>> {
         let stranded = &self.consequences.stranded;
         if stranded.is_empty() {
             return Ok(Vec::new());
         }
-        let overridden = self.override_what_resists(session).await?;
+        let overridden = self.override_what_resists(session, author).await?;
         let references: Vec<_> = stranded.iter().map(|one| one.resource.clone()).collect();
         let command = Command {
             direction: Direction::Start,
             target: CommandTarget::Resources(references),
-            dry_run: false,
+            author: Some(author.clone()),
             until: Until::Seen,
             rehearsal: false,
         };
@@ -626,7 +647,11 @@ impl Plan {
 
     /// Overrides for a while what a command alone could not start: an enforced schedule would undo
     /// the start, and an override that keeps the resource stopped would win over it.
-    async fn override_what_resists(&self, session: &Session) -> anyhow::Result<Vec<Override>> {
+    async fn override_what_resists(
+        &self,
+        session: &Session,
+        author: &Author,
+    ) -> anyhow::Result<Vec<Override>> {
         let mut overridden = Vec::new();
         let stranded = self.consequences.stranded.iter();
         for one in stranded.filter(|one| one.resists) {
@@ -638,10 +663,11 @@ impl Plan {
                 ends_at: self.now + RESTORED_WITHIN,
                 target,
                 desired: Desired::Running,
-                by: author(),
-                why: Some("apply --restore".to_owned()),
+                by: author.by.to_string(),
+                why: author.why.clone(),
             };
-            replace_override(session, &running, known).await?;
+            let set = author.does(Action::set(&running), self.now);
+            replace_override(session, &running, known, set).await?;
             let instead = replaced.map_or_else(String::new, |replaced| {
                 format!(", in place of that by {}", replaced.by)
             });
@@ -657,29 +683,47 @@ impl Plan {
     }
 
     /// Ends the overrides that [`Self::restore`] set, once nothing is left to overrule.
-    async fn end_overrides(&self, session: &Session, overridden: Vec<Override>) {
+    async fn end_overrides(&self, session: &Session, author: &Author, overridden: Vec<Override>) {
         let now = self.now.max(session.present());
         for one in overridden {
             let ended = Override {
                 ends_at: now.min(one.ends_at),
                 ..one.clone()
             };
+            let target = one.target.clone();
+            let cleared = author.does(Action::OverrideCleared { target }, now);
             // An override that stays ends by itself.
-            if let Err(error) = replace_override(session, &ended, Some(&one)).await {
+            if let Err(error) = replace_override(session, &ended, Some(&one), cleared).await {
                 output::warn(&*error);
             }
         }
     }
 
-    async fn apply(&self, session: &Session) -> anyhow::Result<Generation> {
+    async fn apply(&self, session: &Session, author: &Author) -> anyhow::Result<Generation> {
         let replaces = self.in_force_generation;
-        let (store, author) = (&session.store, author());
+        let store = &session.store;
+        let applying = Applying {
+            author: author.clone(),
+            changes: self.difference.lines(),
+        };
         let applied = match self.repeats {
-            Some(to) => store.roll_back(to, replaces, &author, self.now).await,
-            None => store.apply(&self.proposed, &author, self.now).await,
+            Some(to) => {
+                store
+                    .roll_back(to, replaces, applying.clone(), self.now)
+                    .await
+            }
+            None => {
+                store
+                    .apply(&self.proposed, applying.clone(), self.now)
+                    .await
+            }
         };
         match applied {
-            Ok(generation) => Ok(generation),
+            Ok(generation) => {
+                let activity = applying.activity(generation, self.repeats, self.now);
+                publish(session, activity).await;
+                Ok(generation)
+            }
             // It is in force: the inventory does the rest within five minutes.
             Err(error @ ApplyError::NotYetDue { generation, .. }) => {
                 output::warn(&error);

@@ -1,6 +1,10 @@
 //! `offhours approve`: releases resources held because too many joined at once.
 
-use domain::{AccountName, ResourceRef, invocation::Question};
+use domain::{
+    AccountName, ResourceRef,
+    activity::{self, Action},
+    invocation::Question,
+};
 use lifecycle::{
     Outcome,
     event::{Event, Subject},
@@ -11,7 +15,9 @@ use store::Store;
 
 use super::Format;
 use crate::{
-    Exit, candidates,
+    Exit,
+    author::{author, reason},
+    candidates,
     connection::{Connection, all_records},
     exit::UsageError,
     output,
@@ -40,6 +46,9 @@ pub struct Args {
     /// All held resources.
     #[arg(long, conflicts_with_all = ["resources", "account"])]
     all: bool,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -63,6 +72,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let approved = if held.is_empty() {
         Vec::new()
     } else {
+        let author = author(&session, args.reason.clone()).await?;
+        for resources in held.chunks(activity::RESOURCES) {
+            let resources = resources.to_vec();
+            let activity = author.does(Action::Approved { resources }, session.now);
+            session.store.record_activity(&activity).await?;
+        }
         let question = Question::Approve(held);
         let report = session.functions()?.ask(question).await?;
         report.outcomes.into_iter().filter_map(approved).collect()

@@ -12,8 +12,8 @@ use testing::set_override;
 
 use crate::{
     fixtures::{
-        apply_office_hours, at, monday, office_hours_name, reference, server, stopped_on_friday,
-        with_office_hours,
+        apply_office_hours, at, monday, office_hours_name, reference, server, setting,
+        stopped_on_friday, with_office_hours,
     },
     world::World,
 };
@@ -90,13 +90,17 @@ async fn overrides_that_are_stored_beside_the_head_count_until_they_are_replaced
         ends_at: monday() + SignedDuration::from_mins(1),
         ..former[0].clone()
     };
-    let stale = store.replace_override(&cleared, None).await;
+    let stale = store
+        .replace_override(&cleared, None, &setting(&cleared))
+        .await;
     stale.unwrap();
     let again = Override {
         by: "eve".to_owned(),
         ..cleared.clone()
     };
-    let unknown = store.replace_override(&again, Some(&former[0])).await;
+    let unknown = store
+        .replace_override(&again, Some(&former[0]), &setting(&again))
+        .await;
     assert!(matches!(unknown, Err(OverrideError::Overtaken(_))));
     assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
     assert_eq!(stored_beside_the_head(&world).await.len(), 2);
@@ -118,9 +122,13 @@ async fn an_override_that_is_stored_beside_the_head_is_replaced_once() {
     let former = running(of_server(1), 1);
     store_formerly(&world, &former).await;
     let [first, second] = [2, 3].map(|hours| running(of_server(1), hours));
-    let replaced = store.replace_override(&first, Some(&former)).await;
+    let replaced = store
+        .replace_override(&first, Some(&former), &setting(&first))
+        .await;
     replaced.unwrap();
-    let late = store.replace_override(&second, Some(&former)).await;
+    let late = store
+        .replace_override(&second, Some(&former), &setting(&second))
+        .await;
     assert!(matches!(late, Err(OverrideError::Overtaken(_))), "{late:?}");
     assert_eq!(all(&store).await, [first]);
 }
@@ -193,11 +201,16 @@ async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
     wire.sent();
     let one = running(of_server(1), 12);
     let now = monday() + SignedDuration::from_secs(1);
-    store.replace_override(&one, None).await.unwrap();
+    store
+        .replace_override(&one, None, &setting(&one))
+        .await
+        .unwrap();
     let [put] = &wire.sent()[..] else {
-        panic!("the override alone");
+        panic!("the override, with its entry in the activity log");
     };
-    assert_eq!(put.body["Item"]["generation_key"]["S"], "override");
+    let [one_put, entry] = [0, 1].map(|place| &put.body["TransactItems"][place]["Put"]["Item"]);
+    assert_eq!(one_put["generation_key"]["S"], "override");
+    assert_eq!(entry["reference"]["S"], "activity");
     store.make_target_due(&one.target, now).await.unwrap();
     let [get, head, overrides, save] = &wire.sent()[..] else {
         panic!("its record, what is in force and the record");
@@ -252,19 +265,25 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
 async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     let store = World::new().await.store();
     let first = running(of_server(1), 1);
-    store.replace_override(&first, None).await.unwrap();
+    store
+        .replace_override(&first, None, &setting(&first))
+        .await
+        .unwrap();
     let ended = Override {
         ends_at: first.ends_at - SignedDuration::from_mins(1),
         ..first.clone()
     };
     let second = running(of_server(1), 2);
     for known in [None, Some(&ended)] {
-        let refused = store.replace_override(&second, known).await;
+        let refused = store
+            .replace_override(&second, known, &setting(&second))
+            .await;
         assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
     }
     let kept = store.head_and_overrides().await.unwrap().overrides;
     assert_eq!(kept.of(&of_server(1)), Some(&first));
-    let replaced = store.replace_override(&second, Some(&first));
+    let set = setting(&second);
+    let replaced = store.replace_override(&second, Some(&first), &set);
     replaced.await.unwrap();
 }
 
@@ -274,7 +293,9 @@ async fn a_lost_answer_is_not_taken_for_another_persons_override() {
     let (store, wire) = world.process();
     wire.lose_answer_after(0);
     let one = running(of_server(1), 1);
-    store.replace_override(&one, None).await.unwrap();
-    let puts = wire.operations();
-    assert_eq!(puts.iter().filter(|name| *name == "PutItem").count(), 2);
+    store
+        .replace_override(&one, None, &setting(&one))
+        .await
+        .unwrap();
+    assert_eq!(wire.operations(), ["TransactWriteItems"; 2]);
 }

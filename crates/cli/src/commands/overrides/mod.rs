@@ -9,6 +9,7 @@ mod tests;
 
 use clap::ArgGroup;
 use domain::{
+    activity::{Action, Activity, Author},
     configuration::{Override, Target},
     schedule::Desired,
 };
@@ -19,8 +20,8 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    author::{author, reason},
     candidates,
-    carry_out::author,
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Style},
@@ -62,11 +63,11 @@ instant there and here, and what takes over then."
 )]
 pub struct Args {
     #[command(subcommand)]
-    action: Action,
+    command: OverrideCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum OverrideCommand {
     /// Keep the target running until the given end, and start it if necessary.
     Running(SetArgs),
     /// Keep the target stopped until the given end, and stop it if necessary.
@@ -104,7 +105,7 @@ struct SetArgs {
     /// next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
-    /// Reason that is shown with the override, 300 characters at most.
+    /// Reason that is shown with the override, and by `offhours activity`.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
     /// Skip the confirmation of an override of more than 30 days.
@@ -126,6 +127,9 @@ Examples:
 struct ClearArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -170,30 +174,42 @@ struct Common {
 
 /// Sets, lists or clears overrides.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    match &args.action {
-        Action::Running(args) => set(args, Desired::Running).await,
-        Action::Stopped(args) => set(args, Desired::Stopped).await,
-        Action::List(args) => list(args).await,
-        Action::Clear(args) => clear(args).await,
+    match &args.command {
+        OverrideCommand::Running(args) => set(args, Desired::Running).await,
+        OverrideCommand::Stopped(args) => set(args, Desired::Stopped).await,
+        OverrideCommand::List(args) => list(args).await,
+        OverrideCommand::Clear(args) => clear(args).await,
     }
 }
 
 async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let session = args.common.connection.open_for_write().await?;
-    let (mut change, mut zones) = planned(args, desired, &session.store, session.now).await?;
+    let author = author(&session, args.reason.clone()).await?;
+    let store = &session.store;
+    let (mut change, mut zones) = planned(args, desired, &author, store, session.now).await?;
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
     if is_long && !args.yes && !args.dry_run {
         agree(&zones.both(change.one.ends_at), args.common.format)?;
         // What was read before the question is stale by now, and an edge may have passed.
-        (change, zones) = planned(args, desired, &session.store, session.present()).await?;
+        (change, zones) = planned(args, desired, &author, store, session.present()).await?;
     }
-    finish(&session, change, &zones, args.dry_run, args.common.format).await
+    let activity = author.does(Action::set(&change.one), session.present());
+    finish(
+        &session,
+        change,
+        activity,
+        &zones,
+        args.dry_run,
+        args.common.format,
+    )
+    .await
 }
 
 /// Works out the change to write from what is stored now.
 async fn planned(
     args: &SetArgs,
     desired: Desired,
+    author: &Author,
     store: &Store,
     now: Timestamp,
 ) -> anyhow::Result<(Change, DisplayZones)> {
@@ -210,8 +226,7 @@ async fn planned(
         target: target(&word, &in_force.configuration, &records)?,
         desired,
         end: args.end()?,
-        by: author(),
-        why: args.reason(),
+        author: author.clone(),
     };
     let change = request.change(stored, now, &here)?;
     let zones = DisplayZones::of(stored, &change.one.target, here);
@@ -237,7 +252,17 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
     };
     let change = cleared(stored, &target, now)?;
     let zones = DisplayZones::of(stored, &target, here());
-    finish(&session, change, &zones, args.dry_run, args.common.format).await
+    let author = author(&session, args.reason.clone()).await?;
+    let activity = author.does(Action::OverrideCleared { target }, session.present());
+    finish(
+        &session,
+        change,
+        activity,
+        &zones,
+        args.dry_run,
+        args.common.format,
+    )
+    .await
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -300,21 +325,6 @@ impl SetArgs {
         let end = self.lasting.map(End::from).or(self.until);
         end.ok_or_else(|| UsageError("pass --for or --until".to_owned()))
     }
-
-    fn reason(&self) -> Option<String> {
-        let reason = self.reason.as_deref().map(str::trim)?;
-        (!reason.is_empty()).then(|| reason.to_owned())
-    }
-}
-
-/// The longest reason allowed, in characters: it is shown in tables and stored with each override.
-const REASON: usize = 300;
-
-fn reason(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        0..=REASON => Ok(text.to_owned()),
-        length => Err(format!("{length} characters: expected {REASON} at most")),
-    }
 }
 
 /// Asks whether an override is meant to last so long.
@@ -330,6 +340,7 @@ fn agree(end: &str, format: Format) -> anyhow::Result<()> {
 async fn finish(
     session: &Session,
     change: Change,
+    activity: Activity,
     zones: &DisplayZones,
     dry_run: bool,
     format: Format,
@@ -337,7 +348,7 @@ async fn finish(
     let written = if dry_run {
         Ok(())
     } else {
-        replace_override(session, &change.one, change.replaces.as_ref()).await
+        replace_override(session, &change.one, change.replaces.as_ref(), activity).await
     };
     let half_done = match written {
         Ok(()) => None,

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
+    activity::Author,
     configuration::{Configuration, Generation, Overrides},
     record::{EdgeKey, Handled, Phase, Rank, Record},
     resource::{Power, Resource},
@@ -141,8 +142,10 @@ impl Stored {
             target,
             desired,
             end: until.parse().unwrap(),
-            by: "bob".to_owned(),
-            why: Some("a demonstration".to_owned()),
+            author: Author {
+                by: "bob".into(),
+                why: Some("a demonstration".to_owned()),
+            },
         };
         request.change(self.state(), saturday(), &new_york())
     }

@@ -1,0 +1,43 @@
+//! Who gives a command, and why.
+
+use domain::activity::{Author, REASON_CHARACTERS};
+
+use crate::connection::Session;
+
+/// Parses a reason or a message: one line of limited length.
+pub(crate) fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.contains(char::is_control) {
+        return Err("expected one line, without control characters".to_owned());
+    }
+    match text.chars().count() {
+        0 => Err("expected some words".to_owned()),
+        1..=REASON_CHARACTERS => Ok(text.to_owned()),
+        length => Err(format!(
+            "{length} characters: expected {REASON_CHARACTERS} at most"
+        )),
+    }
+}
+
+/// Establishes who gives the command.
+///
+/// # Errors
+/// If that cannot be established: nothing may be changed then.
+pub(crate) async fn author(session: &Session, why: Option<String>) -> anyhow::Result<Author> {
+    let by = session.person().await?;
+    Ok(Author { by, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_of_limited_length() {
+        assert_eq!(reason(" release night "), Ok("release night".to_owned()));
+        reason(&"ä".repeat(256)).unwrap();
+        for refused in [&"ä".repeat(257), "", " ", "a\nb", "a\u{1b}[30mb"] {
+            reason(refused).unwrap_err();
+        }
+    }
+}
