@@ -16,7 +16,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::support::{any_port, program, root};
+use crate::support::{any_port, program, root, serve_sts};
 
 /// The Droplet that the committed events name; the example fleet contains it, too.
 const DROPLET: &str = "do-main/droplet/387104512";
@@ -264,11 +264,13 @@ impl Functions {
     }
 
     async fn offhours(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let sts = serve_sts().await;
         let output = Command::new(program("offhours"))
             .args(arguments)
             .args(["--format", "json", "--region", "eu-central-1"])
             .current_dir(self.directory.path())
             .env("AWS_ENDPOINT_URL", &self.store)
+            .env("AWS_ENDPOINT_URL_STS", sts)
             .env(
                 "AWS_ENDPOINT_URL_LAMBDA",
                 format!("http://127.0.0.1:{}", self.port),

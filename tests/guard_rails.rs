@@ -10,13 +10,14 @@ use std::{
 
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
+    invocation::Question,
     reason::Reason,
-    record::{Direction, Ending, Phase, Record},
+    record::{Direction, Ending, Phase},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, act::approve};
+use lifecycle::{Event, Report};
 use serde_json::json;
 
 use crate::support::{
@@ -35,6 +36,17 @@ fn after_the_edge() -> Timestamp {
 
 fn set(references: &[&str]) -> BTreeSet<String> {
     references.iter().map(ToString::to_string).collect()
+}
+
+/// Approves resources, as the command has poll-status do. Returns those that were released.
+async fn approve(world: &World, references: &[&str]) -> BTreeSet<String> {
+    let resources = references.iter().map(|one| reference(one)).collect();
+    let asked = world.local.service().ask(Question::Approve(resources));
+    let Report { outcomes, .. } = asked.await.unwrap();
+    let approved = outcomes.iter().filter(|o| o.event == Event::Approved);
+    approved
+        .map(|outcome| outcome.resource().unwrap().to_string())
+        .collect()
 }
 
 fn seconds(count: i64) -> SignedDuration {
@@ -287,18 +299,14 @@ fn more_than_max_new_at_once_are_held_until_approved() {
         assert_eq!(world.touched(), set(&["do-main/droplet/1"]));
         assert!(world.record("do-main/droplet/2").await.held);
 
-        let which = |record: &Record| record.reference != reference("do-main/droplet/4");
-        let store = world.local.store();
-        let approved = approve::approve(store, which, world.local.now())
-            .await
-            .unwrap();
-        assert_eq!(approved.len(), 2);
-        let since = approved.iter().map(|record| record.joined_at);
+        let [two, three] = ["do-main/droplet/2", "do-main/droplet/3"];
+        let approved = approve(&world, &["do-main/droplet/1", two, three]).await;
+        assert_eq!(approved, set(&[two, three]));
         let now = Some(world.local.now());
-        assert!(
-            since.eq([now, now]),
-            "late by an edge that they were held at"
-        );
+        for approved in [two, three] {
+            let since = world.record(approved).await.joined_at;
+            assert_eq!(since, now, "late by an edge that it was held at");
+        }
         world.run_until(monday("18:25:30")).await;
         let expected = [
             "do-main/droplet/1",
@@ -890,11 +898,7 @@ fn a_database_whose_storage_cannot_be_put_back_is_not_shrunk_again() {
         let touched = stopped.into_iter().map(|entry| entry.resource);
         assert!(touched.eq([Some(reference(ORDERS))]));
 
-        let store = world.local.store();
-        let is_cache = |record: &Record| record.name == "cache";
-        approve::approve(store, is_cache, world.local.now())
-            .await
-            .unwrap();
+        approve(&world, &[CACHE]).await;
         world.run_until(monday("18:50:00")).await;
         let cache = world.record(CACHE).await;
         let at = Power::Stopped;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use store::item;
 
 use crate::support::{
-    World, instant, monday, office_hours, one_of_each_kind, program, reference, run, tables,
+    World, instant, monday, office_hours, one_of_each_kind, program, reference, run, serve_sts,
+    tables,
 };
 
 const ORDERS: &str = "do-main/database/d1";
@@ -180,10 +181,12 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
 /// Runs a command on the world's store.
 async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     let address = format!("http://{}", testing::serve(world.engine.clone()).await);
+    let sts = serve_sts().await;
     let output = tokio::process::Command::new(program("offhours"))
         .args(arguments)
         .envs([
             ("AWS_ENDPOINT_URL", address.as_str()),
+            ("AWS_ENDPOINT_URL_STS", sts.as_str()),
             ("AWS_REGION", "eu-central-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
@@ -277,7 +280,7 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
             .iter()
             .find(|entry| entry.ending == Ending::Forgotten);
         let given_up = given_up.unwrap();
-        let by = "ada".to_owned();
+        let by = "platform/ada@example.com (ada)".to_owned();
         assert_eq!(
             (&given_up.saved, &given_up.cause),
             (&owed, &Cause::Manual { by })

@@ -5,6 +5,7 @@
     reason = "`allow-unwrap-in-tests` misses the helpers of a test crate"
 )]
 
+mod activity;
 mod applying;
 mod bad_input;
 mod budget;

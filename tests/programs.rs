@@ -393,6 +393,7 @@ impl Terminal {
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")
             .env("HZ_TOKEN", "secret-hz-token")
+            .env("USER", "ada")
             .envs(variables.iter().copied())
             .output()
             .await

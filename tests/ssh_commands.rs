@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     lab::{BUILD, Lab, OFFICE},
     programs::{CommandOutput, Terminal},
-    support::{World, monday, program, run, serve},
+    support::{ARN, World, monday, program, run, serve, serve_sts},
 };
 
 /// Two machines in the schedule `office`.
@@ -275,11 +275,13 @@ async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> Comma
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::write(folder.path().join("offhours.toml"), configuration).unwrap();
     let store = format!("http://{}", testing::serve(world.engine.clone()).await);
+    let sts = serve_sts().await;
     let output = tokio::process::Command::new(program("offhours"))
         .args(["apply", "--yes"])
         .current_dir(folder.path())
         .envs([
             ("AWS_ENDPOINT_URL", store.as_str()),
+            ("AWS_ENDPOINT_URL_STS", sts.as_str()),
             ("AWS_ENDPOINT_URL_LAMBDA", lambda),
             ("AWS_REGION", "eu-central-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
@@ -314,7 +316,12 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
 
         let applied = apply_at_aws(&world, &url, &changed("5s")).await;
         let applied = ended(&lab, applied, 0);
-        assert_eq!(lambda.questions(), std::slice::from_ref(&inventory));
+        let [told, asked] = &lambda.questions()[..] else {
+            panic!("the event of the apply, and the inventory");
+        };
+        assert_eq!(told["changed"]["by"]["arn"], ARN);
+        assert_eq!(told["changed"]["action"]["applied"]["generation"], 2);
+        assert_eq!(*asked, inventory);
         let generation = applied.stdout.find("Applied as generation 2.\n");
         let works = applied.stdout.find("The key of lab works: 2 machines\n");
         assert!(
@@ -333,7 +340,7 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
         lambda.outcomes.lock().unwrap().push(outcome);
         let applied = apply_at_aws(&world, &url, &changed("6s")).await;
         let applied = ended(&lab, applied, 3);
-        assert_eq!(lambda.questions(), [inventory]);
+        assert_eq!(lambda.questions()[1..], [inventory]);
         says(
             &applied.stderr,
             &["warning: account lab could not be listed: refused: host-key-changed"],

@@ -47,7 +47,7 @@ use offhours::configuration_file;
 use secrecy::SecretString;
 use serde_json::Value;
 use store::{HistoryQuery, Store, Tables};
-use testing::history::machine;
+use testing::{history::machine, set_override};
 use tokio::sync::mpsc;
 
 use crate::telling::{check_bus_event, schemas};
@@ -232,6 +232,20 @@ pub(crate) async fn serve(router: Router) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
+}
+
+/// Who AWS says that the commands' credentials belong to.
+pub(crate) const ARN: &str = "arn:aws:sts::111122223333:assumed-role/platform/ada@example.com";
+
+/// Serves STS, which says that of every caller. Returns its address.
+pub(crate) async fn serve_sts() -> String {
+    let answer = format!(
+        "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+         <GetCallerIdentityResult><Arn>{ARN}</Arn><UserId>AROA</UserId>\
+         <Account>111122223333</Account></GetCallerIdentityResult></GetCallerIdentityResponse>"
+    );
+    let router = Router::new().fallback(async || answer);
+    format!("http://{}", serve(router).await)
 }
 
 thread_local! {
@@ -500,7 +514,7 @@ impl World {
             by: "a person".to_owned(),
             why: None,
         };
-        self.local.store().set_override(&one, now).await.unwrap();
+        set_override(self.local.store(), &one, now).await.unwrap();
     }
 }
 

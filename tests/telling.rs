@@ -11,6 +11,7 @@ use std::{
 use aws_sdk_dynamodb::config::{AsyncSleep, Sleep};
 use axum::{Json, Router, http::HeaderMap};
 use domain::{
+    activity::Activity,
     digest::{Digest, Named, Slowest},
     stop_method::StopMethod,
 };
@@ -128,6 +129,54 @@ fn digest() -> Digest {
     }
 }
 
+/// What persons do, of each detail type. The first of each has all the optional fields.
+const ACTIVITIES: &str = r#"[
+    {"by": {"name": "platform/ada", "arn": "arn:aws:sts::111122223333:assumed-role/platform/ada",
+            "shell": "boss"}, "why": "release \"night\"",
+     "action": {"override-set": {"target": {"resource": "do-main/droplet/1"}, "desired": "running",
+                                 "ends_at": "2026-11-23T21:00:00Z"}}},
+    {"by": {"name": "ada"}, "why": "done",
+     "action": {"override-cleared": {"target": {"schedule": "office"}}}},
+    {"by": {"name": "ada"}, "why": "shorter Fridays",
+     "action": {"applied": {"generation": 3, "repeats": 1,
+                            "changes": ["protect: without \"tag:live\"", "schedule office added"]}}},
+    {"by": {"name": "ada"},
+     "action": {"override-set": {"target": {"schedule": "office"}, "desired": "stopped",
+                                 "ends_at": "2026-11-23T21:00:00Z"}}},
+    {"by": {"name": "ada"}, "action": {"applied": {"generation": 1}}}
+]"#;
+
+fn activities() -> Vec<Activity> {
+    let Value::Array(activities) = serde_json::from_str(ACTIVITIES).unwrap() else {
+        panic!("no list");
+    };
+    let activities = activities.into_iter().map(|mut activity| {
+        activity["at"] = json!("2026-11-23T18:00:00Z");
+        serde_json::from_value(activity).unwrap()
+    });
+    activities.collect()
+}
+
+#[test]
+fn what_a_person_did_is_told_in_one_line() {
+    let texts = activities().into_iter().map(|activity| {
+        let event = bus_event::of_activity("offhours", &activity).unwrap();
+        let detail: Value = serde_json::from_str(&event.detail).unwrap();
+        detail["text"].as_str().unwrap().to_owned()
+    });
+    let texts: Vec<_> = texts.collect();
+    assert_eq!(
+        texts[..3],
+        [
+            "do-main/droplet/1 is overridden by platform/ada (boss): running until Mon 2026-11-23 \
+             21:00 UTC (release 'night')",
+            "the override of schedule office is cleared by ada (done)",
+            "generation 3 is applied by ada, a rollback to generation 1: protect: without \
+             'tag:live'; schedule office added (shorter Fridays)",
+        ]
+    );
+}
+
 /// Keeps the events that it is given.
 #[derive(Default)]
 struct RecordedEvents(Mutex<Vec<BusEvent>>);
@@ -149,6 +198,9 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
                 listener.happened(&outcome);
             }
             listener.edge_completed(&digest());
+            for activity in activities() {
+                listener.changed(&activity);
+            }
         })
         .await;
         let mut sent: Vec<_> = schemas.keys().cloned().collect();

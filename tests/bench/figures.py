@@ -92,7 +92,7 @@ def targets(result: Result) -> list[Target]:
     if idle := result.get("idle"):
         for fleet, requests in idle["requests"].items():
             what = f"requests to DynamoDB of an idle tick over {int(fleet):,} records"
-            found.append(Target(what, 2, requests, "", True))
+            found.append(Target(what, 3, requests, "", True))
     return found
 
 

@@ -13,6 +13,7 @@ ALERTS = {
         "Resource Orphaned",
         "Resource In Conflict",
         "Resources Held",
+        "Configuration Applied",
     ],
 }
 DIGEST = {"source": ["offhours"], "detail-type": ["Edge Completed"]}

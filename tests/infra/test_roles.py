@@ -102,7 +102,7 @@ VIEWER = {
 }
 OPERATOR = {
     "SetOverrides": ({"dynamodb:PutItem"}, {table("schedules")}),
-    "ApproveAndMakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
+    "KeepActivity": ({"dynamodb:PutItem"}, {table("history")}),
     "Ask": (
         {"lambda:InvokeFunction"},
         {function("stop"), function("start"), function("poll-status")},
@@ -115,6 +115,8 @@ OPERATOR = {
 ADMIN = {
     "ApplySchedules": ({"dynamodb:PutItem"}, {table("schedules")}),
     "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
+    "MoveOverrides": ({"dynamodb:DeleteItem"}, {table("schedules")}),
+    "MakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
     "DeleteRecords": CARRY_OVER,
     "KeepWhatIsGivenUp": ({"dynamodb:PutItem"}, {table("history")}),
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
@@ -128,7 +130,9 @@ ANY_RESOURCE = {"SeeMetrics"}
 PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
     "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest"]),
-    "SetOverrides": ("StringEquals", ["head"]),
+    "SetOverrides": ("StringEquals", ["override"]),
+    "KeepActivity": ("StringEquals", ["activity"]),
+    "MoveOverrides": ("StringEquals", ["head"]),
     "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),
     "ApplyAccounts": ("StringLike", ["generation#*"]),
 }
@@ -225,13 +229,25 @@ def test_no_function_writes_the_configuration(full):
             assert not (actions & writes and table("schedules") in resources), (name, sid)
 
 
+def test_an_operator_writes_overrides_and_nothing_else_of_the_configuration_or_of_a_record(full):
+    writes = {}
+    for sid, (actions, resources) in allowed(peoples_statements(full)["OperatorPolicy"]).items():
+        for one in resources & {table(name) for name in TABLES}:
+            writes[one] = (actions, PARTITIONS[sid][1])
+    assert writes == {
+        table("schedules"): ({"dynamodb:PutItem"}, ["override"]),
+        table("history"): ({"dynamodb:PutItem"}, ["activity"]),
+    }
+
+
 def test_records_are_deleted_by_poll_status_and_admins_alone_and_no_person_reads_tokens(full):
     for name, sid, statement in all_statements(full):
         actions = listed(statement["Action"])
         assert "dynamodb:DeleteTable" not in actions, (name, sid)
         if "dynamodb:DeleteItem" in actions:
             assert name in {"poll-status", "AdminPolicy"}, (name, sid)
-            assert listed(statement["Resource"]) == {table("resources")}, (name, sid)
+            deletes_from = "schedules" if sid == "MoveOverrides" else "resources"
+            assert listed(statement["Resource"]) == {table(deletes_from)}, (name, sid)
         if name in PEOPLE:
             assert not actions & {"ssm:GetParameter", "ssm:GetParameters", "kms:Decrypt"}
 
@@ -258,7 +274,7 @@ def test_writes_to_shared_tables_are_bound_to_partitions(full):
 def test_the_partitions_are_those_of_the_store():
     code = (STORE / "item.rs").read_text()
     constants = set(re.findall(r'pub const \w+: &str = "(\w+)";', code))
-    assert {"head", "log", "state"} <= constants
+    assert {"head", "override", "log", "state", "activity"} <= constants
     assert 'format!("generation#{' in code
 
 

@@ -22,6 +22,7 @@ READS = (
     ("history",),
     ("hours", "--since", "1d"),
     ("log",),
+    ("activity",),
     ("export",),
 )
 ASKS = (

@@ -8,9 +8,9 @@ use std::{
 
 use domain::{
     ResourceRef,
+    activity::{Action, Author},
     invocation::{CommandTarget, Invocation},
     record::{Direction, Phase, SKEW},
-    text::{LONGEST_AUTHOR, one_line},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
@@ -54,8 +54,8 @@ pub struct Command {
     pub direction: Direction,
     /// The resources it applies to.
     pub target: CommandTarget,
-    /// Whether to report what would be sent without sending it.
-    pub dry_run: bool,
+    /// Who gives it, and why; `None` to report what would be sent without sending it.
+    pub author: Option<Author>,
     /// How long to follow it.
     pub until: Until,
     /// Whether it is part of a rehearsal: a stop then hibernates even what has not been rehearsed.
@@ -68,6 +68,7 @@ pub async fn carry_out(
     command: &Command,
     format: Option<Format>,
 ) -> anyhow::Result<Exit> {
+    let dry_run = command.author.is_none();
     let mut pending = PendingCommand {
         session,
         functions: session.functions()?,
@@ -77,18 +78,21 @@ pub async fn carry_out(
         } else {
             WAIT_AT_MOST
         },
-        view: format.map_or(View::None, |format| view(format, command.dry_run)),
+        view: format.map_or(View::None, |format| view(format, dry_run)),
         asked: BTreeSet::new(),
         needs_person: false,
         failed: false,
     };
     let invocation = Invocation::Command(domain::invocation::Command {
         target: command.target.clone(),
-        dry_run: command.dry_run,
-        by: Some(author()),
+        dry_run,
+        by: command.author.as_ref().map(|author| author.by.to_string()),
         given_at: Some(session.now),
         rehearsal: command.rehearsal && command.direction == Direction::Stop,
     });
+    if let Some(author) = &command.author {
+        record(session, author, command).await?;
+    }
     let report = pending.functions.command(command.direction, invocation);
     let report = report.await?;
     for outcome in &report.outcomes {
@@ -97,7 +101,7 @@ pub async fn carry_out(
     if report.outcomes.is_empty() {
         output::remark("Nothing to do.\n");
     }
-    if command.until == Until::Seen && !command.dry_run {
+    if command.until == Until::Seen && !dry_run {
         pending.until_seen().await?;
     }
     pending.view.finish();
@@ -108,11 +112,17 @@ pub async fn carry_out(
     })
 }
 
-/// The name recorded in history as the author of a command.
-#[must_use]
-pub fn author() -> String {
-    let user = std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned());
-    one_line(&user, LONGEST_AUTHOR).into_owned()
+/// Adds a command to the activity log, before it is given.
+async fn record(session: &Session, author: &Author, command: &Command) -> anyhow::Result<()> {
+    for target in command.target.parts() {
+        let action = Action::Command {
+            direction: command.direction,
+            target,
+        };
+        let activity = author.does(action, session.present());
+        session.store.record_activity(&activity).await?;
+    }
+    Ok(())
 }
 
 fn view(format: Format, dry_run: bool) -> View {

@@ -9,13 +9,14 @@ use std::{
 
 use anyhow::Context as _;
 use domain::{
+    activity::Person,
     invocation::{Invocation, Question},
     record::{Direction, Record},
 };
 use environment::{
     Clock, LambdaFunctions,
     aws::{self, SdkConfig},
-    in_words, settings,
+    identity, in_words, settings,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
@@ -370,6 +371,29 @@ impl Session {
                 Functions::Lambda(LambdaFunctions::of_stack(config, prefix))
             }
         })
+    }
+
+    /// Establishes who gives the command: whom AWS says the credentials belong to, or the user of
+    /// this process for a local store, with the name in the shell beside it. Nobody acts in a
+    /// simulation, where the shell's name is enough.
+    pub async fn person(&self) -> anyhow::Result<Person> {
+        let shell = std::env::var("USER").ok();
+        let person = match &self.place {
+            #[cfg(feature = "local")]
+            Place::Local(_) => match &shell {
+                Some(shell) if self.is_simulated() => Person::from(shell.as_str()),
+                _ => {
+                    let user = whoami::username().context("cannot say who you are")?;
+                    Person::from(user.as_str())
+                }
+            },
+            Place::Aws { config, .. } => {
+                let caller = identity::caller(config).await;
+                let refused = "nothing is changed by someone whose name is not known";
+                Person::of_arn(caller.context(refused)?)
+            }
+        };
+        Ok(person.with_shell(shell))
     }
 
     /// Returns read-only clients for the accounts. `None` for a store at AWS, because only commands

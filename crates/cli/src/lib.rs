@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod ask;
+mod author;
 mod candidates;
 pub mod carry_out;
 pub mod commands;
@@ -15,6 +16,7 @@ mod hibernated;
 pub mod import;
 mod listing;
 pub mod output;
+mod overriding;
 mod progress;
 mod remedies;
 mod resolve;
@@ -34,9 +36,9 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, completions, cost, doctor as doctor_command, export, forget,
-    history, hours as hours_command, import as import_command, list, log, manual, overrides,
-    preview, rehearse, savings, schema, status, validate, why,
+    activity, apply as apply_command, approve, completions, cost, doctor as doctor_command, export,
+    forget, history, hours as hours_command, import as import_command, list, log, manual,
+    overrides, preview, rehearse, savings, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -69,6 +71,7 @@ enum Command {
     Preview(preview::Args),
     Apply(Box<apply_command::Args>),
     Log(log::Args),
+    Activity(activity::Args),
     Export(export::Args),
     Import(import_command::Args),
     Schema(schema::Args),
@@ -129,6 +132,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args)),
         Command::Log(args) => wait_for(log::run(args)),
+        Command::Activity(args) => wait_for(activity::run(args)),
         #[cfg(feature = "local")]
         Command::Local(args) => wait_for_own_end(commands::local::run(args)),
         Command::List(args) => wait_for(list::run(args)),
@@ -258,7 +262,7 @@ mod tests {
     #[test]
     fn the_help_fits_a_screen() {
         let help = Arguments::command().render_help().to_string();
-        assert!(help.lines().count() <= 42, "{help}");
+        assert!(help.lines().count() <= 43, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{help}"

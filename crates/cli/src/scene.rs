@@ -244,6 +244,7 @@ pub(crate) fn store_contents(
     records: impl IntoIterator<Item = Record>,
 ) -> StoreContents {
     StoreContents {
+        applied_instead: None,
         head: Head::default(),
         in_force,
         states: BTreeMap::new(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccountName, ResourceRef, ScheduleName,
+    activity::{self, Activity},
     configuration::{Account, Configuration},
     text::{LONGEST_AUTHOR, one_line},
 };
@@ -56,7 +57,9 @@ pub struct Command {
 }
 
 /// What a command applies to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum CommandTarget {
     /// These resources.
     Resources(Vec<ResourceRef>),
@@ -64,6 +67,20 @@ pub enum CommandTarget {
     Schedule(ScheduleName),
     /// Every resource of an account that follows some schedule.
     Account(AccountName),
+}
+
+impl CommandTarget {
+    /// Splits many resources into parts of which each fits one entry of the activity log.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        match self {
+            Self::Resources(resources) => {
+                let parts = resources.chunks(activity::RESOURCES);
+                parts.map(|part| Self::Resources(part.to_vec())).collect()
+            }
+            Self::Schedule(_) | Self::Account(_) => vec![self.clone()],
+        }
+    }
 }
 
 /// A request to poll-status, other than by its timer. The response is a report.
@@ -79,6 +96,10 @@ pub enum Question {
     Moves(Box<Configuration>),
     /// Take an inventory of these accounts, or of all if none is named.
     Inventory(Vec<AccountName>),
+    /// A person has just done this: make due what an override concerns, and publish it.
+    Changed(Box<Activity>),
+    /// Release those of these resources that are held.
+    Approve(Vec<ResourceRef>),
 }
 
 /// The JSON form of an invocation.
@@ -216,6 +237,9 @@ mod tests {
             r#"{"resources": ["do-main/droplet/1"]}"#,
             r#"{"try": {"hz-eu": {"provider": "hetzner", "token": "ssm:/offhours/hz"}}}"#,
             r#"{"inventory": []}"#,
+            r#"{"changed": {"at": "2026-11-23T18:00:00Z", "by": {"name": "ada"}, "action":
+                {"override-cleared": {"target": {"schedule": "office-hours"}}}}}"#,
+            r#"{"approve": ["do-main/droplet/1"]}"#,
             MOVES,
         ] {
             let question: Question = serde_json::from_str(json).unwrap();

@@ -7,6 +7,8 @@ pub mod bus;
 pub mod clock;
 pub mod file;
 pub mod functions;
+#[cfg(feature = "identity")]
+pub mod identity;
 #[cfg(feature = "lambda")]
 pub mod lambda;
 pub mod logging;

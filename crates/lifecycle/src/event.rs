@@ -4,6 +4,7 @@ use std::fmt;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    configuration::Generation,
     reason::Reason,
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
@@ -176,6 +177,17 @@ pub enum Event {
         count: usize,
         /// The resources that are held; only the first of them if there are very many.
         resources: Vec<HeldResource>,
+    },
+    /// A person approved a resource that was held.
+    Approved,
+    /// Another configuration is in force than the one that was applied last.
+    ConfigurationOverruled {
+        /// The generation in force.
+        in_force: Generation,
+        /// The generation that was applied last.
+        applied: Generation,
+        /// Who applied that.
+        by: String,
     },
     /// A tag names a schedule that does not exist.
     UnknownSchedule {
@@ -447,6 +459,7 @@ impl Event {
                 repeated,
                 ..
             } => postponed(*token_refused, *repeated),
+            Self::ConfigurationOverruled { .. } => class(Warning, Unrelated, &[Metric::Failed]),
             Self::UnknownSchedule { .. } | Self::UnlikePlans { .. } => {
                 class(Warning, Unrelated, &[])
             }
@@ -457,6 +470,7 @@ impl Event {
             | Self::AlreadyThere { .. }
             | Self::WouldAsk { .. }
             | Self::Joined { .. }
+            | Self::Approved
             | Self::Status { .. } => class(Usual, Unrelated, &[]),
         }
     }
@@ -531,6 +545,16 @@ impl fmt::Display for Event {
                 write!(f, "follows {schedule} (by {via}){held}")
             }
             Self::Orphaned => f.write_str(ORPHANED),
+            Self::Approved => f.write_str("approved"),
+            Self::ConfigurationOverruled {
+                in_force,
+                applied,
+                by,
+            } => write!(
+                f,
+                "generation {in_force} is in force, although generation {applied} was applied \
+                 last, by {by}: `offhours apply` again"
+            ),
             Self::Conflict { reason } | Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceRef,
+    activity::{Action, Author},
     configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL, SKEW, Writer},
@@ -619,8 +620,9 @@ impl<'n> Simulation<'n> {
         );
         self.at_desk(&what, async move {
             observer.changed();
-            let done = desk.set_override(&one, now).await;
-            done.map_err(|error| error.to_string())
+            let present = desk.head_and_overrides().await;
+            let overrides = present.map_err(|error| error.to_string())?.overrides;
+            write_override(&desk, &one, overrides.of(&one.target), now).await
         });
     }
 
@@ -645,10 +647,23 @@ impl<'n> Simulation<'n> {
                 ends_at: now,
                 ..standing.clone()
             };
-            let done = desk.replace_override(&ended, Some(standing), now).await;
-            done.map_err(|error| error.to_string())
+            write_override(&desk, &ended, Some(standing), now).await
         });
     }
+}
+
+/// Writes an override and makes due what it concerns, as the command and poll-status do.
+async fn write_override(
+    desk: &Store,
+    one: &Override,
+    replaces: Option<&Override>,
+    now: Timestamp,
+) -> Result<(), String> {
+    let set = Author::from(&*one.by).does(Action::set(one), now);
+    let written = desk.replace_override(one, replaces, &set).await;
+    written.map_err(|error| error.to_string())?;
+    let made_due = desk.make_target_due(&one.target, now).await;
+    made_due.map_err(|error| error.to_string())
 }
 
 /// Adds `marks` to a retag: a person who relabels a machine keeps the labels that are not theirs.

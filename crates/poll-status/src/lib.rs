@@ -6,7 +6,9 @@ use domain::invocation::Question;
 use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
-    observe::{poll, stop_preview::preview_stops, token_check::trials},
+    observe::{
+        approve::approve, changed::changed, poll, stop_preview::preview_stops, token_check::trials,
+    },
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,6 +55,8 @@ pub async fn handle(
         Event::Question(Question::Inventory(accounts)) => {
             poll::take_inventory(context, invoke, &accounts).await
         }
+        Event::Question(Question::Changed(activity)) => changed(context, &activity).await,
+        Event::Question(Question::Approve(resources)) => approve(context, &resources).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName,
+    activity::{Action, Activity, Author},
     configuration::{Configuration, Generation, Override, Settings},
     decision, joining,
     record::Record,
@@ -40,6 +41,43 @@ pub enum ApplyError {
     },
 }
 
+/// Who applies a configuration, and what that changes.
+#[derive(Debug, Clone)]
+pub struct Applying {
+    /// Who applies it, and why.
+    pub author: Author,
+    /// What it changes, in a line for the settings and for each account and schedule.
+    pub changes: Vec<String>,
+}
+
+impl Applying {
+    /// Makes the entry of the activity log.
+    #[must_use]
+    pub fn activity(
+        &self,
+        generation: Generation,
+        repeats: Option<Generation>,
+        at: Timestamp,
+    ) -> Activity {
+        let applied = Action::Applied {
+            generation,
+            repeats,
+            changes: self.changes.clone(),
+        };
+        self.author.does(applied, at)
+    }
+}
+
+/// A person who says neither why nor what changes.
+impl From<&str> for Applying {
+    fn from(name: &str) -> Self {
+        Self {
+            author: name.into(),
+            changes: Vec::new(),
+        }
+    }
+}
+
 impl Store {
     /// Writes `configuration` as a generation after `configuration.generation` and brings it into
     /// force, all or nothing; then marks every record due that it concerns. A generation that a
@@ -51,10 +89,10 @@ impl Store {
     pub async fn apply(
         &self,
         configuration: &Configuration,
-        author: &str,
+        by: impl Into<Applying>,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
-        self.bring_into_force(configuration, (author, None), now)
+        self.bring_into_force(configuration, (by.into(), None), now)
             .await
     }
 
@@ -63,25 +101,26 @@ impl Store {
         &self,
         to: Generation,
         replaces: Generation,
-        author: &str,
+        by: impl Into<Applying>,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let mut configuration = self.configuration(to).await?;
         configuration.take_back_renames(&self.configuration_if_known(replaces).await?);
         configuration.generation = replaces;
-        self.bring_into_force(&configuration, (author, Some(to)), now)
+        self.bring_into_force(&configuration, (by.into(), Some(to)), now)
             .await
     }
 
     async fn bring_into_force(
         &self,
         configuration: &Configuration,
-        (author, repeats): (&str, Option<Generation>),
+        (applying, repeats): (Applying, Option<Generation>),
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
         // Moving the head decides. This check saves a number when that is known to fail.
-        if self.head_and_overrides().await?.head.generation != replaces {
+        let present = self.head_and_overrides().await?;
+        if present.head.generation != replaces {
             return Err(ApplyError::Overtaken);
         }
         let before = self.configuration_if_known(replaces).await?;
@@ -90,16 +129,18 @@ impl Store {
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());
         let accounts: BTreeSet<_> = accounts.collect();
         let last = self.last_handled(&accounts).await?.max(replaces);
+        self.move_former_overrides(&present).await?;
         // Copies them before anything looks for them there, so that none is ever missing.
         let copied = self.copy_overrides(configuration, &before).await?;
         let generation = self.write_generation(configuration, last).await?;
         let entry = LogEntry {
             generation,
-            author: author.to_owned(),
+            author: applying.author.by.to_string(),
             applied_at: now,
             repeats,
         };
-        self.move_head(&entry, replaces).await?;
+        let activity = applying.activity(generation, repeats, now);
+        self.move_head(&entry, replaces, &activity).await?;
         self.follow_up(configuration, &accounts, &copied, now)
             .await
             .map_err(|source| ApplyError::NotYetDue { generation, source })?;
@@ -207,8 +248,13 @@ impl Store {
         }
     }
 
-    /// Moves the head and writes its log entry: the only commit point.
-    async fn move_head(&self, entry: &LogEntry, replaces: Generation) -> Result<(), ApplyError> {
+    /// Moves the head, and writes its log entry and that of the activity log: the only commit point.
+    async fn move_head(
+        &self,
+        entry: &LogEntry,
+        replaces: Generation,
+        activity: &Activity,
+    ) -> Result<(), ApplyError> {
         let head = Head {
             generation: entry.generation,
             author: entry.author.clone(),
@@ -225,12 +271,13 @@ impl Store {
             )
         };
         let table = &self.tables.schedules;
-        let both = vec![
+        let all = vec![
             expected.put(table, head.clone()),
             Expected::anything().put(table, entry.to_item()?),
+            self.put_activity(activity)?,
         ];
         let what = "move the configuration's head";
-        match self.write_all(what, both, None).await? {
+        match self.write_all(what, all, None).await? {
             None => Ok(()),
             // The response to an earlier try of this very write may have been lost.
             Some(refused) if refused.is_for(&head) => Ok(()),

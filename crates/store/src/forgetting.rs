@@ -1,6 +1,7 @@
 //! Deleting a record that a person wants forgotten; what it is owed goes to history.
 
 use domain::{
+    activity::{Action, Author},
     history::HistoryEntry,
     record::{Cause, Ending, Record},
 };
@@ -10,19 +11,25 @@ use crate::{Store, StoreError};
 
 impl Store {
     /// Deletes a record that has not been written since it was read, and writes to history what it
-    /// is owed and that `who` gave it up: both or neither.
+    /// is owed, and there and to the activity log who gave it up: all or nothing.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if another writer was first.
     pub async fn forget(
         &self,
         record: &Record,
-        who: &str,
+        author: impl Into<Author>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let entry = self.put_history(&given_up(record, who, now))?;
+        let author = author.into();
+        let resource = record.reference.clone();
+        let activity = author.does(Action::Forgotten { resource }, now);
+        let entries = vec![
+            self.put_history(&given_up(record, &author, now))?,
+            self.put_activity(&activity)?,
+        ];
         let record_gone = Some(self.delete_record(record));
-        let refused = self.write_all("delete a record", vec![entry], record_gone);
+        let refused = self.write_all("delete a record", entries, record_gone);
         if refused.await?.is_none() {
             return Ok(());
         }
@@ -36,8 +43,10 @@ impl Store {
     }
 }
 
-fn given_up(record: &Record, who: &str, now: Timestamp) -> HistoryEntry {
-    let cause = Cause::Manual { by: who.to_owned() };
+fn given_up(record: &Record, author: &Author, now: Timestamp) -> HistoryEntry {
+    let cause = Cause::Manual {
+        by: author.by.to_string(),
+    };
     HistoryEntry {
         schedule: None,
         ..HistoryEntry::unasked(record, cause, Ending::Forgotten, now)

@@ -9,7 +9,8 @@ use std::{collections::HashMap, fmt};
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Generation, Override, Rule, Settings},
+    activity::Activity,
+    configuration::{Account, Generation, Override, Rule, Settings, Target},
     history::{HISTORY_DAYS, HistoryEntry},
     record::Record,
     text::line,
@@ -32,8 +33,12 @@ const HIBERNATION: u32 = 2;
 /// The index of due records: one partition, ordered by `due_ms`; only records with a due instant.
 pub const DUE_INDEX: &str = "due";
 
-/// The partition of the configuration's head and the overrides.
+/// The partition of the configuration's head, which only an admin may write. Earlier versions kept
+/// the overrides in it, too.
 pub const HEAD: &str = "head";
+
+/// The partition of the overrides, the only one of its table that an operator may write.
+pub const OVERRIDE: &str = "override";
 
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
@@ -44,6 +49,9 @@ pub const DIGEST: &str = "digest";
 
 /// The partition of the log of what was applied, when and by whom.
 pub const LOG: &str = "log";
+
+/// The partition of the activity log. It is in the table `history`, whose items expire.
+pub const ACTIVITY: &str = "activity";
 
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -159,11 +167,16 @@ impl Stored for LogEntry {
     }
 }
 
-/// Stored beside the head, so that one query reads both.
 impl Stored for Override {
     fn key(&self) -> Item {
-        named(HEAD, &format!("override#{}", self.target))
+        named(OVERRIDE, &self.target.to_string())
     }
+}
+
+/// The key under which earlier versions stored the override of a target.
+#[must_use]
+pub fn former_override_key(target: &Target) -> Item {
+    named(HEAD, &format!("override#{target}"))
 }
 
 /// An item in the head's partition.
@@ -171,7 +184,7 @@ impl Stored for Override {
 pub enum HeadItem {
     /// The head itself.
     Head(Head),
-    /// An override.
+    /// An override, as earlier versions stored it.
     Override(Override),
 }
 
@@ -297,6 +310,36 @@ impl Stored for HistoryEntry {
     fn index(&self) -> Item {
         Item::from([("expires_at".to_owned(), expires_at(self.finished_at))])
     }
+}
+
+/// The item of an entry in the activity log. Its key is its own, and entries sort by instant.
+pub fn activity_item(activity: &Activity) -> Result<Item, StoreError> {
+    let mut item: Item = serde_dynamo::to_item(activity)?;
+    let number = fastrand::u64(..);
+    let key = format!("{}#{number:016x}", activity_key(activity.at));
+    item.insert("reference".to_owned(), text(ACTIVITY));
+    item.insert("transition".to_owned(), text(&key));
+    item.insert("expires_at".to_owned(), expires_at(activity.at));
+    item.insert("format".to_owned(), format(USUAL));
+    Ok(item)
+}
+
+/// Parses a stored entry of the activity log.
+pub fn activity_of(item: Item) -> Result<Activity, StoreError> {
+    check_format(&item)?;
+    Ok(serde_dynamo::from_item(item)?)
+}
+
+/// The first key that entries of an instant can have.
+#[must_use]
+pub fn activity_key(at: Timestamp) -> String {
+    format!("{:020}", at.as_millisecond())
+}
+
+/// Reports whether an item of the table `history` is an entry of the activity log.
+#[must_use]
+pub fn is_activity(item: &Item) -> bool {
+    item.get("reference") == Some(&text(ACTIVITY))
 }
 
 /// When the history item of a transition that ended at an instant expires: seconds since 1970.

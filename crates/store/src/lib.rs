@@ -25,7 +25,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
-    configuration::Floor,
+    configuration::{Floor, Generation},
     pacing::{ListRequests, Others, Rate, Spent},
     reason::Reason,
     record::{Direction, Record},
@@ -34,10 +34,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableProblem};
-pub use configure::ApplyError;
+pub use configure::{ApplyError, Applying};
 pub use item::{Head, LogEntry, ReportedEdge};
 pub use overrides::OverrideError;
-pub use pages::{HistoryPage, HistoryPages, HistoryQuery};
+pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};
 pub use records::{ReadItems, Unreadable};
 
@@ -69,6 +69,9 @@ pub enum StoreError {
     /// An item cannot be read.
     #[error("an item does not have the form that its format promises")]
     Malformed(#[from] serde_dynamo::Error),
+    /// The configuration that is asked for is not there.
+    #[error("generation {0} is not stored")]
+    NoGeneration(Generation),
     /// An item of the configuration, or an override, cannot be read.
     #[error("cannot read `{item}`, and nothing is done on half a configuration")]
     Configuration {
@@ -92,6 +95,13 @@ impl StoreError {
     pub fn is_newer(&self) -> bool {
         let is_within = matches!(self, Self::Configuration { source, .. } if source.is_newer());
         is_within || matches!(self, Self::Format(_))
+    }
+
+    /// Reports whether the configuration in force cannot be read, because a newer program wrote it
+    /// or because it is not stored: an apply replaces it without a comparison.
+    #[must_use]
+    pub fn hides_configuration(&self) -> bool {
+        self.is_newer() || matches!(self, Self::NoGeneration(_))
     }
 
     /// Reports whether the table does not exist: nothing was set up there.
@@ -119,7 +129,7 @@ pub struct Tables {
     pub accounts: String,
     /// Records.
     pub resources: String,
-    /// Finished transitions.
+    /// Finished transitions, and the activity log.
     pub history: String,
 }
 

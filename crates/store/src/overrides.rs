@@ -1,15 +1,20 @@
-//! Overrides: one item per target beside the head, kept after its end until it is replaced.
+//! Overrides: one item per target, kept after its end until it is replaced.
 
 use domain::{
     ResourceRef, ScheduleName,
+    activity::Activity,
     configuration::{Override, Target},
     membership::{Membership, Subject},
 };
 use jiff::Timestamp;
 
-use crate::{Store, StoreError, item::Stored as _, write::Expected};
+use crate::{
+    HeadAndOverrides, Store, StoreError, failed,
+    item::{self, Stored as _},
+    write::Expected,
+};
 
-/// Why an override was not set, or not completely.
+/// Why an override was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
     /// Another person set or cleared the same target's override meanwhile: read it again.
@@ -18,41 +23,27 @@ pub enum OverrideError {
     /// The store failed. Nothing has changed, unless only the last response was lost: read again.
     #[error("failed to write the override")]
     Store(#[from] StoreError),
-    /// It is in force, but not all records are marked due under it yet; the next inventory does so.
-    #[error("the override is written, but failed to make all that it concerns due at once")]
-    NotYetDue(#[source] StoreError),
 }
 
 impl Store {
-    /// Sets an override in place of any that its target has, and marks due what it concerns.
-    pub async fn set_override(&self, one: &Override, now: Timestamp) -> Result<(), OverrideError> {
-        let overrides = self.head_and_overrides().await?.overrides;
-        self.replace_override(one, overrides.of(&one.target), now)
-            .await
-    }
-
-    /// Sets an override in place of the one that its target is known to have, and marks due what it
-    /// concerns: the resource, or everything that follows the schedule.
+    /// Sets an override in place of the one that its target is known to have. What it concerns is
+    /// due at the next inventory, or once it is [made due](Self::make_target_due).
     ///
-    /// A crash between the two steps is repaired by the next inventory.
+    /// The entry in the activity log is written with it, both or neither.
     pub async fn replace_override(
         &self,
         one: &Override,
         replaces: Option<&Override>,
-        now: Timestamp,
+        activity: &Activity,
     ) -> Result<(), OverrideError> {
-        self.put_override(one, replaces).await?;
-        let made_due = match &one.target {
-            Target::Resource(reference) => self.touch_one(reference, now).await,
-            Target::Schedule(name) => self.touch_members(name, now).await,
-        };
-        made_due.map_err(OverrideError::NotYetDue)
+        self.put_override(one, replaces, Some(activity)).await
     }
 
     pub(crate) async fn put_override(
         &self,
         one: &Override,
         replaces: Option<&Override>,
+        activity: Option<&Activity>,
     ) -> Result<(), OverrideError> {
         let item = one.to_item()?;
         let expected = match replaces {
@@ -64,17 +55,59 @@ impl Store {
                 let instants = instants
                     .into_iter()
                     .filter_map(|(name, at)| Some((name, at?)));
+                // No override is there if the known one is still where earlier versions kept it.
                 Expected::item(
-                    "set_at = :set_at AND ends_at = :ends_at",
+                    "attribute_not_exists(generation_key) \
+                     OR (set_at = :set_at AND ends_at = :ends_at)",
                     instants.collect(),
                 )
             }
         };
         let put = expected.put(&self.tables.schedules, item.clone());
-        match self.write("write an override", put).await? {
+        let what = "write an override";
+        let refused = match activity {
+            Some(activity) => {
+                let both = vec![put, self.put_activity(activity)?];
+                self.write_all(what, both, None).await?
+            }
+            None => self.write(what, put).await?,
+        };
+        match refused {
             None => Ok(()),
             Some(refused) if refused.is_for(&item) => Ok(()),
             Some(_) => Err(OverrideError::Overtaken(one.target.clone())),
+        }
+    }
+
+    /// Moves the overrides that earlier versions stored beside the head: deletes those that are
+    /// replaced, and copies the others. An override is never copied and deleted by the same call,
+    /// so that no reader, who reads both places concurrently, misses it.
+    pub(crate) async fn move_former_overrides(
+        &self,
+        present: &HeadAndOverrides,
+    ) -> Result<(), StoreError> {
+        for target in &present.replaced {
+            let key = item::former_override_key(target);
+            let delete = self.client.delete_item().table_name(&self.tables.schedules);
+            let deleted = delete.set_key(Some(key)).send().await;
+            deleted.map_err(failed("delete a former override"))?;
+        }
+        for one in &present.former {
+            match self.put_override(one, None, None).await {
+                // Whoever was first replaced it.
+                Ok(()) | Err(OverrideError::Overtaken(_)) => {}
+                Err(OverrideError::Store(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks due what an override of this target concerns: the resource, or everything that follows
+    /// the schedule.
+    pub async fn make_target_due(&self, target: &Target, now: Timestamp) -> Result<(), StoreError> {
+        match target {
+            Target::Resource(reference) => self.touch_one(reference, now).await,
+            Target::Schedule(name) => self.touch_members(name, now).await,
         }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, mem};
 use aws_sdk_dynamodb::operation::{
     query::builders::QueryFluentBuilder, scan::builders::ScanFluentBuilder,
 };
-use domain::{ResourceRef, ScheduleName, history::HistoryEntry};
+use domain::{ResourceRef, ScheduleName, activity::Activity, history::HistoryEntry};
 use jiff::Timestamp;
 
 use crate::{
@@ -105,6 +105,54 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Pages through the activity log of [`since`, `until`), newest first. Reads no history.
+    #[must_use]
+    pub fn activity_between(&self, since: Timestamp, until: Timestamp) -> ActivityPages {
+        let query = self
+            .query(&self.tables.history, "reference", item::ACTIVITY)
+            .key_condition_expression("#key = :key AND transition BETWEEN :since AND :until")
+            .expression_attribute_values(":since", item::text(&item::activity_key(since)))
+            .expression_attribute_values(":until", item::text(&item::activity_key(until)))
+            .scan_index_forward(false);
+        ActivityPages {
+            pages: Pages::new(Source::Query(query)),
+        }
+    }
+}
+
+/// The activity log, a page at a time.
+#[derive(Debug)]
+pub struct ActivityPages {
+    pages: Pages,
+}
+
+/// Some entries of the activity log; may be empty even though others follow.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ActivityPage {
+    /// The entries that can be read.
+    pub entries: Vec<Activity>,
+    /// How many entries cannot be read: of a newer format, or malformed.
+    pub unreadable: usize,
+}
+
+impl ActivityPages {
+    /// Reads the next page; `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<ActivityPage>, StoreError> {
+        let Some(items) = self.pages.next("read the activity log").await? else {
+            return Ok(None);
+        };
+        let mut page = ActivityPage::default();
+        for item in items {
+            match item::activity_of(item) {
+                Ok(entry) => page.entries.push(entry),
+                Err(_) => page.unreadable += 1,
+            }
+        }
+        Ok(Some(page))
+    }
+}
+
 impl HistoryPages {
     /// Reads the next page; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<HistoryPage>, StoreError> {
@@ -112,7 +160,7 @@ impl HistoryPages {
             return Ok(None);
         };
         let mut page = HistoryPage::default();
-        for item in items {
+        for item in items.into_iter().filter(|item| !item::is_activity(item)) {
             match HistoryEntry::of_item(item) {
                 Ok(entry) if self.wanted.includes(&entry) => page.entries.push(entry),
                 Ok(_) => {}

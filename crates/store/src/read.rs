@@ -12,7 +12,9 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Floor, Generation, Overrides, Schedules, Settings},
+    configuration::{
+        Configuration, Floor, Generation, Override, Overrides, Schedules, Settings, Target,
+    },
     decision::Rules,
     record::Record,
 };
@@ -51,13 +53,17 @@ pub struct Reader {
 /// A configuration, and the head that named it.
 type Cached = (Head, Arc<Configuration>);
 
-/// The head and the overrides, from one read.
+/// The head and the overrides, as read together.
 #[derive(Debug, Clone, Default)]
 pub struct HeadAndOverrides {
     /// Which generation is in force.
     pub head: Head,
     /// The overrides in force, and those that have ended.
     pub overrides: Overrides,
+    /// Those that earlier versions stored beside the head, and that count.
+    pub(crate) former: Vec<Override>,
+    /// The targets of those that do not count any more: each has one in the overrides' partition.
+    pub(crate) replaced: Vec<Target>,
 }
 
 impl HeadAndOverrides {
@@ -102,17 +108,28 @@ impl Reader {
         Self::new(Client::new(config), tables)
     }
 
-    /// Reads the head and the overrides, in one request.
+    /// Reads the head and the overrides, with two concurrent requests.
     pub async fn head_and_overrides(&self) -> Result<HeadAndOverrides, StoreError> {
+        let table = &self.tables.schedules;
+        let (heads, overrides) = tokio::try_join!(
+            self.partition(table, item::HEAD),
+            self.partition(table, item::OVERRIDE)
+        )?;
+        let overrides = overrides.into_iter();
+        let overrides = overrides.map(|item| whole(item, Override::of_item));
+        let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
         let mut present = HeadAndOverrides::default();
-        let mut overrides = Vec::new();
-        for item in self.partition(&self.tables.schedules, item::HEAD).await? {
+        for item in heads {
             match whole(item, HeadItem::of_item)? {
                 HeadItem::Head(head) => present.head = head,
-                HeadItem::Override(one) => overrides.push(one),
+                HeadItem::Override(one) if overrides.of(&one.target).is_some() => {
+                    present.replaced.push(one.target);
+                }
+                HeadItem::Override(one) => present.former.push(one),
             }
         }
-        present.overrides = overrides.into_iter().collect();
+        let all = overrides.iter().chain(&present.former).cloned();
+        present.overrides = all.collect();
         Ok(present)
     }
 
@@ -135,7 +152,12 @@ impl Reader {
     pub async fn configuration(&self, generation: Generation) -> Result<Configuration, StoreError> {
         let mut configuration = says_nothing(generation);
         let key = item::generation_key(generation);
-        for item in self.partition(&self.tables.schedules, &key).await? {
+        let items = self.partition(&self.tables.schedules, &key).await?;
+        // Each generation has settings; zero stands for none.
+        if items.is_empty() && generation != Generation::default() {
+            return Err(StoreError::NoGeneration(generation));
+        }
+        for item in items {
             match whole(item, ConfigurationPart::of_item)?.body {
                 ConfigurationItem::Settings(settings) => configuration.settings = settings,
                 ConfigurationItem::Schedule { schedule, rule } => {
@@ -150,18 +172,18 @@ impl Reader {
         Ok(configuration)
     }
 
-    /// Like [`Self::configuration`], but empty if a newer program wrote it.
+    /// Like [`Self::configuration`], but empty if it cannot be read.
     pub(crate) async fn configuration_if_known(
         &self,
         generation: Generation,
     ) -> Result<Configuration, StoreError> {
         match self.configuration(generation).await {
-            Err(error) if error.is_newer() => Ok(says_nothing(generation)),
+            Err(error) if error.hides_configuration() => Ok(says_nothing(generation)),
             read => read,
         }
     }
 
-    /// Like [`Self::in_force`], for when a newer program wrote the configuration: it is empty here.
+    /// Like [`Self::in_force`], for when the configuration cannot be read: it is empty here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
         let present = self.head_and_overrides().await?;
         let configuration = says_nothing(present.head.generation);
@@ -276,6 +298,7 @@ impl Reader {
     pub async fn log(&self, most: usize) -> Result<Vec<LogEntry>, StoreError> {
         let log = self.query(&self.tables.schedules, "generation_key", item::LOG);
         let log = log.scan_index_forward(false);
+        let log = log.set_limit(i32::try_from(most).ok());
         let mut items = log.into_paginator().items().send();
         let mut entries = Vec::new();
         while entries.len() < most
@@ -285,6 +308,20 @@ impl Reader {
             entries.push(LogEntry::of_item(item)?);
         }
         Ok(entries)
+    }
+
+    /// Returns the configuration that was applied last, if this other one is in force instead.
+    pub async fn applied_instead(
+        &self,
+        in_force: Generation,
+    ) -> Result<Option<LogEntry>, StoreError> {
+        let last = self.log(1).await?.pop();
+        let Some(last) = last.filter(|last| last.generation != in_force) else {
+            return Ok(None);
+        };
+        // It may have been applied since the head was read.
+        let head = self.head_and_overrides().await?.head;
+        Ok((head.generation == in_force).then_some(last))
     }
 
     /// Reads what was learned about the accounts.

@@ -11,10 +11,12 @@ use crate::{
 
 impl Reader {
     /// Returns all accounts that may have records: those that are configured, and those that once
-    /// were. If a newer program wrote the configuration, only those with a stored state.
+    /// were. If the configuration in force cannot be read, only those with a stored state.
     pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
         let configured = match self.in_force().await {
-            Err(error) if error.is_newer() => self.in_force_without_configuration().await?,
+            Err(error) if error.hides_configuration() => {
+                self.in_force_without_configuration().await?
+            }
             read => read?,
         };
         let configured = configured.configuration;

@@ -163,7 +163,7 @@ impl Store {
                 own.is_none_or(|own| own.set_at < copy.set_at || left && own.set_at == copy.set_at);
             if earlier {
                 if own != Some(&copy) {
-                    written(self.put_override(&copy, own).await)?;
+                    written(self.put_override(&copy, own, None).await)?;
                 }
                 copies.push(copy);
             }
@@ -188,14 +188,14 @@ impl Store {
             let own = overrides.of(&copy.target);
             let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
             if is_copied || own.is_none_or(|own| own.set_at < copy.set_at) {
-                written(self.put_override(&copy, own).await)?;
+                written(self.put_override(&copy, own, None).await)?;
             }
             if now < old.ends_at {
                 let ended = Override {
                     ends_at: now.max(old.set_at),
                     ..old.clone()
                 };
-                written(self.put_override(&ended, Some(old)).await)?;
+                written(self.put_override(&ended, Some(old), None).await)?;
             }
         }
         Ok(())
@@ -222,7 +222,7 @@ fn of_renamed<'o>(
 fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
     match result {
         Ok(()) | Err(OverrideError::Overtaken(_)) => Ok(()),
-        Err(OverrideError::Store(error) | OverrideError::NotYetDue(error)) => Err(error),
+        Err(OverrideError::Store(error)) => Err(error),
     }
 }
 

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName,
+    activity::Activity,
     history::HistoryEntry,
     pacing::{Rate, Spent},
     record::{Direction, Record, Revision},
@@ -39,6 +40,14 @@ impl Expected {
     pub(crate) fn nothing() -> Self {
         Self {
             condition: Some("attribute_not_exists(generation_key)"),
+            values: None,
+        }
+    }
+
+    /// Expects no entry of the activity log: none is ever overwritten.
+    fn no_entry() -> Self {
+        Self {
+            condition: Some("attribute_not_exists(expires_at)"),
             values: None,
         }
     }
@@ -182,6 +191,24 @@ impl Store {
     /// Builds the write of a history item.
     pub(crate) fn put_history(&self, entry: &HistoryEntry) -> Result<Put, StoreError> {
         Ok(Expected::anything().put(&self.tables.history, entry.to_item()?))
+    }
+
+    /// Builds the write of an entry of the activity log.
+    pub(crate) fn put_activity(&self, activity: &Activity) -> Result<Put, StoreError> {
+        let item = item::activity_item(activity)?;
+        Ok(Expected::no_entry().put(&self.tables.history, item))
+    }
+
+    /// Adds an entry to the activity log.
+    pub async fn record_activity(&self, activity: &Activity) -> Result<(), StoreError> {
+        let put = self.put_activity(activity)?;
+        let item = put.item().clone();
+        match self.write("write the activity log", put).await? {
+            None => Ok(()),
+            // The response to an earlier try was lost.
+            Some(refused) if refused.is_for(&item) => Ok(()),
+            Some(_) => Err(StoreError::Stale { current: None }),
+        }
     }
 
     /// Builds the deletion of a record that is unchanged since it was read.

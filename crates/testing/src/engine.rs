@@ -1,4 +1,4 @@
-//! An embedded engine that other processes reach.
+//! An embedded engine that other processes reach, and what a person's command does with its tables.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,13 @@ use axum::{
     extract::DefaultBodyLimit,
     http::{HeaderMap, StatusCode},
 };
+use domain::{
+    activity::{Action, Author},
+    configuration::Override,
+};
+use jiff::Timestamp;
 use local::engine::{Engine, operation};
+use store::{OverrideError, Store};
 use tokio::net::TcpListener;
 
 /// Serves an engine on loopback in the background, and returns the address.
@@ -26,4 +32,18 @@ pub async fn serve(engine: Engine) -> SocketAddr {
     let router = router.layer(DefaultBodyLimit::disable());
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
+}
+
+/// Sets an override in place of any that its target has, and makes due what it concerns.
+pub async fn set_override(
+    store: &Store,
+    one: &Override,
+    now: Timestamp,
+) -> Result<(), OverrideError> {
+    let overrides = store.head_and_overrides().await?.overrides;
+    let set = Author::from(&*one.by).does(Action::set(one), now);
+    store
+        .replace_override(one, overrides.of(&one.target), &set)
+        .await?;
+    Ok(store.make_target_due(&one.target, now).await?)
 }

@@ -14,7 +14,7 @@ pub mod sshd;
 mod wire;
 
 #[cfg(feature = "wire")]
-pub use engine::serve;
+pub use engine::{serve, set_override};
 #[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};
 

@@ -19,6 +19,18 @@ use crate::{configuration_file::written::File, shape, time::NextEdge};
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;
 
+/// The most lines of [`Difference::lines`], and the most characters of each: they are stored.
+const LINES: usize = 100;
+const LINE_CHARACTERS: usize = 300;
+
+/// Cuts a line that is too long to be stored.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 /// The difference between a new configuration and an old one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
@@ -118,6 +130,30 @@ impl Difference {
             accounts: entries(&accounts(old), &accounts(new), &account_defaults),
             schedules,
         }
+    }
+
+    /// Returns what differs in a line for the settings and for each account and schedule.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let joined = |keys: &[KeyChange]| {
+            let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+            keys.join("; ")
+        };
+        let settings = (!self.settings.is_empty()).then(|| joined(&self.settings));
+        let entry = |kind: &str, entry: &EntryChange| match entry.change {
+            Change::Added => format!("{kind} {} added", entry.name),
+            Change::Removed => format!("{kind} {} removed", entry.name),
+            Change::Changed => format!("{kind} {}: {}", entry.name, joined(&entry.keys)),
+        };
+        let accounts = self.accounts.iter().map(|one| entry("account", one));
+        let schedules = self.schedules.iter().map(|one| entry("schedule", one));
+        let all = settings.into_iter().chain(accounts).chain(schedules);
+        let mut lines: Vec<_> = all.map(|line| cut(&line)).collect();
+        if let Some(more) = lines.len().checked_sub(LINES).filter(|more| *more > 0) {
+            lines.truncate(LINES);
+            lines.push(format!("and {more} more"));
+        }
+        lines
     }
 
     /// Reports whether both say the same.
@@ -317,6 +353,27 @@ periods = [{ begin = "08:00", end = "19:00" }]
             lines.push(format!("  after: {}", edges(&entry.edges_after)));
         }
         lines.join("\n")
+    }
+
+    #[test]
+    fn an_apply_is_kept_as_a_line_for_each_account_and_schedule() {
+        let configuration = |text: &str| parse(text, "FILE").unwrap().configuration;
+        let new = OLD
+            .replace("18:00", "17:00")
+            .replace("protect = [\"name:*prod*\", \"tag:live\"]\n", "")
+            .replace("[accounts.old]", "[accounts.hz-eu]")
+            .replace("[schedules.same]", "graceful = true\n[schedules.other]");
+        let now = "2026-11-23T12:00:00Z".parse().unwrap();
+        let difference = Difference::between(&configuration(OLD), &configuration(&new), now);
+        insta::assert_snapshot!(difference.lines().join("\n"), @r#"
+        protect: ["name:*prod*", "tag:live"] → not set
+        account hz-eu added
+        account old removed
+        schedule office: graceful: false → true
+        schedule other added
+        schedule same removed
+        "#);
+        assert_eq!(cut(&"ä".repeat(400)).chars().count(), 301);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
+    activity::{Action, Author},
     configuration::{Account, Configuration, Floor, Generation, Mode, Override, Target},
     decision::Rules,
     invocation::CommandTarget,
@@ -14,7 +15,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::consequences::{Consequences, Move, SOON, Soon};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{ApplyError, InForce, LogEntry};
+use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
 
 use super::Format;
 use crate::{
@@ -26,11 +27,13 @@ use crate::{
         trials::{AccountTrial, Login, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
-    carry_out::{Command, Until, author, carry_out},
+    author::{author, reason},
+    carry_out::{Command, Until, carry_out},
     configuration_file::{self, ListedResources, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
+    overriding::{publish, replace_override},
     time::{NextEdge, local, screen_zone, short},
 };
 
@@ -66,6 +69,7 @@ Examples:
   offhours apply --data offhours.db              to a local store, made if there is none
   offhours apply --dry-run                       exit code 3 if there is anything to apply
   offhours apply --config staging.toml --yes     from a pipeline
+  offhours apply --message \"shorter Fridays\"     shown by `offhours activity`
   offhours apply --restore                       starts what would be left behind, then applies
   offhours apply --rollback                      to what was in force before: see `offhours log`
   offhours apply --rollback=7                    to what generation 7 said")]
@@ -100,6 +104,9 @@ pub struct Args {
         conflicts_with = "config"
     )]
     rollback: Option<Rollback>,
+    /// What this apply is for: `offhours activity` shows it.
+    #[arg(long, short, value_name = "TEXT", value_parser = reason)]
+    message: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -141,7 +148,8 @@ struct ProposedConfiguration {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let (session, mut plan) = plan(args).await?;
     let is_first = plan.in_force.configuration.generation.0 == 0;
-    if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
+    if plan.difference.is_empty() && !is_first && plan.ahead == 0 && plan.applied_instead.is_none()
+    {
         return plan.nothing_to_do(args.format);
     }
     plan.moves = forecast(&session, &plan.proposed, plan.now).await;
@@ -167,11 +175,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     moves?;
     strands?;
     plan.refuse_to_loosen(args)?;
+    let author = author(&session, args.message.clone()).await?;
     if !args.yes && !confirm("Apply?", args.format)? {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
     }
-    let generation = plan.carry_out(&session, args).await?;
+    let generation = plan.carry_out(&session, args, &author).await?;
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
@@ -200,10 +209,12 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     } else {
         args.connection.open_or_create().await?
     };
-    let head = session.store.log(1).await?.pop();
+    let head = session.store.head_and_overrides().await?.head;
     let proposed = match (file, args.rollback) {
         (Some(parsed), _) => from_file(args, parsed),
-        (None, rollback) => earlier(&session, rollback.unwrap_or(Rollback::Previous)).await?,
+        (None, rollback) => {
+            earlier(&session, rollback.unwrap_or(Rollback::Previous), &head).await?
+        }
     };
     let plan = Plan::make(&session, proposed, head).await?;
     Ok((session, plan))
@@ -219,11 +230,16 @@ fn from_file(args: &Args, parsed: Parsed) -> ProposedConfiguration {
 }
 
 /// Reads what an earlier generation said.
-async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<ProposedConfiguration> {
+async fn earlier(
+    session: &Session,
+    rollback: Rollback,
+    head: &Head,
+) -> anyhow::Result<ProposedConfiguration> {
     let log = session.store.log(usize::MAX).await?;
+    let mut newest_first = log.iter();
     let found = match rollback {
-        Rollback::To(wanted) => log.iter().find(|entry| entry.generation == wanted),
-        Rollback::Previous => log.get(1),
+        Rollback::To(wanted) => newest_first.find(|entry| entry.generation == wanted),
+        Rollback::Previous => newest_first.find(|entry| entry.generation < head.generation),
     };
     let Some(entry) = found else {
         let text = match rollback {
@@ -278,7 +294,11 @@ pub(super) struct Plan {
     #[serde(skip)]
     floor_unread: Option<String>,
     #[serde(skip)]
-    head: Option<LogEntry>,
+    head: Head,
+    #[serde(skip)]
+    unread: Option<StoreError>,
+    #[serde(skip)]
+    applied_instead: Option<LogEntry>,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -287,13 +307,14 @@ impl Plan {
     async fn make(
         session: &Session,
         mut proposed: ProposedConfiguration,
-        head: Option<LogEntry>,
+        head: Head,
     ) -> anyhow::Result<Self> {
-        let (in_force, replaces_newer) = match session.store.in_force().await {
-            Err(error) if error.is_newer() => {
-                (session.store.in_force_without_configuration().await?, true)
+        let store = &session.store;
+        let (in_force, unread) = match store.in_force().await {
+            Err(error) if error.hides_configuration() => {
+                (store.in_force_without_configuration().await?, Some(error))
             }
-            read => (read?, false),
+            read => (read?, None),
         };
         let generation = in_force.configuration.generation;
         // What is written replaces the generation it was compared with.
@@ -315,13 +336,15 @@ impl Plan {
             accounts,
             loosened,
             warnings: proposed.warnings,
-            replaces_newer,
+            replaces_newer: unread.as_ref().is_some_and(StoreError::is_newer),
             ahead: 0,
             applied: None,
             proposed: proposed.configuration,
             repeats: proposed.repeats,
             in_force,
             floor_unread: session.floor_unread.clone(),
+            unread,
+            applied_instead: store.applied_instead(head.generation).await?,
             head,
             now: session.now,
         };
@@ -354,9 +377,18 @@ impl Plan {
 
     /// Restores what would be left behind, if that was asked for, and applies. Returns the
     /// generation that is now in force.
-    async fn carry_out(&mut self, session: &Session, args: &Args) -> anyhow::Result<Generation> {
+    async fn carry_out(
+        &mut self,
+        session: &Session,
+        args: &Args,
+        author: &Author,
+    ) -> anyhow::Result<Generation> {
+        let restorer = Author {
+            why: Some("apply --restore".to_owned()),
+            ..author.clone()
+        };
         let overridden = if args.restore {
-            self.restore(session, args.format).await?
+            self.restore(session, &restorer, args.format).await?
         } else {
             Vec::new()
         };
@@ -366,8 +398,8 @@ impl Plan {
             self.report_stranded();
         }
         self.refuse_to_strand(args)?;
-        let generation = self.apply(session).await?;
-        self.end_overrides(session, overridden).await;
+        let generation = self.apply(session, author).await?;
+        self.end_overrides(session, &restorer, overridden).await;
         Ok(generation)
     }
 
@@ -416,6 +448,19 @@ impl Plan {
                 "warning: a newer offhours than this one wrote generation {}: it cannot be compared, \
                  and all of it is replaced\n",
                 self.in_force_generation
+            ));
+        }
+        if let Some(StoreError::NoGeneration(generation)) = self.unread {
+            output::remark(&format!(
+                "warning: generation {generation} is in force, but it is not stored: it cannot be \
+                 compared, and all of it is replaced\n"
+            ));
+        }
+        if let Some(applied) = &self.applied_instead {
+            output::remark(&format!(
+                "warning: generation {} is in force, although generation {} was applied last, by \
+                 {}: applying takes a new number\n",
+                self.in_force_generation, applied.generation, applied.author
             ));
         }
         if self.ahead > 0 {
@@ -611,17 +656,22 @@ impl Plan {
 
     /// Starts what would be left behind, under the configuration in force. Returns the overrides
     /// set for that.
-    async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<Vec<Override>> {
+    async fn restore(
+        &self,
+        session: &Session,
+        author: &Author,
+        format: Format,
+    ) -> anyhow::Result<Vec<Override>> {
         let stranded = &self.consequences.stranded;
         if stranded.is_empty() {
             return Ok(Vec::new());
         }
-        let overridden = self.override_what_resists(session).await?;
+        let overridden = self.override_what_resists(session, author).await?;
         let references: Vec<_> = stranded.iter().map(|one| one.resource.clone()).collect();
         let command = Command {
             direction: Direction::Start,
             target: CommandTarget::Resources(references),
-            dry_run: false,
+            author: Some(author.clone()),
             until: Until::Seen,
             rehearsal: false,
         };
@@ -640,7 +690,11 @@ impl Plan {
 
     /// Overrides for a while what a command alone could not start: an enforced schedule would undo
     /// the start, and an override that keeps the resource stopped would win over it.
-    async fn override_what_resists(&self, session: &Session) -> anyhow::Result<Vec<Override>> {
+    async fn override_what_resists(
+        &self,
+        session: &Session,
+        author: &Author,
+    ) -> anyhow::Result<Vec<Override>> {
         let mut overridden = Vec::new();
         let stranded = self.consequences.stranded.iter();
         for one in stranded.filter(|one| one.resists) {
@@ -652,13 +706,11 @@ impl Plan {
                 ends_at: self.now + RESTORED_WITHIN,
                 target,
                 desired: Desired::Running,
-                by: author(),
-                why: Some("apply --restore".to_owned()),
+                by: author.by.to_string(),
+                why: author.why.clone(),
             };
-            session
-                .store
-                .replace_override(&running, known, self.now)
-                .await?;
+            let set = author.does(Action::set(&running), self.now);
+            replace_override(session, &running, known, set).await?;
             let instead = replaced.map_or_else(String::new, |replaced| {
                 format!(", in place of that by {}", replaced.by)
             });
@@ -674,40 +726,63 @@ impl Plan {
     }
 
     /// Ends the overrides that [`Self::restore`] set, once nothing is left to overrule.
-    async fn end_overrides(&self, session: &Session, overridden: Vec<Override>) {
+    async fn end_overrides(&self, session: &Session, author: &Author, overridden: Vec<Override>) {
         let now = self.now.max(session.present());
         for one in overridden {
             let ended = Override {
                 ends_at: now.min(one.ends_at),
                 ..one.clone()
             };
-            let store = &session.store;
+            let target = one.target.clone();
+            let cleared = author.does(Action::OverrideCleared { target }, now);
             // An override that stays ends by itself.
-            if let Err(error) = store.replace_override(&ended, Some(&one), now).await {
-                output::warn(&error);
+            if let Err(error) = replace_override(session, &ended, Some(&one), cleared).await {
+                output::warn(&*error);
             }
         }
     }
 
-    async fn apply(&self, session: &Session) -> anyhow::Result<Generation> {
+    async fn apply(&self, session: &Session, author: &Author) -> anyhow::Result<Generation> {
         let replaces = self.in_force_generation;
-        let (store, author) = (&session.store, author());
+        let store = &session.store;
+        let applying = Applying {
+            author: author.clone(),
+            changes: self.difference.lines(),
+        };
         let applied = match self.repeats {
-            Some(to) => store.roll_back(to, replaces, &author, self.now).await,
-            None => store.apply(&self.proposed, &author, self.now).await,
+            Some(to) => {
+                store
+                    .roll_back(to, replaces, applying.clone(), self.now)
+                    .await
+            }
+            None => {
+                store
+                    .apply(&self.proposed, applying.clone(), self.now)
+                    .await
+            }
         };
         match applied {
-            Ok(generation) => Ok(generation),
+            Ok(generation) => {
+                let activity = applying.activity(generation, self.repeats, self.now);
+                publish(session, activity).await;
+                Ok(generation)
+            }
             // It is in force: the inventory does the rest within five minutes.
             Err(error @ ApplyError::NotYetDue { generation, .. }) => {
                 output::warn(&error);
                 Ok(generation)
             }
             Err(error @ ApplyError::Overtaken) => {
-                let by = store.log(1).await.ok().and_then(|mut log| log.pop());
-                let by = by.map_or_else(String::new, |entry| {
-                    format!(" (generation {} by {})", entry.generation, entry.author)
-                });
+                let by = store.head_and_overrides().await;
+                let by = by.map_or_else(
+                    |_| String::new(),
+                    |present| {
+                        let Head {
+                            generation, author, ..
+                        } = present.head;
+                        format!(" (generation {generation} by {author})")
+                    },
+                );
                 let advice = format!("nothing was applied: look at the difference again{by}");
                 Err(error).context(advice)
             }
@@ -717,14 +792,15 @@ impl Plan {
 
     /// The text that people read before they confirm.
     fn render(&self, style: Style) -> String {
-        let mut text = match &self.head {
+        let head = &self.head;
+        let mut text = match head.applied_at {
             None => format!("{}, the first configuration\n", self.source),
-            Some(head) => format!(
+            Some(at) => format!(
                 "{} against generation {} (by {}, {})\n",
                 self.source,
                 head.generation,
                 head.author,
-                local(head.applied_at, self.zone()),
+                local(at, self.zone()),
             ),
         };
         // Writing to a string cannot fail, here and below.

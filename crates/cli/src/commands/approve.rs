@@ -1,14 +1,24 @@
 //! `offhours approve`: releases resources held because too many joined at once.
 
-use domain::{AccountName, record::Record};
-use lifecycle::act::approve::approve;
+use domain::{
+    AccountName, ResourceRef,
+    activity::{self, Action},
+    invocation::Question,
+};
+use lifecycle::{
+    Outcome,
+    event::{Event, Subject},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Store;
 
 use super::Format;
 use crate::{
-    Exit, candidates,
-    connection::{Connection, Session},
+    Exit,
+    author::{author, reason},
+    candidates,
+    connection::{Connection, all_records},
     exit::UsageError,
     output,
     resolve::{self, nearest::exists},
@@ -36,6 +46,9 @@ pub struct Args {
     /// All held resources.
     #[arg(long, conflicts_with_all = ["resources", "account"])]
     all: bool,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -52,37 +65,23 @@ pub(super) struct Approved {
     name: String,
 }
 
-/// Approves held resources and prints which.
+/// Has held resources approved, and prints which.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.connection.open_for_write().await?;
-    if let Some(account) = &args.account {
-        let accounts = &store.in_force().await?.configuration.accounts;
-        exists(
-            "account",
-            account.as_str(),
-            accounts.keys().map(AccountName::as_str),
-        )?;
-    }
-    let mut chosen = Vec::new();
-    for record in resolve::find(&store, &args.resources).await? {
-        if !record.held {
-            return Err(UsageError(format!("{} is not held", record.name)).into());
+    let session = args.connection.open_for_write().await?;
+    let held = held(args, &session.store).await?;
+    let approved = if held.is_empty() {
+        Vec::new()
+    } else {
+        let author = author(&session, args.reason.clone()).await?;
+        for resources in held.chunks(activity::RESOURCES) {
+            let resources = resources.to_vec();
+            let activity = author.does(Action::Approved { resources }, session.now);
+            session.store.record_activity(&activity).await?;
         }
-        chosen.push(record.reference);
-    }
-    let which = |record: &Record| {
-        args.all
-            || args.account.as_ref() == Some(&record.reference.account)
-            || chosen.contains(&record.reference)
+        let question = Question::Approve(held);
+        let report = session.functions()?.ask(question).await?;
+        report.outcomes.into_iter().filter_map(approved).collect()
     };
-    let approved: Vec<_> = approve(&store, which, now)
-        .await?
-        .into_iter()
-        .map(|record| Approved {
-            resource: record.reference.to_string(),
-            name: record.name,
-        })
-        .collect();
     match args.format {
         Format::Json => output::print_json(&approved)?,
         Format::Table if approved.is_empty() => output::print("Nothing was held.\n")?,
@@ -93,4 +92,37 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns the held resources that the arguments select.
+async fn held(args: &Args, store: &Store) -> anyhow::Result<Vec<ResourceRef>> {
+    if !args.resources.is_empty() {
+        let found = resolve::find(store, &args.resources).await?;
+        if let Some(other) = found.iter().find(|record| !record.held) {
+            return Err(UsageError(format!("{} is not held", other.name)).into());
+        }
+        return Ok(found.into_iter().map(|record| record.reference).collect());
+    }
+    if let Some(account) = &args.account {
+        let accounts = &store.in_force().await?.configuration.accounts;
+        exists(
+            "account",
+            account.as_str(),
+            accounts.keys().map(AccountName::as_str),
+        )?;
+    }
+    let mut records = all_records(store).await?;
+    let selected = |of: &AccountName| args.account.as_ref().is_none_or(|account| account == of);
+    records.retain(|record| record.held && selected(&record.reference.account));
+    Ok(records.into_iter().map(|record| record.reference).collect())
+}
+
+fn approved(outcome: Outcome) -> Option<Approved> {
+    match (outcome.event, outcome.subject) {
+        (Event::Approved, Subject::Resource { resource, name, .. }) => Some(Approved {
+            resource: resource.to_string(),
+            name,
+        }),
+        _ => None,
+    }
 }

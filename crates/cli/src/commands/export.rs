@@ -64,10 +64,11 @@ async fn generation(
     wanted: Option<Generation>,
 ) -> anyhow::Result<(Configuration, String)> {
     let log = store.log(usize::MAX).await?;
-    let Some(present) = log.first() else {
+    let present = store.head_and_overrides().await?.head.generation;
+    if present == Generation::default() {
         bail!("nothing is stored yet: `offhours apply` stores a configuration");
-    };
-    let wanted = wanted.unwrap_or(present.generation);
+    }
+    let wanted = wanted.unwrap_or(present);
     let Some(entry) = log.iter().find(|entry| entry.generation == wanted) else {
         return Err(UsageError(format!(
             "there is no generation {wanted}: `offhours log` lists those that were in force"
@@ -75,7 +76,7 @@ async fn generation(
         .into());
     };
     let configuration = store.configuration(wanted).await?;
-    let heading = heading(entry, present.generation);
+    let heading = heading(entry, present);
     Ok((configuration, heading))
 }
 

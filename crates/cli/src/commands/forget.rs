@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     ResourceRef,
+    activity::Author,
     configuration::Configuration,
     record::{Phase, Record},
     resource::SavedState,
@@ -17,8 +18,8 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    author::{author, reason},
     candidates,
-    carry_out::author,
     configuration_file::count,
     connection::{Connection, Session},
     exit::UsageError,
@@ -62,6 +63,9 @@ pub struct Args {
     /// Skip the confirmation.
     #[arg(long, short)]
     yes: bool,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -128,15 +132,21 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark("Nothing was forgotten.\n");
         return Ok(Exit::Failed);
     }
-    forget(&session, &records, &mut rows).await?;
+    let author = author(&session, args.reason.clone()).await?;
+    forget(&session, &author, &records, &mut rows).await?;
     end(args.format, &rows)
 }
 
-async fn forget(session: &Session, records: &[Record], rows: &mut [Row]) -> anyhow::Result<()> {
+async fn forget(
+    session: &Session,
+    author: &Author,
+    records: &[Record],
+    rows: &mut [Row],
+) -> anyhow::Result<()> {
     // Read the clock again: the question may have stood unanswered for a long time.
-    let (now, who) = (session.read_clock().await?, author());
+    let now = session.read_clock().await?;
     for (record, row) in records.iter().zip(rows) {
-        match session.store.forget(record, &who, now).await {
+        match session.store.forget(record, author.clone(), now).await {
             Ok(()) => row.forgotten = true,
             Err(StoreError::Stale { .. }) => {
                 row.error = Some("it was changed meanwhile: look at it again".to_owned());

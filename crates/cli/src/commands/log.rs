@@ -56,8 +56,13 @@ pub(super) struct Row {
 /// Prints the log.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
-    let entries = session.store.log(args.limit as usize).await?;
-    let rows: Vec<_> = entries.into_iter().enumerate().map(row).collect();
+    let store = &session.store;
+    let in_force = store.head_and_overrides().await?.head.generation;
+    let entries = store.log(args.limit as usize).await?;
+    let rows: Vec<_> = entries
+        .into_iter()
+        .map(|entry| row(entry, in_force))
+        .collect();
     match args.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table if rows.is_empty() => {
@@ -65,13 +70,19 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         Format::Table => output::print(&table(&rows, Style::of_stdout()))?,
     }
+    if store.applied_instead(in_force).await?.is_some() {
+        output::remark(&format!(
+            "warning: generation {in_force} is in force, which is not the one applied last: see \
+             `offhours doctor`\n"
+        ));
+    }
     Ok(Exit::Done)
 }
 
-fn row((index, entry): (usize, LogEntry)) -> Row {
+fn row(entry: LogEntry, in_force: Generation) -> Row {
     Row {
         generation: entry.generation,
-        in_force: index == 0,
+        in_force: entry.generation == in_force,
         applied_at: entry.applied_at,
         author: entry.author,
         repeats: entry.repeats,

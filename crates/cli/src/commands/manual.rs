@@ -17,6 +17,7 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    author::{author, reason},
     candidates,
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
@@ -60,6 +61,9 @@ pub struct Args {
     /// follows no schedule.
     #[arg(short, long)]
     yes: bool,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -85,10 +89,15 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
         output::remark("Nothing was stopped.\n");
         return Ok(Exit::Done);
     }
+    let author = if args.dry_run {
+        None
+    } else {
+        Some(author(&session, args.reason.clone()).await?)
+    };
     let command = Command {
         direction,
         target: named,
-        dry_run: args.dry_run,
+        author,
         until: if args.no_wait {
             Until::Asked
         } else {

@@ -1,5 +1,6 @@
 //! The commands, one file each: an `Args` for the command line after its name, and a `run`.
 
+pub mod activity;
 pub mod apply;
 pub mod approve;
 pub mod completions;

@@ -26,6 +26,7 @@ use super::savings::{
 };
 use crate::{
     Exit,
+    author::reason,
     configuration_file::{self, ListedResources},
     connection::Connection,
     exit::UsageError,
@@ -107,6 +108,9 @@ pub struct Args {
     /// With --cycle: skip the confirmation.
     #[arg(short, long, requires = "cycle")]
     yes: bool,
+    /// With --cycle: the reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", requires = "cycle", value_parser = reason)]
+    reason: Option<String>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(

@@ -1,5 +1,6 @@
 //! `offhours schema`: the schemas of the configuration and of what commands print as JSON.
 
+use domain::activity::Activity;
 use lifecycle::Outcome;
 use report::{cost::Cost, hours::Report, savings};
 use schemars::Schema;
@@ -31,6 +32,8 @@ pub enum What {
     /// The configuration file, offhours.toml.
     #[default]
     Configuration,
+    /// `offhours activity --format json`
+    Activity,
     /// `offhours apply --format json`
     Apply,
     /// `offhours approve --format json`
@@ -88,6 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 pub fn schema(what: What) -> Schema {
     match what {
         What::Configuration => shape::of::<File>(),
+        What::Activity => shape::of::<Vec<Activity>>(),
         What::Apply => shape::of::<apply::Plan>(),
         What::Approve => shape::of::<Vec<approve::Approved>>(),
         What::Cost => shape::of::<Vec<Cost>>(),

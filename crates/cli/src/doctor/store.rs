@@ -6,7 +6,8 @@ use domain::{AccountName, record::Record};
 use environment::in_words;
 use jiff::Timestamp;
 use store::{
-    AccountState, Head, InForce, Store, StoreError, TableCondition, TableProblem, Unreadable,
+    AccountState, Head, InForce, LogEntry, Store, StoreError, TableCondition, TableProblem,
+    Unreadable,
 };
 
 use super::{Check, Finding, or_ok};
@@ -16,6 +17,8 @@ use crate::time::ago;
 #[derive(Debug)]
 pub(crate) struct StoreContents {
     pub head: Head,
+    /// The configuration that was applied last, if another one is in force.
+    pub applied_instead: Option<LogEntry>,
     pub in_force: InForce,
     pub states: BTreeMap<AccountName, AccountState>,
     /// All records, including those of accounts that are no longer configured.
@@ -30,6 +33,7 @@ impl StoreContents {
         let in_force = present.with_configuration(store.configuration_of(&head).await?);
         let states = store.account_states().await?;
         let mut contents = Self {
+            applied_instead: store.applied_instead(head.generation).await?,
             head,
             in_force,
             states: states.read,
@@ -60,6 +64,10 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
         | StoreError::Dynamo(..)
         | StoreError::Throttled { .. }
         | StoreError::Stale { .. } => error,
+        StoreError::NoGeneration(generation) => {
+            let found = format!("generation {generation} is in force, but it is not stored");
+            return Finding::problem(Check::Configuration, found, APPLY_AGAIN);
+        }
     };
     let remedy = match item {
         StoreError::Format(_) => "update this program: a newer one wrote there",
@@ -67,7 +75,10 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
             "something else wrote there, or a disk failed: restore the table from a backup"
         }
         StoreError::Throttled { .. } => "wait for DynamoDB, and check again",
-        StoreError::Configuration { .. } | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
+        StoreError::Configuration { .. }
+        | StoreError::Dynamo(..)
+        | StoreError::NoGeneration(_)
+        | StoreError::Stale { .. } => {
             "check that the credentials of the AWS tools may read and describe the tables"
         }
     };
@@ -108,6 +119,7 @@ pub(crate) fn unreadable(contents: &StoreContents) -> Vec<Finding> {
             StoreError::Malformed(_)
             | StoreError::Configuration { .. }
             | StoreError::Dynamo(..)
+            | StoreError::NoGeneration(_)
             | StoreError::Throttled { .. }
             | StoreError::Stale { .. } => {
                 "nothing is done for the resource until the item is repaired: restore it from a \
@@ -150,7 +162,25 @@ pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Fin
         ),
     )];
     findings.extend(set_back(contents));
+    findings.extend(overruled(contents));
     findings
+}
+
+const APPLY_AGAIN: &str = "`offhours apply` again: it takes a new number and brings it into force";
+
+/// A configuration in force that is not the one applied last: something else wrote the head.
+fn overruled(contents: &StoreContents) -> Option<Finding> {
+    let generation = contents.head.generation;
+    let LogEntry {
+        generation: applied,
+        author,
+        ..
+    } = contents.applied_instead.as_ref()?;
+    let found = format!(
+        "generation {generation} is in force, although generation {applied} was applied last, by \
+         {author}: something other than an apply wrote the head"
+    );
+    Some(Finding::problem(Check::Configuration, found, APPLY_AGAIN))
 }
 
 /// Records that a later generation has handled: to every function they are ahead of the

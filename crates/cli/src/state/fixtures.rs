@@ -15,6 +15,7 @@ use domain::{
 };
 use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
+use testing::set_override;
 
 use crate::{
     configuration_file,
@@ -265,7 +266,7 @@ pub(crate) async fn full_store() -> Store {
         saved.expect("an account's state is saved");
     }
     let overriding = overriding();
-    let set = store.set_override(&overriding, now()).await;
+    let set = set_override(&store, &overriding, now()).await;
     set.expect("the override is set");
     store
 }

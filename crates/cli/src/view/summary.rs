@@ -108,6 +108,7 @@ impl Summary {
             | Event::Conflict { .. }
             | Event::UnknownSchedule { .. }
             | Event::Orphaned
+            | Event::Approved
             | Event::Gone { .. }
             | Event::WouldAsk { .. }
             | Event::Overtaken { .. } => tally.notes.push(outcome.event.to_string()),
@@ -117,6 +118,7 @@ impl Summary {
             | Event::Joined { .. }
             | Event::Held { .. }
             | Event::UnlikePlans { .. }
+            | Event::ConfigurationOverruled { .. }
             | Event::Postponed { .. }
             | Event::Awaiting { .. }
             | Event::Watching { .. }

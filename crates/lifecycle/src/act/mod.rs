@@ -1,6 +1,5 @@
 //! Stop and start: what is due is claimed, sent, and the answer recorded.
 
-pub mod approve;
 mod batch;
 pub mod command;
 mod dry_run;

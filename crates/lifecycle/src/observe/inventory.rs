@@ -30,7 +30,7 @@ use crate::{
     budget::Budget,
     event::{Event, Outcome},
     failure::ObservationError,
-    observe::{look, restored_table},
+    observe::{look, set_back},
     report::{Report, health::Health},
 };
 
@@ -172,7 +172,7 @@ async fn take(
     let unreadable = references(&found.unreadable);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
-    if let Some(event) = restored_table::event(&records, &in_force) {
+    for event in set_back::events(context.store, &records, &in_force).await? {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
     let mut taking = Taking {

@@ -1,5 +1,7 @@
 //! Poll-status: follows what is in flight until it is seen, and takes inventories. Sends no change.
 
+pub mod approve;
+pub mod changed;
 mod digest;
 mod in_flight;
 mod inventory;
@@ -8,6 +10,6 @@ pub mod poll;
 pub mod stop_preview;
 pub use look::sighted;
 
-mod restored_table;
+mod set_back;
 pub(crate) mod stop_target;
 pub mod token_check;

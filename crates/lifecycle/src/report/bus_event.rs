@@ -3,9 +3,12 @@
 
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
+    activity::{Action, Activity},
+    configuration::{Generation, Target},
     digest::Digest,
     record::{Cause, Direction, Ending},
     resource::SavedState,
+    schedule::Desired,
     stop_method::StopMethod,
     text::{LONGEST_LINE, one_line},
 };
@@ -39,6 +42,86 @@ struct DigestDetail<'a> {
     text: String,
     #[serde(flatten)]
     digest: &'a Digest,
+}
+
+/// The fields of an event about what a person did.
+#[derive(Serialize)]
+struct ActivityDetail<'a> {
+    stack: &'a str,
+    at: Timestamp,
+    text: String,
+    by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(flatten)]
+    changed: Changed<'a>,
+}
+
+/// What a person changed. A fact has the same name in every event that has it.
+#[derive(Default, Serialize)]
+struct Changed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<&'a ResourceRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a ScheduleName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    desired: Option<Desired>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<Generation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<&'a [String]>,
+}
+
+impl<'a> Changed<'a> {
+    /// Returns the detail type of an action's event, and its facts; `None` if it has none.
+    fn of(action: &'a Action) -> Option<(&'static str, Self)> {
+        let of_target = |target: &'a Target| match target {
+            Target::Resource(resource) => Self {
+                resource: Some(resource),
+                ..Self::default()
+            },
+            Target::Schedule(schedule) => Self {
+                schedule: Some(schedule),
+                ..Self::default()
+            },
+        };
+        Some(match action {
+            Action::OverrideSet {
+                target,
+                desired,
+                ends_at,
+            } => {
+                let changed = Self {
+                    desired: Some(*desired),
+                    ends_at: Some(*ends_at),
+                    ..of_target(target)
+                };
+                ("Override Set", changed)
+            }
+            Action::OverrideCleared { target } => ("Override Cleared", of_target(target)),
+            Action::Applied {
+                generation,
+                repeats,
+                changes,
+            } => {
+                let changed = Self {
+                    generation: Some(*generation),
+                    repeats: *repeats,
+                    changes: Some(changes),
+                    ..Self::default()
+                };
+                ("Configuration Applied", changed)
+            }
+            // Its effect on each resource has an event of its own.
+            Action::Command { .. } | Action::Approved { .. } | Action::Forgotten { .. } => {
+                return None;
+            }
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -142,6 +225,8 @@ impl<'a> Facts<'a> {
             | Event::WouldAsk { .. }
             | Event::Joined { .. }
             | Event::Orphaned
+            | Event::Approved
+            | Event::ConfigurationOverruled { .. }
             | Event::UnknownSchedule { .. }
             | Event::UnlikePlans { .. }
             | Event::Postponed { .. }
@@ -230,6 +315,21 @@ pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
         digest,
     };
     written(digest.at, EDGE_COMPLETED, &detail)
+}
+
+/// Returns the event to publish for what a person did; `None` if its effects have their own.
+#[must_use]
+pub fn of_activity(stack: &str, activity: &Activity) -> Option<BusEvent> {
+    let (detail_type, changed) = Changed::of(&activity.action)?;
+    let detail = ActivityDetail {
+        stack,
+        at: activity.at,
+        text: in_one_line(&activity.to_string()),
+        by: activity.by.to_string(),
+        reason: activity.why.as_deref(),
+        changed,
+    };
+    written(activity.at, detail_type, &detail)
 }
 
 impl About<'_> {

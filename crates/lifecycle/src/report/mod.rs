@@ -8,6 +8,7 @@ use std::fmt;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    activity::Activity,
     digest::Digest,
     hibernation,
     money::Money,
@@ -38,6 +39,9 @@ pub trait Listener {
 
     /// Called when all resources that follow a schedule have finished an edge, or should have.
     fn edge_completed(&self, _digest: &Digest) {}
+
+    /// Called when a person has changed something with a command.
+    fn changed(&self, _activity: &Activity) {}
 
     /// Called when an inventory ends, with how many of an account's records need a person now.
     fn counted(&self, _account: &AccountName, _health: &Health) {}

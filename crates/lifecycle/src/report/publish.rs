@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use domain::{AccountName, digest::Digest};
+use domain::{AccountName, activity::Activity, digest::Digest};
 use environment::{BusEvent, Metric, Metrics, Publish, bus};
 use futures_util::future::join;
 use tokio::sync::mpsc;
@@ -69,6 +69,11 @@ impl Listener for Publisher<'_> {
     fn edge_completed(&self, digest: &Digest) {
         tracing::info!(schedule = %digest.schedule, "{digest}");
         self.send(bus_event::of_digest(self.stack, digest));
+    }
+
+    fn changed(&self, activity: &Activity) {
+        tracing::info!("{activity}");
+        self.send(bus_event::of_activity(self.stack, activity));
     }
 
     fn counted(&self, _account: &AccountName, health: &Health) {

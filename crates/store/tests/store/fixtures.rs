@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ResourceRef, ScheduleName,
+    activity::{Action, Activity, Author},
     configuration::{
-        CloudAccount, Configuration, Floor, Generation, Mode, Policy, Provider, Rule, Schedules,
-        Settings,
+        CloudAccount, Configuration, Floor, Generation, Mode, Override, Policy, Provider, Rule,
+        Schedules, Settings,
     },
     history::HistoryEntry,
     record::{
@@ -261,4 +262,9 @@ pub(crate) async fn history(store: &Store, reference: &ResourceRef) -> Vec<Histo
         entries.extend(page.entries);
     }
     entries
+}
+
+/// The entry in the activity log of setting an override.
+pub(crate) fn setting(one: &Override) -> Activity {
+    Author::from(&*one.by).does(Action::set(one), monday())
 }

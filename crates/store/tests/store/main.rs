@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod activity;
 mod configuration;
 mod digests;
 mod due;

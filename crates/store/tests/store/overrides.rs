@@ -4,11 +4,16 @@ use domain::{
     schedule::Desired,
 };
 use jiff::SignedDuration;
-use store::OverrideError;
+use store::{
+    OverrideError, Store,
+    item::{self, Stored as _},
+};
+use testing::set_override;
 
 use crate::{
     fixtures::{
-        apply_office_hours, at, monday, office_hours_name, reference, server, stopped_on_friday,
+        apply_office_hours, at, monday, office_hours_name, reference, server, setting,
+        stopped_on_friday, with_office_hours,
     },
     world::World,
 };
@@ -33,20 +38,99 @@ fn of_schedule() -> Target {
 }
 
 #[tokio::test]
-async fn overrides_and_the_head_are_read_in_one_request() {
+async fn overrides_and_the_head_are_read_at_once() {
     let world = World::new().await;
     let (store, wire) = world.process();
     apply_office_hours(&store).await;
     let set = [running(of_server(1), 1), running(of_schedule(), 2)];
     for one in &set {
-        store.set_override(one, monday()).await.unwrap();
+        set_override(&store, one, monday()).await.unwrap();
     }
     wire.sent();
     let present = store.head_and_overrides().await.unwrap();
-    assert_eq!(wire.operations(), ["Query"]);
+    assert_eq!(wire.operations(), ["Query"; 2]);
     assert_eq!(present.head.generation.0, 1);
     let read: Vec<_> = present.overrides.iter().cloned().collect();
     assert_eq!(read, set);
+}
+
+/// Stores an override as earlier versions did, beside the head.
+async fn store_formerly(world: &World, one: &Override) {
+    let mut item = one.to_item().unwrap();
+    item.extend(item::former_override_key(&one.target));
+    world.put(&World::tables().schedules, item).await;
+}
+
+/// The names of the overrides that are stored beside the head.
+async fn stored_beside_the_head(world: &World) -> Vec<String> {
+    let items = world.items(&World::tables().schedules).await.into_iter();
+    let beside = items.filter(|item| item["generation_key"] == item::text(item::HEAD));
+    let mut names: Vec<_> = beside.map(|item| item::name(&item)).collect();
+    names.retain(|name| name != item::HEAD);
+    names
+}
+
+async fn all(store: &Store) -> Vec<Override> {
+    let overrides = store.head_and_overrides().await.unwrap().overrides;
+    overrides.iter().cloned().collect()
+}
+
+#[tokio::test]
+async fn overrides_that_are_stored_beside_the_head_count_until_they_are_replaced() {
+    let world = World::new().await;
+    let store = world.store();
+    apply_office_hours(&store).await;
+    let former = [running(of_server(1), 1), running(of_server(2), 2)];
+    for one in &former {
+        store_formerly(&world, one).await;
+    }
+    assert_eq!(all(&store).await, former);
+    // An operator may not write beside the head.
+    let cleared = Override {
+        ends_at: monday() + SignedDuration::from_mins(1),
+        ..former[0].clone()
+    };
+    let stale = store
+        .replace_override(&cleared, None, &setting(&cleared))
+        .await;
+    stale.unwrap();
+    let again = Override {
+        by: "eve".to_owned(),
+        ..cleared.clone()
+    };
+    let unknown = store
+        .replace_override(&again, Some(&former[0]), &setting(&again))
+        .await;
+    assert!(matches!(unknown, Err(OverrideError::Overtaken(_))));
+    assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
+    assert_eq!(stored_beside_the_head(&world).await.len(), 2);
+
+    // The first apply copies what is not copied yet, and the next one deletes the rest.
+    let mut applied = with_office_hours();
+    for left in [1, 0] {
+        applied.generation.0 += 1;
+        store.apply(&applied, "ada", monday()).await.unwrap();
+        assert_eq!(stored_beside_the_head(&world).await.len(), left);
+        assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
+    }
+}
+
+#[tokio::test]
+async fn an_override_that_is_stored_beside_the_head_is_replaced_once() {
+    let world = World::new().await;
+    let store = world.store();
+    let former = running(of_server(1), 1);
+    store_formerly(&world, &former).await;
+    let [first, second] = [2, 3].map(|hours| running(of_server(1), hours));
+    let replaced = store
+        .replace_override(&first, Some(&former), &setting(&first))
+        .await;
+    replaced.unwrap();
+    let late = store
+        .replace_override(&second, Some(&former), &setting(&second))
+        .await;
+    assert!(matches!(late, Err(OverrideError::Overtaken(_))), "{late:?}");
+    assert_eq!(all(&store).await, [first]);
 }
 
 #[tokio::test]
@@ -54,7 +138,7 @@ async fn an_override_replaces_the_one_of_its_target_alone() {
     let store = World::new().await.store();
     let kept = running(of_server(2), 3);
     for one in [&running(of_server(1), 1), &kept] {
-        store.set_override(one, monday()).await.unwrap();
+        set_override(&store, one, monday()).await.unwrap();
     }
     let ended = Override {
         desired: Desired::Stopped,
@@ -62,7 +146,7 @@ async fn an_override_replaces_the_one_of_its_target_alone() {
         why: None,
         ..running(of_server(1), 0)
     };
-    store.set_override(&ended, monday()).await.unwrap();
+    set_override(&store, &ended, monday()).await.unwrap();
     let overrides = store.in_force().await.unwrap().overrides;
     assert_eq!(overrides.of(&of_server(1)), Some(&ended));
     assert_eq!(overrides.of(&of_server(2)), Some(&kept));
@@ -73,7 +157,7 @@ async fn an_override_replaces_the_one_of_its_target_alone() {
 async fn an_override_outlives_an_apply() {
     let store = World::new().await.store();
     let set = running(of_schedule(), 1);
-    store.set_override(&set, monday()).await.unwrap();
+    set_override(&store, &set, monday()).await.unwrap();
     apply_office_hours(&store).await;
     let in_force = store.in_force().await.unwrap();
     assert_eq!(in_force.overrides.of(&of_schedule()), Some(&set));
@@ -93,16 +177,14 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
         store.save(waiting).await.unwrap();
     }
     let now = monday() + SignedDuration::from_secs(1);
-    store
-        .set_override(&running(of_server(1), 12), now)
+    set_override(&store, &running(of_server(1), 12), now)
         .await
         .unwrap();
     let due = store.due(now).await.unwrap().read;
     let due: Vec<_> = due.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
     assert_eq!(due, [("1", Some(now))]);
 
-    store
-        .set_override(&running(of_schedule(), 12), now)
+    set_override(&store, &running(of_schedule(), 12), now)
         .await
         .unwrap();
     assert_eq!(store.due(now).await.unwrap().read.len(), 2);
@@ -119,13 +201,22 @@ async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
     wire.sent();
     let one = running(of_server(1), 12);
     let now = monday() + SignedDuration::from_secs(1);
-    store.replace_override(&one, None, now).await.unwrap();
-    let [put, get, head, save] = &wire.sent()[..] else {
-        panic!("the override, its record, what is in force and the record");
+    store
+        .replace_override(&one, None, &setting(&one))
+        .await
+        .unwrap();
+    let [put] = &wire.sent()[..] else {
+        panic!("the override, with its entry in the activity log");
     };
-    assert_eq!(put.operation, "PutItem");
+    let [one_put, entry] = [0, 1].map(|place| &put.body["TransactItems"][place]["Put"]["Item"]);
+    assert_eq!(one_put["generation_key"]["S"], "override");
+    assert_eq!(entry["reference"]["S"], "activity");
+    store.make_target_due(&one.target, now).await.unwrap();
+    let [get, head, overrides, save] = &wire.sent()[..] else {
+        panic!("its record, what is in force and the record");
+    };
     assert_eq!(get.body["Key"]["resource"]["S"], "server/1");
-    assert_eq!(head.operation, "Query");
+    assert_eq!([&*head.operation, &*overrides.operation], ["Query"; 2]);
     assert_eq!(save.body["Item"]["resource"]["S"], "server/1");
 }
 
@@ -152,7 +243,7 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     }
     let now = monday() + SignedDuration::from_secs(1);
     let one = running(of_schedule(), 12);
-    store.set_override(&one, now).await.unwrap();
+    set_override(&store, &one, now).await.unwrap();
     let records = store
         .records_of(&"hz-eu".parse().unwrap())
         .await
@@ -175,7 +266,7 @@ async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     let store = World::new().await.store();
     let first = running(of_server(1), 1);
     store
-        .replace_override(&first, None, monday())
+        .replace_override(&first, None, &setting(&first))
         .await
         .unwrap();
     let ended = Override {
@@ -184,12 +275,15 @@ async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     };
     let second = running(of_server(1), 2);
     for known in [None, Some(&ended)] {
-        let refused = store.replace_override(&second, known, monday()).await;
+        let refused = store
+            .replace_override(&second, known, &setting(&second))
+            .await;
         assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
     }
     let kept = store.head_and_overrides().await.unwrap().overrides;
     assert_eq!(kept.of(&of_server(1)), Some(&first));
-    let replaced = store.replace_override(&second, Some(&first), monday());
+    let set = setting(&second);
+    let replaced = store.replace_override(&second, Some(&first), &set);
     replaced.await.unwrap();
 }
 
@@ -199,19 +293,9 @@ async fn a_lost_answer_is_not_taken_for_another_persons_override() {
     let (store, wire) = world.process();
     wire.lose_answer_after(0);
     let one = running(of_server(1), 1);
-    store.replace_override(&one, None, monday()).await.unwrap();
-    let puts = wire.operations();
-    assert_eq!(puts.iter().filter(|name| *name == "PutItem").count(), 2);
-}
-
-#[tokio::test]
-async fn an_override_that_is_set_but_not_due_says_so() {
-    let world = World::new().await;
-    let (store, wire) = world.process();
-    let one = running(of_server(1), 1);
-    wire.die_after(1);
-    let half = store.replace_override(&one, None, monday()).await;
-    assert!(matches!(half, Err(OverrideError::NotYetDue(_))), "{half:?}");
-    let kept = world.store().head_and_overrides().await.unwrap().overrides;
-    assert_eq!(kept.of(&of_server(1)), Some(&one));
+    store
+        .replace_override(&one, None, &setting(&one))
+        .await
+        .unwrap();
+    assert_eq!(wire.operations(), ["TransactWriteItems"; 2]);
 }

@@ -156,7 +156,7 @@ async fn every_read_but_the_indexs_is_strongly_consistent() {
     store.in_force().await.unwrap();
     store.account_states().await.unwrap();
     let sent = wire.sent();
-    assert_eq!(sent.len(), 8);
+    assert_eq!(sent.len(), 9);
     for request in sent {
         let body = match request.operation.as_str() {
             "BatchGetItem" => &request.body["RequestItems"][World::tables().resources],

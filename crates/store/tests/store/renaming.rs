@@ -14,10 +14,11 @@ use store::{
     Store, StoreError,
     item::{FORMAT, Stored as _},
 };
+use testing::set_override;
 
 use crate::{
     fixtures::{
-        apply_office_hours, hetzner, history, monday, pool_in_flight, reference, server,
+        apply_office_hours, hetzner, history, monday, pool_in_flight, reference, server, setting,
         stopped_on_friday, with_office_hours,
     },
     world::World,
@@ -72,7 +73,7 @@ async fn before() -> World {
         store.save(record).await.unwrap();
     }
     let one = overriding("hz-eu/server/1");
-    store.set_override(&one, monday()).await.unwrap();
+    set_override(&store, &one, monday()).await.unwrap();
     world
 }
 
@@ -165,7 +166,9 @@ async fn an_override_that_was_cleared_does_not_come_back() {
             ends_at: monday() + SignedDuration::from_secs(1),
             ..one.clone()
         };
-        let replaced = store.replace_override(&cleared, Some(&one), monday()).await;
+        let replaced = store
+            .replace_override(&cleared, Some(&one), &setting(&cleared))
+            .await;
         replaced.unwrap();
         apply(&store).await.unwrap();
         assert_eq!(active(&store).await, [], "after {requests} requests");

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_tick_with_nothing_due_asks_twice() {
+async fn a_tick_with_nothing_due_asks_three_times() {
     let world = World::new().await;
     let (store, wire) = world.process();
     apply_office_hours(&store).await;
@@ -21,7 +21,7 @@ async fn a_tick_with_nothing_due_asks_twice() {
     wire.sent();
 
     let head = store.head_and_overrides().await.unwrap().head;
-    assert_eq!(wire.operations(), ["Query"]);
+    assert_eq!(wire.operations(), ["Query"; 2]);
     assert_eq!(store.due(monday()).await.unwrap().read, []);
     assert_eq!(wire.operations(), ["Query"]);
     store.configuration_of(&head).await.unwrap();
@@ -33,11 +33,11 @@ async fn a_configuration_is_read_once_by_a_process_and_its_copies() {
     let world = World::new().await;
     apply_office_hours(&world.store()).await;
     let (reader, wire) = world.process();
-    // The head, and one query to each of the two tables that hold a generation.
+    // The head, the overrides, and one query to each of the two tables that hold a generation.
     reader.in_force().await.unwrap();
-    assert_eq!(wire.operations(), ["Query"; 3]);
+    assert_eq!(wire.operations(), ["Query"; 4]);
     reader.clone().in_force().await.unwrap();
-    assert_eq!(wire.operations(), ["Query"]);
+    assert_eq!(wire.operations(), ["Query"; 2]);
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ use store::{
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
+use testing::set_override;
+
 use crate::{
     fixtures::{
         at, due_server, ended, hetzner, monday, office_hours, office_hours_name, pool_in_flight,
@@ -626,11 +628,15 @@ fn the_forms_of_overrides() {
             why: Some("a demonstration".to_owned()),
         };
         let item = one.to_item().unwrap();
-        match HeadItem::of_item(item.clone()).unwrap() {
+        assert_eq!(Override::of_item(item.clone()).unwrap(), one);
+        let mut former = item.clone();
+        former.extend(item::former_override_key(&one.target));
+        match HeadItem::of_item(former.clone()).unwrap() {
             HeadItem::Override(read) => assert_eq!(read, one),
             HeadItem::Head(other) => panic!("{other:?} is no override"),
         }
-        shown(&item)
+        let key = ["generation_key", "name"].map(|key| former[key].as_s().unwrap().clone());
+        format!("{}\nformerly {}", shown(&item), key.join(" "))
     });
     assert_snapshot!(stored.join("\n"), @r#"
     {
@@ -638,27 +644,29 @@ fn the_forms_of_overrides() {
       "desired": "running",
       "ends_at": "2026-06-15T09:00:00Z",
       "format": 1,
-      "generation_key": "head",
-      "name": "override#hz-eu/server/1",
+      "generation_key": "override",
+      "name": "hz-eu/server/1",
       "set_at": "2026-06-15T07:00:00Z",
       "target": {
         "resource": "hz-eu/server/1"
       },
       "why": "a demonstration"
     }
+    formerly head override#hz-eu/server/1
     {
       "by": "ada",
       "desired": "running",
       "ends_at": "2026-06-15T09:00:00Z",
       "format": 1,
-      "generation_key": "head",
-      "name": "override#schedule office-hours",
+      "generation_key": "override",
+      "name": "schedule office-hours",
       "set_at": "2026-06-15T07:00:00Z",
       "target": {
         "schedule": "office-hours"
       },
       "why": "a demonstration"
     }
+    formerly head override#schedule office-hours
     "#);
 }
 
@@ -972,7 +980,7 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
         by: "ada".to_owned(),
         why: None,
     };
-    let set = store.set_override(&override_of_a_server, monday());
+    let set = set_override(&store, &override_of_a_server, monday());
     set.await.unwrap();
     let (schedules, accounts) = (World::tables().schedules, World::tables().accounts);
     for table in [schedules, accounts] {

@@ -1,6 +1,7 @@
 //! A change to the overrides, worked out in full before anything is written.
 
 use domain::{
+    activity::Author,
     configuration::{Override, Target},
     schedule::Desired,
 };
@@ -23,8 +24,7 @@ pub(super) struct OverrideRequest {
     pub(super) target: Target,
     pub(super) desired: Desired,
     pub(super) end: End,
-    pub(super) by: String,
-    pub(super) why: Option<String>,
+    pub(super) author: Author,
 }
 
 /// A change to the overrides, and the report of it.
@@ -34,8 +34,6 @@ pub(super) struct Change {
     pub(super) one: Override,
     /// The override of the same target that it replaces, ended or not.
     pub(super) replaces: Option<Override>,
-    /// The instant from which the change takes effect.
-    pub(super) edge_at: Timestamp,
     pub(super) report: ChangeReport,
 }
 
@@ -64,13 +62,12 @@ impl OverrideRequest {
             set_at,
             // An override that ends as it begins was never in force.
             ends_at: resolved.at.max(set_at + SignedDuration::from_millis(1)),
-            by: self.by,
-            why: self.why,
+            by: self.author.by.to_string(),
+            why: self.author.why,
         };
         Ok(Change {
             report: ChangeReport::new(Done::Set, stored, &one, remark, now),
             replaces: replaces.cloned(),
-            edge_at: set_at,
             one,
         })
     }
@@ -112,7 +109,6 @@ pub(super) fn cleared(
     Ok(Change {
         report: ChangeReport::new(Done::Cleared, stored, &one, None, now),
         replaces: Some(active.clone()),
-        edge_at,
         one,
     })
 }

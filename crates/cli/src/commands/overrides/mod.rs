@@ -9,22 +9,23 @@ mod tests;
 
 use clap::ArgGroup;
 use domain::{
+    activity::{Action, Activity, Author},
     configuration::{Override, Target},
     schedule::Desired,
-    text::{LONGEST_REASON, one_line},
 };
 use jiff::{SignedDuration, Timestamp};
-use store::{OverrideError, Store};
+use store::Store;
 
 use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    author::{author, reason},
     candidates,
-    carry_out::author,
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Style},
+    overriding::{NotYetDue, replace_override},
     time::{Length, end::End, here, screen_zone},
 };
 
@@ -62,11 +63,11 @@ instant there and here, and what takes over then."
 )]
 pub struct Args {
     #[command(subcommand)]
-    action: Action,
+    command: OverrideCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum OverrideCommand {
     /// Keep the target running until the given end, and start it if necessary.
     Running(SetArgs),
     /// Keep the target stopped until the given end, and stop it if necessary.
@@ -104,7 +105,7 @@ struct SetArgs {
     /// next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
-    /// Reason that is shown with the override, 300 characters at most.
+    /// Reason that is shown with the override, and by `offhours activity`.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
     /// Skip the confirmation of an override of more than 30 days, or that stops a whole schedule.
@@ -126,6 +127,9 @@ Examples:
 struct ClearArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// Reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -170,28 +174,32 @@ struct Common {
 
 /// Sets, lists or clears overrides.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    match &args.action {
-        Action::Running(args) => set(args, Desired::Running).await,
-        Action::Stopped(args) => set(args, Desired::Stopped).await,
-        Action::List(args) => list(args).await,
-        Action::Clear(args) => clear(args).await,
+    match &args.command {
+        OverrideCommand::Running(args) => set(args, Desired::Running).await,
+        OverrideCommand::Stopped(args) => set(args, Desired::Stopped).await,
+        OverrideCommand::List(args) => list(args).await,
+        OverrideCommand::Clear(args) => clear(args).await,
     }
 }
 
 async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let session = args.common.connection.open_for_write().await?;
-    let (mut change, mut zones) = planned(args, desired, &session.store, session.now).await?;
+    let author = author(&session, args.reason.clone()).await?;
+    let store = &session.store;
+    let (mut change, mut zones) = planned(args, desired, &author, store, session.now).await?;
     let question = question(&change, &zones, session.now);
     if let Some(question) = question.filter(|_| !args.yes && !args.dry_run) {
         if !confirm(&question, args.common.format)? {
             anyhow::bail!("nothing was set");
         }
         // What was read before the question is stale by now, and an edge may have passed.
-        (change, zones) = planned(args, desired, &session.store, session.present()).await?;
+        (change, zones) = planned(args, desired, &author, store, session.present()).await?;
     }
+    let activity = author.does(Action::set(&change.one), session.present());
     finish(
-        &session.store,
+        &session,
         change,
+        activity,
         &zones,
         args.dry_run,
         args.common.format,
@@ -203,6 +211,7 @@ async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
 async fn planned(
     args: &SetArgs,
     desired: Desired,
+    author: &Author,
     store: &Store,
     now: Timestamp,
 ) -> anyhow::Result<(Change, DisplayZones)> {
@@ -219,8 +228,7 @@ async fn planned(
         target: target(&word, &in_force.configuration, &records)?,
         desired,
         end: args.end()?,
-        by: author(),
-        why: args.reason(),
+        author: author.clone(),
     };
     let change = request.change(stored, now, &here)?;
     let zones = DisplayZones::of(stored, &change.one.target, here);
@@ -228,14 +236,15 @@ async fn planned(
 }
 
 async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.common.connection.open_for_write().await?;
+    let session = args.common.connection.open_for_write().await?;
+    let (store, now) = (&session.store, session.now);
     let overrides = store.head_and_overrides().await?.overrides;
     let active: Vec<_> = overrides.iter().filter(|o| has_not_ended(o, now)).collect();
-    let overridden = overridden_records(&store, active.iter().copied()).await?;
+    let overridden = overridden_records(store, active.iter().copied()).await?;
     let target = overridden_target(&args.target.word(), &active, &overridden)?;
     let records = match &target {
         Target::Resource(_) => overridden,
-        Target::Schedule(_) => all_records(&store).await?,
+        Target::Schedule(_) => all_records(store).await?,
     };
     let in_force = store.in_force().await?;
     let stored = StoredState {
@@ -245,7 +254,17 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
     };
     let change = cleared(stored, &target, now)?;
     let zones = DisplayZones::of(stored, &target, here());
-    finish(&store, change, &zones, args.dry_run, args.common.format).await
+    let author = author(&session, args.reason.clone()).await?;
+    let activity = author.does(Action::OverrideCleared { target }, session.present());
+    finish(
+        &session,
+        change,
+        activity,
+        &zones,
+        args.dry_run,
+        args.common.format,
+    )
+    .await
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -308,20 +327,6 @@ impl SetArgs {
         let end = self.lasting.map(End::from).or(self.until);
         end.ok_or_else(|| UsageError("pass --for or --until".to_owned()))
     }
-
-    fn reason(&self) -> Option<String> {
-        let reason = self.reason.as_deref().map(str::trim)?;
-        (!reason.is_empty()).then(|| reason.to_owned())
-    }
-}
-
-fn reason(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        0..=LONGEST_REASON => Ok(one_line(text, LONGEST_REASON).into_owned()),
-        length => Err(format!(
-            "{length} characters: expected {LONGEST_REASON} at most"
-        )),
-    }
 }
 
 /// Returns what to ask before an override is set that stops a whole schedule, or lasts long.
@@ -342,8 +347,9 @@ fn question(change: &Change, zones: &DisplayZones, now: Timestamp) -> Option<Str
 
 /// Writes a change, unless this is a dry run, and prints its report.
 async fn finish(
-    store: &Store,
+    session: &Session,
     change: Change,
+    activity: Activity,
     zones: &DisplayZones,
     dry_run: bool,
     format: Format,
@@ -351,17 +357,12 @@ async fn finish(
     let written = if dry_run {
         Ok(())
     } else {
-        let replaces = change.replaces.as_ref();
-        store
-            .replace_override(&change.one, replaces, change.edge_at)
-            .await
+        replace_override(session, &change.one, change.replaces.as_ref(), activity).await
     };
     let half_done = match written {
         Ok(()) => None,
-        Err(error @ OverrideError::NotYetDue(_)) => Some(error),
-        Err(error @ (OverrideError::Overtaken(_) | OverrideError::Store(_))) => {
-            return Err(error.into());
-        }
+        Err(error) if error.is::<NotYetDue>() => Some(error),
+        Err(error) => return Err(error),
     };
     let printed = ChangeReport {
         dry_run,
@@ -372,7 +373,7 @@ async fn finish(
         Format::Table => output::print_lines(&printed.text(zones))?,
     }
     match half_done {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None if printed.needs_person() => Ok(Exit::NeedsPerson),
         None => Ok(Exit::Done),
     }

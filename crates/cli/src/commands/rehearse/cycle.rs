@@ -1,14 +1,15 @@
 //! `offhours rehearse --cycle`: hibernates a machine and wakes it while a person looks on.
 
 use domain::{
-    decision::judge, invocation::CommandTarget, membership::Subject, record::Direction,
-    record::Record, stop_method::StopMethod,
+    activity::Author, decision::judge, invocation::CommandTarget, membership::Subject,
+    record::Direction, record::Record, stop_method::StopMethod,
 };
 
 use super::Args;
 use crate::{
     Exit,
     ask::confirm,
+    author::author,
     carry_out::{Command, Until, carry_out},
     connection::Session,
     exit::UsageError,
@@ -44,7 +45,8 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark("Nothing was done.\n");
         return Ok(Exit::Done);
     }
-    let stopped = follow(args, &session, Direction::Stop).await?;
+    let author = author(&session, args.reason.clone()).await?;
+    let stopped = follow(args, &session, &author, Direction::Stop).await?;
     if stopped != Exit::Done {
         output::remark("It was not hibernated; `offhours why` says how it is.\n");
         return Ok(stopped);
@@ -57,7 +59,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::NeedsPerson);
     }
     let session = args.connection().open_for_write().await?;
-    let started = follow(args, &session, Direction::Start).await?;
+    let started = follow(args, &session, &author, Direction::Start).await?;
     if started == Exit::Done {
         output::remark(
             "Look whether all of it works. Once two inventories have seen it run, ten minutes \
@@ -77,11 +79,16 @@ async fn record(args: &Args, session: &Session) -> anyhow::Result<Record> {
     Ok(found.pop().ok_or_else(missing)?)
 }
 
-async fn follow(args: &Args, session: &Session, direction: Direction) -> anyhow::Result<Exit> {
+async fn follow(
+    args: &Args,
+    session: &Session,
+    author: &Author,
+    direction: Direction,
+) -> anyhow::Result<Exit> {
     let command = Command {
         direction,
         target: CommandTarget::Resources(vec![args.resource.clone()]),
-        dry_run: false,
+        author: Some(author.clone()),
         until: Until::Seen,
         rehearsal: true,
     };

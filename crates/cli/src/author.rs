@@ -1,0 +1,52 @@
+//! Who gives a command, and why.
+
+use domain::{
+    activity::Author,
+    text::{LONGEST_REASON, one_line},
+};
+
+use crate::connection::Session;
+
+/// Parses a reason or a message: one line of limited length.
+pub(crate) fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.contains(char::is_control) {
+        return Err("expected one line, without control characters".to_owned());
+    }
+    match text.chars().count() {
+        0 => Err("expected some words".to_owned()),
+        1..=LONGEST_REASON => Ok(one_line(text, LONGEST_REASON).into_owned()),
+        length => Err(format!(
+            "{length} characters: expected {LONGEST_REASON} at most"
+        )),
+    }
+}
+
+/// Establishes who gives the command.
+///
+/// # Errors
+/// If that cannot be established: nothing may be changed then.
+pub(crate) async fn author(session: &Session, why: Option<String>) -> anyhow::Result<Author> {
+    let by = session.person().await?;
+    Ok(Author { by, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_of_limited_length() {
+        assert_eq!(reason(" release night "), Ok("release night".to_owned()));
+        reason(&"ä".repeat(LONGEST_REASON)).unwrap();
+        for refused in [
+            &"ä".repeat(LONGEST_REASON + 1),
+            "",
+            " ",
+            "a\nb",
+            "a\u{1b}[30mb",
+        ] {
+            reason(refused).unwrap_err();
+        }
+    }
+}

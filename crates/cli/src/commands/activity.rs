@@ -1,0 +1,166 @@
+//! `offhours activity`: what persons changed, who and why.
+
+use domain::{activity::Activity, record::Record};
+use jiff::{Timestamp, tz::TimeZone};
+use store::Store;
+
+use super::Format;
+use crate::{
+    Exit, candidates,
+    connection::{Connection, Session, all_records},
+    output::{self, Style},
+    resolve::history::report_unreadable,
+    table::{Cell, Column, Table},
+    time::{Moment, local, screen_zone},
+    time_range::RequestedRange,
+};
+
+/// Show what persons changed, newest first: who, when, what and why.
+///
+/// Manual stops and starts, overrides, approvals, forgotten records, applies and rollbacks. Each is
+/// kept for 90 days and never overwritten. At AWS the name is that of the caller's credentials,
+/// with the shell's name in brackets if it is another.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours activity
+  offhours activity web-1 --since 30d
+  offhours activity schedule:office-hours
+  offhours activity --by ada --since 2026-10-01 --until 2026-11-01
+  offhours activity --format json | jq '.[] | select(.action.applied)'")]
+pub struct Args {
+    /// Only what names this resource, by reference or by name; or this schedule or account, as
+    /// schedule:NAME or account:NAME.
+    #[arg(value_name = "TARGET", add = candidates::resources())]
+    target: Option<String>,
+    /// Only what these persons did: part of a name or of an ARN.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
+    /// local times are in the time zone that all schedules share, or else in UTC.
+    #[arg(long, value_name = "WHEN", default_value = "7d")]
+    since: Moment,
+    /// End of the time range [default: now].
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Moment>,
+    /// Show at most N entries, the newest ones.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Shows what was changed in the period.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = args.connection.open().await?;
+    // A configuration that cannot be read keeps nobody from seeing who applied it.
+    let zone = match store.in_force().await {
+        Ok(in_force) => screen_zone(None, &in_force.configuration).clone(),
+        Err(_) => TimeZone::UTC,
+    };
+    let (entries, unreadable) = find(args, &store, &zone, now).await?;
+    match args.format {
+        Format::Json => output::print_json(&entries)?,
+        Format::Table => output::print(&table(&entries, &zone, Style::of_stdout()))?,
+    }
+    report_unreadable(unreadable);
+    Ok(Exit::Done)
+}
+
+/// Returns the selected entries, newest first, and how many cannot be read.
+async fn find(
+    args: &Args,
+    store: &Store,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> anyhow::Result<(Vec<Activity>, usize)> {
+    let period = RequestedRange::Between(args.since, args.until).period(zone, now)?;
+    let wanted = match &args.target {
+        Some(target) => Some(names(target, &all_records(store).await?)),
+        None => None,
+    };
+    // By a clock of whole seconds, the present second is not over yet.
+    let until = args.until.map_or(Timestamp::MAX, |_| period.until);
+    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    let mut pages = store.activity_between(period.from, until);
+    let (mut found, mut unreadable) = (Vec::new(), 0);
+    while found.len() < limit
+        && let Some(page) = pages.next().await?
+    {
+        unreadable += page.unreadable;
+        let by = |one: &Activity| args.by.as_ref().is_none_or(|by| one.by.matches(by));
+        let names = |one: &Activity| {
+            let targets = one.action.targets();
+            let is_wanted = |wanted: &Vec<String>| targets.iter().any(|one| wanted.contains(one));
+            wanted.as_ref().is_none_or(is_wanted)
+        };
+        found.extend(page.entries.into_iter().filter(|one| by(one) && names(one)));
+    }
+    found.truncate(limit);
+    Ok((found, unreadable))
+}
+
+/// Returns how entries name a target: a resource by its reference, whatever name it has.
+fn names(target: &str, records: &[Record]) -> Vec<String> {
+    for kind in ["schedule", "account"] {
+        if let Some(name) = target.strip_prefix(&format!("{kind}:")) {
+            return vec![format!("{kind} {name}")];
+        }
+    }
+    let named = records.iter().filter(|record| record.name == target);
+    let references = named.map(|record| record.reference.to_string());
+    references.chain([target.to_owned()]).collect()
+}
+
+fn table(entries: &[Activity], zone: &TimeZone, style: Style) -> String {
+    if entries.is_empty() {
+        return "Nothing was changed in this period.\n".to_owned();
+    }
+    let columns = [
+        Column::of("When"),
+        Column::of("By"),
+        Column::of("What"),
+        Column::text("Target"),
+        Column::text("Why"),
+    ];
+    let cells = |entry: &Activity| {
+        let cells = [
+            local(entry.at, zone),
+            entry.by.to_string(),
+            entry.action.verb(),
+            details(entry, zone),
+            entry.why.clone().unwrap_or_default(),
+        ];
+        cells.map(Cell::new).to_vec()
+    };
+    let rows: Vec<_> = entries.iter().map(cells).collect();
+    Table::whole(style, columns, &rows)
+}
+
+/// What an entry is about, and what it changed.
+fn details(entry: &Activity, zone: &TimeZone) -> String {
+    use domain::activity::Action;
+    let targets = entry.action.targets().join(", ");
+    match &entry.action {
+        Action::OverrideSet { ends_at, .. } => {
+            format!("{targets} until {}", local(*ends_at, zone))
+        }
+        Action::Applied {
+            generation,
+            repeats,
+            changes,
+        } => {
+            let repeats = repeats.map(|of| format!("a rollback to generation {of}"));
+            let all = repeats.into_iter().chain(changes.iter().cloned());
+            let all: Vec<_> = all.collect();
+            format!("generation {generation}: {}", all.join("; "))
+        }
+        Action::Command { .. }
+        | Action::OverrideCleared { .. }
+        | Action::Approved { .. }
+        | Action::Forgotten { .. } => targets,
+    }
+}
