@@ -673,7 +673,7 @@ fn a_plan_that_is_sold_out_later_holds_up_no_other_change_and_no_rollback() {
         let sold_out = json!({"plan": "ccx13", "offer": "unavailable"});
         terminal.simulator.offer(sold_out).await;
 
-        terminal.write(&office_hours("protect = [\"name:*prod*\"]", "", LEAVING));
+        terminal.write(&office_hours("max_stops = 7", "", LEAVING));
         let ended = terminal.run(&["apply", "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let warned = "warning: no stop until this is mended: ci (hz-eu/server/11)";

@@ -112,8 +112,9 @@ fn a_tick_after_an_edge_was_reported_costs_one_request_more_and_then_none() {
     run(async {
         let world = after_the_edge().await;
         let (counter, cold) = RequestCounter::on(&world.engine);
-        // The head, the configuration in two tables, the states, the due records, the digests.
-        for (at, most) in [("18:32:00", 6), ("18:32:30", 3)] {
+        // The head, the overrides, the configuration in two tables, the states, the due records, the
+        // digests.
+        for (at, most) in [("18:32:00", 7), ("18:32:30", 4)] {
             let report = tick(&world, &cold, "idle", monday(at)).await;
             assert_eq!(report, Report::default());
             let requests = counter.take_count();

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, iter};
 
 use domain::{
     AccountName, ResourceKind, ResourceRef,
-    configuration::{Account, AccountKind, CloudAccount, Configuration, Provider, TokenReference},
+    configuration::{Account, AccountKind, Configuration, Provider, TokenReference},
     invocation::Question,
+    machine::KeyReference,
     pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
 };
@@ -183,15 +184,29 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
 pub(crate) fn token_readers(contents: &StoreContents) -> Vec<Finding> {
     let accounts = contents.in_force.configuration.accounts.iter();
     accounts
-        .filter_map(|(name, account)| Some(readers(account.cloud()?)?.of(name)))
+        .filter_map(|(name, account)| Some(readers(account)?.of(name)))
         .collect()
 }
 
-fn readers(account: &CloudAccount) -> Option<Finding> {
-    let TokenReference::Ssm(parameter) = &account.token else {
+fn readers(account: &Account) -> Option<Finding> {
+    let (acting, observing, [key, read_key]) = match account {
+        Account::Cloud(cloud) => {
+            let observing = cloud.read_token.as_ref().unwrap_or(&cloud.token);
+            (&cloud.token, observing, ["token", "read_token"])
+        }
+        Account::Ssh(ssh) => {
+            let observing = ssh.login.read_key.as_ref().unwrap_or(&ssh.login.key);
+            let (KeyReference::Token(acting), KeyReference::Token(observing)) =
+                (&ssh.login.key, observing)
+            else {
+                return None;
+            };
+            (acting, observing, ["key", "read_key"])
+        }
+    };
+    let TokenReference::Ssm(parameter) = acting else {
         return None;
     };
-    let observing = account.read_token.as_ref().unwrap_or(&account.token);
     let kept = |folder: &str| {
         let (path, name) = parameter.rsplit_once('/').unwrap_or(("", parameter));
         let path = path
@@ -201,8 +216,8 @@ fn readers(account: &CloudAccount) -> Option<Finding> {
     };
     let remedy = || {
         format!(
-            "keep the token that may stop and start as token = \"{}\", and one that may only read \
-             as read_token = \"{}\"",
+            "keep the one that may stop and start as {key} = \"{}\", and one that may only read as \
+             {read_key} = \"{}\"",
             kept("acting"),
             kept("reading")
         )
@@ -210,19 +225,14 @@ fn readers(account: &CloudAccount) -> Option<Finding> {
     Some(if observing.is_for_acting() {
         let found = format!("poll-status cannot read {observing}, so nothing is observed");
         Finding::problem(Check::Token, found, remedy())
-    } else if account.token.is_for_reading() {
-        let found = format!("stop and start cannot read {}", account.token);
+    } else if acting.is_for_reading() {
+        let found = format!("stop and start cannot read {acting}");
         Finding::problem(Check::Token, found, remedy())
-    } else if account.token.is_for_acting() {
-        Finding::ok(
-            Check::Token,
-            "only stop and start can read the token that acts",
-        )
+    } else if acting.is_for_acting() {
+        let found = format!("only stop and start can read the {key} that acts");
+        Finding::ok(Check::Token, found)
     } else {
-        let found = format!(
-            "poll-status can read {}, which may stop and start",
-            account.token
-        );
+        let found = format!("poll-status can read {acting}, which may stop and start");
         Finding::warning(Check::Token, found, remedy())
     })
 }
@@ -579,7 +589,7 @@ mod tests {
             );
             token_readers(&store_contents(in_force(&toml), []))
         };
-        let remedy = "keep the token that may stop and start as token = \"ssm:/o/acting/do\", and one \
+        let remedy = "keep the one that may stop and start as token = \"ssm:/o/acting/do\", and one \
                       that may only read as read_token = \"ssm:/o/reading/do\"";
         for (tokens, verdict, found) in [
             (
@@ -618,6 +628,29 @@ mod tests {
             assert_eq!(finding.remedy.as_deref(), expected);
         }
         assert_eq!(check(r#"token = "env:T""#), [], "kept elsewhere");
+    }
+
+    #[test]
+    fn at_aws_it_is_said_where_poll_status_can_read_a_key_that_acts() {
+        let host_key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
+        let verdict = |keys: &str| {
+            let account = format!(
+                "accounts.lab = {{ provider = \"ssh\", host = \"jump.example.net\", user = \"o\", \
+                 host_keys = [\"{host_key}\"], {keys} }}"
+            );
+            let toml = OFFICE.replacen(
+                "accounts.do-main",
+                &format!("{account}\naccounts.do-main"),
+                1,
+            );
+            let findings = token_readers(&store_contents(in_force(&toml), []));
+            findings.first().map(|finding| finding.verdict)
+        };
+        let kept = r#"key = "ssm:/o/acting/lab", read_key = "ssm:/o/reading/lab""#;
+        assert_eq!(verdict(kept), Some(Verdict::Ok));
+        assert_eq!(verdict(r#"key = "ssm:/o/lab""#), Some(Verdict::Warning));
+        assert_eq!(verdict(r#"key = "file:/o/lab""#), None);
     }
 
     #[test]

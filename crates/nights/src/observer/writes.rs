@@ -51,11 +51,12 @@ impl State {
 
     fn process_rules(&mut self, item: &Value) {
         let now = self.time.now();
-        if item["generation_key"]["S"] != "head" {
+        let partition = &item["generation_key"]["S"];
+        if partition != "head" && partition != "override" {
             return;
         }
         self.last_change = now;
-        if item["name"]["S"] == "head" {
+        if partition == "head" {
             if let Some(setup) = self.applying.take() {
                 self.count_changes(&setup);
                 self.before = std::mem::replace(&mut self.setup, setup);
