@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, database, droplet, fault, monday,
-    office_hours, one_of_each_kind, reference, run,
+    office_hours, one_of_each_kind, reference, run, unlabelled_server,
 };
 
 /// The resources of [`EACH_KIND`] at the misbehaving cloud.
@@ -368,11 +368,18 @@ fn one_404_before_a_change_postpones_it_and_does_not_make_a_resource_gone() {
     });
 }
 
+/// One resource of each kind, and another one in each account that stays: if all vanished, that
+/// would not be believed.
+fn with_one_more_each() -> String {
+    one_of_each_kind() + &droplet(2, "other", &[]) + &unlabelled_server(12)
+}
+
 #[test]
 fn resources_that_were_deleted_meanwhile() {
     run(async {
         let configuration = office_hours("", "", "");
-        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        let fleet = with_one_more_each();
+        let mut world = World::start(&configuration, &fleet, monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
         for resource in AT_FAULT {
             world.person(resource, Act::Delete);
@@ -392,7 +399,8 @@ fn resources_that_were_deleted_meanwhile() {
 fn resources_that_are_deleted_while_they_stop() {
     run(async {
         let configuration = office_hours("", "", "");
-        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        let fleet = with_one_more_each();
+        let mut world = World::start(&configuration, &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:00:01")).await;
         for resource in EACH_KIND {
             world.person(resource, Act::Delete);

@@ -152,6 +152,103 @@ fn what_is_not_listed_and_still_there_is_not_gone() {
     });
 }
 
+/// Makes the token of `do-main` see an empty project, as if it were another team's.
+fn see_an_empty_project(world: &World) {
+    let answers = |status: u16, body: &Value| {
+        json!({ "answer": {
+        "status": status, "body": body.to_string(),
+        "headers": { "content-type": "application/json" },
+    } })
+    };
+    let missing = json!({ "id": "not_found", "message": "not found" });
+    for kind in ["droplets", "databases"] {
+        let path = format!("/v2/{kind}");
+        for (matching, does) in [
+            (
+                json!({ "method": "GET", "path_suffix": path }),
+                answers(200, &json!({ kind: [] })),
+            ),
+            (
+                json!({ "path_prefix": format!("{path}/") }),
+                answers(404, &missing),
+            ),
+        ] {
+            let does = json!({ "match": matching, "times": 10_000, "does": does });
+            world.simulator().add_fault(fault(&does));
+        }
+    }
+}
+
+#[test]
+fn a_token_of_another_project_makes_nothing_gone_and_a_manual_start_stands() {
+    run(async {
+        let fleet = [
+            ACCOUNTS,
+            &droplet(1, "dev", &["offhours:office"]),
+            &database("d1", "orders", "pg"),
+        ];
+        let from = monday("17:48:00");
+        let mut world = World::start(&office_hours("", "", ""), &fleet.concat(), from).await;
+        world.run_until(monday("20:00:00")).await;
+        world.person("do-main/droplet/1", Act::PowerOn);
+        world.run_until(monday("22:00:30")).await;
+        let before = world.changes().len();
+        see_an_empty_project(&world);
+        world.run_until(monday("22:30:30")).await;
+        for resource in ["do-main/droplet/1", "do-main/database/d1"] {
+            let record = world.record(resource).await;
+            assert!(
+                matches!(record.phase, Phase::Settled { .. }),
+                "{resource}: {:?}",
+                record.phase
+            );
+        }
+        let vanished = |event: &Event| matches!(event, Event::Postponed { reason, .. } if reason.words().contains("vanished"));
+        let shown = world.outcomes().iter();
+        assert_eq!(shown.filter(|one| vanished(&one.event)).count(), 1);
+        let states = world.local.store().account_states().await.unwrap().read;
+        let state = &states[&"do-main".parse().unwrap()];
+        assert!(state.listed_at < Some(monday("22:01:00")), "{state:?}");
+
+        world.simulator().clear_faults();
+        world.run_until(monday("22:50:30")).await;
+        assert_eq!(world.changes().len(), before);
+        let dev = world.record("do-main/droplet/1").await;
+        assert_eq!(dev.phase, Phase::Settled { at: Power::Running });
+        let owed = world.record("do-main/database/d1").await.saved;
+        assert!(owed.is_some());
+    });
+}
+
+#[test]
+fn what_is_followed_under_a_token_of_another_project_is_not_gone_either() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "dev", &["offhours:office"])].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:00:01")).await;
+        assert!(
+            world
+                .record("do-main/droplet/1")
+                .await
+                .in_flight()
+                .is_some()
+        );
+        see_an_empty_project(&world);
+        world.run_until(monday("18:14:30")).await;
+        assert!(
+            world
+                .record("do-main/droplet/1")
+                .await
+                .in_flight()
+                .is_some()
+        );
+        world.simulator().clear_faults();
+        world.run_until(monday("18:20:30")).await;
+        let phase = world.record("do-main/droplet/1").await.phase;
+        assert_eq!(phase, Phase::Settled { at: Power::Stopped });
+    });
+}
+
 #[test]
 fn what_is_due_and_not_listed_is_looked_at_by_itself_and_stopped() {
     run(async {

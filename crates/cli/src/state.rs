@@ -172,12 +172,12 @@ pub(crate) fn needs_person(
     rules: Rules<'_>,
     now: Timestamp,
 ) -> Option<String> {
+    let left = left_behind(record, rules, now);
+    if let Some(left @ (LeftBehind::Unreachable | LeftBehind::Gone)) = left {
+        return Some(bring_back(record, verdict, left));
+    }
     if matches!(record.phase, Phase::Gone { .. }) {
         return None;
-    }
-    let left = left_behind(record, rules, now);
-    if let Some(unreachable @ LeftBehind::Unreachable) = left {
-        return Some(bring_back(record, verdict, unreachable));
     }
     match &record.phase {
         Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
@@ -235,7 +235,22 @@ fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
                 record.reference
             )
         }
+        (LeftBehind::Gone, _) => format!("gone: {}", gone_and_ours(record)),
     }
+}
+
+/// What a person has to decide about a gone resource that was stopped by Offhours.
+pub(crate) fn gone_and_ours(record: &Record) -> String {
+    let saved = record.saved.as_ref();
+    let lost = saved.map_or_else(
+        || "stopped by Offhours".to_owned(),
+        |saved| format!("owed {saved}"),
+    );
+    format!(
+        "{lost}; check that the account's token is of its project, or, if it was deleted, \
+         `offhours forget --anyway {}`",
+        record.reference
+    )
 }
 
 /// Says that a resource is overdue, since when in the zone's local time, and the last error.

@@ -179,7 +179,8 @@ fn decide(
     }
     let rule = membership.rule(rules.configuration);
     let policy = membership.policy(rules.configuration);
-    if policy.adopt == Adopt::NextEdge && handled.is_none() && is_before_joining(record, edge) {
+    let adopts = policy.adopt == Adopt::NextEdge && handled.is_none();
+    if adopts && is_before_joining(record, edge) && !brings_back(record, edge) {
         return leave(LeaveReason::Adopting);
     }
     let why = why_due(record, membership.schedule(), edge, generation, rule);

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     decision::{Rules, Verdict, judge},
+    left_behind::is_held_stopped,
     membership::Subject,
     record::{Phase, Record},
 };
@@ -40,13 +41,17 @@ impl Record {
             return false;
         }
         let new = self.handled.is_none() && self.last.is_none() && self.saved.is_none();
+        self.retry_at = None;
+        // What Offhours holds stopped, or has in flight, stays its own to bring back or to finish.
+        if self.in_flight().is_some() || is_held_stopped(self) {
+            return new;
+        }
         let before = self.handled.take();
         // A command that a later edge has superseded must not act again.
         self.manual_command = self
             .manual_command
             .take()
             .filter(|manual| before.is_none_or(|handled| handled.key.instant <= manual.instant));
-        self.retry_at = None;
         new
     }
 }
@@ -190,6 +195,56 @@ mod tests {
             (back.joined_at, back.handled),
             (Some(at("mon 10:00")), None)
         );
+    }
+
+    /// Returns the record after it left `office` on Monday evening, and joined it again on Tuesday.
+    fn back(world: &World, mut record: Record) -> Record {
+        let left = world.clone().without_schedules();
+        for (world, now) in [(&left, "mon 20:00"), (world, "tue 10:00")] {
+            let verdict = judge(&record, Subject::recorded(&record), world.rules(), at(now));
+            record.note_joining(&verdict, at(now));
+            record.opted_in = verdict.opted_in;
+        }
+        record
+    }
+
+    #[test]
+    fn what_offhours_holds_stopped_or_has_in_flight_keeps_what_it_has_handled_when_it_joins_anew() {
+        let world = world().following("office", |policy| policy.adopt = Adopt::NextEdge);
+        let handled = office_droplet().having_handled("mon 19:00", Desired::Stopped);
+        for record in [
+            handled.clone().settled(Power::Stopped),
+            handled
+                .clone()
+                .in_flight_towards(Direction::Stop, "mon 19:00"),
+        ] {
+            let back = back(&world, record.clone());
+            assert_eq!(back.joined_at, Some(at("tue 10:00")));
+            assert_eq!(back.handled, record.handled);
+            let decision = world.decide(&back, "tue 10:00");
+            assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+        }
+        let running = back(&world, handled.settled(Power::Running));
+        assert_eq!(running.handled, None);
+        let decision = world.decide(&running, "tue 10:00");
+        assert_eq!(decision, Decision::Leave(LeaveReason::Adopting));
+    }
+
+    #[test]
+    fn what_is_owed_a_size_is_not_held_back_from_its_start_though_its_schedule_waits() {
+        let world = world().following("office", |policy| policy.adopt = Adopt::NextEdge);
+        let owed = |joined_at| Record {
+            saved: Some(crate::resource::SavedState::NodePool {
+                count: 3,
+                autoscale: None,
+            }),
+            joined_at: Some(at(joined_at)),
+            ..office_droplet()
+        };
+        let decision = world.decide(&owed("tue 10:00"), "tue 10:00");
+        assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+        let decision = world.decide(&owed("mon 20:00"), "mon 20:00");
+        assert_eq!(decision, Decision::Leave(LeaveReason::Adopting));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum LeftBehind {
     Orphaned,
     /// It is owed a size, which Offhours cannot put back without its account.
     Unreachable,
+    /// The provider no longer has it, or its account's token no longer sees it.
+    Gone,
 }
 
 /// Returns why a resource is left behind under these rules, or `None` if it is not.
@@ -27,14 +29,15 @@ pub enum LeftBehind {
 /// never meant to last.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
-    if matches!(record.phase, Phase::Gone { .. }) {
-        return None;
-    }
+    let is_gone = matches!(record.phase, Phase::Gone { .. });
     let account = &record.reference.account;
     if !rules.configuration.accounts.contains_key(account) {
-        return record.saved.is_some().then_some(LeftBehind::Unreachable);
+        return (record.saved.is_some() && !is_gone).then_some(LeftBehind::Unreachable);
     }
     let ours = record.saved.is_some() || was_stopped(record) && !was_meant_to_last(record);
+    if is_gone {
+        return ours.then_some(LeftBehind::Gone);
+    }
     let is_wanted = || override_of(record, rules, now).is_some() || is_covered(record, rules, now);
     (ours && !is_wanted()).then_some(LeftBehind::Orphaned)
 }
@@ -69,11 +72,17 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     }
 }
 
-/// Reports whether it has been off since a stop of ours.
+/// Reports whether it has been off since a stop of ours, or was off when it was last seen.
 fn was_stopped(record: &Record) -> bool {
     let handled = record.handled.as_ref();
+    let observed = record.observed.as_ref();
+    let stands = match record.phase {
+        Phase::Settled { at } => Some(at),
+        Phase::Gone { .. } => observed.map(|observed| observed.power),
+        Phase::InFlight { .. } | Phase::Refused { .. } | Phase::Stuck { .. } => None,
+    };
     handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped))
-        && matches!(record.phase, Phase::Settled { at: Power::Stopped })
+        && stands == Some(Power::Stopped)
 }
 
 /// Reports whether a person stopped it while no schedule would start it again.

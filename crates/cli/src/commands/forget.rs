@@ -6,6 +6,8 @@ use domain::{
     ResourceRef,
     activity::Author,
     configuration::Configuration,
+    decision::Rules,
+    left_behind::left_behind,
     record::{Phase, Record},
     resource::SavedState,
 };
@@ -25,7 +27,7 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     resolve,
-    state::{PhaseName, State, sentence},
+    state::{PhaseName, State, gone_and_ours, sentence},
     table::{Cell, Column, Table},
 };
 
@@ -37,7 +39,8 @@ use crate::{
 ///
 /// If the account is configured, this is refused unless the provider has said that the resource is
 /// gone, because the next inventory would find it again and take its present size for the original.
-/// --anyway accepts that. It is also refused while a stop or a start is in progress.
+/// A gone resource that Offhours stopped, or that is owed a size, may only be out of the token's
+/// sight. --anyway accepts both. It is also refused while a stop or a start is in progress.
 ///
 /// A hibernated machine always needs --anyway: only its record says how to create it again. Its
 /// snapshots stay, and are billed until you delete them at the provider.
@@ -116,15 +119,16 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut seen = BTreeSet::new();
     let mut records = resolve::find(&session.store, &args.resources).await?;
     records.retain(|record| seen.insert(record.reference.clone()));
-    let configuration = session.store.in_force().await?.configuration;
+    let in_force = session.store.in_force().await?;
+    let rules = in_force.rules();
     let mut rows: Vec<_> = records
         .iter()
-        .map(|record| Row::of(record, &configuration))
+        .map(|record| Row::of(record, rules.configuration))
         .collect();
     if args.format == Format::Table {
         output::print(&table(&rows))?;
     }
-    refuse(&records, &configuration, args.anyway, session.now)?;
+    refuse(&records, rules, args.anyway, session.now)?;
     if args.dry_run {
         return end(args.format, &rows);
     }
@@ -220,12 +224,12 @@ fn question(rows: &[Row]) -> String {
 /// Refuses the whole command if one resource cannot be forgotten or would only come back.
 fn refuse(
     records: &[Record],
-    configuration: &Configuration,
+    rules: Rules<'_>,
     anyway: bool,
     now: Timestamp,
 ) -> Result<(), UsageError> {
     let obstacles = records.iter().filter_map(|record| {
-        let why = obstacle(record, configuration, anyway, now)?;
+        let why = obstacle(record, rules, anyway, now)?;
         Some(format!("{}: {why}", record.reference))
     });
     let obstacles: Vec<_> = obstacles.collect();
@@ -237,12 +241,7 @@ fn refuse(
     }
 }
 
-fn obstacle(
-    record: &Record,
-    configuration: &Configuration,
-    anyway: bool,
-    now: Timestamp,
-) -> Option<String> {
+fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> Option<String> {
     if record.permit_is_open(now) {
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
@@ -255,15 +254,18 @@ fn obstacle(
         ));
     }
     // Nothing follows a transition in flight in an account that is not configured.
-    if !is_configured(record, configuration) {
+    if !is_configured(record, rules.configuration) {
         return None;
     }
     if record.in_flight().is_some() {
         let state = sentence(record);
         return Some(format!("{state}: wait until that has ended"));
     }
-    if anyway || matches!(record.phase, Phase::Gone { .. }) {
+    if anyway {
         return None;
+    }
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return left_behind(record, rules, now).map(|_| gone_and_ours(record));
     }
     Some(match &record.saved {
         Some(saved) => format!(
@@ -282,4 +284,26 @@ fn is_configured(record: &Record, configuration: &Configuration) -> bool {
     configuration
         .accounts
         .contains_key(&record.reference.account)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{OFFICE, database, in_force, monday, saved};
+
+    #[test]
+    fn what_is_gone_and_owed_a_size_is_forgotten_only_if_that_is_given_up() {
+        let in_force = in_force(OFFICE);
+        let now = monday("10:00:00");
+        let mut gone = database();
+        gone.phase = Phase::Gone {
+            since: monday("09:00:00"),
+        };
+        let obstacle = |record: &Record, anyway| obstacle(record, in_force.rules(), anyway, now);
+        assert_eq!(obstacle(&gone, false), None);
+        gone.saved = Some(saved());
+        let why = obstacle(&gone, false).unwrap();
+        assert!(why.contains("owed 2 x db-s-4vcpu-8gb"), "{why}");
+        assert_eq!(obstacle(&gone, true), None);
+    }
 }

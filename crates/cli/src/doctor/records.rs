@@ -21,7 +21,7 @@ use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
     configuration_file::count,
     resolve::nearest::advice,
-    state::{asleep_and_missing, problem},
+    state::{asleep_and_missing, gone_and_ours, problem},
     time::{ago, length},
 };
 
@@ -31,18 +31,21 @@ const ATTEMPTS: u32 = 5;
 /// Runs all checks of the records.
 pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let configuration = &contents.in_force.configuration;
-    let (of_accounts, left): (Vec<_>, Vec<_>) = contents
+    let (gone, present): (Vec<_>, Vec<_>) = contents
         .records
         .iter()
-        .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
-        .partition(|record| {
-            configuration
-                .accounts
-                .contains_key(&record.reference.account)
-        });
+        .partition(|record| matches!(record.phase, Phase::Gone { .. }));
+    let (of_accounts, left): (Vec<_>, Vec<_>) = present.into_iter().partition(|record| {
+        configuration
+            .accounts
+            .contains_key(&record.reference.account)
+    });
+    let rules = contents.in_force.rules();
     let mut findings = Vec::new();
+    for record in gone {
+        findings.extend(gone_while_stopped(record, rules, now).map(|f| f.of(&subject(record))));
+    }
     for record in &of_accounts {
-        let rules = contents.in_force.rules();
         let overdue = overdue(record, rules, contents.in_force.since, now);
         let found = [
             ended(record, now),
@@ -59,8 +62,7 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
             Some(overdue) => [Some(late(record, overdue, configuration, now)), None],
             None => [lasting(record, now), failing(record, now)],
         });
-        let subject = format!("{} ({})", record.reference, record.name);
-        findings.extend(found.flatten().map(|f| f.of(&subject)));
+        findings.extend(found.flatten().map(|f| f.of(&subject(record))));
     }
     findings.extend(of_removed_accounts(&left));
     let ok = format!(
@@ -68,6 +70,19 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
         count(of_accounts.len(), "record")
     );
     or_ok(findings, Check::Records, ok)
+}
+
+fn subject(record: &Record) -> String {
+    format!("{} ({})", record.reference, record.name)
+}
+
+/// Gone, and stopped by Offhours or owed a size.
+fn gone_while_stopped(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding> {
+    let left = left_behind(record, rules, now) == Some(LeftBehind::Gone);
+    left.then(|| {
+        let found = "gone at the provider while stopped by Offhours";
+        Finding::problem(Check::Records, found, gone_and_ours(record))
+    })
 }
 
 /// Stuck, or refused by the provider.
@@ -438,7 +453,7 @@ mod tests {
     #[test]
     fn a_healthy_record_and_a_gone_one_are_in_order() {
         assert_eq!(only(web()).0, Verdict::Ok);
-        let mut gone = orphan();
+        let mut gone = web();
         gone.phase = Phase::Gone { since: before(5) };
         assert_eq!(
             only(gone),
@@ -448,6 +463,23 @@ mod tests {
                 String::new()
             )
         );
+    }
+
+    #[test]
+    fn what_is_gone_and_owed_a_size_needs_a_person_and_is_not_simply_forgotten() {
+        let mut gone = database();
+        gone.phase = Phase::Gone { since: before(5) };
+        gone.saved = Some(saved());
+        let (verdict, words, remedy) = only(gone);
+        assert_eq!(
+            (verdict, words.as_str()),
+            (
+                Verdict::Problem,
+                "gone at the provider while stopped by Offhours"
+            )
+        );
+        assert!(remedy.starts_with("owed 2 x db-s-4vcpu-8gb; "), "{remedy}");
+        assert!(remedy.contains("forget --anyway"), "{remedy}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    record::Observed,
     resource::SavedState,
     tests::fixtures::{World, at, droplet, office_droplet, world},
 };
@@ -65,7 +66,12 @@ fn what_was_stopped_by_whatever_means_is_orphaned_once_its_schedule_goes() {
                 },
                 ..untagged
             };
-            check(&overridden(world()), &gone, None);
+            let is_owed = gone.saved.is_some();
+            check(
+                &overridden(world()),
+                &gone,
+                is_owed.then_some(LeftBehind::Gone),
+            );
         }
     }
 }
@@ -103,6 +109,27 @@ fn what_a_person_wants_now_is_not_left_behind() {
     check(&world(), &started, None);
     let stopped_again = owed.commanded("mon 20:30", STOPPED);
     check(&world(), &stopped_again, ORPHANED);
+}
+
+#[test]
+fn what_is_gone_and_was_off_when_it_was_last_seen_is_left_behind_whatever_covers_it() {
+    let [(_, by_schedule), ..] = stopped();
+    let gone = |power| Record {
+        phase: Phase::Gone {
+            since: at("mon 20:00"),
+        },
+        observed: Some(Observed {
+            power,
+            size: None,
+            busy: None,
+            at: at("mon 19:01"),
+        }),
+        ..by_schedule.clone()
+    };
+    check(&world(), &gone(Power::Stopped), Some(LeftBehind::Gone));
+    check(&world(), &gone(Power::Running), None);
+    let removed = world().without_account("do-main");
+    check(&removed, &owed(gone(Power::Stopped)), None);
 }
 
 #[test]

@@ -262,7 +262,7 @@ impl Follower<'_> {
         }
     }
 
-    fn plan_context(&self) -> PlanContext<'_> {
+    pub(crate) fn plan_context(&self) -> PlanContext<'_> {
         PlanContext {
             rules: self.in_force.rules(),
             writer: self.context.writer,

@@ -16,7 +16,7 @@ use domain::{
     decision::due_at,
     pacing::Others,
     reason::Reason,
-    record::{INVENTORY_INTERVAL, Record},
+    record::{INVENTORY_INTERVAL, Phase, Record},
     resource::Look,
 };
 use environment::{Invoke, Metric};
@@ -30,7 +30,7 @@ use crate::{
     budget::Budget,
     event::{Event, Outcome},
     failure::ObservationError,
-    observe::{look, set_back},
+    observe::{in_flight::ReportedErrors, look, set_back},
     report::{Report, health::Health},
 };
 
@@ -40,6 +40,10 @@ pub(crate) use accounts::Accounts;
 const TAGS_VANISHED: &str = "all tags vanished at once while the resources are still there: \
     ignored. If the token lost its right to read tags, give it back; to opt everything out, tag it \
     offhours:off";
+
+/// Why a listing is not believed that shows no recorded resource, while each answers 404.
+const ALL_VANISHED: &str = "every recorded resource vanished at once: ignored. If the token is \
+    another project's, give the right one; if all were deleted, `offhours forget --anyway` them";
 
 /// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
@@ -198,6 +202,7 @@ async fn take(
                 first: !listed_before,
                 elsewhere: covered.elsewhere(account, configuration),
                 newer,
+                reported_errors: ReportedErrors::default(),
                 wrote: Cell::new(false),
             };
             let health = taking
@@ -365,6 +370,10 @@ async fn list(
     if tags_vanished(records, &listed.looks) {
         return Err(ObservationError::of(TAGS_VANISHED));
     }
+    let is_cloud = configuration.accounts[account].cloud().is_some();
+    if is_cloud && all_vanished(&client, budget, records, &listed.looks).await? {
+        return Err(ObservationError::of(ALL_VANISHED));
+    }
     Ok((client, listed))
 }
 
@@ -387,6 +396,32 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
     let still_listed = |record: &&Record| listed.contains(&record.reference.id);
     tagless && records.iter().filter(still_listed).any(had_tags)
+}
+
+/// Reports whether an account seems to have lost all of its resources at once: the list shows none
+/// that is recorded, and each answers 404.
+async fn all_vanished(
+    client: &Client,
+    budget: Budget<'_>,
+    records: &[Record],
+    looks: &[Look],
+) -> Result<bool, ObservationError> {
+    let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
+    // Without its machine, a hibernated resource is in no list.
+    let expected = records.iter().filter(|record| {
+        let is_gone = matches!(record.phase, Phase::Gone { .. });
+        !is_gone && !record.needs_sight()
+    });
+    let expected: Vec<_> = expected.filter_map(Record::present).collect();
+    if expected.is_empty() || expected.iter().any(|id| listed.contains(id)) {
+        return Ok(false);
+    }
+    for id in expected {
+        if look::by_status(client, budget, id).await?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns the resources whose records cannot be read, by their keys.

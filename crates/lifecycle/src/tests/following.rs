@@ -492,24 +492,41 @@ fn the_log_is_read_only_where_it_can_show_something() {
 #[test]
 fn gone_takes_two_answers_of_404_in_two_ticks() {
     let case = server().at("12:00");
-    let first = recorded(case.missing());
+    let first = recorded(case.unlisted());
     assert_eq!(first.record.missing_since, Some(at("12:00")));
     assert!(is_settled(&first.record, Power::Running));
     assert_eq!(first.events, []);
     let case = case.record(|record| *record = first.record);
     // One tick looks for up to 50 s.
-    let within_one_tick = case.clone().at("12:00:49").missing();
+    let within_one_tick = case.clone().at("12:00:49").unlisted();
     assert!(matches!(within_one_tick, Follow::Wait));
-    let write = recorded(case.at("12:00:50").missing());
+    let write = recorded(case.at("12:00:50").unlisted());
     assert_eq!(
         write.record.phase,
         Phase::Gone {
             since: at("12:00:50")
         }
     );
-    assert!(!write.record.opted_in);
+    assert!(!write.record.opted_in && write.record.handled.is_some());
     assert_eq!(write.record.due_at, None);
     assert_eq!(write.events, [Event::Gone { saved: None }]);
+}
+
+/// The token may be another project's; an inventory knows whether the others are there.
+#[test]
+fn what_is_followed_is_gone_only_once_an_inventory_says_so() {
+    let case = stopping(server());
+    let first = recorded(case.clone().at("19:00:30").missing());
+    assert_eq!(first.record.missing_since, Some(at("19:00:30")));
+    let missing = case.record(|record| *record = first.record);
+    assert!(matches!(
+        missing.clone().at("19:09").missing(),
+        Follow::Wait
+    ));
+    let gone = recorded(missing.at("19:10").unlisted()).record;
+    assert!(matches!(gone.phase, Phase::Gone { .. }));
+    // Its edge was not carried out.
+    assert_eq!(gone.handled, None);
 }
 
 #[test]
@@ -517,7 +534,7 @@ fn what_was_under_way_ends_with_the_resource() {
     let case = stopping(pool().saved(pool_of(3)));
     let case = case.record(|record| record.missing_since = Some(at("19:00")));
     let case = case.not_before("19:10");
-    let write = recorded(case.at("19:01").missing());
+    let write = recorded(case.at("19:01").unlisted());
     assert_eq!(ending(&write), Some(&Ending::Gone));
     assert_eq!(
         (write.record.request.as_ref(), write.record.not_before()),
@@ -531,23 +548,23 @@ fn what_was_under_way_ends_with_the_resource() {
 fn what_a_settled_resource_was_owed_goes_to_history_with_it() {
     let case = pool().saved(pool_of(3));
     let case = case.record(|record| record.missing_since = Some(at("19:00")));
-    let write = recorded(case.at("19:01").missing());
+    let write = recorded(case.at("19:01").unlisted());
     let entry = write.history.unwrap();
     assert_eq!(
         (entry.ending, entry.saved),
         (Ending::Gone, Some(pool_of(3)))
     );
     let nothing_owed = server().record(|record| record.missing_since = Some(at("19:00")));
-    assert_eq!(recorded(nothing_owed.at("19:01").missing()).history, None);
+    assert_eq!(recorded(nothing_owed.at("19:01").unlisted()).history, None);
 }
 
 #[test]
 fn nothing_goes_while_a_writer_may_be_sending_and_nothing_goes_twice() {
     let missing = stopping(server()).record(|record| record.missing_since = Some(at("19:00")));
     let permitted = missing.permitted_until("19:01:31", "other").at("19:01:30");
-    assert!(matches!(permitted.missing(), Follow::Wait));
+    assert!(matches!(permitted.unlisted(), Follow::Wait));
     let gone = server().record(|record| record.phase = Phase::Gone { since: at("12:00") });
-    assert!(matches!(gone.missing(), Follow::Wait));
+    assert!(matches!(gone.unlisted(), Follow::Wait));
 }
 
 #[test]

@@ -42,7 +42,7 @@ use crate::{
     event::Event,
     transition::{
         Purpose,
-        follow::{Follow, follow, missing},
+        follow::{Follow, follow, missing, unlisted},
         plan::plan,
         step::{Observation, PlanContext, Send, Step, Write},
     },
@@ -557,6 +557,10 @@ impl Case {
 
     fn missing(&self) -> Follow {
         self.with(|_, context| missing(&self.record, context))
+    }
+
+    fn unlisted(&self) -> Follow {
+        self.with(|_, context| unlisted(&self.record, context))
     }
 
     #[track_caller]

@@ -112,7 +112,7 @@ fn what_opts_out_after_an_unanswered_shrink_keeps_its_original() {
 fn what_disappears_after_an_unanswered_shrink_keeps_its_original() {
     let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
     let missing = case.record(|record| record.missing_since = Some(at("19:01")));
-    let gone = recorded(missing.at("19:02").missing()).record;
+    let gone = recorded(missing.at("19:02").unlisted()).record;
     assert!(gone.used && gone.saved == Some(pool_of(3)));
 }
 
@@ -379,7 +379,7 @@ fn no_other_ending_clears_what_is_saved() {
     let let_go = stopping().untagged().at("19:30:15").records().record;
     assert!(matches!(let_go.phase, Phase::Settled { .. }));
     let missing = stopping().record(|record| record.missing_since = Some(at("19:00:30")));
-    let gone = recorded(missing.at("19:02").missing()).record;
+    let gone = recorded(missing.at("19:02").unlisted()).record;
     assert!(matches!(gone.phase, Phase::Gone { .. }));
     for record in [stuck, let_go, gone] {
         assert_eq!(record.saved, Some(original()));

@@ -289,7 +289,7 @@ fn what_a_watch_out_looked_for_is_forgotten_with_it() {
     let missing = whole
         .clone()
         .record(|r| r.missing_since = Some(at("08:01")));
-    let gone = recorded(missing.missing()).record;
+    let gone = recorded(missing.unlisted()).record;
     let later = whole.clone().settled(Power::Running).at("08:10");
     let later = later.overridden(RUNNING, "08:05", "12:00");
     let acknowledged = later.writes(START).record;

@@ -154,20 +154,29 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     follower.idle_elsewhere()
 }
 
-/// Handles a 404 of the Status operation: the first is recorded, one in a later tick means *gone*.
+/// Records the first 404 of the Status operation. Only an inventory concludes anything from it.
 pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
-    let now = context.now;
-    if record.permit_is_open(now) || matches!(record.phase, Phase::Gone { .. }) {
+    let known = record.missing_since.is_some() || matches!(record.phase, Phase::Gone { .. });
+    if known || record.permit_is_open(context.now) {
         return Follow::Wait;
     }
     let mut next = record.clone();
+    next.missing_since = Some(context.now);
+    write(next, None, Vec::new(), context)
+}
+
+/// Handles a 404 of the Status operation in an inventory that does not list the resource: after
+/// another one in an earlier tick, the resource is *gone*.
+pub(crate) fn unlisted(record: &Record, context: PlanContext<'_>) -> Follow {
+    let now = context.now;
     let Some(since) = record.missing_since else {
-        next.missing_since = Some(now);
-        return write(next, None, Vec::new(), context);
+        return missing(record, context);
     };
-    if now.duration_since(since) < MISSING_FOR {
+    let is_gone = matches!(record.phase, Phase::Gone { .. });
+    if is_gone || record.permit_is_open(now) || now.duration_since(since) < MISSING_FOR {
         return Follow::Wait;
     }
+    let mut next = record.clone();
     let ended = match &record.phase {
         Phase::InFlight { transition }
         | Phase::Stuck { transition, .. }
@@ -183,6 +192,8 @@ pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
     };
     if matches!(record.phase, Phase::InFlight { .. } | Phase::Stuck { .. }) {
         next.last = ended.as_ref().and_then(|ended| ended.last(record));
+        // Its edge was not carried out, and is decided again if the resource is seen again.
+        next.handled = None;
     }
     next.phase = Phase::Gone { since: now };
     next.drop_request();

@@ -34,6 +34,7 @@ use crate::{
     },
     report::{Report, health::Health, reread},
     transition::{
+        follow::{self, Follow},
         method::{self, hibernate},
         step::Observation,
     },
@@ -51,6 +52,7 @@ pub(super) struct Inventory<'a> {
     pub(super) elsewhere: Elsewhere<'a>,
     /// The resources that a newer program recorded: neither new nor gone, and left alone.
     pub(super) newer: Vec<ResourceRef>,
+    pub(super) reported_errors: ReportedErrors,
     /// Whether any record may have been written.
     pub(super) wrote: Cell<bool>,
 }
@@ -202,10 +204,8 @@ impl Inventory<'_> {
         record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
         let observed = Observation::of(look).recorded(record);
         if matches!(record.phase, Phase::Gone { .. }) {
+            // An id is never used twice: it is the same resource, and what was handled stays so.
             record.phase = Phase::Settled { at: observed.power };
-            record.handled = None;
-            record.opted_in = false;
-            record.joined_at = None;
         }
         let standing = method::standing(resource, record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
@@ -313,7 +313,8 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> Result<(), Error> {
-        if matches!(record.phase, Phase::Gone { .. }) || record.in_flight().is_some() {
+        let followed = record.in_flight().is_some() && record.missing_since.is_none();
+        if matches!(record.phase, Phase::Gone { .. }) || followed {
             let now = self.context.clock.now();
             tally.health.count(&record, self.in_force, now);
             return Ok(());
@@ -321,7 +322,9 @@ impl Inventory<'_> {
         self.wrote.set(true);
         match look::of_record(self.client, self.budget, &record).await {
             Ok(None) => {
-                self.follow(record, Ok(None), invoke, tally).await;
+                let follower = self.follower();
+                let next = follow::unlisted(&record, follower.plan_context());
+                self.carry_out(&follower, record, next, invoke, tally).await;
                 Ok(())
             }
             Ok(Some(look)) => {
@@ -345,15 +348,30 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) {
-        self.wrote.set(true);
-        let follower = Follower {
+        let follower = self.follower();
+        let next = follower.decide(&record, &looked).await;
+        self.carry_out(&follower, record, next, invoke, tally).await;
+    }
+
+    fn follower(&self) -> Follower<'_> {
+        Follower {
             context: self.context,
             budget: self.budget,
             client: self.client,
             in_force: self.in_force,
-            reported_errors: &ReportedErrors::default(),
-        };
-        let next = follower.decide(&record, &looked).await;
+            reported_errors: &self.reported_errors,
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        follower: &Follower<'_>,
+        record: Record,
+        next: Follow,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) {
+        self.wrote.set(true);
         let mut handoffs = Handoffs::default();
         let was = record.clone();
         let done = follower.carry_out(record, next, &mut handoffs).await;

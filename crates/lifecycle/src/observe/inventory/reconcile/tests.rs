@@ -71,6 +71,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         client: &client,
         first,
         elsewhere: Elsewhere::default(),
+        reported_errors: ReportedErrors::default(),
         wrote: Cell::new(false),
         newer: Vec::new(),
     })
@@ -192,7 +193,6 @@ fn what_joins_or_comes_back_follows_from_then_on() {
     for change in [
         |record: &mut Record| (record.opted_in, record.joined_at) = (false, None),
         |record: &mut Record| record.schedule = Some("night".parse().unwrap()),
-        |record: &mut Record| record.phase = Phase::Gone { since: at("19:00") },
     ] {
         let mut old = old.clone();
         change(&mut old);
@@ -272,20 +272,26 @@ fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
     assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
 }
 
+/// An id is never used twice.
 #[test]
-fn what_was_gone_and_is_seen_again_is_as_first_seen_but_keeps_what_is_saved() {
+fn what_was_gone_and_is_seen_again_keeps_what_is_saved_and_what_it_has_handled() {
     let saved = Some(database_of("db-s-2vcpu-4gb", 2));
     let case = database().smallest().at("22:00");
     let gone = Record {
         phase: Phase::Gone { since: at("12:00") },
         opted_in: false,
+        joined_at: Some(at("07:00")),
         saved: saved.clone(),
         ..known(&case)
     };
-    let one = compared(&case, Some(gone));
-    assert!(one.joined);
+    let one = compared(&case, Some(gone.clone()));
+    assert!(one.joined && !one.new);
     assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
-    assert_eq!((&one.record.handled, &one.record.saved), (&None, &saved));
+    assert!(gone.handled.is_some());
+    assert_eq!(
+        (&one.record.handled, &one.record.saved, one.record.joined_at),
+        (&gone.handled, &saved, gone.joined_at)
+    );
 }
 
 #[test]
