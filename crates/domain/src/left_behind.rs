@@ -48,7 +48,8 @@ pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     !configuration.accounts.contains_key(account) && !owed
 }
 
-/// Reports whether Offhours holds a resource stopped, is stopping it, or owes it a size.
+/// Reports whether Offhours holds a resource stopped, is stopping it, has not started it yet, or
+/// owes it a size.
 #[must_use]
 pub fn is_held_stopped(record: &Record) -> bool {
     let stopping = record.under_way_towards(Direction::Stop).is_some();
@@ -69,17 +70,28 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     }
 }
 
-/// Reports whether it has been off since a stop of ours.
+/// Reports whether it has been off since a stop of ours: no start of ours was seen to succeed.
 fn was_stopped(record: &Record) -> bool {
-    let handled = record.handled.as_ref();
-    handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped))
-        && matches!(record.phase, Phase::Settled { at: Power::Stopped })
+    match &record.phase {
+        Phase::Settled { at } => {
+            let handled = record.handled.as_ref();
+            let desired = handled.and_then(|handled| handled.desired);
+            *at == Power::Stopped && desired == Some(Desired::Stopped)
+        }
+        Phase::InFlight { transition } | Phase::Stuck { transition, .. } => {
+            let seen = record.observed.as_ref().map(|observed| observed.power);
+            transition.direction == Direction::Start && seen != Some(Power::Running)
+        }
+        Phase::Refused { .. } | Phase::Gone { .. } => false,
+    }
 }
 
 /// Reports whether a person stopped it while no schedule would start it again.
 fn was_meant_to_last(record: &Record) -> bool {
     let handled = record.handled.as_ref();
+    let command = record.manual_command.as_ref();
     handled.is_some_and(|handled| handled.key.rank == Rank::Manual && handled.schedule.is_none())
+        && command.is_some_and(|command| command.desired == Desired::Stopped)
 }
 
 #[cfg(test)]
