@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::Terminal,
-    support::{ACCOUNTS, EACH_KIND, office_hours, run},
+    support::{ACCOUNTS, EACH_KIND, office_hours, run, short_night},
 };
 
 /// A schedule that stops nothing now, in addition to the one that all resources follow.
@@ -197,6 +197,56 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
         assert_eq!(orphaned("12:40:00").await, (Some(3), by_command, 2));
         let all: Vec<_> = left.iter().map(ToString::to_string).collect();
         assert_eq!(orphaned("15:20:00").await, (Some(3), all, 1));
+    });
+}
+
+const WEB: &str = EACH_KIND[1];
+
+#[test]
+fn what_a_start_fails_to_bring_back_is_left_behind_by_no_apply() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let configuration = short_night("", "");
+        terminal.local(&configuration, "18:30:00").await;
+        let unavailable = json!({
+            "match": { "resource": WEB, "method": "POST" },
+            "times": 100_000,
+            "does": { "answer": { "status": 503, "body": "", "headers": {} } },
+        });
+        terminal.simulator.fault(unavailable).await;
+        terminal.local(&configuration, "18:45:00").await;
+
+        let renamed = configuration.replace("schedules.office", "schedules.hours");
+        let without = format!("{}{OTHER}", accounts_alone());
+        let removed = without.replace("accounts.do-main", "accounts.do-new");
+        for change in [&renamed, &without, &removed] {
+            let (code, shown) = apply(&terminal, change, &["--yes"]).await;
+            let shown = shown.as_str().unwrap();
+            assert_eq!(code, Some(2), "{shown}");
+            let left = format!("left behind: web ({WEB}) is held stopped");
+            assert!(shown.contains(&left), "{shown}");
+        }
+
+        let (code, plan) = apply(&terminal, &renamed, &["--yes", "--leave"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        let news = terminal.local(&renamed, "19:00:00").await;
+        let events = |word: &str| {
+            let lines = news.lines().filter(|line| line.contains(WEB));
+            let event = format!(r#""event":"{word}""#);
+            lines.filter(|line| line.contains(&event)).count()
+        };
+        assert_eq!((events("let-go"), events("orphaned")), (1, 1), "{news}");
+        let status = terminal.run(&["status", WEB, "--format", "json"]).await;
+        assert_eq!(status.code, Some(3), "{}", status.stdout);
+        assert!(status.stdout.contains("orphaned"), "{}", status.stdout);
+
+        terminal.simulator.clear_faults().await;
+        apply(&terminal, &configuration, &["--yes"]).await;
+        terminal.local(&configuration, "19:10:00").await;
+        let status = terminal.run(&["status", WEB, "--format", "json"]).await;
+        assert_eq!(status.code, Some(0), "{}", status.stdout);
+        let running = status.stdout.contains(r#""state": "running""#);
+        assert!(running, "{}", status.stdout);
     });
 }
 

@@ -188,7 +188,8 @@ pub(crate) fn needs_person(
     if let Some(missing) = asleep_and_missing(record) {
         return Some(missing.to_owned());
     }
-    if let Some(problem) = problem(record) {
+    // A failing start that nothing asks for any more is not asked for again.
+    if let Some(problem) = problem(record).filter(|_| left.is_none()) {
         return Some(format!("asked again every 15 minutes: {problem}"));
     }
     if record.held {

@@ -524,16 +524,17 @@ impl<'a> DesiredStates<'a> {
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         let manual = manual.map(manual_edge);
-        // A command that was only reported is finished: its report said that nothing was sent.
+        // A command that was only reported, or given up, is finished: its report said so.
         let handled = record.handled.as_ref();
-        let reported = |edge: &DesiredEdge| {
-            handled.is_some_and(|handled| handled.key == edge.key && handled.desired.is_none())
+        let given_up = |edge: &DesiredEdge| {
+            handled
+                .is_some_and(|handled| handled.key == edge.key && handled.desired != edge.desired)
         };
         Self {
             schedule,
             resource_override,
             schedule_override,
-            manual: manual.filter(|edge| !reported(edge)),
+            manual: manual.filter(|edge| !given_up(edge)),
         }
     }
 

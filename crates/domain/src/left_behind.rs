@@ -51,7 +51,8 @@ pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     !configuration.accounts.contains_key(account) && !owed
 }
 
-/// Reports whether Offhours holds a resource stopped, is stopping it, or owes it a size.
+/// Reports whether Offhours holds a resource stopped, is stopping it, has not started it yet, or
+/// owes it a size.
 #[must_use]
 pub fn is_held_stopped(record: &Record) -> bool {
     let stopping = record.under_way_towards(Direction::Stop).is_some();
@@ -72,23 +73,27 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     }
 }
 
-/// Reports whether it has been off since a stop of ours, or was off when it was last seen.
+/// Reports whether it has been off since a stop of ours: no start of ours was seen to succeed.
 fn was_stopped(record: &Record) -> bool {
-    let handled = record.handled.as_ref();
-    let observed = record.observed.as_ref();
-    let stands = match record.phase {
-        Phase::Settled { at } => Some(at),
-        Phase::Gone { .. } => observed.map(|observed| observed.power),
-        Phase::InFlight { .. } | Phase::Refused { .. } | Phase::Stuck { .. } => None,
+    let seen = record.observed.as_ref().map(|observed| observed.power);
+    let stands = match &record.phase {
+        Phase::Settled { at } => Some(*at),
+        Phase::Gone { .. } => seen,
+        Phase::InFlight { transition } | Phase::Stuck { transition, .. } => {
+            return transition.direction == Direction::Start && seen != Some(Power::Running);
+        }
+        Phase::Refused { .. } => None,
     };
-    handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped))
-        && stands == Some(Power::Stopped)
+    let desired = record.handled.as_ref().and_then(|handled| handled.desired);
+    desired == Some(Desired::Stopped) && stands == Some(Power::Stopped)
 }
 
 /// Reports whether a person stopped it while no schedule would start it again.
 fn was_meant_to_last(record: &Record) -> bool {
     let handled = record.handled.as_ref();
+    let command = record.manual_command.as_ref();
     handled.is_some_and(|handled| handled.key.rank == Rank::Manual && handled.schedule.is_none())
+        && command.is_some_and(|command| command.desired == Desired::Stopped)
 }
 
 #[cfg(test)]

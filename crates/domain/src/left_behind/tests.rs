@@ -85,6 +85,61 @@ fn what_runs_and_is_owed_nothing_or_was_stopped_elsewhere_is_not_left_behind() {
     check(&world(), &droplet().settled(Power::Stopped), None);
 }
 
+/// Returns a record whose start, begun in the morning, has not been seen to succeed.
+fn starting() -> Record {
+    let record = office_droplet().having_handled("mon 08:00", RUNNING);
+    seen(
+        record.in_flight_towards(Direction::Start, "mon 08:00"),
+        Power::Stopped,
+    )
+}
+
+fn seen(record: Record, power: Power) -> Record {
+    Record {
+        observed: Some(Observed {
+            power,
+            size: None,
+            busy: None,
+            at: at("mon 08:01"),
+        }),
+        ..record
+    }
+}
+
+#[test]
+fn what_has_not_been_started_yet_is_held_stopped() {
+    let stuck = |record: Record| {
+        let transition = record.in_flight().unwrap().clone();
+        Record {
+            phase: Phase::Stuck {
+                transition,
+                since: at("mon 08:11"),
+                reason: String::new(),
+            },
+            ..record
+        }
+    };
+    for record in [starting(), stuck(starting())] {
+        assert!(is_held_stopped(&record));
+        check(&world(), &record, None);
+        check(&world().without_schedules(), &record, ORPHANED);
+        check(&world(), &record.clone().tagged(&[]), ORPHANED);
+        let runs = seen(record, Power::Running);
+        assert!(!is_held_stopped(&runs));
+        check(&world(), &runs.tagged(&[]), None);
+    }
+}
+
+#[test]
+fn a_start_by_a_person_that_was_given_up_was_not_meant_to_stay_off() {
+    let mut record = droplet()
+        .commanded("mon 18:00", RUNNING)
+        .having_handled_ranked("mon 18:00", Rank::Manual, STOPPED)
+        .settled(Power::Stopped);
+    record.handled.as_mut().unwrap().schedule = None;
+    check(&world(), &record, ORPHANED);
+}
+
 #[test]
 fn a_machine_that_a_person_stopped_under_no_schedule_was_meant_to_stay_off() {
     let mut record = droplet()

@@ -12,6 +12,7 @@ use domain::{
         Transition,
     },
     resource::{ActionState, Power},
+    schedule::Desired,
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -611,6 +612,12 @@ impl Follower<'_> {
         };
         if ending == Ending::LetGo {
             record.drop_request();
+            // It is still stopped: a start that was given up is not done.
+            if self.transition.direction == Direction::Start
+                && let Some(handled) = &mut record.handled
+            {
+                handled.desired = Some(Desired::Stopped);
+            }
         }
         self.write(record, Some(ended), vec![event])
     }
