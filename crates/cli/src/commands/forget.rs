@@ -295,7 +295,7 @@ mod tests {
     fn what_is_gone_and_owed_a_size_is_forgotten_only_if_that_is_given_up() {
         let in_force = in_force(OFFICE);
         let now = monday("10:00:00");
-        let mut gone = database();
+        let mut gone = database("do-main/database/d", "orders", &["offhours:office"]);
         gone.phase = Phase::Gone {
             since: monday("09:00:00"),
         };

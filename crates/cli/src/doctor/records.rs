@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_and_owed_a_size_needs_a_person_and_is_not_simply_forgotten() {
-        let mut gone = database();
+        let mut gone = database("do-main/database/d", "orders", &["offhours:office"]);
         gone.phase = Phase::Gone { since: before(5) };
         gone.saved = Some(saved());
         let (verdict, words, remedy) = only(gone);

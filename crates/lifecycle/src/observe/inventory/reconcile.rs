@@ -313,8 +313,8 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> Result<(), Error> {
-        let followed = record.in_flight().is_some() && record.missing_since.is_none();
-        if matches!(record.phase, Phase::Gone { .. }) || followed {
+        let is_followed = record.in_flight().is_some() && record.missing_since.is_none();
+        if matches!(record.phase, Phase::Gone { .. }) || is_followed {
             let now = self.context.clock.now();
             tally.health.count(&record, self.in_force, now);
             return Ok(());
