@@ -97,17 +97,6 @@ fn each_command_that_changes_something_is_an_entry() {
     });
 }
 
-#[test]
-fn a_reason_is_one_line() {
-    run(async {
-        let terminal = Terminal::new("12:00:00").await;
-        let ended = terminal
-            .run(&["stop", "web", "--reason", "ok\nprod-db stopped"])
-            .await;
-        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    });
-}
-
 /// Runs a command against a store and an STS at AWS.
 async fn at_aws(world: &World, sts: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let store = format!("http://{}", testing::serve(world.engine.clone()).await);

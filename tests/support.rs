@@ -256,7 +256,11 @@ thread_local! {
 /// invocation failed, or if a log line contains a token.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let (result, logged) = run_logged(test);
-    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
+    let errors = logged.lines().filter(|line| line.contains("ERROR"));
+    // An engine in this process has no connection that the SDK could close after a lost answer.
+    let errors: Vec<_> = errors
+        .filter(|line| !line.contains("connection_poisoning"))
+        .collect();
     assert!(errors.is_empty(), "{errors:#?}");
     result
 }

@@ -174,7 +174,8 @@ class Evidence:
         """The history items of each resource, in the order of their claims."""
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for version in self._written("history"):
-            if version.item:
+            # The other items of the table are the activity log.
+            if version.item and version.item["reference"] != "activity":
                 found[version.item["reference"]].append(version.item)
         for items in found.values():
             items.sort(key=lambda item: (instant(item["claimed_at"]), instant(item["finished_at"])))

@@ -71,7 +71,7 @@ class Rules:
                 settings = item["body"]["settings"]
             elif partition == wanted:
                 accounts[name] = item["body"]
-            elif partition == "head" and name != "head":
+            elif partition == "override":
                 overrides.append(Override.of(item))
         return cls(settings, schedules, accounts, tuple(overrides))
 

@@ -158,7 +158,7 @@ def test_a_person_may_name_what_no_schedule_does() -> None:
         "set_at": at(0),
         "ends_at": at(60),
     }
-    story.written("schedules", ("head", f"override#{DROPLET}"), override, 0)
+    story.written("schedules", ("override", DROPLET), override, 0)
     story.claimed(DROPLET, "stop", 1).asked(DROPLET, "power_off", 2)
     assert found(checks.nothing_is_sent_for_what_is_not_to_be_touched, story) == []
 

@@ -982,7 +982,7 @@ impl Record {
     /// with the saved one: no start puts that back.
     #[must_use]
     pub fn unlike_saved(&self) -> Option<&SavedState> {
-        let runs = self.phase == Phase::Settled { at: Power::Running };
+        let runs = matches!(self.phase, Phase::Settled { at: Power::Running });
         let handled = self.handled.as_ref();
         let started = handled.is_some_and(|handled| handled.desired == Some(Desired::Running));
         let saved = self.saved.as_ref().filter(|_| runs && started);

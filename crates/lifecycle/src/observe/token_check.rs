@@ -28,7 +28,14 @@ pub async fn trials(
     context: Context<'_>,
     accounts: &BTreeMap<AccountName, Account>,
 ) -> Result<Vec<Trial>, Error> {
-    let in_force = context.store.in_force().await?.configuration;
+    let in_force = match context.store.in_force().await {
+        // An apply replaces it, and until then no address is in force.
+        Err(error) if error.hides_configuration() => {
+            context.store.in_force_without_configuration().await?
+        }
+        read => read?,
+    };
+    let in_force = in_force.configuration;
     let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| match account {
         Account::Cloud(cloud) => Account::Cloud(CloudAccount {
