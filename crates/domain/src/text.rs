@@ -116,7 +116,7 @@ pub fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
     })
 }
 
-/// Does the same as [`line`] for a text that may be absent.
+/// Does the same as [`line()`] for a text that may be absent.
 pub fn optional_line<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
