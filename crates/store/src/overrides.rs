@@ -94,7 +94,7 @@ impl Store {
         }
         for one in &present.former {
             match self.put_override(one, None, None).await {
-                // Whoever was first replaced it.
+                // Another writer replaced it first.
                 Ok(()) | Err(OverrideError::Overtaken(_)) => {}
                 Err(OverrideError::Store(error)) => return Err(error),
             }

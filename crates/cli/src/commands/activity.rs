@@ -56,7 +56,7 @@ pub struct Args {
 /// Shows what was changed in the period.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = args.connection.open().await?;
-    // A configuration that cannot be read keeps nobody from seeing who applied it.
+    // A configuration that cannot be read does not hide who applied it.
     let zone = match store.in_force().await {
         Ok(in_force) => screen_zone(None, &in_force.configuration).clone(),
         Err(_) => TimeZone::UTC,

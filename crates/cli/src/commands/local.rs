@@ -148,7 +148,7 @@ pub struct Args {
     #[arg(long)]
     observe: bool,
     /// Use the DynamoDB engine that listens at this address, instead of the embedded one, which
-    /// listens nowhere. For tests: whoever reaches that engine can change what is done.
+    /// listens nowhere. For tests: anyone who reaches that engine can change what is done.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     store: Option<SocketAddr>,
     /// Address on which the simulated clouds listen.

@@ -142,7 +142,7 @@ fn a_command_stands_until_the_resource_changes_and_not_only_its_schedule() {
     let unscheduled = unscheduled.settled(Power::Stopped);
     stands(&world(), &unscheduled, "mon 17:00", None);
 
-    // After the evening's edge, or after somebody started it, it no longer follows the command.
+    // After the evening's edge, or after a person started it, it no longer follows the command.
     for (record, now) in [
         (stopped(), "mon 19:00"),
         (stopped().settled(Power::Running), "mon 17:00"),
