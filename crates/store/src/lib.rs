@@ -207,6 +207,10 @@ pub struct AccountState {
     /// Whether it failed because of the account's token: refused, or not readable.
     #[serde(default, skip_serializing_if = "is_false")]
     pub token_fails: bool,
+    /// Since when its lists have shown no tags, while its records have some. They are not believed
+    /// at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tagless_since: Option<Timestamp>,
     /// What listing it last took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ListCost>,
@@ -241,6 +245,7 @@ impl AccountState {
             tried_at: None,
             error: None,
             token_fails: false,
+            tagless_since: None,
             cost: None,
             rate: None,
             spent_start: None,

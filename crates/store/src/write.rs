@@ -311,6 +311,7 @@ impl Store {
             "tried_at",
             "error",
             "token_fails",
+            "tagless_since",
             "cost",
         ];
         let learnt = names.map(|name| (name, item.remove(name)));

@@ -6,7 +6,7 @@ mod reconcile;
 
 use std::{
     cell::Cell,
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     iter,
 };
 
@@ -24,7 +24,10 @@ use jiff::{SignedDuration, Timestamp};
 use provider::{Client, Listed};
 use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable};
 
-use self::{covered::Covered, reconcile::Inventory};
+use self::{
+    covered::{Covered, present_id},
+    reconcile::Inventory,
+};
 use crate::{
     Context, Error, account,
     budget::Budget,
@@ -36,10 +39,12 @@ use crate::{
 
 pub(crate) use accounts::Accounts;
 
-/// Why a listing is not believed.
+/// Why a listing's lack of tags is not believed.
 const TAGS_VANISHED: &str = "all tags vanished at once while the resources are still there: \
-    ignored. If the token lost its right to read tags, give it back; to opt everything out, tag it \
-    offhours:off";
+    ignored for an hour. If the token lost its right to read tags, give it back";
+
+/// How long such a lack is not believed. It is right where a person removed an account's last tag.
+const TAGS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why a listing is not believed that shows no recorded resource, while each answers 404.
 const ALL_VANISHED: &str = "every recorded resource vanished at once: ignored. If the token is \
@@ -184,12 +189,14 @@ async fn take(
         trigger,
         requested_at,
         state,
+        doubts_tags: false,
     };
     let configuration = &in_force.configuration;
     covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
-        Ok((client, listed)) => {
+        Ok((client, mut listed)) => {
+            taking.doubt_tags(&records, &mut listed.looks);
             covered
                 .read(context, account, configuration, report)
                 .await?;
@@ -246,9 +253,23 @@ struct Taking<'a> {
     trigger: InventoryTrigger,
     requested_at: Timestamp,
     state: AccountState,
+    /// Whether the list lacks all tags, and is not believed in that.
+    doubts_tags: bool,
 }
 
 impl Taking<'_> {
+    /// Puts back the tags that are recorded if the list lacks all of them, for some time: until
+    /// then nobody is opted out. Whatever acts judges by the tags that it sees itself.
+    fn doubt_tags(&mut self, records: &[Record], looks: &mut [Look]) {
+        let since = self.state.tagless_since.unwrap_or(self.requested_at);
+        let vanished = tags_vanished(records, looks);
+        self.state.tagless_since = vanished.then_some(since);
+        self.doubts_tags = vanished && self.requested_at.duration_since(since) < TAGS_KEPT_FOR;
+        if self.doubts_tags {
+            keep_tags(records, looks);
+        }
+    }
+
     /// Processes what was listed; `None` if there was no time to write all of it.
     async fn listed(
         &mut self,
@@ -276,7 +297,11 @@ impl Taking<'_> {
             return None;
         }
         self.state.listed_at = Some(self.requested_at);
-        self.state.error = None;
+        if self.doubts_tags {
+            self.failed(ObservationError::of(TAGS_VANISHED), report);
+        } else {
+            self.state.error = None;
+        }
         if self.trigger == InventoryTrigger::ByPerson {
             let event = Event::Status { state: shown };
             let listed = Outcome::of_account(&self.state.account, self.requested_at, event);
@@ -367,11 +392,8 @@ async fn list(
         }
         failure
     })?;
-    if tags_vanished(records, &listed.looks) {
-        return Err(ObservationError::of(TAGS_VANISHED));
-    }
     let is_cloud = configuration.accounts[account].cloud().is_some();
-    if is_cloud && all_vanished(&client, budget, records, &listed.looks).await? {
+    if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed.looks)).await? {
         return Err(ObservationError::of(ALL_VANISHED));
     }
     Ok((client, listed))
@@ -396,6 +418,21 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
     let still_listed = |record: &&Record| listed.contains(&record.reference.id);
     tagless && records.iter().filter(still_listed).any(had_tags)
+}
+
+/// Gives the resources of a list the tags that are recorded.
+fn keep_tags(records: &[Record], looks: &mut [Look]) {
+    let known = records.iter().map(|record| (present_id(record), record));
+    let known: HashMap<_, _> = known.collect();
+    for Look { resource, .. } in looks {
+        let Some(record) = known.get(&resource.id) else {
+            continue;
+        };
+        resource.tags.clone_from(&record.tags);
+        if let (Some(seen), Some(known)) = (&mut resource.cluster, &record.cluster) {
+            seen.tags.clone_from(&known.tags);
+        }
+    }
 }
 
 /// Reports whether an account seems to have lost all of its resources at once: the list shows none

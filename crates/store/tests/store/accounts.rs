@@ -31,6 +31,7 @@ fn listed(rate: Option<Rate>) -> AccountState {
         tried_at: Some(monday()),
         error: None,
         token_fails: false,
+        tagless_since: None,
         cost: None,
         rate,
         spent_start: None,

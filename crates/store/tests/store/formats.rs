@@ -232,6 +232,7 @@ fn account_state() -> AccountState {
         tried_at: Some(monday()),
         error: None,
         token_fails: false,
+        tagless_since: None,
         cost: None,
         rate: Some(Rate {
             remaining: 3500,

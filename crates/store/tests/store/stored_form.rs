@@ -785,6 +785,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         tried_at: Some(at("2026-06-15T07:05:00Z")),
         error: Some("token refused".into()),
         token_fails: true,
+        tagless_since: Some(monday()),
         cost: Some(ListCost {
             requests: [(ResourceKind::Server, 100)].into(),
             took: SignedDuration::from_secs(13),
@@ -822,6 +823,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         "remaining": 3500
       },
       "rate_ms": 1781506800000,
+      "tagless_since": "2026-06-15T07:00:00Z",
       "token_fails": true,
       "tried_at": "2026-06-15T07:05:00Z"
     }
