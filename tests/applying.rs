@@ -251,6 +251,44 @@ fn what_a_start_fails_to_bring_back_is_left_behind_by_no_apply() {
 }
 
 #[test]
+fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let acting = short_night("", "");
+        terminal.local(&acting, "18:30:00").await;
+        let observing = short_night("mode = \"observe\"", "");
+        let (code, shown) = apply(&terminal, &observing, &["--yes"]).await;
+        let shown = shown.as_str().unwrap();
+        assert_eq!(code, Some(2), "{shown}");
+        let why = "and the whole service only observes";
+        assert_eq!(shown.matches(why).count(), EACH_KIND.len(), "{shown}");
+        assert!(
+            shown.contains("once what is named above has ended"),
+            "{shown}"
+        );
+
+        let (code, plan) = apply(&terminal, &observing, &["--yes", "--leave"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        let status = terminal.run(&["status", "--format", "json"]).await;
+        assert_eq!(status.code, Some(0), "{}", status.stdout);
+        let news = terminal.local(&observing, "18:50:00").await;
+        let told = news.matches(r#""event":"orphaned""#).count();
+        assert_eq!(told, EACH_KIND.len(), "{news}");
+        let status = terminal.run(&["status", "--format", "json"]).await;
+        assert_eq!(status.code, Some(3), "{}", status.stdout);
+        let why = "orphaned: the whole service only observes; once that ends";
+        let told = status.stdout.matches(why).count();
+        assert_eq!(told, EACH_KIND.len(), "{}", status.stdout);
+
+        let (code, plan) = apply(&terminal, &acting, &["--yes", "--loosen"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        terminal.local(&acting, "19:10:00").await;
+        let status = terminal.run(&["status", "--format", "json"]).await;
+        assert_eq!(status.code, Some(0), "{}", status.stdout);
+    });
+}
+
+#[test]
 fn restoring_starts_what_would_be_left_behind_and_then_applies() {
     run(async {
         let terminal = stopped().await;

@@ -47,7 +47,7 @@ const OF_DO: [&str; 3] = ["database/d1", "droplet/1", "node-pool/c1/p1"];
 fn is_new(outcome: &Outcome) -> bool {
     matches!(
         outcome.event,
-        Event::Joined { .. } | Event::Held { .. } | Event::Orphaned | Event::Conflict { .. }
+        Event::Joined { .. } | Event::Held { .. } | Event::Orphaned { .. } | Event::Conflict { .. }
     )
 }
 

@@ -4,7 +4,7 @@ use domain::{
     ScheduleName,
     decision::{Decision, LeaveReason, Rules, Verdict},
     explanation::StandingCommand,
-    left_behind::{LeftBehind, left_behind},
+    left_behind::{LeftBehind, barrier, left_behind},
     membership::Membership,
     overdue::Overdue,
     reason::Reason,
@@ -174,7 +174,7 @@ pub(crate) fn needs_person(
 ) -> Option<String> {
     let left = left_behind(record, rules, now);
     if let Some(left @ (LeftBehind::Unreachable | LeftBehind::Gone)) = left {
-        return Some(bring_back(record, verdict, left));
+        return Some(bring_back(record, rules, left));
     }
     if matches!(record.phase, Phase::Gone { .. }) {
         return None;
@@ -200,7 +200,7 @@ pub(crate) fn needs_person(
         });
     }
     if let Some(left) = left {
-        return Some(bring_back(record, verdict, left));
+        return Some(bring_back(record, rules, left));
     }
     if let Some(saved) = record.unlike_saved() {
         return Some(format!(
@@ -220,12 +220,12 @@ pub(crate) fn needs_person(
 }
 
 /// How a person restores a resource that nothing else restores.
-fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
-    match (left, &verdict.membership) {
-        (LeftBehind::Orphaned, Membership::Excluded(exclusion)) => {
-            format!("orphaned: {exclusion}; once that is gone, `offhours start` restores it")
+fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> String {
+    match (left, barrier(record, rules.configuration)) {
+        (LeftBehind::Orphaned, Some(barrier)) => {
+            format!("orphaned: {barrier}; once that ends, `offhours start` restores it")
         }
-        (LeftBehind::Orphaned, _) => "orphaned: `offhours start` restores it".to_owned(),
+        (LeftBehind::Orphaned, None) => "orphaned: `offhours start` restores it".to_owned(),
         (LeftBehind::Unreachable, _) => {
             let account = &record.reference.account;
             let saved = record.saved.as_ref();

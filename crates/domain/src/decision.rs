@@ -1,5 +1,7 @@
 //! What is due for a record: a pure function that all four Lambda functions share.
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -308,6 +310,17 @@ pub enum Observer {
     Account,
     /// The schedule that the resource follows.
     Schedule,
+}
+
+impl fmt::Display for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Deployment => "the deployment",
+            Self::Service => "the whole service",
+            Self::Account => "its account",
+            Self::Schedule => "its schedule",
+        })
+    }
 }
 
 /// Returns the widest scope that only observes a record under this policy, if any does.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::{
     configuration::Configuration,
-    decision::{Rules, judge, override_of},
-    membership::{Membership, Subject},
+    decision::{Observer, Rules, Verdict, judge, observer, override_of},
+    membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Rank, Record},
     resource::Power,
     schedule::Desired,
@@ -22,11 +22,45 @@ pub enum LeftBehind {
     Gone,
 }
 
+/// Whether anything starts a resource again: the schedule that it follows, or what a person wants
+/// of it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coverage {
+    /// Nothing does.
+    Nothing,
+    /// Something would, but observe mode sends nothing.
+    Observed,
+    /// Something does.
+    Full,
+}
+
+/// What has to end before a person can bring a resource back with Offhours.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Barrier {
+    /// It must not be touched.
+    #[error("{0}")]
+    Excluded(Exclusion),
+    /// Nothing is sent.
+    #[error("{0} only observes")]
+    Observed(Observer),
+}
+
+/// Returns what has to end before a person can bring a resource back with Offhours, if anything.
+#[must_use]
+pub fn barrier(record: &Record, configuration: &Configuration) -> Option<Barrier> {
+    let membership = Membership::of(Subject::recorded(record), configuration);
+    if let Membership::Excluded(exclusion) = membership {
+        return Some(Barrier::Excluded(exclusion));
+    }
+    let policy = membership.policy(configuration);
+    observer(record, &policy, configuration).map(Barrier::Observed)
+}
+
 /// Returns why a resource is left behind under these rules, or `None` if it is not.
 ///
-/// An override stands until it ends: a resource under one is not left behind. Nor is a machine that
-/// a person stopped while no schedule covered it, because that was meant to last. An owed size is
-/// never meant to last.
+/// An override stands until it ends: a resource that one stops is not left behind. Nor is a machine
+/// that a person stopped while no schedule covered it, because that was meant to last. An owed size
+/// is never meant to last. What observe mode keeps stopped is left behind once it should run.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
     let is_gone = matches!(record.phase, Phase::Gone { .. });
@@ -38,8 +72,17 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     if is_gone {
         return ours.then_some(LeftBehind::Gone);
     }
-    let is_wanted = || override_of(record, rules, now).is_some() || is_covered(record, rules, now);
-    (ours && !is_wanted()).then_some(LeftBehind::Orphaned)
+    let stopped_by_override =
+        || override_of(record, rules, now).is_some_and(|one| one.desired == Desired::Stopped);
+    let is_as_wanted = || {
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        match covered_by(record, &verdict, rules) {
+            Coverage::Nothing => false,
+            Coverage::Observed => verdict.desired != Some(Desired::Running),
+            Coverage::Full => true,
+        }
+    };
+    (ours && !stopped_by_override() && !is_as_wanted()).then_some(LeftBehind::Orphaned)
 }
 
 /// Reports whether a record is all that is left of a resource: its account is not configured, and
@@ -59,17 +102,26 @@ pub fn is_held_stopped(record: &Record) -> bool {
     record.saved.is_some() || stopping || was_stopped(record)
 }
 
-/// Reports whether something starts a resource again: the schedule that it follows, or what a
-/// person wants of it now.
+/// Returns whether anything starts a resource again under these rules.
 #[must_use]
-pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
+pub fn coverage(record: &Record, rules: Rules<'_>, now: Timestamp) -> Coverage {
     let verdict = judge(record, Subject::recorded(record), rules, now);
-    match verdict.membership {
+    covered_by(record, &verdict, rules)
+}
+
+fn covered_by(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Coverage {
+    let starts = match verdict.membership {
         Membership::Excluded(_) => false,
         Membership::Member { .. } => true,
         Membership::Unknown { .. } | Membership::Unnamed => {
             verdict.opted_in && verdict.desired == Some(Desired::Running)
         }
+    };
+    let policy = verdict.membership.policy(rules.configuration);
+    match (starts, observer(record, &policy, rules.configuration)) {
+        (false, _) => Coverage::Nothing,
+        (true, Some(_)) => Coverage::Observed,
+        (true, None) => Coverage::Full,
     }
 }
 

@@ -544,9 +544,10 @@ pub struct Handled {
     pub generation: Generation,
     /// The edge's instant and rank.
     pub key: EdgeKey,
-    /// The state that the edge desired; *stopped* if it was a start that was given up. Absent if
-    /// nothing was done about it (observe mode), so that Offhours acts as soon as it is allowed to;
-    /// a person's command does not act later.
+    /// The state that the edge desired; *stopped* if it was a start that was given up, or that was
+    /// only observed while Offhours held the resource stopped. Absent if nothing else was done about
+    /// it (observe mode), so that Offhours acts as soon as it is allowed to; a person's command does
+    /// not act later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Desired>,
     /// The schedule followed at that time; absent if there was none.

@@ -165,7 +165,11 @@ pub enum Event {
         held: bool,
     },
     /// Offhours holds the resource stopped, or owes it a size, but nothing covers it any more.
-    Orphaned,
+    Orphaned {
+        /// What has to end before a person can start it with Offhours, in words, if anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        barrier: Option<String>,
+    },
     /// The resource was found under two schedules or through two accounts.
     Conflict {
         /// The conflict, in words.
@@ -448,7 +452,7 @@ impl Event {
             Self::Held { .. } => {
                 class(Warning, NeedsPerson, &[Metric::Held]).published("Resources Held")
             }
-            Self::Orphaned => {
+            Self::Orphaned { .. } => {
                 class(Warning, Unrelated, &[Metric::Orphaned]).published("Resource Orphaned")
             }
             Self::Conflict { .. } => {
@@ -544,7 +548,15 @@ impl fmt::Display for Event {
                 let held = if *held { HELD } else { "" };
                 write!(f, "follows {schedule} (by {via}){held}")
             }
-            Self::Orphaned => f.write_str(ORPHANED),
+            Self::Orphaned { barrier: None } => f.write_str(ORPHANED),
+            Self::Orphaned {
+                barrier: Some(barrier),
+            } => {
+                write!(
+                    f,
+                    "orphaned: stopped, and {barrier}; once that ends, `offhours start` restores it"
+                )
+            }
             Self::Approved => f.write_str("approved"),
             Self::ConfigurationOverruled {
                 in_force,

@@ -7,7 +7,7 @@ use domain::{
     configuration::{Configuration, Mode},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
-    left_behind::{is_covered, is_held_stopped},
+    left_behind::{barrier, coverage, is_held_stopped},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
     renaming::joined,
@@ -81,6 +81,8 @@ pub struct Stranded {
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
+    /// Whether that has to end before a person can start it with Offhours.
+    pub barred: bool,
     /// Whether its account is removed, or the machine from its account, so that Offhours can no
     /// longer start it.
     pub account_goes: bool,
@@ -124,13 +126,17 @@ impl Consequences {
             all.hard_cuts.extend(hard_cut(record, &after, new));
             all.moves.extend(moved(record, &before, &after));
             let account_goes = is_configured(&known_as, old) && !is_configured(record, new);
-            let uncovered_now = is_covered(&known_as, old, now) && !is_covered(record, new, now);
+            let uncovered_now = coverage(record, new, now) < coverage(&known_as, old, now);
             if is_held_stopped(record) && (account_goes || uncovered_now) {
+                let barrier = barrier(record, new.configuration);
                 all.stranded.push(Stranded {
                     resource: known_as.reference.clone(),
                     name: record.name.clone(),
                     saved: record.saved.clone(),
-                    reason: uncovered(&after),
+                    reason: barrier
+                        .as_ref()
+                        .map_or_else(|| uncovered(&after), ToString::to_string),
+                    barred: barrier.is_some(),
                     account_goes,
                     resists: resists(&known_as, &before, old, now),
                 });

@@ -12,7 +12,7 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use report::consequences::{Consequences, Move, SOON, Soon};
+use report::consequences::{Consequences, Move, SOON, Soon, Stranded};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
@@ -645,7 +645,10 @@ impl Plan {
     /// How the resources left behind can be brought back.
     fn brought_back_by(&self) -> &'static str {
         let mut stranded = self.consequences.stranded.iter();
-        if stranded.clone().all(|one| !one.account_goes) {
+        let barred = |one: &Stranded| one.barred && !one.account_goes;
+        if stranded.clone().any(barred) {
+            " (`offhours start` restores them later, but only once what is named above has ended)"
+        } else if stranded.clone().all(|one| !one.account_goes) {
             " (`offhours start` restores them later)"
         } else if stranded.all(|one| one.account_goes) {
             " (Offhours cannot start them later)"

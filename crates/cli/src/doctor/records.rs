@@ -7,7 +7,7 @@ use domain::{
     configuration::{Configuration, Otherwise},
     decision::{Rules, judge},
     hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
-    left_behind::{LeftBehind, is_held_stopped, left_behind},
+    left_behind::{LeftBehind, barrier, is_held_stopped, left_behind},
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
     reason::Reason,
@@ -152,15 +152,13 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
         let owed = record.saved.as_ref();
         let owed = owed.map_or_else(String::new, |saved| format!(", and is owed {saved}"));
         let start = format!("`offhours start {}` restores it", record.reference);
-        let barred = match Membership::of(Subject::recorded(record), rules.configuration) {
-            Membership::Excluded(exclusion) => Some(in_words(&exclusion)),
-            Membership::Unknown { .. } | Membership::Member { .. } | Membership::Unnamed => None,
-        };
-        let remedy = match &barred {
-            Some(_) => format!("once that is gone, {start}"),
+        let barrier = barrier(record, rules.configuration);
+        let barrier = barrier.as_ref().map(|barrier| in_words(barrier));
+        let remedy = match &barrier {
+            Some(_) => format!("once that ends, {start}"),
             None => format!("{start}; or let a schedule cover it again"),
         };
-        let why = barred.unwrap_or_else(|| "no schedule covers it any more".to_owned());
+        let why = barrier.unwrap_or_else(|| "no schedule covers it any more".to_owned());
         Finding::problem(
             Check::Records,
             format!("orphaned: stopped by Offhours, {why}{owed}"),

@@ -107,7 +107,7 @@ impl Summary {
             Event::Stuck { .. }
             | Event::Conflict { .. }
             | Event::UnknownSchedule { .. }
-            | Event::Orphaned
+            | Event::Orphaned { .. }
             | Event::Approved
             | Event::Gone { .. }
             | Event::WouldAsk { .. }

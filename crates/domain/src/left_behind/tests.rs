@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    configuration::Mode,
     record::Observed,
     resource::SavedState,
     tests::fixtures::{World, at, droplet, office_droplet, world},
@@ -191,10 +192,38 @@ fn what_is_gone_and_was_off_when_it_was_last_seen_is_left_behind_whatever_covers
 fn an_override_covers_only_what_it_starts() {
     let [(_, by_schedule), ..] = stopped();
     let untagged = by_schedule.tagged(&[]);
-    for (desired, covered) in [(STOPPED, false), (RUNNING, true)] {
+    for (desired, expected) in [(STOPPED, Coverage::Nothing), (RUNNING, Coverage::Full)] {
         let until_ten = world().overriding("do-main/droplet/1", desired, "mon 20:00", "mon 22:00");
-        let found = is_covered(&untagged, until_ten.rules(), at("mon 21:00"));
-        assert_eq!(found, covered);
+        let found = coverage(&untagged, until_ten.rules(), at("mon 21:00"));
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn what_observe_mode_keeps_stopped_is_left_behind_once_it_should_run() {
+    let mut by_deployment = world();
+    by_deployment.configuration.floor.mode = Mode::Observe;
+    let mut by_service = world();
+    by_service.configuration.settings.mode = Mode::Observe;
+    let by_schedule = world().following("office", |policy| policy.mode = Mode::Observe);
+    for (observer, observing) in [
+        (Observer::Deployment, by_deployment),
+        (Observer::Service, by_service),
+        (Observer::Schedule, by_schedule),
+    ] {
+        for (_, record) in stopped() {
+            let at_night = coverage(&record, observing.rules(), at("mon 21:00"));
+            assert_eq!(at_night, Coverage::Observed);
+            check(&observing, &record, None);
+            let morning = left_behind(&record, observing.rules(), at("tue 09:00"));
+            assert_eq!(morning, ORPHANED);
+            let barrier = barrier(&record, &observing.configuration);
+            assert_eq!(barrier, Some(Barrier::Observed(observer)));
+        }
+        // An override starts nothing there either.
+        let [(_, record), ..] = stopped();
+        let wanted = observing.overriding("office", RUNNING, "mon 20:00", "mon 22:00");
+        check(&wanted, &record, ORPHANED);
     }
 }
 

@@ -211,6 +211,10 @@ impl<'a> Facts<'a> {
                 cause,
                 reason,
             } => Self::failed(*direction, cause.as_ref(), reason.clone()),
+            Event::Orphaned { barrier } => Self {
+                reason: barrier.clone(),
+                ..facts
+            },
             Event::Conflict { reason } => Self {
                 reason: Some(reason.clone()),
                 ..facts
@@ -224,7 +228,6 @@ impl<'a> Facts<'a> {
             | Event::AlreadyThere { .. }
             | Event::WouldAsk { .. }
             | Event::Joined { .. }
-            | Event::Orphaned
             | Event::Approved
             | Event::ConfigurationOverruled { .. }
             | Event::UnknownSchedule { .. }

@@ -301,6 +301,23 @@ fn observe_mode_records_and_reports_but_sends_nothing() {
 }
 
 #[test]
+fn what_was_held_stopped_before_observe_mode_stays_so() {
+    let desired = |write: &Write| write.record.handled.as_ref().unwrap().desired;
+    let off = || server().off().settled(Power::Stopped);
+    let held = off().handled("sun 19:00", STOPPED);
+    let held = held.observing();
+    let write = held.at("08:00").writes(START);
+    assert_eq!(ending(&write), Some(&Ending::WouldHave));
+    assert_eq!(desired(&write), Some(STOPPED));
+    let stays = off().record(|record| *record = write.record);
+    let write = stays.observing().at("19:00").writes(STOP);
+    assert_eq!(desired(&write), Some(STOPPED));
+    // A person switched this one off.
+    let write = off().observing().at("19:00").writes(STOP);
+    assert_eq!(desired(&write), None);
+}
+
+#[test]
 fn observe_mode_saves_no_size() {
     let write = database().observing().writes(STOP);
     assert_eq!(write.record.saved, None);

@@ -8,6 +8,7 @@ use domain::{
     decision::{Decision, Due, LeaveReason, due_at, judge, mode, next_start},
     hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
+    left_behind::is_held_stopped,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, Handled, LOOK_AGE, Opposite, PERMIT, Part, Permit,
@@ -275,7 +276,14 @@ impl Planner<'_> {
     /// Acknowledges an edge that finds the resource where it leads, or leaves it where it is.
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
-        let before = record.handled.replace(due.handled.clone());
+        // In observe mode, what is off already was not stopped by Offhours.
+        let foreign = due.mode == Mode::Observe && self.direction == Direction::Stop;
+        let handled = if foreign && !matches!(due.cause, Cause::Manual { .. }) {
+            only_observed(due, &record)
+        } else {
+            due.handled.clone()
+        };
+        let before = record.handled.replace(handled);
         let mut ended = self.left_stuck();
         let mut events = Vec::new();
         match self.direction {
@@ -369,7 +377,7 @@ impl Planner<'_> {
             return self.decline_observed(due, self.no_change());
         };
         let mut record = self.record.clone();
-        record.handled = Some(only_observed(due));
+        record.handled = Some(only_observed(due, self.record));
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
         let direction = self.direction;
@@ -393,7 +401,7 @@ impl Planner<'_> {
             return Step::Postpone(reason);
         }
         let mut record = self.record.clone();
-        record.handled = Some(only_observed(due));
+        record.handled = Some(only_observed(due, self.record));
         self.write(record, None, vec![Event::Declined { reason }])
     }
 
@@ -909,10 +917,10 @@ impl Planner<'_> {
 }
 
 /// Returns an edge as handled with nothing done about its desired state: acting on that begins as
-/// soon as it is allowed.
-fn only_observed(due: &Due) -> Handled {
+/// soon as it is allowed. What Offhours holds stopped stays so.
+fn only_observed(due: &Due, record: &Record) -> Handled {
     Handled {
-        desired: None,
+        desired: is_held_stopped(record).then_some(Desired::Stopped),
         ..due.handled.clone()
     }
 }

@@ -175,7 +175,13 @@ impl Text<'_> {
     /// Reports whether the last edge handled was only observed, so that nothing was done about it.
     fn was_observed(&self) -> bool {
         let handled = self.explanation.handled.as_ref();
-        handled.is_some_and(|handled| handled.desired.is_none())
+        let kept_stopped = self.explanation.observed_by.is_some()
+            && self.explanation.desired == Some(Desired::Running);
+        handled.is_some_and(|handled| match handled.desired {
+            None => true,
+            Some(Desired::Stopped) => kept_stopped,
+            Some(Desired::Running) => false,
+        })
     }
 
     /// Says that the next start begins early; `None` if it begins at the time its schedule names.
@@ -532,13 +538,7 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
 }
 
 fn observer(observer: Observer) -> String {
-    let who = match observer {
-        Observer::Deployment => "the deployment",
-        Observer::Service => "the whole service",
-        Observer::Account => "its account",
-        Observer::Schedule => "its schedule",
-    };
-    format!("{who} only observes: nothing is sent")
+    format!("{observer} only observes: nothing is sent")
 }
 
 /// One period: what it is, and whether it applies.

@@ -10,7 +10,7 @@ use domain::{
     decision::{Verdict, due_at, judge},
     hibernation::{HibernationState, OF_LABEL, of_label},
     joining::{self, follows},
-    left_behind::{LeftBehind, left_behind},
+    left_behind::{Barrier, LeftBehind, barrier, left_behind},
     membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Record, Request},
     resource::{Look, Power, Resource},
@@ -185,6 +185,7 @@ impl Inventory<'_> {
         let (rules, now) = (self.in_force.rules(), self.context.clock.now());
         record.orphaned = left_behind(&record, rules, now) == Some(LeftBehind::Orphaned);
         Compared {
+            barrier: barrier(&record, &self.in_force.configuration),
             new,
             joined,
             was: old,
@@ -482,6 +483,8 @@ struct Compared {
     record: Record,
     look: Look,
     verdict: Verdict,
+    /// What has to end before a person can start it with Offhours, if anything.
+    barrier: Option<Barrier>,
     /// Whether it follows a schedule, or another one, as of this inventory.
     joined: bool,
     /// Whether it joins now, and no edge of it was ever handled.
@@ -541,7 +544,8 @@ impl Compared {
             });
         }
         if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {
-            events.push(Event::Orphaned);
+            let barrier = self.barrier.as_ref().map(ToString::to_string);
+            events.push(Event::Orphaned { barrier });
         }
         events
     }

@@ -217,6 +217,24 @@ fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() 
 }
 
 #[test]
+fn what_is_protected_while_it_is_stopped_is_reported_with_what_has_to_end_first() {
+    let mut case = database().smallest().at("22:00");
+    let pattern = "do-main/database/*".parse().unwrap();
+    case.configuration.settings.protect = vec![pattern];
+    let old = Record {
+        saved: Some(database_of("db-s-2vcpu-4gb", 2)),
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let orphaned = compared(&case, Some(old)).events().remove(0);
+    assert_eq!(
+        orphaned.to_string(),
+        "orphaned: stopped, and protected by `do-main/database/*`; once that ends, `offhours start` \
+         restores it"
+    );
+}
+
+#[test]
 fn what_leaves_keeps_its_record_and_is_reported_as_orphaned_once() {
     let saved = Some(database_of("db-s-2vcpu-4gb", 2));
     let case = database().smallest().untagged().at("22:00");
@@ -230,7 +248,7 @@ fn what_leaves_keeps_its_record_and_is_reported_as_orphaned_once() {
     assert!(!one.record.opted_in);
     assert_eq!((&one.record.saved, one.record.used), (&saved, true));
     assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
-    assert_eq!(one.events(), [Event::Orphaned]);
+    assert_eq!(one.events(), [Event::Orphaned { barrier: None }]);
     let again = compared(&case, Some(one.record));
     assert_eq!(again.events(), []);
 }
@@ -254,7 +272,7 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
     let one = compared(&case, Some(old));
     // The command still names it, which is why `offhours start` may restore it.
     assert!(one.record.opted_in);
-    assert_eq!(one.events(), [Event::Orphaned]);
+    assert_eq!(one.events(), [Event::Orphaned { barrier: None }]);
     let again = compared(&case, Some(one.record));
     assert_eq!(again.events(), []);
 }
@@ -269,7 +287,10 @@ fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
         ..case.record.clone()
     };
     left.handled.as_mut().unwrap().desired = Some(Desired::Stopped);
-    assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
+    assert_eq!(
+        compared(&case, Some(left)).events(),
+        [Event::Orphaned { barrier: None }]
+    );
 }
 
 /// An id is never used twice.
