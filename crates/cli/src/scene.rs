@@ -147,6 +147,7 @@ pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: since,
         cause: Cause::Schedule,

@@ -309,6 +309,9 @@ pub struct Transition {
     /// The state that a stop leads to, if it changes a machine's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
+    /// Whether a start found the machine running, on less than is saved.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub was_running: bool,
 }
 
 /// How the last edge that was acted on or acknowledged ended. No decision depends on it; digests
@@ -1012,6 +1015,20 @@ impl Record {
     pub fn is_ahead_of(&self, generation: Generation) -> bool {
         let handled = self.handled.as_ref();
         handled.is_some_and(|handled| handled.generation > generation)
+    }
+
+    /// Reports whether a start switched a running machine off for its own plan, and cannot have it:
+    /// the machine runs as it did before, at once.
+    #[must_use]
+    pub fn is_denied_its_plan(&self) -> bool {
+        let was_running = self.in_flight().is_some_and(|now| now.was_running);
+        let request = self.request_towards(Direction::Start);
+        let grown = request.filter(|request| request.part == Part::Grow);
+        was_running
+            && grown.is_some_and(|grow| {
+                let answered = grow.problem.is_some() || grow.first_accepted_at.is_some();
+                answered && matches!(grow.ask, Ask::Failed { .. })
+            })
     }
 
     /// Returns the transition in flight, if any.

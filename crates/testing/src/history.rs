@@ -189,6 +189,7 @@ pub fn transition(direction: Direction, claimed: &str) -> Transition {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: at(claimed),
         cause: Cause::Schedule,

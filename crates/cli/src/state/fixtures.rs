@@ -116,6 +116,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: at("2026-11-20T17:50:00Z"),
         cause: Cause::Manual {

@@ -197,6 +197,7 @@ fn ended(direction: Direction, edge: &str) -> [Record; 2] {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: at(edge),
         cause: Cause::Schedule,

@@ -248,6 +248,7 @@ impl Record {
                 target: None,
                 method: None,
                 forced: false,
+                was_running: false,
                 direction,
                 claimed_at: at(since),
                 cause: Cause::Schedule,

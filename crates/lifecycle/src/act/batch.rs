@@ -20,7 +20,7 @@ use crate::{
     failure::ObservationError,
     observe::{
         look::{Attached, Looks, SharedLists},
-        stop_target::{Plans, StopTarget, is_to_hibernate},
+        stop_target::{Plans, is_to_hibernate},
     },
     transition::{
         log::log_from,
@@ -95,7 +95,7 @@ impl Batch<'_> {
                     target.await?
                 }
             }
-            Direction::Start => StopTarget::default(),
+            Direction::Start => self.plans.way_back(client, record, &look.resource).await?,
         };
         // A machine that is to be deleted is looked at again, last of all.
         let looked_again = if target.ssh_key.is_some() {

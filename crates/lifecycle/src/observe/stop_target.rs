@@ -18,14 +18,18 @@ use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
 
-use crate::{failure::ObservationError, report::Obstacle, transition::method::hibernate::WORTH_IT};
+use crate::{
+    failure::ObservationError,
+    report::Obstacle,
+    transition::method::{hibernate::WORTH_IT, smaller_plan},
+};
 
 /// What a stop leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StopTarget {
     /// The size; `None` if nothing gets smaller, or if the provider lists nothing smaller.
     pub size: Option<SavedState>,
-    /// Why the stop that its schedule asks for must not be made.
+    /// Why the stop that its schedule asks for must not be made, or a start leaves it as it runs.
     pub refusal: Option<String>,
     /// The SSH key that the machine is recreated with, if it is to be hibernated.
     pub ssh_key: Option<String>,
@@ -62,8 +66,13 @@ impl Plans {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
             // A machine already on its small plan needs no plan to be for sale.
-            Size::Machine(seen) if record.small_plans.contains(&seen.plan) => {
-                Ok(StopTarget::default())
+            Size::Machine(seen)
+                if changes_plan(record, policy) && record.small_plans.contains(&seen.plan) =>
+            {
+                Ok(StopTarget {
+                    size: Some(SavedState::Machine(seen.clone())),
+                    ..StopTarget::default()
+                })
             }
             Size::Machine(machine) if changes_plan(record, policy) => {
                 let wanted = match requested_plan(record, resource, policy) {
@@ -87,6 +96,33 @@ impl Plans {
             }
             Size::Machine(_) | Size::NodePool(_) => Ok(StopTarget::default()),
         }
+    }
+
+    /// Returns why a machine that runs on less than is saved is not switched off by a start: its own
+    /// plan cannot be ordered now.
+    pub(crate) async fn way_back(
+        &self,
+        client: &Client,
+        record: &Record,
+        resource: &Resource,
+    ) -> Result<StopTarget, ObservationError> {
+        let small = smaller_plan::runs_small(resource, record);
+        let Some(SavedState::Machine(saved)) = record.saved.as_ref().filter(|_| small) else {
+            return Ok(StopTarget::default());
+        };
+        let catalog = self.machines(client).await.as_ref().map_err(Clone::clone)?;
+        let (own, region) = (&saved.plan, &resource.region);
+        let offer = catalog.offer(own, region);
+        if offer.is_some_and(|offer| offer.orderable) {
+            return Ok(StopTarget::default());
+        }
+        let small = resource.size.plan();
+        let reason =
+            format!("stays on {small}: its own plan {own} cannot be ordered in {region} now");
+        Ok(StopTarget {
+            refusal: Some(reason),
+            ..StopTarget::default()
+        })
     }
 
     async fn of_database(
@@ -459,7 +495,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn on_its_small_plan_a_machine_is_only_switched_off_whatever_is_sold() {
+    async fn on_its_small_plan_a_machine_stops_there_whatever_is_sold() {
         let size = |plan: &str| MachineSize {
             plan: plan.to_owned(),
             ..MachineSize::default()
@@ -471,7 +507,8 @@ mod tests {
         case.record.saved = Some(SavedState::Machine(size("g-2vcpu-8gb")));
         case.record.small_plans.insert("s-1vcpu-1gb".to_owned());
         // The provider is not even asked.
-        assert_eq!(target(&case, &policy).await, StopTarget::default());
+        let here = Some(SavedState::Machine(size("s-1vcpu-1gb")));
+        assert_eq!(target(&case, &policy).await.size, here);
         // On a plan that a person chose meanwhile it is moved, and its provider is asked.
         case.resource.size = Size::Machine(size("s-2vcpu-2gb"));
         assert!(asked(&case, &policy).await.is_err());

@@ -129,6 +129,7 @@ mod tests {
             target: None,
             method: None,
             forced: false,
+            was_running: false,
             direction: Direction::Stop,
             claimed_at: at("19:00"),
             cause: domain::record::Cause::Schedule,

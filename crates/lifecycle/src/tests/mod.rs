@@ -380,6 +380,7 @@ fn transition(direction: Direction, claimed_at: &str) -> Transition {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: at(claimed_at),
         cause: Cause::Schedule,

@@ -7,7 +7,7 @@ use domain::{
 };
 
 use super::*;
-use crate::transition::follow::needs_log;
+use crate::transition::{follow::needs_log, method};
 
 const OWN: &str = "g-2vcpu-8gb";
 const SMALL: &str = "s-1vcpu-1gb";
@@ -410,6 +410,78 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
         "it is still owed its plan"
     );
     assert!(write.history.unwrap().reason.unwrap().contains(OWN));
+}
+
+const NO_ROOM: &str = "its own plan cannot be ordered";
+
+/// Running on its small plan at Tuesday's begin edge, as its stop left it.
+fn runs_small() -> Case {
+    let case = rescaled().following(|policy| policy.rescaled_runs = true);
+    let case = case.small().record(|record| record.small_runs = true);
+    case.seen(Power::Running).at("tue 08:00")
+}
+
+#[test]
+fn a_start_leaves_a_machine_running_small_while_its_own_plan_cannot_be_ordered() {
+    let mut case = runs_small();
+    case.refusal = Some(NO_ROOM);
+    let write = case.writes(START);
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(write.record.saved, Some(saved()), "it is owed its plan");
+    assert!(write.record.small_runs && !write.record.retained);
+    assert_eq!(write.history, None, "nothing was given up");
+    let told =
+        matches!(&write.events[..], [Event::AlreadyThere { reason, .. }] if reason == NO_ROOM);
+    assert!(told, "{:?}", write.events);
+    // A shutdown of ours that may still act is waited for: it would leave the machine off.
+    let acting = case.clone().asked(STOP, "tue 07:55", accepted("tue 07:55"));
+    acting.clone().leaves(START);
+    let acting = acting.settled(Power::Stopped).handled("tue 07:55", STOPPED);
+    acting.postpones(START, NO_ROOM);
+    // Once it is to be had, the machine is switched off for it.
+    case.refusal = None;
+    assert_eq!(case.sends(START).change, Change::Shutdown(case.id()));
+}
+
+#[test]
+fn a_running_machine_whose_own_plan_is_refused_runs_again_at_once() {
+    let case = runs_small();
+    let send = case.sends(START);
+    let off = case.accepted(send, "tue 08:00:02").off();
+    let off = off.at("tue 08:00:30").followed();
+    let send = off.sends(START);
+    assert_eq!(send.change, off.resize_to(OWN));
+    let refused = off.accepted(send, "tue 08:00:31").at("tue 08:00:32");
+    let asked = |ask: Ask, problem: Option<&str>| {
+        refused.clone().request(|request| {
+            request.ask = ask;
+            request.first_accepted_at = None;
+            request.problem = problem.map(Into::into);
+        })
+    };
+    // What says nothing about its plan is asked again.
+    let busy = asked(failed("tue 08:00:32"), None);
+    assert_eq!(busy.sends(START).change, busy.resize_to(OWN));
+    let refused = asked(failed("tue 08:00:32"), Some("no room"));
+    let send = refused.sends(START);
+    assert_eq!(send.change, Change::PowerOn(refused.id()));
+    let on = refused.accepted(send, "tue 08:00:33").seen(Power::Running);
+    let write = on.at("tue 08:01").records();
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(write.record.saved, Some(saved()));
+}
+
+#[test]
+fn a_machine_that_a_start_left_small_is_neither_drifting_nor_switched_off_in_the_evening() {
+    let morning = runs_small().handled("tue 08:00", RUNNING);
+    let standing = |case: &Case| method::standing(&case.resource, &case.record);
+    assert_eq!(standing(&runs_small()), Some(Power::Stopped));
+    assert_eq!(standing(&morning), Some(Power::Running));
+    let mut evening = morning.at("tue 19:00");
+    evening.target = Some(SavedState::Machine(size(SMALL)));
+    let write = evening.writes(STOP);
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(write.record.saved, Some(saved()));
 }
 
 #[test]

@@ -168,7 +168,11 @@ fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
     let reason = Reason::of(refusal);
     let request = record.request.as_ref();
     let grows = request.is_some_and(|request| matches!(request.part, Part::Grow | Part::Create));
-    let retry_at = if grows || refusal.code == "resource_unavailable" {
+    let was_running = record.in_flight().is_some_and(|now| now.was_running);
+    let retry_at = if grows && was_running {
+        // It is switched on again at once.
+        now
+    } else if grows || refusal.code == "resource_unavailable" {
         // There may be room again at any minute.
         backoff::retry_at(now, record.attempts + 1, None)
     } else {

@@ -341,6 +341,9 @@ impl Follower<'_> {
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
             request.unknown = false;
+            if self.transition.was_running && request.part == Part::Grow {
+                request.ask = Ask::Failed { retry_at: now };
+            }
             if past_deadline && direction == Direction::Start {
                 reported = request.problem.replace(reason.as_str().into()).is_some();
             }

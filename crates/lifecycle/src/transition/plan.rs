@@ -122,6 +122,12 @@ impl Planner<'_> {
             }
             (true, Some(quiet_at)) => self.watch_out(due, quiet_at, self.left_stuck()),
             (false, _) if due.mode == Mode::Observe => self.observe(due),
+            (false, quiet_at) if let Some(reason) = self.runs_without_its_plan() => {
+                match quiet_at {
+                    Some(_) => Step::Postpone(reason.to_owned()),
+                    None => self.acknowledge(due, Power::Running, reason.to_owned()),
+                }
+            }
             (false, quiet_at) => match self.refusal() {
                 Some(reason) => self.refuse(self.transition(due), Some(due), reason),
                 None => self.claim(due, quiet_at, self.left_stuck()),
@@ -147,6 +153,9 @@ impl Planner<'_> {
     /// Handles a newer edge in the opposite direction, in one write: never two transitions at once.
     fn turn(&self, due: &Due, old: &Transition) -> Step {
         if self.busy().is_some() || due.mode == Mode::Observe || self.is_unresolved() {
+            return Step::Leave;
+        }
+        if self.runs_without_its_plan().is_some() {
             return Step::Leave;
         }
         let ended = self.ended(old, Ending::Turned);
@@ -200,6 +209,9 @@ impl Planner<'_> {
         }
         if self.mode() == Mode::Observe {
             return Step::Leave;
+        }
+        if let Some(reason) = self.runs_without_its_plan() {
+            return Step::Postpone(reason.to_owned());
         }
         let Some(change) = self.change() else {
             return Step::Leave;
@@ -289,20 +301,22 @@ impl Planner<'_> {
         match self.direction {
             Direction::Start => {
                 let unlike = method::has_unlike_plan(self.seen.resource, self.record);
+                let small = self.runs_without_its_plan().is_some();
                 let kept = record.saved.as_ref().filter(|saved| {
                     method::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
                 });
-                if kept.is_some() {
+                if kept.is_some() && !small {
                     // A person's larger size stays; what was saved goes to history.
                     ended = Some(self.unasked(due, &record, Ending::Kept));
                 }
                 if unlike {
                     events.extend(self.unlike_plans());
-                } else {
+                } else if !small {
                     record.clear_saved();
                 }
                 // What was desired running before may be running by our own start.
                 record.retained = self.policy.retain_running
+                    && !small
                     && before.is_some_and(|handled| {
                         handled.desired != Some(Desired::Running) || record.retained
                     });
@@ -514,6 +528,14 @@ impl Planner<'_> {
         }
     }
 
+    /// Returns why a start leaves a machine running on less than is saved: switched off, it could
+    /// not have its own plan back.
+    fn runs_without_its_plan(&self) -> Option<&str> {
+        let starts = self.direction == Direction::Start;
+        let small = smaller_plan::runs_small(self.seen.resource, self.record);
+        self.seen.refusal.filter(|_| starts && small)
+    }
+
     /// Returns why a stop must not be made.
     fn refusal(&self) -> Option<&str> {
         let stops = self.direction == Direction::Stop;
@@ -581,6 +603,8 @@ impl Planner<'_> {
                 .filter(|_| self.method().changes_plan())
                 .filter(|_| self.direction == Direction::Stop)
                 .cloned(),
+            was_running: self.direction == Direction::Start
+                && smaller_plan::runs_small(self.seen.resource, self.record),
         }
     }
 
@@ -692,7 +716,8 @@ impl Planner<'_> {
         let how = Move {
             switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
             target: self.target(),
-            gives_up: self.policy.start_small && self.has_waited(),
+            gives_up: self.record.is_denied_its_plan()
+                || self.policy.start_small && self.has_waited(),
         };
         method::change(self.method(), self.direction, self.record, self.seen, how)
     }

@@ -23,7 +23,7 @@ pub(crate) struct Observation<'a> {
     pub log: &'a [LoggedAction],
     /// For a stop that makes it smaller: the size that it leads to.
     pub target: Option<&'a SavedState>,
-    /// Why a stop must not be made; `None` if it may.
+    /// Why a stop must not be made, or a start leaves the machine running on less than is saved.
     pub refusal: Option<&'a str>,
     /// The instant from which that log was read; `None` if it was not.
     pub log_from: Option<Timestamp>,

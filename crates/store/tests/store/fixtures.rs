@@ -83,6 +83,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
         target: None,
         method: None,
         forced: false,
+        was_running: false,
         direction,
         claimed_at: at("2026-06-15T19:00:01.5Z"),
         cause: Cause::Schedule,

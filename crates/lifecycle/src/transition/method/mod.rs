@@ -98,7 +98,7 @@ pub(crate) fn already_there(
     direction: Direction,
 ) -> &'static str {
     match &resource.size {
-        Size::Machine(_) => power_off::already_there(direction),
+        Size::Machine(_) => power_off::already_there(direction, resource.power),
         Size::NodePool(_) => zero_nodes::already_there(resource, record, direction),
         Size::Database(_) => smallest_plan::already_there(resource, record, direction),
     }

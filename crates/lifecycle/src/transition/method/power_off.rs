@@ -12,9 +12,10 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
 }
 
 /// Describes what an edge finds when the machine is already there.
-pub(super) fn already_there(direction: Direction) -> &'static str {
-    match direction.target_state() {
-        Power::Running => "already running",
-        Power::Stopped | Power::Between => "already off",
+pub(super) fn already_there(direction: Direction, seen: Power) -> &'static str {
+    match (direction, seen) {
+        (Direction::Start, _) => "already running",
+        (Direction::Stop, Power::Running) => "already on its small plan",
+        (Direction::Stop, Power::Stopped | Power::Between) => "already off",
     }
 }

@@ -7,6 +7,7 @@ use domain::{
     ResourceId,
     record::{Direction, Part, Record},
     resource::{MachineSize, Power, Resource, SavedState, Size},
+    schedule::Desired,
     stop_method::StopMethod,
 };
 use jiff::SignedDuration;
@@ -24,7 +25,7 @@ pub(crate) struct Move<'a> {
     pub switch_off: StopMethod,
     /// For a stop: what it leads to.
     pub target: Option<&'a SavedState>,
-    /// Whether a start has waited long enough for the saved plan.
+    /// Whether a start switches the machine on without the saved plan.
     pub gives_up: bool,
 }
 
@@ -139,14 +140,20 @@ pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedStat
 }
 
 /// Returns where a machine stands. It counts as stopped while it runs on its small plan, if its
-/// stop was to leave it so.
+/// stop was to leave it so and no start has come since.
 pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
-    let runs = record.small_runs && is_small(resource, record);
-    if runs && resource.power == Power::Running {
+    let handled = record.handled.as_ref();
+    let is_stopped = handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped));
+    if is_stopped && record.small_runs && runs_small(resource, record) {
         Power::Stopped
     } else {
         resource.power
     }
+}
+
+/// Reports whether a machine runs on less than is saved.
+pub(crate) fn runs_small(resource: &Resource, record: &Record) -> bool {
+    resource.power == Power::Running && is_small(resource, record)
 }
 
 /// Reports whether a machine is on a plan that a stop may have moved it to, or otherwise on less
