@@ -44,11 +44,17 @@ fn database(more: &str) -> String {
     )
 }
 
-/// Just before the end edge at 18:00 UTC; the begin edge is at 18:40.
+/// Just before the end edge at 18:00 UTC; the begin edge is at 18:40, and an hour later where there
+/// is a database.
 async fn evening(fleet: &[String], policy: &str) -> World {
     let fleet = [&[ACCOUNTS.to_owned()], fleet].concat().concat();
     let policy = format!("{METHODS}\n{policy}");
-    let world = World::start(&short_night("", &policy), &fleet, monday("17:48:00")).await;
+    let night = short_night("", &policy);
+    let night = match fleet.contains("[[databases]]") {
+        true => night.replace("19:40", "20:40"),
+        false => night,
+    };
+    let world = World::start(&night, &fleet, monday("17:48:00")).await;
     world.run_until(monday("17:59:30")).await;
     world
 }
@@ -117,7 +123,7 @@ fn each_method_stops_on_less_and_brings_everything_back() {
             let entry = world.history(resource).await.remove(0);
             assert_eq!((entry.ending, entry.method), (Ending::Seen, Some(method)));
         }
-        world.run_until(at("19:05")).await;
+        world.run_until(at("20:05")).await;
         world.is(DROPLET, "g-2vcpu-8gb", true);
         world.is(SERVER, "ccx13", true);
         assert_eq!(world.shown(DATABASE)["nodes"], 2);
@@ -436,7 +442,7 @@ fn a_database_that_is_being_migrated_keeps_its_standby_until_that_is_over() {
         world.person(DATABASE, status("online"));
         world.run_until(at("18:35")).await;
         assert_eq!(world.shown(DATABASE)["nodes"], 1);
-        world.run_until(at("18:59")).await;
+        world.run_until(at("19:59")).await;
         assert_eq!(world.shown(DATABASE)["nodes"], 2);
     });
 }

@@ -110,6 +110,7 @@ fn digest() -> Digest {
         asked: 13,
         seen: 12,
         already: 1,
+        left: 0,
         would: 0,
         refused: 1,
         stuck: 0,

@@ -27,7 +27,7 @@ const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
 
 /// The outcome of one edge of one schedule.
 ///
-/// Each resource that followed the edge counts in exactly one of `seen`, `already`, `would`,
+/// Each resource that followed the edge counts in exactly one of `seen`, `already`, `left`, `would`,
 /// `refused`, `stuck`, `overtaken` and `unfinished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -48,6 +48,10 @@ pub struct Digest {
     pub seen: usize,
     /// Number of resources for which nothing had to be sent.
     pub already: usize,
+    /// Number of resources that a stop left running: `retain_running` does, or their next start was
+    /// too near.
+    #[serde(default)]
+    pub left: usize,
     /// Number of resources for which a request would have been sent if not for observe mode.
     pub would: usize,
     /// Number of resources whose stop or start was refused.
@@ -154,6 +158,7 @@ impl Digest {
             asked: 0,
             seen: 0,
             already: 0,
+            left: 0,
             would: 0,
             refused: 0,
             stuck: 0,
@@ -200,6 +205,7 @@ impl Digest {
             State::Ended(last) => match last.ending {
                 Ending::Seen => (&mut self.seen, true),
                 Ending::AlreadyThere => (&mut self.already, true),
+                Ending::LeftRunning | Ending::TooLate => (&mut self.left, true),
                 Ending::WouldHave => (&mut self.would, true),
                 Ending::Refused => (&mut self.refused, false),
                 Ending::Stuck => (&mut self.stuck, false),
@@ -335,6 +341,7 @@ impl fmt::Display for Digest {
         }
         let would = format!("would be {desired} but for observe mode");
         for (count, what) in [
+            (self.left, "left running"),
             (self.would, would.as_str()),
             (self.refused, "refused"),
             (self.stuck, "stuck"),

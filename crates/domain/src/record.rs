@@ -342,6 +342,10 @@ pub enum Ending {
     Seen,
     /// Nothing had to be sent.
     AlreadyThere,
+    /// A stop left it running: it was running before its begin edge.
+    LeftRunning,
+    /// A stop left it running: it would not have been stopped for long enough.
+    TooLate,
     /// Observe mode: it would have been requested.
     WouldHave,
     /// The provider refused.
@@ -369,6 +373,8 @@ impl Ending {
         match self {
             Self::Seen => "seen",
             Self::AlreadyThere => "already-there",
+            Self::LeftRunning => "left-running",
+            Self::TooLate => "too-late",
             Self::WouldHave => "would-have",
             Self::Refused => "refused",
             Self::Stuck => "stuck",
@@ -391,6 +397,8 @@ impl fmt::Display for Ending {
             Self::LetGo => "let go",
             Self::WouldHave => "would have",
             Self::AlreadyThere => "already there",
+            Self::LeftRunning => "left running",
+            Self::TooLate => "left running, too late",
             Self::Seen
             | Self::Refused
             | Self::Stuck

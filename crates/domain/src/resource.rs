@@ -569,17 +569,24 @@ impl SavedState {
                     unlike: plans.is_none(),
                 }
             }
-            (Self::NodePool { count, .. }, Self::NodePool { count: more, .. }) if more > count => {
-                larger(seen.with_bounds_of(self))
-            }
-            // Bounds that a person has set stand.
-            (Self::NodePool { .. }, Self::NodePool { .. }) => match self.compare(seen) {
-                Some(_) => larger(self.clone()),
-                None => Joined {
-                    state: seen.clone(),
-                    unlike: true,
+            (
+                Self::NodePool { count, autoscale },
+                Self::NodePool {
+                    count: seen_count,
+                    autoscale: seen_bounds,
                 },
-            },
+            ) => larger(match seen_bounds {
+                // Bounds that a person has set stand.
+                Some(bounds) => Self::NodePool {
+                    count: *count.max(seen_count).min(&bounds.max).max(&bounds.min),
+                    autoscale: Some(*bounds),
+                },
+                None if seen_count > count => seen.with_bounds_of(self),
+                None => Self::NodePool {
+                    count: *count,
+                    autoscale: *autoscale,
+                },
+            }),
             (Self::Machine(saved), Self::Machine(machine)) => match saved.compare(machine) {
                 Some(Ordering::Less) => larger(seen.clone()),
                 order => Joined {
@@ -759,6 +766,24 @@ mod tests {
         }
         let unknown = database("db-s-1vcpu-2gb", 1);
         assert_eq!(saved.joined_with(&unknown).state, saved);
+    }
+
+    #[test]
+    fn bounds_that_a_person_has_set_stand_and_the_count_fits_them() {
+        let pool = |count, bounds: Option<(u32, u32)>| SavedState::NodePool {
+            count,
+            autoscale: bounds.map(|(min, max)| AutoscaleBounds { min, max }),
+        };
+        let saved = pool(3, Some((1, 5)));
+        for (seen, joined) in [
+            (pool(0, None), pool(3, Some((1, 5)))),
+            (pool(0, Some((1, 2))), pool(2, Some((1, 2)))),
+            (pool(0, Some((4, 9))), pool(4, Some((4, 9)))),
+            (pool(6, Some((2, 10))), pool(6, Some((2, 10)))),
+            (pool(7, None), pool(7, Some((1, 7)))),
+        ] {
+            assert_eq!(saved.joined_with(&seen).state, joined, "{seen}");
+        }
     }
 
     #[test]

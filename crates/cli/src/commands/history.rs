@@ -338,6 +338,8 @@ fn size(entry: &HistoryEntry) -> String {
         (
             Direction::Start,
             Ending::AlreadyThere
+            | Ending::LeftRunning
+            | Ending::TooLate
             | Ending::WouldHave
             | Ending::Refused
             | Ending::Stuck

@@ -384,6 +384,53 @@ fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
 }
 
 #[test]
+fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
+    let after = |ending: Ending| {
+        let case = retaining().record(|record| {
+            let entry = HistoryEntry::unasked(record, Cause::Schedule, ending, at("sun 19:00"));
+            record.last = entry.last(record);
+        });
+        case.writes(START).record.retained
+    };
+    for ending in [
+        Ending::Refused,
+        Ending::Stuck,
+        Ending::WouldHave,
+        Ending::TooLate,
+    ] {
+        assert!(!after(ending), "{ending}");
+    }
+    // A person started it after it was stopped, or before the last end edge already.
+    for ending in [Ending::Seen, Ending::Overtaken, Ending::LeftRunning] {
+        assert!(after(ending), "{ending}");
+    }
+}
+
+#[test]
+fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
+    let stopped = |case: Case, now: &str| {
+        let opens = case.following(|policy| policy.enforce = true);
+        matches!(opens.at(now).plan(STOP), Step::Send(_))
+    };
+    // Monday's stop was missed: 60 minutes are what a database needs for both, 30 a node pool.
+    assert!(stopped(database(), "tue 06:59"));
+    assert!(!stopped(database(), "tue 07:01"));
+    assert!(stopped(pool(), "tue 07:29"));
+    assert!(!stopped(pool(), "tue 07:31"));
+    assert!(stopped(droplet(), "tue 07:58"), "a machine is off at once");
+    let commanded = database().commanded(STOPPED, "tue 07:40");
+    assert!(stopped(commanded, "tue 07:41"), "a person asks for it");
+    let write = database().at("tue 07:40").writes(STOP);
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(write.record.last.unwrap().ending, Ending::TooLate);
+    assert_eq!(write.record.handled.unwrap().key.instant, at("19:00"));
+    // What enforce finds afterwards is left as well, and not reported again.
+    let drifted = database().following(|policy| policy.enforce = true);
+    let drifted = drifted.handled("19:00", STOPPED).at("tue 07:50");
+    drifted.leaves(STOP);
+}
+
+#[test]
 fn settling_waits_while_an_opposite_request_may_still_act() {
     // The start was accepted and then overtaken: a person switched the machine off.
     let overtaken = droplet()

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use domain::{
     ResourceKind,
     configuration::{Mode, Policy},
-    decision::{Decision, Due, LeaveReason, due_at, judge, mode, next_start},
+    decision::{Decision, Due, LeaveReason, Why, due_at, judge, mode, next_start},
     hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
     left_behind::is_held_stopped,
@@ -38,6 +38,9 @@ use crate::{
 
 /// Why a running machine is not stopped at its end edge.
 const RETAINED: &str = "was running before its begin edge, left running";
+
+/// Why a database or a node pool is not stopped at its end edge.
+const TOO_LATE: &str = "its next start is too near for a stop to be worth it, left running";
 
 /// Plans the next step of stop or start for one record.
 pub(crate) fn plan(
@@ -108,11 +111,13 @@ impl Planner<'_> {
             && due.cause == Cause::Schedule
             && self.policy.retain_running
             && self.record.retained;
-        if retained {
-            let at = self.seen.resource.power;
-            return self.acknowledge(due, at, RETAINED.to_owned());
-        }
         let at_end = self.at_end();
+        if retained {
+            return self.leave_running(due, Ending::LeftRunning, RETAINED);
+        }
+        if !at_end && self.is_too_late(due) {
+            return self.leave_running(due, Ending::TooLate, TOO_LATE);
+        }
         // A watch-out that a person overtook leaves its instant behind, which may have passed.
         let watched_until = self.record.not_before().filter(|&at| at > self.context.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
@@ -133,6 +138,27 @@ impl Planner<'_> {
                 None => self.claim(due, quiet_at, self.left_stuck()),
             },
         }
+    }
+
+    /// Acknowledges an end edge that stops nothing.
+    fn leave_running(&self, due: &Due, ending: Ending, reason: &str) -> Step {
+        if due.why == Why::Drift {
+            return Step::Leave;
+        }
+        let at = self.seen.resource.power;
+        self.acknowledge_as(ending, due, at, reason.to_owned())
+    }
+
+    /// Reports whether the next start comes before a stop of a database or a node pool could be
+    /// done and undone: after an outage it would shrink minutes before opening.
+    fn is_too_late(&self, due: &Due) -> bool {
+        let kind = self.record.kind();
+        if self.direction == Direction::Start || due.cause != Cause::Schedule || !kind.is_sized() {
+            return false;
+        }
+        let start = next_start(self.record, self.context.rules, self.context.now);
+        let both = effect_timeout(kind) * 2;
+        start.is_some_and(|start| start.duration_since(self.context.now) < both)
     }
 
     /// Handles a newer edge in the same direction.
@@ -287,6 +313,10 @@ impl Planner<'_> {
 
     /// Acknowledges an edge that finds the resource where it leads, or leaves it where it is.
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
+        self.acknowledge_as(Ending::AlreadyThere, due, at, reason)
+    }
+
+    fn acknowledge_as(&self, ending: Ending, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
         // In observe mode, what is off already was not stopped by Offhours.
         let foreign = due.mode == Mode::Observe && self.direction == Direction::Stop;
@@ -314,9 +344,11 @@ impl Planner<'_> {
                 } else if !small {
                     record.clear_saved();
                 }
-                // What was desired running before may be running by our own start.
+                // What was desired running before may be running by our own start, and a stop that
+                // came to nothing leaves running what nobody started.
                 record.retained = self.policy.retain_running
                     && !small
+                    && !self.came_to_nothing()
                     && before.is_some_and(|handled| {
                         handled.desired != Some(Desired::Running) || record.retained
                     });
@@ -336,12 +368,19 @@ impl Planner<'_> {
             kept.record_deletion();
         }
         record.used &= record.saved.is_some();
-        record.last = self
-            .unasked(due, &record, Ending::AlreadyThere)
-            .last(&record);
+        record.last = self.unasked(due, &record, ending).last(&record);
         let direction = self.direction;
         events.insert(0, Event::AlreadyThere { direction, reason });
         self.write(record, ended, events)
+    }
+
+    /// Reports whether the last stop left the resource running though nobody had started it.
+    fn came_to_nothing(&self) -> bool {
+        let last = self.record.last.as_ref().map(|last| last.ending);
+        matches!(
+            last,
+            Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate)
+        )
     }
 
     /// Reports that a plan of a person's does not compare with the saved one.

@@ -216,6 +216,8 @@ impl Walk<'_> {
                 Direction::Start,
                 Ending::Seen
                 | Ending::AlreadyThere
+                | Ending::LeftRunning
+                | Ending::TooLate
                 | Ending::Refused
                 | Ending::Stuck
                 | Ending::Overtaken
@@ -240,6 +242,8 @@ impl Walk<'_> {
             (
                 Direction::Stop,
                 Ending::AlreadyThere
+                | Ending::LeftRunning
+                | Ending::TooLate
                 | Ending::Refused
                 | Ending::Stuck
                 | Ending::Overtaken

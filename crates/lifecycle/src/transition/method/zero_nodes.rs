@@ -16,16 +16,12 @@ pub(super) fn change(
 ) -> Option<Change> {
     let (count, autoscale) = match (direction, &record.saved) {
         (Direction::Stop, _) => (0, None),
-        // A start never shrinks what a person made larger.
-        (Direction::Start, Some(SavedState::NodePool { count, autoscale }))
-            if seen.count > *count =>
-        {
-            let carried = autoscale.map(|bounds| bounds.reaching(seen.count));
-            (seen.count, seen.autoscale.or(carried))
-        }
-        (Direction::Start, Some(SavedState::NodePool { count, autoscale })) => (*count, *autoscale),
-        (Direction::Start, Some(SavedState::Database { .. } | SavedState::Machine(_)) | None) => {
-            return None;
+        (Direction::Start, saved) => {
+            let own = resource.size.to_save()?;
+            match saved.as_ref()?.joined_with(&own).state {
+                SavedState::NodePool { count, autoscale } => (count, autoscale),
+                SavedState::Database { .. } | SavedState::Machine(_) => return None,
+            }
         }
     };
     scale(record, resource, seen, (count, autoscale))
@@ -74,11 +70,9 @@ fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
     };
     let scales = !shrunk || autoscale.is_none() || pool.autoscale.is_some();
     let whole = pool.ready == pool.count && pool.present == pool.count;
-    // The autoscaler may have moved the count within its bounds since.
-    let enough = pool.count >= *count
-        || autoscale.is_some_and(|bounds| {
-            pool.autoscale == Some(bounds) && (bounds.min..=bounds.max).contains(&pool.count)
-        });
+    // Its autoscaler may have moved the count within its bounds, or within those that a person set.
+    let moved = |bounds: AutoscaleBounds| (bounds.min..=bounds.max).contains(&pool.count);
+    let enough = pool.count >= *count || pool.autoscale.is_some_and(moved);
     whole && enough && scales && pool.count > 0
 }
 
@@ -176,5 +170,10 @@ mod tests {
         // A person's own bounds stand.
         seen.autoscale = Some(AutoscaleBounds { min: 2, max: 8 });
         assert!(is_restored(&seen, &saved, true));
+        let mut fewer = pool(2, 2, 2);
+        fewer.autoscale = Some(AutoscaleBounds { min: 1, max: 2 });
+        assert!(is_restored(&fewer, &saved, true));
+        fewer.count = 0;
+        assert!(!is_restored(&fewer, &saved, true));
     }
 }
