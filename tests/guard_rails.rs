@@ -21,8 +21,8 @@ use lifecycle::{Event, Report};
 use serde_json::json;
 
 use crate::support::{
-    ACCOUNTS, EACH_KIND, NIGHTS, TOKENS, World, database, droplet, droplets, fault, monday,
-    office_hours, one_of_each_kind, program, reference, run, server, servers,
+    ACCOUNTS, EACH_KIND, NIGHTS, TOKENS, World, database, droplet, droplets, fault, longer_night,
+    monday, office_hours, one_of_each_kind, program, reference, run, server, servers,
 };
 
 /// Inventories run at 17:48, 17:53, 17:58 and 18:03: the edge at 18:00 falls between two.
@@ -644,6 +644,46 @@ fn an_opt_out_during_the_grace_keeps_the_power() {
             .map(|c| c.resource.clone().unwrap().to_string())
             .collect();
         assert_eq!(cut, ["hz-eu/server/12"]);
+    });
+}
+
+/// The likely case is a database that somebody declares theirs at night: it stays small until it is
+/// started by its name.
+#[test]
+fn a_start_by_name_restores_what_opted_out_while_it_was_stopped_and_no_stop_reaches_it() {
+    run(async {
+        let configuration = longer_night("", "");
+        let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
+        world.run_until(monday("18:40:30")).await;
+        let kinds = ["do-main/droplet/1", "do-main/database/9cc1"];
+        for resource in kinds {
+            let tags = vec!["offhours:off".to_owned()];
+            world.person(resource, Act::Retag { tags });
+        }
+        world.run_until(monday("20:00:30")).await;
+        let before = world.changes().len();
+        let declined = |report: Report| {
+            let events = report.outcomes.into_iter().map(|outcome| outcome.event);
+            events
+                .filter(|event| matches!(event, Event::Declined { .. }))
+                .count()
+        };
+        let named = json!({ "resources": kinds });
+        assert_eq!(declined(world.stop(&named).await), kinds.len());
+        assert_eq!(world.changes().len(), before, "nothing starts by itself");
+        assert_eq!(declined(world.start_now(&named).await), 0);
+        world.run_until(monday("20:40:30")).await;
+        for resource in kinds {
+            let record = world.record(resource).await;
+            let running = Phase::Settled { at: Power::Running };
+            assert_eq!(
+                (&record.phase, &record.saved),
+                (&running, &None),
+                "{record:#?}"
+            );
+        }
+        // What is restored is left alone again.
+        assert_eq!(declined(world.start_now(&named).await), kinds.len());
     });
 }
 

@@ -237,7 +237,7 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         );
         let needed = status["needs_person"].as_str().unwrap();
         assert!(
-            needed.starts_with("orphaned: opted out by a tag"),
+            needed.starts_with("orphaned: `offhours start` restores it"),
             "{needed}"
         );
         let why = terminal.run(&["why", SERVER]).await.stdout;

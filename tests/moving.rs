@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use lifecycle::Event;
 use serde_json::{Value, json};
 
-use crate::support::{ACCOUNTS, World, fault, monday, reference, run, short_night};
+use crate::support::{ACCOUNTS, World, fault, longer_night, monday, reference, run, short_night};
 
 const DROPLET: &str = "do-main/droplet/1";
 const SERVER: &str = "hz-eu/server/11";
@@ -49,10 +49,10 @@ fn database(more: &str) -> String {
 async fn evening(fleet: &[String], policy: &str) -> World {
     let fleet = [&[ACCOUNTS.to_owned()], fleet].concat().concat();
     let policy = format!("{METHODS}\n{policy}");
-    let night = short_night("", &policy);
-    let night = match fleet.contains("[[databases]]") {
-        true => night.replace("19:40", "20:40"),
-        false => night,
+    let night = if fleet.contains("[[databases]]") {
+        longer_night("", &policy)
+    } else {
+        short_night("", &policy)
     };
     let world = World::start(&night, &fleet, monday("17:48:00")).await;
     world.run_until(monday("17:59:30")).await;

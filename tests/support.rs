@@ -104,6 +104,11 @@ pub(crate) fn short_night(top: &str, policy: &str) -> String {
     office_hours(top, "", policy).replace(r#"end = "19:00" }"#, night)
 }
 
+/// Like [`short_night`], but ends at 19:40 UTC: long enough to stop a database.
+pub(crate) fn longer_night(top: &str, policy: &str) -> String {
+    short_night(top, policy).replace("19:40", "20:40")
+}
+
 /// Like [`office_hours`], but on all days, and stopped for an hour from 18:00 to 19:00 UTC.
 pub(crate) fn an_hour_off(top: &str) -> String {
     office_hours(top, "", "").replace(

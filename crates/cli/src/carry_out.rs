@@ -87,7 +87,8 @@ pub async fn carry_out(
         target: command.target.clone(),
         dry_run,
         by: command.author.as_ref().map(|author| author.by.to_string()),
-        given_at: Some(session.now),
+        // A person may have thought about a question for long.
+        given_at: Some(session.present()),
         rehearsal: command.rehearsal && command.direction == Direction::Stop,
     });
     if let Some(author) = &command.author {

@@ -14,7 +14,7 @@ use crate::{
         Ask, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, ManualCommand, Phase, Rank, Record,
         Transition,
     },
-    reference::ScheduleName,
+    reference::{ResourceKind, ScheduleName},
     schedule::{Desired, Early},
 };
 
@@ -138,7 +138,7 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
     let edge = desired_states.latest(now);
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, edge.as_ref());
-    let opted_in = named && !matches!(membership, Membership::Excluded(_));
+    let opted_in = named && !is_barred(record, &membership, edge.as_ref());
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     Verdict {
         desired: edge.as_ref().and_then(|edge| edge.desired),
@@ -147,6 +147,18 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
         edge,
         decision,
     }
+}
+
+/// Reports whether it must not be touched. What Offhours holds stopped is restored by a person's
+/// start though it has opted out.
+fn is_barred(record: &Record, membership: &Membership, edge: Option<&DesiredEdge>) -> bool {
+    let Membership::Excluded(exclusion) = membership else {
+        return false;
+    };
+    let started = edge.is_some_and(|edge| {
+        edge.key.rank == Rank::Manual && edge.desired == Some(Desired::Running)
+    });
+    !(started && exclusion.yields_to_a_start() && record.is_held_stopped())
 }
 
 fn decide(
@@ -250,8 +262,12 @@ fn why_due(
         return Some(Why::Changed);
     }
     let enforced = rule.is_some_and(|rule| rule.policy.enforce);
+    // There is nothing to put back in a pool that a person emptied.
+    let emptied = record.kind() == ResourceKind::NodePool
+        && desired == Desired::Running
+        && record.saved.is_none();
     let drifted = match &record.phase {
-        Phase::Settled { at } => *at != Direction::towards(desired).target_state(),
+        Phase::Settled { at } => !emptied && *at != Direction::towards(desired).target_state(),
         Phase::InFlight { .. }
         | Phase::Refused { .. }
         | Phase::Stuck { .. }
@@ -363,7 +379,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     }
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
-    if !named || matches!(membership, Membership::Excluded(_)) {
+    if !named || is_barred(record, &membership, latest.as_ref()) {
         return None;
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {

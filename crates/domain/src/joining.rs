@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use crate::{
     decision::{Rules, Verdict, judge},
-    left_behind::is_held_stopped,
     membership::Subject,
     record::{Phase, Record},
 };
@@ -43,7 +42,7 @@ impl Record {
         let new = self.handled.is_none() && self.last.is_none() && self.saved.is_none();
         self.retry_at = None;
         // What Offhours holds stopped, or has in flight, stays its own to bring back or to finish.
-        if self.in_flight().is_some() || is_held_stopped(self) {
+        if self.in_flight().is_some() || self.is_held_stopped() {
             return new;
         }
         let before = self.handled.take();

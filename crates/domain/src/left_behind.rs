@@ -6,8 +6,7 @@ use crate::{
     configuration::Configuration,
     decision::{Observer, Rules, Verdict, judge, observer, override_of},
     membership::{Exclusion, Membership, Subject},
-    record::{Direction, Phase, Rank, Record},
-    resource::Power,
+    record::{Phase, Rank, Record},
     schedule::Desired,
 };
 
@@ -49,8 +48,10 @@ pub enum Barrier {
 #[must_use]
 pub fn barrier(record: &Record, configuration: &Configuration) -> Option<Barrier> {
     let membership = Membership::of(Subject::recorded(record), configuration);
-    if let Membership::Excluded(exclusion) = membership {
-        return Some(Barrier::Excluded(exclusion));
+    if let Membership::Excluded(exclusion) = &membership
+        && !exclusion.yields_to_a_start()
+    {
+        return Some(Barrier::Excluded(exclusion.clone()));
     }
     let policy = membership.policy(configuration);
     observer(record, &policy, configuration).map(Barrier::Observed)
@@ -68,7 +69,7 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     if !rules.configuration.accounts.contains_key(account) {
         return (record.saved.is_some() && !is_gone).then_some(LeftBehind::Unreachable);
     }
-    let ours = record.saved.is_some() || was_stopped(record) && !was_meant_to_last(record);
+    let ours = record.saved.is_some() || record.was_stopped() && !was_meant_to_last(record);
     if is_gone {
         return ours.then_some(LeftBehind::Gone);
     }
@@ -94,14 +95,6 @@ pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     !configuration.accounts.contains_key(account) && !owed
 }
 
-/// Reports whether Offhours holds a resource stopped, is stopping it, has not started it yet, or
-/// owes it a size.
-#[must_use]
-pub fn is_held_stopped(record: &Record) -> bool {
-    let stopping = record.under_way_towards(Direction::Stop).is_some();
-    record.saved.is_some() || stopping || was_stopped(record)
-}
-
 /// Returns whether anything starts a resource again under these rules.
 #[must_use]
 pub fn coverage(record: &Record, rules: Rules<'_>, now: Timestamp) -> Coverage {
@@ -123,21 +116,6 @@ fn covered_by(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Coverage 
         (true, Some(_)) => Coverage::Observed,
         (true, None) => Coverage::Full,
     }
-}
-
-/// Reports whether it has been off since a stop of ours: no start of ours was seen to succeed.
-fn was_stopped(record: &Record) -> bool {
-    let seen = record.observed.as_ref().map(|observed| observed.power);
-    let stands = match &record.phase {
-        Phase::Settled { at } => Some(*at),
-        Phase::Gone { .. } => seen,
-        Phase::InFlight { transition } | Phase::Stuck { transition, .. } => {
-            return transition.direction == Direction::Start && seen != Some(Power::Running);
-        }
-        Phase::Refused { .. } => None,
-    };
-    let desired = record.handled.as_ref().and_then(|handled| handled.desired);
-    desired == Some(Desired::Stopped) && stands == Some(Power::Stopped)
 }
 
 /// Reports whether a person stopped it while no schedule would start it again.

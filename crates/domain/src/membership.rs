@@ -132,6 +132,12 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
+    /// Reports whether a person's start by name restores what Offhours holds stopped all the same.
+    #[must_use]
+    pub fn yields_to_a_start(&self) -> bool {
+        matches!(self, Self::OptedOut { .. })
+    }
+
     /// Reports whether this is a contradiction that a person has to settle.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -218,7 +224,8 @@ impl Membership {
     }
 }
 
-/// Returns everything that forbids touching a resource, strongest first.
+/// Returns everything that forbids touching a resource, strongest first: the only one that a
+/// person's start may overrule comes last.
 pub(crate) fn exclusions<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
@@ -249,10 +256,10 @@ pub(crate) fn exclusions<'a>(
         .into_iter()
         .chain(floor)
         .chain(protected)
-        .chain(opted_out)
         .flatten()
         .chain(unsupported.map(Exclusion::Unsupported))
         .chain(duplicate_of.map(Exclusion::TwoAccounts))
+        .chain(opted_out.flatten())
 }
 
 /// Returns the machine that a reference names, if its account is configured without it.

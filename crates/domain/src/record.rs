@@ -1025,6 +1025,30 @@ impl Record {
         handled.is_some_and(|handled| handled.generation > generation)
     }
 
+    /// Reports whether Offhours holds it stopped, is stopping it, has not started it yet, or owes it a
+    /// size.
+    #[must_use]
+    pub fn is_held_stopped(&self) -> bool {
+        let stopping = self.under_way_towards(Direction::Stop).is_some();
+        self.saved.is_some() || stopping || self.was_stopped()
+    }
+
+    /// Reports whether it has been off since a stop of ours: no start of ours was seen to succeed.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        let seen = self.observed.as_ref().map(|observed| observed.power);
+        let stands = match &self.phase {
+            Phase::Settled { at } => Some(*at),
+            Phase::Gone { .. } => seen,
+            Phase::InFlight { transition } | Phase::Stuck { transition, .. } => {
+                return transition.direction == Direction::Start && seen != Some(Power::Running);
+            }
+            Phase::Refused { .. } => None,
+        };
+        let desired = self.handled.as_ref().and_then(|handled| handled.desired);
+        desired == Some(Desired::Stopped) && stands == Some(Power::Stopped)
+    }
+
     /// Reports whether a start switched a running machine off for its own plan, and cannot have it:
     /// the machine runs as it did before, at once.
     #[must_use]

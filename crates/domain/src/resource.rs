@@ -215,6 +215,8 @@ pub struct MachineFacts {
     pub rescue: bool,
     /// Its owner has protected it from being rebuilt or deleted.
     pub protected: bool,
+    /// It counts as off only because it does not answer.
+    pub silent: bool,
 }
 
 /// A database cluster's size and what decides its smallest one.

@@ -7,7 +7,7 @@ use domain::{
     configuration::{Configuration, Mode},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
-    left_behind::{barrier, coverage, is_held_stopped},
+    left_behind::{barrier, coverage},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
     renaming::joined,
@@ -127,7 +127,7 @@ impl Consequences {
             all.moves.extend(moved(record, &before, &after));
             let account_goes = is_configured(&known_as, old) && !is_configured(record, new);
             let uncovered_now = coverage(record, new, now) < coverage(&known_as, old, now);
-            if is_held_stopped(record) && (account_goes || uncovered_now) {
+            if record.is_held_stopped() && (account_goes || uncovered_now) {
                 let barrier = barrier(record, new.configuration);
                 all.stranded.push(Stranded {
                     resource: known_as.reference.clone(),

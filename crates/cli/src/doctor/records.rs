@@ -7,7 +7,7 @@ use domain::{
     configuration::{Configuration, Otherwise},
     decision::{Rules, judge},
     hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
-    left_behind::{LeftBehind, barrier, is_held_stopped, left_behind},
+    left_behind::{LeftBehind, barrier, left_behind},
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
     reason::Reason,
@@ -379,7 +379,7 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
             let records_words = count(records.len(), "record");
             let owed: Vec<_> = records
                 .iter()
-                .filter(|record| is_held_stopped(record) || record.in_flight().is_some())
+                .filter(|record| record.is_held_stopped() || record.in_flight().is_some())
                 .map(|record| format!("{} ({})", record.reference, record.name))
                 .collect();
             let found = format!("{records_words} of an account that is no longer configured");

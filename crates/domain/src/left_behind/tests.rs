@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     configuration::Mode,
-    record::Observed,
-    resource::SavedState,
+    record::{Direction, Observed},
+    resource::{Power, SavedState},
     tests::fixtures::{World, at, droplet, office_droplet, world},
 };
 
@@ -53,7 +53,7 @@ fn overridden(world: World) -> World {
 #[test]
 fn what_was_stopped_by_whatever_means_is_orphaned_once_its_schedule_goes() {
     for (by, record) in stopped() {
-        assert!(is_held_stopped(&record), "{by}");
+        assert!(record.is_held_stopped(), "{by}");
         for record in [owed(record.clone()), record] {
             check(&overridden(world()), &record, None);
             check(&overridden(world().without_schedules()), &record, ORPHANED);
@@ -121,12 +121,12 @@ fn what_has_not_been_started_yet_is_held_stopped() {
         }
     };
     for record in [starting(), stuck(starting())] {
-        assert!(is_held_stopped(&record));
+        assert!(record.is_held_stopped());
         check(&world(), &record, None);
         check(&world().without_schedules(), &record, ORPHANED);
         check(&world(), &record.clone().tagged(&[]), ORPHANED);
         let runs = seen(record, Power::Running);
-        assert!(!is_held_stopped(&runs));
+        assert!(!runs.is_held_stopped());
         check(&world(), &runs.tagged(&[]), None);
     }
 }

@@ -256,7 +256,10 @@ fn declined(
         return Some("it is gone at the provider".to_owned());
     }
     if let Membership::Excluded(exclusion) = &verdict.membership {
-        return Some(exclusion.to_string());
+        let restores = direction == Direction::Start && record.is_held_stopped();
+        if !(restores && exclusion.yields_to_a_start()) {
+            return Some(exclusion.to_string());
+        }
     }
     let overridden = override_of(record, in_force.rules(), now);
     if let Some(one) = overridden.filter(|one| one.desired != direction.desired()) {

@@ -70,6 +70,44 @@ fn the_look_decides_who_is_opted_in_and_not_the_record() {
 }
 
 #[test]
+fn what_offhours_holds_stopped_is_restored_by_name_though_it_has_opted_out() {
+    let opted_out = |mut case: Case| {
+        case.resource.tags.insert("offhours:off".to_owned());
+        case.record.tags.clone_from(&case.resource.tags);
+        case.at("21:00").commanded(RUNNING, "21:00")
+    };
+    let stopped = || droplet().off().settled(Power::Stopped);
+    let ours = opted_out(stopped().handled("19:00", STOPPED));
+    let send = ours.sends(START);
+    assert!(send.record.due_at.is_some());
+    // Once it runs, it is let alone again.
+    let runs = opted_out(droplet().handled("19:00", STOPPED));
+    runs.postpones(START, "opted out");
+    // What a person switched off after its start is theirs.
+    let theirs = opted_out(stopped().handled("08:00", RUNNING));
+    theirs.postpones(START, "opted out");
+    let mut unsupported = ours;
+    unsupported.resource.unsupported = Some("a GPU Droplet".to_owned());
+    unsupported.postpones(START, "a GPU Droplet");
+}
+
+#[test]
+fn enforce_has_nothing_to_put_back_in_a_pool_that_a_person_emptied() {
+    let enforced = |case: Case| {
+        let case = case.following(|policy| policy.enforce = true);
+        case.off().settled(Power::Stopped).at("10:00")
+    };
+    enforced(pool().nodes(0, 0, 0)).leaves(START);
+    assert!(enforced(droplet()).sends(START).record.due_at.is_some());
+    // What it is owed is put back.
+    let owed = enforced(pool().nodes(0, 0, 0).saved(pool_of(3)).used());
+    assert!(matches!(
+        owed.sends(START).change,
+        Change::ScaleNodePool { count: 3, .. }
+    ));
+}
+
+#[test]
 fn a_busy_resource_is_left_for_later() {
     droplet().busy().postpones(STOP, "busy: locked");
     droplet().busy().off().postpones(STOP, "busy: locked");

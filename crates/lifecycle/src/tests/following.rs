@@ -1,6 +1,6 @@
 //! Following a transition until it is seen, or ends otherwise.
 
-use domain::left_behind::{LeftBehind, is_held_stopped, left_behind};
+use domain::left_behind::{LeftBehind, left_behind};
 
 use super::*;
 use crate::transition::follow::needs_log;
@@ -394,7 +394,7 @@ fn a_start_that_is_given_up_leaves_the_resource_stopped_by_us() {
     let failing = server().off().asked(START, "08:00", failed("08:15"));
     let mut released = failing.untagged().at("08:01").records().record;
     released.tags.clear();
-    assert!(is_held_stopped(&released));
+    assert!(released.is_held_stopped());
     let left = left_behind(&released, server().rules(), at("08:05"));
     assert_eq!(left, Some(LeftBehind::Orphaned));
 }

@@ -76,6 +76,34 @@ fn a_request_has_the_deadline_that_its_machine_has_in_that_direction() {
 }
 
 #[test]
+fn a_stop_waits_for_a_machine_that_went_silent_about_its_edge() {
+    let silent = |mut case: Case| {
+        case.resource.facts.silent = true;
+        case.off()
+    };
+    let observed = |since: &str, power| {
+        let case = machine().at(since).seen(power).observed(power);
+        silent(case.settled(power)).at("19:00")
+    };
+    observed("18:58", Power::Stopped).postpones(STOP, "does not answer");
+    observed("08:00", Power::Running).postpones(STOP, "does not answer");
+    // It has been off since long before: there is nothing to stop.
+    let off = observed("18:30", Power::Stopped).writes(STOP);
+    assert!(is_settled(&off.record, Power::Stopped));
+    // What says that it is off is off, and what answers again is stopped.
+    let mut off = observed("18:58", Power::Stopped);
+    off.resource.facts.silent = false;
+    assert!(is_settled(&off.clone().writes(STOP).record, Power::Stopped));
+    assert_eq!(
+        off.seen(Power::Running).at("19:30").sends(STOP).change,
+        Change::Shutdown(machine().id())
+    );
+    // Silence ends a stop that was sent.
+    let sent = silent(asked_to_stop(accepted("19:00:10"))).at("19:01");
+    assert!(is_settled(&sent.records().record, Power::Stopped));
+}
+
+#[test]
 fn a_machine_that_goes_on_running_is_stuck_at_its_own_deadline() {
     let case = asked_to_stop(accepted("19:00:10"));
     case.clone().at("19:03:09").goes_on();
@@ -97,6 +125,22 @@ fn a_machine_whose_state_stays_unknown_is_stuck_at_its_own_deadline_and_not_befo
     stuck_because(&case.at("19:05"), "not seen: locked");
     // The request was not accepted: it is sent again instead.
     unknown(failed("19:01")).at("19:55").goes_on();
+}
+
+#[test]
+fn a_stop_whose_command_gives_no_clear_answer_is_not_repeated_all_night() {
+    let open = asked_to_stop(Ask::Open).unknown();
+    open.clone().at("19:04:59").goes_on();
+    let at_deadline = open.at("19:05");
+    stuck_because(
+        &at_deadline,
+        "no clear answer to its command within 3 minutes",
+    );
+    // A cloud's answer was lost on the way, and a start is sent until it succeeds.
+    let cloud = droplet().asked(STOP, "19:00", Ask::Open).unknown();
+    cloud.at("21:00").goes_on();
+    let start = machine().off().asked(START, "08:00", Ask::Open).unknown();
+    start.at("10:00").goes_on();
 }
 
 #[test]

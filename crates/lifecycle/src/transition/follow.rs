@@ -265,9 +265,22 @@ impl Follower<'_> {
                 let reason = format!("accepted, and not seen within {minutes} minutes");
                 self.stuck(self.with_observation(), reason)
             }
+            // A command over SSH that ends without a clear answer is not run all night.
+            Some(Ask::Open) if self.is_vague() => {
+                let minutes = deadline.as_mins();
+                let reason = format!("no clear answer to its command within {minutes} minutes");
+                self.stuck(self.with_observation(), reason)
+            }
             Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. } | Ask::Done { .. })
             | None => self.observed(),
         }
+    }
+
+    /// Reports whether a stop over SSH has been repeated until its deadline without a clear answer.
+    fn is_vague(&self) -> bool {
+        let is_stop = self.transition.direction == Direction::Stop;
+        let over = self.transition.claimed_at + PERMIT + self.deadline();
+        is_stop && self.record.kind() == ResourceKind::Machine && self.context.now >= over
     }
 
     /// Ends the transition because a person did the opposite meanwhile.

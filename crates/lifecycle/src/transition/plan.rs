@@ -8,11 +8,10 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Why, due_at, judge, mode, next_start},
     hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
-    left_behind::is_held_stopped,
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Ending, Forced, Handled, LOOK_AGE, Opposite, PERMIT, Part, Permit,
-        Phase, Record, Request, Transition, effect_timeout,
+        Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
+        PERMIT, Part, Permit, Phase, Record, Request, Transition, effect_timeout,
     },
     resource::{Power, SavedState, Size},
     schedule::Desired,
@@ -41,6 +40,9 @@ const RETAINED: &str = "was running before its begin edge, left running";
 
 /// Why a database or a node pool is not stopped at its end edge.
 const TOO_LATE: &str = "its next start is too near for a stop to be worth it, left running";
+
+/// Why a stop waits for a machine that does not answer.
+const SILENT: &str = "it does not answer, so whether it is off is not known";
 
 /// Plans the next step of stop or start for one record.
 pub(crate) fn plan(
@@ -115,6 +117,9 @@ impl Planner<'_> {
         if retained {
             return self.leave_running(due, Ending::LeftRunning, RETAINED);
         }
+        if at_end && self.has_just_gone_silent(due) {
+            return Step::Postpone(SILENT.to_owned());
+        }
         if !at_end && self.is_too_late(due) {
             return self.leave_running(due, Ending::TooLate, TOO_LATE);
         }
@@ -147,6 +152,17 @@ impl Planner<'_> {
         }
         let at = self.seen.resource.power;
         self.acknowledge_as(ending, due, at, reason.to_owned())
+    }
+
+    /// Reports whether a stop finds a machine off only because it has not answered since about its
+    /// edge: its network may be down, and the machine run.
+    fn has_just_gone_silent(&self, due: &Due) -> bool {
+        let stops = self.direction == Direction::Stop;
+        let observed = self.record.observed.as_ref();
+        let off = observed.filter(|observed| observed.power == Power::Stopped);
+        let was_off =
+            off.is_some_and(|off| off.at + INVENTORY_INTERVAL * 2 <= due.handled.key.instant);
+        stops && self.seen.resource.facts.silent && !was_off
     }
 
     /// Reports whether the next start comes before a stop of a database or a node pool could be
@@ -984,7 +1000,7 @@ impl Planner<'_> {
 /// soon as it is allowed. What Offhours holds stopped stays so.
 fn only_observed(due: &Due, record: &Record) -> Handled {
     Handled {
-        desired: is_held_stopped(record).then_some(Desired::Stopped),
+        desired: record.is_held_stopped().then_some(Desired::Stopped),
         ..due.handled.clone()
     }
 }

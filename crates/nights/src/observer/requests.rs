@@ -164,7 +164,12 @@ impl State {
             .is_some_and(|at| now.duration_since(at) < COMMAND);
         let named = self.overrides.get(&Target::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
-        let by_hand = (commanded || overridden) && !rules::is_excluded(&state, &self.setup);
+        // A start by name restores what is held stopped, even if it has opted out.
+        let record = self.records.get(resource);
+        let starts = record.is_some_and(|one| one.under_way_towards(Direction::Start).is_some());
+        let restores = commanded && starts && !rules::is_protected(&state, &self.setup);
+        let may_be_named = restores || !rules::is_excluded(&state, &self.setup);
+        let by_hand = (commanded || overridden) && may_be_named;
         // A rename takes a cloud some time: what its old name protected is no longer protected.
         let barred = rules::barred(resource, &state, &self.setup);
         if let Some(since) = tracked.barred_since

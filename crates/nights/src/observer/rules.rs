@@ -79,10 +79,16 @@ pub(super) fn must_shrink(
     changes && plans::can_shrink(reference.kind(), plan, disk, wanted)
 }
 
-/// Reports whether a resource must not be touched by any means.
-pub(super) fn is_excluded(state: &Value, setup: &Setup) -> bool {
+/// Reports whether a pattern of `protect` covers a resource.
+pub(super) fn is_protected(state: &Value, setup: &Setup) -> bool {
     let name = state["name"].as_str().unwrap_or_default();
-    let protected = !setup.settings.protect.is_empty() && name.contains("prod");
+    !setup.settings.protect.is_empty() && name.contains("prod")
+}
+
+/// Reports whether a resource must not be touched by any means, but for a start by name of what is
+/// held stopped and has opted out.
+pub(super) fn is_excluded(state: &Value, setup: &Setup) -> bool {
+    let protected = is_protected(state, setup);
     protected || words(state).contains("off") || state["opted_out"] == true
 }
 

@@ -16,7 +16,7 @@ use russh::{
     keys::PrivateKeyWithHashAlg,
 };
 use secrecy::SecretString;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, sync::SemaphorePermit, time::timeout};
 
 use super::{
     address,
@@ -46,11 +46,11 @@ pub(super) struct Ended {
     pub(super) output: Output,
 }
 
-/// Runs one command, which may take no longer than `within`, connection included.
+/// Runs one command, which may take no longer than `within`, connection included. The slot is free
+/// again once it has logged in.
 pub(super) async fn run(
-    login: &SshLogin,
-    key: &SecretString,
-    pins: &Arc<Pins>,
+    (login, key, pins): (&SshLogin, &SecretString, &Arc<Pins>),
+    login_slot: Option<SemaphorePermit<'_>>,
     command: &RemoteCommand,
     within: Duration,
 ) -> Result<Ended, Failure> {
@@ -69,6 +69,7 @@ pub(super) async fn run(
         let logging_in = login.connect_timeout.get().min(LOGIN);
         let sending = timeout(logging_in, send(stream, login, key, pins, command)).await;
         let (handle, mut channel) = sending.map_err(|_| Failure::Handshake)??;
+        drop(login_slot);
         from_now_on(Failure::TimedOut);
         let mut output = Output::default();
         let limit = login.output_limit.bytes();

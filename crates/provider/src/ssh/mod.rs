@@ -22,6 +22,7 @@ use domain::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 
 use self::{
     connection::{Ended, TO_CHANGE, TO_LOOK},
@@ -34,7 +35,11 @@ pub use output::Output;
 pub use pins::InvalidKey;
 
 /// Maximum number of connections open at once while listing.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 16;
+
+/// Maximum number of connections that log in at once. A host drops some of more than ten by default
+/// (sshd_config, `MaxStartups`).
+const LOGINS_AT_ONCE: usize = 4;
 
 /// The refusal code for a host that presents a key that is not pinned.
 pub const HOST_KEY_CHANGED: &str = "host-key-changed";
@@ -46,6 +51,7 @@ pub struct Api {
     /// The private key in OpenSSH's format; parsed for each login and overwritten after it.
     key: Arc<SecretString>,
     pins: Arc<Pins>,
+    logins: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Api {
@@ -134,6 +140,8 @@ pub enum State {
     Running,
     /// Off.
     Stopped,
+    /// It does not answer, which its owner says means off.
+    Silent,
     /// Either is possible.
     Unknown(UnknownCause),
 }
@@ -172,6 +180,7 @@ impl Api {
             login,
             key: Arc::new(key),
             pins: Arc::new(pins),
+            logins: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
         })
     }
 
@@ -225,7 +234,7 @@ impl Api {
         };
         let state = match said {
             State::Unknown(why) => self.probe(machine, why).await,
-            State::Running | State::Stopped => said,
+            State::Running | State::Stopped | State::Silent => said,
         };
         Ok(Observed {
             name: name.clone(),
@@ -266,7 +275,7 @@ impl Api {
     /// Falls back to the probe; `why` is the reason that the status command was inconclusive.
     async fn probe(&self, machine: &Machine, why: UnknownCause) -> State {
         let silent = |why| match machine.unreachable_means {
-            Unreachable::Stopped => State::Stopped,
+            Unreachable::Stopped => State::Silent,
             Unreachable::Unknown => State::Unknown(why),
         };
         let Some(probe) = &machine.probe else {
@@ -290,7 +299,9 @@ impl Api {
     }
 
     async fn run(&self, command: &RemoteCommand, within: Duration) -> Result<Ended, Failure> {
-        connection::run(&self.login, &self.key, &self.pins, command, within).await
+        let login_slot = self.logins.acquire().await.ok();
+        let host = (&*self.login, &*self.key, &self.pins);
+        connection::run(host, login_slot, command, within).await
     }
 }
 

@@ -64,9 +64,10 @@ impl Api {
 
     fn resource(&self, seen: Observed) -> Resource {
         let machine = self.login.machines.get(&seen.name);
+        let silent = seen.state == State::Silent;
         let (power, busy) = match seen.state {
             State::Running => (Power::Running, None),
-            State::Stopped => (Power::Stopped, None),
+            State::Stopped | State::Silent => (Power::Stopped, None),
             State::Unknown(why) => (Power::Between, Some(why.to_string())),
         };
         Resource {
@@ -80,7 +81,10 @@ impl Api {
             power,
             busy,
             size: Size::Machine(MachineSize::default()),
-            facts: MachineFacts::default(),
+            facts: MachineFacts {
+                silent,
+                ..MachineFacts::default()
+            },
             unsupported: None,
         }
     }

@@ -320,12 +320,12 @@ async fn a_probe_fills_in_where_the_status_is_unknown() {
     for (status, probe, means, expected) in [
         (None, open, "unknown", "Running"),
         (None, closed, "unknown", "Unknown(Closed)"),
-        (None, closed, "stopped", "Stopped"),
+        (None, closed, "stopped", "Silent"),
         (Some("exit 0"), closed, "stopped", "Running"),
         (Some("exit 3"), open, "unknown", "Stopped"),
         (Some("exit 4"), open, "unknown", "Running"),
         (Some("exit 4"), closed, "unknown", "Unknown(ExitCode(4))"),
-        (Some("exit 4"), closed, "stopped", "Stopped"),
+        (Some("exit 4"), closed, "stopped", "Silent"),
     ] {
         let mut machine = machine("exit 0", "exit 0");
         match status {

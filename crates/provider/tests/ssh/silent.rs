@@ -53,7 +53,7 @@ async fn a_host_that_does_not_answer_is_stopped_only_where_the_account_says_so()
         assert_eq!(kind(&error), "not accepted: Unanswered");
         assert_discreet(&error);
         let api = at(machine("stopped"));
-        assert_eq!(state(&api).await.unwrap(), State::Stopped);
+        assert_eq!(state(&api).await.unwrap(), State::Silent);
         assert_eq!(
             kind(&start(&api).await.unwrap_err()),
             "not accepted: Unanswered"
