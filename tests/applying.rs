@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::Terminal,
-    support::{ACCOUNTS, EACH_KIND, office_hours, run, short_night},
+    support::{ACCOUNTS, EACH_KIND, longer_night, office_hours, run, short_night},
 };
 
 /// A schedule that stops nothing now, in addition to the one that all resources follow.
@@ -254,9 +254,9 @@ fn what_a_start_fails_to_bring_back_is_left_behind_by_no_apply() {
 fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
     run(async {
         let terminal = Terminal::new("17:50:00").await;
-        let acting = short_night("", "");
+        let acting = longer_night("", "");
         terminal.local(&acting, "18:30:00").await;
-        let observing = short_night("mode = \"observe\"", "");
+        let observing = longer_night("mode = \"observe\"", "");
         let (code, shown) = apply(&terminal, &observing, &["--yes"]).await;
         let shown = shown.as_str().unwrap();
         assert_eq!(code, Some(2), "{shown}");
@@ -271,7 +271,7 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
         assert_eq!(code, Some(0), "{plan}");
         let status = terminal.run(&["status", "--format", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
-        let news = terminal.local(&observing, "18:50:00").await;
+        let news = terminal.local(&observing, "19:50:00").await;
         let told = news.matches(r#""event":"orphaned""#).count();
         assert_eq!(told, EACH_KIND.len(), "{news}");
         let status = terminal.run(&["status", "--format", "json"]).await;
@@ -282,9 +282,64 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
 
         let (code, plan) = apply(&terminal, &acting, &["--yes", "--loosen"]).await;
         assert_eq!(code, Some(0), "{plan}");
-        terminal.local(&acting, "19:10:00").await;
+        terminal.local(&acting, "20:10:00").await;
         let status = terminal.run(&["status", "--format", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
+    });
+}
+
+#[test]
+fn an_override_ends_with_its_schedule_only_knowingly() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let office = office_hours("", "", "");
+        terminal.local(&office, "17:55:00").await;
+        let release = ["override", "running", "schedule:office", "--for", "3h"];
+        assert_eq!(terminal.run(&release).await.code, Some(0));
+        let renamed = office.replace("office", "bureau");
+        let (code, shown) = apply(&terminal, &renamed, &["--yes"]).await;
+        let shown = shown.as_str().unwrap();
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(
+            shown.contains("schedule office to running until"),
+            "{shown}"
+        );
+        let (code, plan) = apply(&terminal, &renamed, &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        let lapsing = &plan["consequences"]["lapsing"];
+        assert_eq!(names(lapsing, "target"), ["schedule office"]);
+        let (code, plan) = apply(&terminal, &renamed, &["--yes", "--leave"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        // One that is over holds up nothing.
+        let cleared = ["override", "clear", "schedule:office"];
+        terminal.run(&cleared).await;
+        let (code, plan) = apply(&terminal, &office, &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+    });
+}
+
+#[test]
+fn a_second_account_over_one_project_is_refused_before_it_freezes_both() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let office = office_hours("", "", "");
+        terminal.local(&office, "17:52:00").await;
+        let second = "[accounts.do-read]\nprovider = \"digitalocean\"\ntoken = \"env:DO_TOKEN\"\n";
+        let twice = format!("{office}\n{second}");
+        let (code, shown) = apply(&terminal, &twice, &["--yes"]).await;
+        let shown = shown.as_str().unwrap();
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(
+            shown.contains("would be reached by two accounts"),
+            "{shown}"
+        );
+        assert_eq!(in_force(&terminal).await.len(), 1);
+        let elsewhere = twice.replace(
+            "[accounts.do-read]\n",
+            "[accounts.do-read]\ndatacenters = [\"sgp1\"]\n",
+        );
+        let (code, plan) = apply(&terminal, &elsewhere, &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
     });
 }
 

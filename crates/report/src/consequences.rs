@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
-    configuration::{Configuration, Mode},
+    configuration::{Account, Configuration, Mode, Override, Target},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{barrier, coverage},
@@ -33,6 +33,10 @@ pub struct Consequences {
     /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover any
     /// more.
     pub stranded: Vec<Stranded>,
+    /// Overrides that would end before their time, because what they apply to goes.
+    pub lapsing: Vec<Lapsing>,
+    /// Resources that a second account would reach, so that nothing would be sent for them.
+    pub twice: Vec<Twice>,
     /// Resources that would join a schedule with too many others at once, and would be left alone
     /// until a person approves them.
     pub held: Vec<HeldBack>,
@@ -91,6 +95,28 @@ pub struct Stranded {
     pub resists: bool,
 }
 
+/// An override that would end before its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Lapsing {
+    /// What it applies to: a reference, or `schedule NAME`.
+    pub target: String,
+    /// The desired state.
+    pub desired: Desired,
+    /// When it was to end.
+    pub until: Timestamp,
+    /// Who set it.
+    pub by: String,
+}
+
+/// A resource that two accounts would reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Twice {
+    /// The resource's name at the provider.
+    pub name: String,
+    /// Its references, one for each account.
+    pub resources: [ResourceRef; 2],
+}
+
 /// The resources of one account that would be held, because together with those held before they
 /// would exceed `max_new`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -109,6 +135,13 @@ impl Consequences {
     pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
         let mut all = Self::default();
         let mut joined = carried_over(records, new.configuration);
+        all.twice = twice(&joined, new.configuration);
+        let overrides = old.overrides.iter();
+        let active = overrides.filter(|one| one.is_active(now));
+        all.lapsing = active
+            .filter(|one| lapses(one, new.configuration))
+            .map(Lapsing::of)
+            .collect();
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
             all.held.extend(join(account, new, now));
         }
@@ -147,6 +180,54 @@ impl Consequences {
         all.hard_cuts.dedup();
         all
     }
+}
+
+impl Lapsing {
+    fn of(one: &Override) -> Self {
+        Self {
+            target: one.target.to_string(),
+            desired: one.desired,
+            until: one.ends_at,
+            by: one.by.clone(),
+        }
+    }
+}
+
+/// Reports whether nothing is left that an override applies to.
+fn lapses(one: &Override, new: &Configuration) -> bool {
+    match &one.target {
+        Target::Schedule(name) => !new.schedules.contains_key(name),
+        Target::Resource(reference) => {
+            let account = new.renamed(reference).account;
+            !new.accounts.contains_key(&account)
+        }
+    }
+}
+
+/// Returns the resources that two accounts would reach, unless they do already. A provider uses an
+/// id once; machines over SSH have only the names that their accounts give them.
+fn twice(records: &[Record], new: &Configuration) -> Vec<Twice> {
+    let reached = records.iter().filter(|record| {
+        let account = new.accounts.get(&record.reference.account);
+        let cloud = account.and_then(Account::cloud);
+        let is_there = !matches!(record.phase, Phase::Gone { .. });
+        is_there && cloud.is_some_and(|cloud| cloud.covers(&record.region))
+    });
+    let mut by_id: BTreeMap<_, &Record> = BTreeMap::new();
+    let mut twice = Vec::new();
+    for record in reached {
+        let Some(first) = by_id.insert(&record.reference.id, record) else {
+            continue;
+        };
+        let known = first.duplicate_of.is_some() || record.duplicate_of.is_some();
+        if !known {
+            twice.push(Twice {
+                name: record.name.clone(),
+                resources: [first, record].map(|one| one.reference.clone()),
+            });
+        }
+    }
+    twice
 }
 
 /// Returns the records under the names that their accounts would have, each resource once, account

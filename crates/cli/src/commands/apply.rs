@@ -86,9 +86,9 @@ pub struct Args {
     /// First start the resources that would be left stopped with nothing to bring them back.
     #[arg(long, conflicts_with = "leave")]
     restore: bool,
-    /// Leave resources stopped that nothing would bring back. `offhours start` brings back those
-    /// that a schedule releases; nothing brings back those in an account that is removed. Refused
-    /// if one of the latter is owed a size.
+    /// Leave resources stopped that nothing would bring back, and end overrides whose schedule or
+    /// account goes. `offhours start` brings back resources that a schedule releases; nothing brings
+    /// back those in an account that is removed. Refused if one of the latter is owed a size.
     #[arg(long)]
     leave: bool,
     /// With --yes: apply even if a pattern of `protect` or an observe mode is given up.
@@ -163,8 +163,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         plan.refuse_to_strand(args)
     };
     let moves = plan.refuse_one_way_moves();
+    let lapses = plan.refuse_to_end_overrides(args);
+    let twice = plan.refuse_what_is_reached_twice();
     if args.dry_run {
-        for refusal in [&moves, &strands]
+        for refusal in [&twice, &moves, &strands, &lapses]
             .into_iter()
             .filter_map(|one| one.as_ref().err())
         {
@@ -172,8 +174,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         return plan.end(args.format, None, Exit::NeedsPerson);
     }
+    twice?;
     moves?;
     strands?;
+    lapses?;
     plan.refuse_to_loosen(args)?;
     let author = author(&session, args.message.clone()).await?;
     if !args.yes && !confirm("Apply?", args.format)? {
@@ -398,6 +402,7 @@ impl Plan {
             self.report_stranded();
         }
         self.refuse_to_strand(args)?;
+        self.refuse_to_end_overrides(args)?;
         let generation = self.apply(session, author).await?;
         self.end_overrides(session, &restorer, overridden).await;
         Ok(generation)
@@ -566,6 +571,44 @@ impl Plan {
                 one.name, one.resource, one.reason
             ));
         }
+    }
+
+    /// Refuses to end overrides before their time unless a flag allows it.
+    fn refuse_to_end_overrides(&self, args: &Args) -> Result<(), UsageError> {
+        let lapsing = &self.consequences.lapsing;
+        if lapsing.is_empty() || args.leave {
+            return Ok(());
+        }
+        let ends = lapsing.iter().map(|one| {
+            format!(
+                "{} to {} until {}, by {}",
+                one.target,
+                one.desired,
+                local(one.until, self.zone()),
+                one.by
+            )
+        });
+        Err(UsageError(format!(
+            "{} would end at once, because what it applies to goes ({}): set it anew for what takes \
+             its place and clear it, or pass --leave",
+            count(lapsing.len(), "override"),
+            ends.collect::<Vec<_>>().join("; "),
+        )))
+    }
+
+    /// Refuses a second account that reaches the same resources: neither of the two could act.
+    fn refuse_what_is_reached_twice(&self) -> Result<(), UsageError> {
+        let twice = &self.consequences.twice;
+        let Some(first) = twice.first() else {
+            return Ok(());
+        };
+        let [one, other] = &first.resources;
+        Err(UsageError(format!(
+            "{} would be reached by two accounts, such as {} as {one} and {other}, and nothing \
+             would be sent for them: keep one of the accounts, or give each its own `datacenters`",
+            count(twice.len(), "resource"),
+            first.name,
+        )))
     }
 
     /// Refuses to give up guard rails that no person was asked about.

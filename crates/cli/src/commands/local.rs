@@ -332,7 +332,15 @@ async fn put_into_force(
         overrides: &overrides,
     };
     let records = all_records(store).await?;
-    let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
+    let consequences = Consequences::of(&records, in_force.rules(), new, now);
+    if let Some(first) = consequences.lapsing.first() {
+        return Err(UsageError(format!(
+            "this configuration would end an override of {} by {}: use `offhours apply` with --leave",
+            first.target, first.by,
+        ))
+        .into());
+    }
+    let stranded = consequences.stranded;
     if let Some(first) = stranded.first() {
         return Err(UsageError(format!(
             "this configuration would leave {} stopped, such as {}: use `offhours apply` with \
