@@ -334,11 +334,8 @@ fn a_second_account_over_one_project_is_refused_before_it_freezes_both() {
             "{shown}"
         );
         assert_eq!(in_force(&terminal).await.len(), 1);
-        let elsewhere = twice.replace(
-            "[accounts.do-read]\n",
-            "[accounts.do-read]\ndatacenters = [\"sgp1\"]\n",
-        );
-        let (code, plan) = apply(&terminal, &elsewhere, &["--yes"]).await;
+        let instead = office.replace("do-main", "do-read");
+        let (code, plan) = apply(&terminal, &instead, &["--yes"]).await;
         assert_eq!(code, Some(0), "{plan}");
     });
 }

@@ -655,7 +655,7 @@ fn a_start_by_name_restores_what_opted_out_while_it_was_stopped_and_no_stop_reac
         let configuration = longer_night("", "");
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("18:40:30")).await;
-        let kinds = ["do-main/droplet/1", "do-main/database/9cc1"];
+        let kinds = ["do-main/droplet/1", "do-main/database/d1"];
         for resource in kinds {
             let tags = vec!["offhours:off".to_owned()];
             world.person(resource, Act::Retag { tags });

@@ -605,7 +605,7 @@ impl Plan {
         let [one, other] = &first.resources;
         Err(UsageError(format!(
             "{} would be reached by two accounts, such as {} as {one} and {other}, and nothing \
-             would be sent for them: keep one of the accounts, or give each its own `datacenters`",
+             would be sent for them: keep one of the accounts",
             count(twice.len(), "resource"),
             first.name,
         )))

@@ -54,7 +54,8 @@ const ALL_VANISHED: &str = "every recorded resource vanished at once: ignored. I
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why an inventory continues later.
-const UNFINISHED: &str = "the inventory was not finished in time, and is taken again at the next tick";
+const UNFINISHED: &str =
+    "the inventory was not finished in time, and is taken again at the next tick";
 
 /// Takes the inventory of these accounts now, however recent the last one, or of all if none is
 /// named. A name that is not configured is declined, and keeps no other from being listed.

@@ -10,8 +10,8 @@ use domain::{
     membership::Subject,
     overdue::overdue,
     reason::Reason,
-    record::Record,
-    resource::SavedState,
+    record::{Ending, Phase, Record},
+    resource::{Power, SavedState},
     schedule::{Desired, desired_or_any},
     stop_method::StopMethod,
 };
@@ -218,6 +218,21 @@ fn in_one(remarks: impl Iterator<Item = String>) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
+/// Why a machine runs on less than its own plan, or runs although its latest edge stops it.
+fn runs_otherwise(record: &Record) -> Option<String> {
+    if record.phase != (Phase::Settled { at: Power::Running }) {
+        return None;
+    }
+    if let Some(saved @ SavedState::Machine(_)) = &record.saved {
+        return Some(format!(
+            "on its small plan: its next start puts {saved} back"
+        ));
+    }
+    let (last, handled) = record.last.as_ref().zip(record.handled.as_ref())?;
+    let is_left = matches!(last.ending, Ending::LeftRunning | Ending::TooLate);
+    (is_left && last.key == handled.key).then(|| last.ending.to_string())
+}
+
 /// What else is worth knowing and needs no action.
 fn remarks(
     record: &Record,
@@ -243,6 +258,7 @@ fn remarks(
     }
     let asleep = hibernation.filter(|hibernated| hibernated.is_asleep());
     remarks.extend(asleep.map(|hibernated| hibernated.in_words(now)));
+    remarks.extend(runs_otherwise(record));
     if let Some(at) = record.retry_at.filter(|&at| at > now) {
         remarks.push(format!("will retry at {}", at.strftime("%H:%M UTC")));
     }

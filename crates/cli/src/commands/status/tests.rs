@@ -1,7 +1,13 @@
 //! What `status` shows for a store of fixtures.
 
 use clap::Parser;
-use domain::{record::Phase, resource::Power, schedule::Desired};
+use domain::{
+    history::HistoryEntry,
+    record::{Cause, Ending, Phase, Record},
+    resource::{MachineSize, Power, SavedState},
+    schedule::Desired,
+};
+use jiff::Timestamp;
 
 use super::*;
 use crate::{
@@ -64,6 +70,48 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
 async fn the_tables_show_every_state_and_the_accounts() {
     let store = full_store().await;
     insta::assert_snapshot!(tables(&store, &[], None).await);
+}
+
+/// `web-1`, settled running, after a change to its record.
+async fn remark_on(change: impl FnOnce(&mut Record)) -> Option<String> {
+    let store = full_store().await;
+    let mut record = office("do-main/droplet/1", "web-1");
+    record.phase = Phase::Settled { at: Power::Running };
+    change(&mut record);
+    record.revision = store
+        .record(&record.reference)
+        .await
+        .unwrap()
+        .unwrap()
+        .revision;
+    store.save(record).await.unwrap();
+    rows(&store, &["web-1"]).await.unwrap().remove(0).remark
+}
+
+#[tokio::test]
+async fn what_runs_on_less_or_against_its_edge_is_remarked() {
+    assert_eq!(remark_on(|_| ()).await, None);
+    let own = MachineSize {
+        plan: "g-2vcpu-8gb".to_owned(),
+        ..MachineSize::default()
+    };
+    let small = remark_on(|record| record.saved = Some(SavedState::Machine(own)));
+    let small = small.await.unwrap();
+    assert_eq!(
+        small,
+        "on its small plan: its next start puts g-2vcpu-8gb back"
+    );
+    let ended = |ending, now: Timestamp| {
+        remark_on(move |record| {
+            let entry = HistoryEntry::unasked(record, Cause::Schedule, ending, now);
+            record.last = entry.last(record);
+        })
+    };
+    let left = ended(Ending::LeftRunning, now()).await;
+    assert_eq!(left.as_deref(), Some("left running"));
+    let left = ended(Ending::TooLate, now()).await;
+    assert_eq!(left.as_deref(), Some("left running, too late"));
+    assert_eq!(ended(Ending::AlreadyThere, now()).await, None);
 }
 
 /// `web-1` after its token was revoked during the night: off, and due since 08:00.
