@@ -80,6 +80,9 @@ pub(crate) struct Image {
     pub(crate) id: u64,
     pub(crate) kind: ImageKind,
     pub(crate) status: ImageStatus,
+    /// The word that responses have for its status, if not that of the status itself.
+    #[serde(skip)]
+    pub(crate) shown_as: Option<String>,
     pub(crate) description: String,
     pub(crate) labels: Labels,
     pub(crate) protected: bool,
@@ -425,7 +428,7 @@ impl Image {
         json!({
             "id": self.id,
             "type": self.kind,
-            "status": self.status,
+            "status": self.shown_as.as_ref().map_or(json!(self.status), |word| json!(word)),
             "name": null,
             "description": self.description,
             "image_size": is_complete.then_some(self.size_gb),

@@ -167,6 +167,13 @@ impl Simulator {
         self.up_to_date().world.delete_image(account, id)
     }
 
+    /// Sets the word that responses have for an image's status, or a snapshot's as an image; `None`
+    /// for that of the status itself. Returns whether the image or snapshot exists.
+    #[must_use]
+    pub fn show_image_as(&self, account: &AccountName, id: u64, word: Option<&str>) -> bool {
+        self.up_to_date().world.show_image_as(account, id, word)
+    }
+
     /// Adds the label `key=value` to an image, or the tag `key:value` to a snapshot of a Droplet,
     /// or removes it, as a person would. Returns whether the image or snapshot exists.
     #[must_use]

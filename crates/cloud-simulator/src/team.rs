@@ -43,6 +43,9 @@ pub(crate) struct Snapshot {
     /// When lists and responses begin to show it: some time after its action reports that it is
     /// complete (`do-snapshot`, Gamocosm #113).
     pub(crate) listed: Timestamp,
+    /// The word that responses have for its status as an image.
+    #[serde(skip)]
+    pub(crate) shown_as: Option<String>,
     pub(crate) size_gb: f64,
     pub(crate) region: String,
     pub(crate) tags: BTreeSet<String>,
@@ -323,7 +326,7 @@ impl Snapshot {
             "public": false,
             "description": "",
             "tags": self.tags,
-            "status": "available",
+            "status": self.shown_as.as_deref().unwrap_or("available"),
             "error_message": "",
         });
         catalog::with(&self.common(), fields)

@@ -250,6 +250,29 @@ impl World {
         is_there || snapshots::delete(account, id, now).is_ok()
     }
 
+    /// Sets the word that responses have for an image's status, or a snapshot's as an image; `None`
+    /// for that of the status itself. Returns whether the image or snapshot exists.
+    pub(crate) fn show_image_as(
+        &mut self,
+        name: &AccountName,
+        id: u64,
+        word: Option<&str>,
+    ) -> bool {
+        let mut accounts = self.accounts.iter_mut();
+        let Some(account) = accounts.find(|account| account.login.name == *name) else {
+            return false;
+        };
+        let (image, snapshot) = (
+            account.project.images.get_mut(&id),
+            account.team.snapshots.get_mut(&id),
+        );
+        let image = image.map(|image| &mut image.shown_as);
+        let shown_as = image.or(snapshot.map(|snapshot| &mut snapshot.shown_as));
+        let is_there = shown_as.map(|shown_as| *shown_as = word.map(str::to_owned));
+        images::show_again(account, id);
+        is_there.is_some()
+    }
+
     /// Adds a label to an image, or the tag `key:value` to a snapshot, or removes it; returns
     /// whether the image or snapshot exists.
     pub(crate) fn label_image(

@@ -43,6 +43,7 @@ pub(super) fn end(
         name: name.unwrap_or_else(|| format!("{}-{id}", droplet.name)),
         created: now,
         listed: now + lag,
+        shown_as: None,
         size_gb: droplet.snapshot_gb,
         region: droplet.region.clone(),
         tags: BTreeSet::new(),

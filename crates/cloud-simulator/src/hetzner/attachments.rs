@@ -363,6 +363,7 @@ pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
         return Err(invalid("only snapshots can be protected"));
     }
     image.protected = flag(&body, "delete", image.protected);
+    images::show_again(call.account, id);
     let action = call
         .account
         .act_at_once(call.timeline, ("image", id), "change_protection");

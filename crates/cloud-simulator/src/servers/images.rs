@@ -41,6 +41,7 @@ pub(crate) fn begin(
         id,
         kind: order.kind,
         status: ImageStatus::Creating,
+        shown_as: None,
         description: order.description,
         labels: order.labels,
         protected: false,
@@ -117,6 +118,11 @@ pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
         return;
     };
     account.ledger.end(&meter(&image), now);
+    show_again(account, id);
+}
+
+/// Lets the servers that were made from an image show it as it is now.
+pub(crate) fn show_again(account: &mut Account, id: u64) {
     let made_from_it = account.servers.values_mut();
     let made_from_it = made_from_it.filter(|server| server.image == Some(id));
     made_from_it.for_each(Server::invalidate_cache);

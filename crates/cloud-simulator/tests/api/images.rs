@@ -464,3 +464,24 @@ async fn what_is_made_from_an_image_that_does_not_boot_is_off_again_after_each_s
         assert_eq!(clouds.get(&path).await["server"]["status"], "off");
     }
 }
+
+#[tokio::test]
+async fn a_server_shows_its_image_as_that_is_now() {
+    let clouds = Clouds::with(FLEET).await;
+    let image = image(&clouds).await;
+    let protection = format!("/v1/images/{image}/actions/change_protection");
+    post(&clouds, &protection, json!({"delete": true})).await;
+    delete(&clouds).await;
+    let body = body_of(&clouds, image).await;
+    let made = post(&clouds, "/v1/servers", body).await;
+    let path = format!("/v1/servers/{}", made["server"]["id"]);
+    let shown = async || clouds.get(&path).await["server"]["image"].clone();
+    assert_eq!(shown().await["protection"]["delete"], true);
+    post(&clouds, &protection, json!({"delete": false})).await;
+    assert_eq!(shown().await["protection"]["delete"], false);
+    let account = "hz".parse().unwrap();
+    for word in [Some("unavailable"), None] {
+        assert!(clouds.simulator.show_image_as(&account, image, word));
+        assert_eq!(shown().await["status"], word.unwrap_or("available"));
+    }
+}
