@@ -587,6 +587,35 @@ fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
     });
 }
 
+/// The request for the snapshot is on its way when a person switches the machine on: it copies a
+/// running machine, and the log has nothing after it.
+#[test]
+fn what_a_person_writes_after_a_snapshot_that_began_too_late_is_kept() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        night.fails(
+            cloud.requests[usize::from(cloud.account == "do-main")],
+            &json!({"late": {"by": "PT60S"}}),
+        );
+        let images = night.world.simulator().images().len();
+        night.run_until(monday("19:01:01")).await;
+        let kind = cloud.machine.rsplit_once('/').unwrap().0;
+        let machine = format!("{kind}/{}", night.only()["id"]);
+        assert_eq!(night.only()["status"], "off");
+        assert_eq!(night.world.simulator().images().len(), images);
+        night.world.person(&machine, Act::PowerOn);
+        night.run_until(tuesday("18:50:30")).await;
+        assert_eq!(night.world.simulator().images().len(), images + 1);
+        assert_eq!(night.only()["status"], cloud.running);
+        // The guest switches itself off.
+        let status = "off".to_owned();
+        night.world.person(&machine, Act::SetStatus { status });
+        night.run_until(tuesday("20:00:30")).await;
+        night.sleeps().await;
+        assert_eq!(night.world.simulator().images().len(), images + 2);
+    });
+}
+
 #[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
     at_each_cloud(async |cloud| {

@@ -259,13 +259,14 @@ pub(crate) fn store_contents(
 pub(crate) fn asleep() -> Record {
     let mut record = machine("hz-eu/server/42", "build", &["offhours=office"]);
     let snapshot = |id: u64, mark: &str, proven_at| KeptSnapshot {
-        mark: Mark(mark.to_owned()),
         id: Some(id),
-        from: record.reference.id.clone(),
-        asked_at: monday("06:00:00"),
         centi_gb: Some(450),
         proven_at,
-        remove_asked_at: None,
+        ..KeptSnapshot::of(
+            record.reference.id.clone(),
+            Mark(mark.to_owned()),
+            monday("06:00:00"),
+        )
     };
     let snapshots = vec![
         snapshot(8, "two", None),

@@ -335,6 +335,15 @@ pub struct LoggedAction {
     pub ended_at: Option<Timestamp>,
 }
 
+impl LoggedAction {
+    /// Reports whether it had ended before an instant. Providers write whole seconds.
+    #[must_use]
+    pub fn is_over_before(&self, instant: Timestamp) -> bool {
+        let ended_at = self.ended_at.unwrap_or(self.started_at);
+        self.state != ActionState::Running && ended_at.as_second() < instant.as_second()
+    }
+}
+
 /// A provider's id for an action, unique within the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ActionId(pub u64);

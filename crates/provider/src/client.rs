@@ -160,8 +160,9 @@ impl Client {
         Ok(found.map(Resource::printable))
     }
 
-    /// Reads a machine's own action log since an instant, newest first. The providers write whole
-    /// seconds, so an action within the instant's second counts.
+    /// Reads a machine's own action log since an instant, newest first, with the actions that had not
+    /// ended by then. The providers write whole seconds, so an action within the instant's second
+    /// counts.
     pub async fn actions(
         &self,
         id: &ResourceId,
@@ -173,7 +174,7 @@ impl Client {
             // A host keeps no log of what its commands did.
             Api::Ssh(_) => Vec::new(),
         };
-        actions.retain(|action| action.started_at.as_second() >= since.as_second());
+        actions.retain(|action| !action.is_over_before(since));
         actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
         actions.dedup_by_key(|action| action.id);
         Ok(actions)

@@ -212,7 +212,7 @@ async fn in_time<T>(
     }
 }
 
-/// Reads a log until its last page, or until one whose last entry is older than `since`. No order
+/// Reads a log until its last page, or until one whose last entry had ended before `since`. No order
 /// is relied on: reading stops early only on a page that is newest first.
 pub(crate) async fn log(
     since: Timestamp,
@@ -226,7 +226,7 @@ pub(crate) async fn log(
             .items
             .is_sorted_by(|one, next| one.started_at >= next.started_at);
         let last = page.items.last();
-        let is_older = last.is_some_and(|last| last.started_at.as_second() < since.as_second());
+        let is_older = last.is_some_and(|last| last.is_over_before(since));
         next = page.next.filter(|_| !(falls && is_older));
         actions.extend(page.items);
     }

@@ -633,13 +633,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let web = web_record(Power::Running, "16 08:02");
         let machine = web.reference.id.clone();
         let snapshot = KeptSnapshot {
-            mark: Mark::default(),
-            id: None,
-            from: machine.clone(),
-            asked_at: at("15 19:10"),
             centi_gb: Some(2_000),
-            proven_at: None,
-            remove_asked_at: None,
+            ..KeptSnapshot::of(machine.clone(), Mark::default(), at("15 19:10"))
         };
         let web = Record {
             plan: Some("cpx22".to_owned()),

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    record::{Revision, Writer},
+    record::{LOOK_AGE, PERMIT, Revision, SKEW, Writer},
     reference::{ResourceId, ResourceRef},
     resource::MachineSize,
 };
@@ -148,6 +148,9 @@ pub struct KeptSnapshot {
     pub from: ResourceId,
     /// When it was requested.
     pub asked_at: Timestamp,
+    /// When the observation began that its request rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<Timestamp>,
     /// Its size, in hundredths of a GB, once it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centi_gb: Option<u64>,
@@ -280,6 +283,30 @@ pub enum Attachment {
 }
 
 impl KeptSnapshot {
+    /// Returns a snapshot of which only its request is known.
+    #[must_use]
+    pub fn of(from: ResourceId, mark: Mark, asked_at: Timestamp) -> Self {
+        Self {
+            mark,
+            id: None,
+            from,
+            asked_at,
+            looked_at: None,
+            centi_gb: None,
+            proven_at: None,
+            remove_asked_at: None,
+        }
+    }
+
+    /// Returns the instant since which nothing may have switched its machine on: the observation
+    /// that showed the machine off, by clocks that may differ. An older record does not have that
+    /// instant; its request may have arrived as late as its permit ended.
+    #[must_use]
+    pub fn off_since(&self) -> Timestamp {
+        let at_the_earliest = self.asked_at - SKEW - PERMIT - LOOK_AGE;
+        self.looked_at.unwrap_or(at_the_earliest) - SKEW
+    }
+
     /// Returns its size in GB, once it is complete.
     #[must_use]
     pub fn gb(&self) -> Option<f64> {

@@ -197,7 +197,8 @@ impl Sight {
     }
 
     /// Returns the newest snapshot that holds everything the machine holds now, so that the machine
-    /// may be deleted. A snapshot that was requested before the log begins does not count.
+    /// may be deleted. A snapshot does not count if the log does not reach back to the observation
+    /// on which its request rests: it began later, and the machine may have run in between.
     #[must_use]
     pub fn whole_copy<'k>(
         &self,
@@ -222,7 +223,7 @@ impl Sight {
             let older = &kept.snapshots[place + 1..];
             let before = older.iter().find_map(|one| one.centi_gb);
             let fits = one.remove_asked_at.is_none()
-                && log.from.is_some_and(|from| from < one.asked_at)
+                && log.from.is_some_and(|from| from <= one.off_since())
                 && Some(&one.from) == kept.present.as_ref()
                 && seen.from.as_ref().is_none_or(|from| *from == one.from)
                 && seen.state == SnapshotState::Available
@@ -233,25 +234,30 @@ impl Sight {
                 && seen.is_in(&machine.resource.region);
             // Instants are compared in whole seconds.
             let begun = seen.created_at.or_else(|| log.snapshot_begun(one.asked_at));
-            let since = begun?.as_second();
-            let untouched = !log.actions.iter().any(|action| {
-                action.started_at.as_second() >= since && changes_disk(action.effect)
-            });
+            let begun = begun?.as_second();
+            let untouched = !log
+                .actions
+                .iter()
+                .any(|action| match power_after(action.effect) {
+                    Some(Power::Running) => !action.is_over_before(one.off_since()),
+                    Some(_) => action.started_at.as_second() >= begun,
+                    None => false,
+                });
             (fits && untouched).then_some((one, seen))
         })
     }
 }
 
-/// Reports whether an action may change a machine's disk.
-fn changes_disk(effect: ActionEffect) -> bool {
+/// Returns the power state to which an action may lead; `None` if it changes neither that nor the
+/// disk.
+fn power_after(effect: ActionEffect) -> Option<Power> {
     match effect {
         ActionEffect::Start
-        | ActionEffect::Shutdown
-        | ActionEffect::PowerOff
         | ActionEffect::Reboot
         | ActionEffect::Rebuild
-        | ActionEffect::Resize => true,
-        ActionEffect::Snapshot | ActionEffect::Other => false,
+        | ActionEffect::Resize => Some(Power::Running),
+        ActionEffect::Shutdown | ActionEffect::PowerOff => Some(Power::Stopped),
+        ActionEffect::Snapshot | ActionEffect::Other => None,
     }
 }
 

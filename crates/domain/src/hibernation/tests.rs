@@ -377,13 +377,9 @@ fn a_machine_proves_its_snapshot_by_running_on_and_not_by_going_off_after_each_s
     let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
     let mut kept = Hibernation::of(id.clone());
     kept.snapshots.push(KeptSnapshot {
-        mark: mark.clone(),
         id: Some(7),
-        from: id,
-        asked_at: at(-600),
         centi_gb: Some(450),
-        proven_at: None,
-        remove_asked_at: None,
+        ..KeptSnapshot::of(id, mark.clone(), at(-600))
     });
     kept.wake_from = Some(mark.clone());
     kept.wakes.push(mark);

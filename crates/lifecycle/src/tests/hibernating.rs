@@ -12,7 +12,7 @@ use domain::{
 use provider::{ChangeError, Hibernate, ProviderError, Refusal};
 
 use super::*;
-use crate::transition::answer::apply;
+use crate::transition::{answer::apply, log::log_from};
 
 /// The machine, and the one that is recreated from it.
 const FIRST: &str = "server/1";
@@ -369,6 +369,60 @@ fn what_was_written_since_the_snapshot_is_not_deleted() {
     assert_eq!(case.asks(STOP), Hibernate::Delete);
 }
 
+/// Its request arrives after a person has switched the machine on, so it is a copy of a machine at
+/// work.
+#[test]
+fn a_snapshot_of_a_machine_that_was_switched_on_before_it_began_is_no_whole_copy() {
+    let stopped_again = |mut case: Case| {
+        case = case.record(|record| {
+            record.phase = Phase::Settled { at: Power::Running };
+            record.drop_request();
+        });
+        // The guest switches itself off, which no log shows.
+        case.seeing(FIRST, Power::Stopped).at("tue 19:00")
+    };
+    let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
+    let complete = |case: Case| stopped_again(case.at("19:05").listing("19:02").then());
+    for (effect, begun, ended) in [
+        (ActionEffect::Start, "19:01:10", "19:01:20"),
+        (ActionEffect::Rebuild, "19:01:10", "19:01:20"),
+        // It was not over when the machine was seen off, or began just then by another clock.
+        (ActionEffect::Reboot, "18:59:00", "19:00:45"),
+        (ActionEffect::Start, "19:00:45", "19:00:46"),
+    ] {
+        let mut used = copying().logged(effect, begun);
+        used.log[0].ended_at = Some(at(ended));
+        let used = complete(used);
+        let asks = used.asks(STOP);
+        assert!(matches!(asks, Hibernate::Snapshot(_)), "{effect:?}");
+        // The record of an older program has the instant of the request alone.
+        let older = used.keeping(|kept| kept.snapshots[0].looked_at = None);
+        assert!(matches!(older.asks(STOP), Hibernate::Snapshot(_)));
+    }
+    let before = copying().logged(ActionEffect::Start, "18:58:00");
+    let older = complete(before).keeping(|kept| kept.snapshots[0].looked_at = None);
+    assert_eq!(older.asks(STOP), Hibernate::Delete);
+    let used = copying().logged(ActionEffect::Start, "18:58:11");
+    let known = complete(used);
+    assert_eq!(known.asks(STOP), Hibernate::Delete);
+    let older = known.keeping(|kept| kept.snapshots[0].looked_at = None);
+    assert!(matches!(older.asks(STOP), Hibernate::Snapshot(_)));
+}
+
+#[test]
+fn the_log_is_read_back_to_the_look_on_which_the_first_snapshot_of_the_machine_rests() {
+    let case = hibernated().copied().at("19:05:10");
+    assert_eq!(log_from(&case.record), Some(at("19:00:45")));
+    let earlier = |from: &'static str| {
+        case.clone().keeping(|kept| {
+            let earlier = KeptSnapshot::of(from.parse().unwrap(), mark("b"), at("18:00"));
+            kept.snapshots.push(earlier);
+        })
+    };
+    assert_eq!(log_from(&earlier(FIRST).record), Some(at("17:57:20")));
+    assert_eq!(log_from(&earlier(SECOND).record), Some(at("19:00:45")));
+}
+
 #[test]
 fn an_action_that_is_not_over_keeps_the_machine() {
     let mut case = hibernated().copied().at("19:05:10");
@@ -424,7 +478,7 @@ fn yesterdays_snapshot_of_another_machine_is_none_of_todays() {
 #[test]
 fn a_log_that_was_not_read_back_to_the_snapshot_proves_nothing() {
     let copied = hibernated().copied().at("19:05:10");
-    for from in [None, Some(at("19:01"))] {
+    for from in [None, Some(at("19:00:46"))] {
         let mut case = copied.clone();
         case.log_from = from;
         assert!(
@@ -715,14 +769,13 @@ fn a_missing_snapshot_is_never_gone_and_nothing_is_sent() {
 
 #[test]
 fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left() {
-    let old = |text: &str, days: i64, proven: bool| KeptSnapshot {
-        mark: mark(text),
-        id: None,
-        from: SECOND.parse().unwrap(),
-        asked_at: at("19:00") - SignedDuration::from_hours(24 * days),
-        centi_gb: Some(450),
-        proven_at: proven.then(|| at("08:30")),
-        remove_asked_at: None,
+    let old = |text: &str, days: i64, proven: bool| {
+        let asked_at = at("19:00") - SignedDuration::from_hours(24 * days);
+        KeptSnapshot {
+            centi_gb: Some(450),
+            proven_at: proven.then(|| at("08:30")),
+            ..KeptSnapshot::of(SECOND.parse().unwrap(), mark(text), asked_at)
+        }
     };
     let seeing = |kept: [KeptSnapshot; 3], seen: &[&str]| {
         let mut case = hibernated().powered_off().at("19:00:50");

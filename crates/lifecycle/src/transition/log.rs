@@ -1,6 +1,7 @@
 //! What a machine's action log says about a transition.
 
 use domain::{
+    hibernation::KeptSnapshot,
     record::{Ask, Direction, Part, Record, Request, SKEW},
     resource::{ActionEffect, LoggedAction},
 };
@@ -40,17 +41,14 @@ fn may_switch(part: Part) -> bool {
 }
 
 /// Returns the instant from which the log is read, by the provider's clock: our own entry may be
-/// dated before our request. For a machine with a snapshot, from when that was begun.
+/// dated before our request. For a machine with snapshots, from the observation on which the first
+/// of them rests.
 pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
     let kept = record.hibernation.as_deref();
-    let newest = kept.and_then(|kept| kept.snapshots.first());
-    let copied_at = newest.filter(|one| Some(&one.from) == record.present());
-    let copied_at = copied_at.map(|one| one.asked_at);
-    let since = match (log_since(record), copied_at) {
-        (Some(since), Some(copied_at)) => since.min(copied_at),
-        (since, copied_at) => since.or(copied_at)?,
-    };
-    Some(since - SKEW)
+    let copies = kept.into_iter().flat_map(|kept| &kept.snapshots);
+    let copies = copies.filter(|one| Some(&one.from) == record.present());
+    let since = log_since(record).map(|since| since - SKEW);
+    copies.map(KeptSnapshot::off_since).chain(since).min()
 }
 
 /// Reports whether the latest power action since a look is a person's, against the transition in

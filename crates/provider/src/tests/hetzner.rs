@@ -346,6 +346,27 @@ async fn the_action_log_is_read_newest_first_down_to_the_instant() {
 }
 
 #[tokio::test]
+async fn the_action_log_is_read_past_what_had_not_ended_by_the_instant() {
+    let since: Timestamp = "2026-11-21T09:00:05Z".parse().unwrap();
+    let mut slow = action(8, "rebuild_server", "success", "2026-11-21T08:59:00+00:00");
+    slow["finished"] = json!("2026-11-21T09:00:05+00:00");
+    let mut over = action(6, "start_server", "success", "2026-11-21T08:58:00+00:00");
+    over["finished"] = json!("2026-11-21T09:00:04+00:00");
+    let under_way = action(7, "reset_server", "running", "2026-11-21T08:58:30+00:00");
+    let pages = [vec![slow], vec![under_way], vec![over]];
+    let answers = (1..).zip(pages).map(|(number, actions)| {
+        let request =
+            format!("GET /v1/servers/42/actions?sort=started:desc&per_page=50&page={number}");
+        (request, ok(page("actions", actions, Some(number + 1))))
+    });
+    let cloud = Script::play(answers).await;
+    let log = cloud.hetzner(&[]).actions(&id(42), since).await.unwrap();
+    let ids: Vec<_> = log.iter().map(|action| action.id.0).collect();
+    assert_eq!(ids, [8, 7]);
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn a_servers_type_changes_without_its_disk() {
     let request = r#"POST /v1/servers/42/actions/change_type application/json {"server_type":"cpx12","upgrade_disk":false}"#;
     let begun = action(13, "change_server_type", "running", "2016-01-30T23:50:00Z");

@@ -58,14 +58,10 @@ fn list(of: &str, items: &[Value]) -> Answer {
 
 fn kept(number: Option<u64>) -> Hibernation {
     let mut kept = Hibernation::of(id(42));
+    let asked_at = "2026-11-23T19:00:00Z".parse().unwrap();
     kept.snapshots.push(KeptSnapshot {
-        mark: mark(),
         id: number,
-        from: id(42),
-        asked_at: "2026-11-23T19:00:00Z".parse().unwrap(),
-        centi_gb: None,
-        proven_at: None,
-        remove_asked_at: None,
+        ..KeptSnapshot::of(id(42), mark(), asked_at)
     });
     kept
 }

@@ -163,13 +163,15 @@ fn hibernated() -> Record {
         ..Manifest::default()
     });
     kept.snapshots = vec![KeptSnapshot {
-        mark: mark("k3jd8s0a7q1zx5cv"),
         id: Some(u64::MAX),
-        from: "server/1".parse().unwrap(),
-        asked_at: monday(),
         centi_gb: Some(1_234),
         proven_at: Some(monday()),
         remove_asked_at: Some(monday()),
+        ..KeptSnapshot::of(
+            "server/1".parse().unwrap(),
+            mark("k3jd8s0a7q1zx5cv"),
+            monday(),
+        )
     }];
     kept.wakes = vec![mark("0123456789abcdef")];
     kept.lead = Some(SignedDuration::from_mins(40));

@@ -333,13 +333,8 @@ fn a_snapshot_that_is_too_slow_for_the_longest_stop_is_refused() {
     let mut record = case.record.clone();
     let mut refused = |centi_gb| {
         kept.snapshots = vec![KeptSnapshot {
-            mark: Mark::default(),
-            id: None,
-            from: case.resource.id.clone(),
-            asked_at: case.now,
             centi_gb: Some(centi_gb),
-            proven_at: None,
-            remove_asked_at: None,
+            ..KeptSnapshot::of(case.resource.id.clone(), Mark::default(), case.now)
         }];
         record.hibernation = Some(Box::new(kept.clone()));
         let to = led_to(&case, Some(&record), &Surroundings::default()).to;

@@ -486,6 +486,7 @@ pub(crate) fn permit(
     what: &mut Hibernate,
     (mark, ssh_key, now): (Mark, &str, Timestamp),
 ) {
+    let looked_at = record.request.as_ref().map(|request| request.looked_at);
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;
     };
@@ -493,16 +494,12 @@ pub(crate) fn permit(
         Hibernate::Snapshot(label) => {
             label.mark = mark.clone();
             let from = kept.present.clone();
+            let from = from.unwrap_or_else(|| label.of.clone());
             kept.snapshots.insert(
                 0,
                 KeptSnapshot {
-                    mark,
-                    id: None,
-                    from: from.unwrap_or_else(|| label.of.clone()),
-                    asked_at: now,
-                    centi_gb: None,
-                    proven_at: None,
-                    remove_asked_at: None,
+                    looked_at,
+                    ..KeptSnapshot::of(from, mark, now)
                 },
             );
         }

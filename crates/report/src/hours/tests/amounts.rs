@@ -357,13 +357,12 @@ fn without(period: Period) -> StoppedInterval {
 fn snapshots(count: usize) -> Hibernation {
     let machine: ResourceId = "server/1".parse().unwrap();
     let snapshot = |number: usize| KeptSnapshot {
-        mark: Mark(number.to_string()),
-        id: None,
-        from: machine.clone(),
-        asked_at: period("10 19:00", "10 20:00").from,
         centi_gb: Some(if number == 0 { 2_000 } else { 1_000 }),
-        proven_at: None,
-        remove_asked_at: None,
+        ..KeptSnapshot::of(
+            machine.clone(),
+            Mark(number.to_string()),
+            period("10 19:00", "10 20:00").from,
+        )
     };
     Hibernation {
         snapshots: (0..count).map(snapshot).collect(),
