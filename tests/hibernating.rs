@@ -27,6 +27,8 @@ pub(crate) struct Cloud {
     pub(crate) fleet: &'static str,
     /// The API path of machines.
     machines: &'static str,
+    /// The tags with which a person opts a machine out.
+    opted_out: [&'static str; 1],
     running: &'static str,
     /// Whether a machine is one of ours, judging by its state at the cloud.
     is_ours: fn(&Value) -> bool,
@@ -83,6 +85,7 @@ name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
 "#,
     machines: "/v1/servers",
+    opted_out: ["offhours=off"],
     running: "running",
     is_ours: |server| server["id"] == 42 || server["labels"]["offhours-of"] == "server.42",
     requests: &[
@@ -166,6 +169,7 @@ name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
 "#,
     machines: "/v2/droplets",
+    opted_out: ["offhours:off"],
     running: "active",
     is_ours: |droplet| {
         let tags = droplet["tags"].as_array().unwrap();
@@ -268,6 +272,12 @@ impl Night {
         let mut machines = self.machines();
         assert_eq!(machines.len(), 1, "{machines:#?}");
         machines.remove(0)
+    }
+
+    /// The machine that exists, by its reference at the cloud.
+    fn present(&self) -> String {
+        let kind = self.cloud.machine.rsplit_once('/').unwrap().0;
+        format!("{kind}/{}", self.only()["id"])
     }
 
     /// Runs until an instant, checking every minute that the latest data exist.
@@ -578,9 +588,7 @@ fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
             let next = night.world.local.now() + SignedDuration::from_mins(1);
             night.run_until(next).await;
         }
-        let kind = cloud.machine.rsplit_once('/').unwrap().0;
-        let id = night.only()["id"].to_string();
-        night.world.person(&format!("{kind}/{id}"), Act::PowerOn);
+        night.world.person(&night.present(), Act::PowerOn);
         night.run_until(monday("22:00:30")).await;
         assert_eq!(night.only()["status"], cloud.running);
         assert_eq!(night.deletions(), before + 1);
@@ -599,8 +607,7 @@ fn what_a_person_writes_after_a_snapshot_that_began_too_late_is_kept() {
         );
         let images = night.world.simulator().images().len();
         night.run_until(monday("19:01:01")).await;
-        let kind = cloud.machine.rsplit_once('/').unwrap().0;
-        let machine = format!("{kind}/{}", night.only()["id"]);
+        let machine = night.present();
         assert_eq!(night.only()["status"], "off");
         assert_eq!(night.world.simulator().images().len(), images);
         night.world.person(&machine, Act::PowerOn);
@@ -613,6 +620,30 @@ fn what_a_person_writes_after_a_snapshot_that_began_too_late_is_kept() {
         night.run_until(tuesday("20:00:30")).await;
         night.sleeps().await;
         assert_eq!(night.world.simulator().images().len(), images + 2);
+    });
+}
+
+#[test]
+fn a_machine_that_its_owner_deletes_after_our_deletion_was_lost_stays_away() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        let below = format!("{}/", cloud.machines);
+        let lost = json!({"drop": {"after_effect": false}});
+        night.fails(("DELETE", &below, ""), &lost);
+        let before = night.deletions();
+        while night.deletions() == before {
+            let next = night.world.local.now() + SignedDuration::from_mins(1);
+            night.run_until(next).await;
+        }
+        let machine = night.present();
+        night.world.retag(&machine, &cloud.opted_out);
+        night.run_until(monday("19:45:30")).await;
+        assert_eq!(night.only()["status"], "off");
+        night.world.person(&machine, Act::Delete);
+        night.world.run_until(tuesday("06:30:30")).await;
+        assert_eq!(night.machines(), Vec::<Value>::new());
+        let phase = night.record().await.phase;
+        assert!(matches!(phase, Phase::Gone { .. }), "{phase:?}");
     });
 }
 

@@ -582,6 +582,38 @@ fn a_deletion_is_resolved_before_anything_else_is_asked() {
     assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
 }
 
+/// Deleted by a person later, it must not come back.
+#[test]
+fn a_deletion_that_had_no_effect_is_over() {
+    let deleting = || hibernated().deleting();
+    assert!(deleting().at("19:20:14").kept().delete_asked);
+    for case in [deleting(), deleting().unanswered(), deleting().untagged()] {
+        let void = case.at("19:23").then();
+        assert!(!void.kept().delete_asked);
+        let mut gone = void.at("19:40");
+        gone.sight().machine = None;
+        let sight = gone.sight.clone().unwrap();
+        let shown = crate::transition::method::hibernate::shown(&gone.record, &sight);
+        assert_eq!(shown, None);
+    }
+    // Until then, and while its cloud deletes it, an absence may be our own doing.
+    let may_be_ours = |case: Case| {
+        let seen = case.with(|seen, _| {
+            let mut record = case.record.clone();
+            crate::transition::method::hibernate::learn(&mut record, seen);
+            record
+        });
+        seen.hibernation.unwrap().delete_asked
+    };
+    assert!(may_be_ours(deleting().at("19:20:14")));
+    let mut case = deleting().at("19:40");
+    case.resource.busy = Some("status is deleting".to_owned());
+    assert!(may_be_ours(case));
+    assert!(may_be_ours(deleting().at("19:40").away()));
+    let left = deleting().at("19:40").record(Record::drop_request);
+    assert!(!may_be_ours(left));
+}
+
 #[test]
 fn a_machine_that_is_being_deleted_is_waited_for() {
     let mut case = hibernated().deleting().at("19:40");

@@ -692,9 +692,7 @@ impl Follower<'_> {
         let mut record = self.record.clone();
         record.observe(self.seen.recorded(&record));
         record.missing_since = None;
-        if let (Some(kept), Some(sight)) = (record.hibernation.as_deref_mut(), self.seen.sight) {
-            hibernate::learn(kept, sight);
-        }
+        hibernate::learn(&mut record, self.seen);
         record
     }
 

@@ -406,24 +406,21 @@ fn note_hibernation(record: &mut Record, look: &Look) {
     let is_off = look.resource.power == Power::Stopped;
     let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
     let settled = matches!(record.phase, Phase::Settled { .. });
+    hibernate::learn(record, Observation::of(look));
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;
     };
-    if let Some(sight) = &look.sight {
-        hibernate::learn(kept, sight);
-        if settled && let HibernationState::Created(machine) = sight.hibernation_state(kept) {
-            kept.adopt(machine.resource.id.clone());
-        }
+    if let Some(sight) = &look.sight
+        && settled
+        && let HibernationState::Created(machine) = sight.hibernation_state(kept)
+    {
+        kept.adopt(machine.resource.id.clone());
     }
     if is_off {
         kept.record_off();
     }
-    if runs && resolved {
-        // It has been used since: what we asked for before did not delete it.
-        kept.delete_asked = false;
-        if settled {
-            kept.record_running(look.requested_at);
-        }
+    if runs && resolved && settled {
+        kept.record_running(look.requested_at);
     }
 }
 

@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use provider::{Change, Hibernate, Label};
 
 use super::smaller_plan::switch_off;
+use crate::transition::step::Observation;
 
 /// A machine that is to run again this soon is not deleted.
 pub(crate) const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
@@ -508,7 +509,7 @@ pub(crate) fn permit(
                 .whole_copy(kept, log)
                 .map(|(copy, _)| copy.mark.clone());
             // Its number identifies the snapshot when the machine is gone.
-            learn(kept, sight);
+            note_snapshots(kept, sight);
             let seen = sight.machine.as_ref();
             let manifest = seen.and_then(|machine| machine.manifest.clone());
             // A machine that we created and never saw complete is owed more than it has.
@@ -546,8 +547,28 @@ pub(crate) fn permit(
     }
 }
 
+/// Updates what is kept of a machine with what a look shows.
+pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
+    let kind = record.kind();
+    let request = record.request.as_ref();
+    let may_delete = request.is_some_and(|request| {
+        request.part == Part::Delete && seen.requested_at < request.quiet_at(kind)
+    });
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    if let Some(sight) = seen.sight {
+        note_snapshots(kept, sight);
+    }
+    let is_there = seen.sight.is_none_or(|sight| sight.machine.is_some());
+    if is_there && !may_delete && !is_deleting(seen.resource) {
+        // What we asked for before did not delete it: whatever does from now on is not ours.
+        kept.delete_asked = false;
+    }
+}
+
 /// Updates the snapshots with what a look shows: their ids and sizes, and which are gone.
-pub(crate) fn learn(kept: &mut Hibernation, sight: &Sight) {
+fn note_snapshots(kept: &mut Hibernation, sight: &Sight) {
     for one in &mut kept.snapshots {
         if let Some(seen) = sight.snapshot(&one.mark) {
             one.id = Some(seen.id);
