@@ -647,6 +647,34 @@ fn a_machine_that_its_owner_deletes_after_our_deletion_was_lost_stays_away() {
     });
 }
 
+/// Its cloud may call a good snapshot anything for some minutes.
+#[test]
+fn no_snapshot_is_removed_for_what_its_cloud_calls_it() {
+    at_each_cloud(async |cloud| {
+        for word in ["unavailable", "retired"] {
+            let mut night = Night::begin(cloud).await;
+            let [image] = &night.world.simulator().images()[..] else {
+                panic!("one snapshot");
+            };
+            let id = image["id"].as_u64().unwrap();
+            let account = cloud.account.parse().unwrap();
+            let shown = |night: &Night, word| {
+                assert!(night.world.simulator().show_image_as(&account, id, word));
+            };
+            shown(&night, Some(word));
+            night.run_until(monday("19:20:30")).await;
+            let images = night.world.simulator().images();
+            assert_eq!(images.len(), 2, "{word}: {images:#?}");
+            let protected = |image: &Value| image.get("protected").is_none_or(|is| is == true);
+            assert!(images.iter().all(protected), "{word}: {images:#?}");
+            night.sleeps().await;
+            shown(&night, None);
+            night.run_until(tuesday("06:00:30")).await;
+            night.runs().await;
+        }
+    });
+}
+
 #[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
     at_each_cloud(async |cloud| {

@@ -105,8 +105,10 @@ pub enum SnapshotState {
     Creating,
     /// It is complete.
     Available,
-    /// It is unusable.
+    /// Its cloud says that it is unusable.
     Failed,
+    /// Its cloud says something else, which is no reason to rely on it or to remove it.
+    Unknown,
 }
 
 /// The state of a hibernated machine, as concluded from one observation.
@@ -120,7 +122,7 @@ pub enum HibernationState<'a> {
     BeingCreated(&'a ObservedMachine),
     /// The machine that we requested exists.
     Created(&'a ObservedMachine),
-    /// There is no machine and no usable snapshot, or the token shows neither.
+    /// There is no machine and no snapshot, or the token shows neither.
     SnapshotLost,
     /// Two machines were created.
     Duplicated,
@@ -167,10 +169,9 @@ impl Sight {
         }
         match (self.others.first(), snapshot) {
             (Some(other), _) => HibernationState::NameTaken(other),
-            (None, Some(snapshot)) if snapshot.state == SnapshotState::Available => {
-                HibernationState::Hibernated(snapshot)
-            }
-            (None, _) => HibernationState::SnapshotLost,
+            // It was complete when its machine was deleted, whatever its cloud calls it now.
+            (None, Some(snapshot)) => HibernationState::Hibernated(snapshot),
+            (None, None) => HibernationState::SnapshotLost,
         }
     }
 
@@ -179,9 +180,7 @@ impl Sight {
     #[must_use]
     pub fn is_deleted(&self, kept: &Hibernation) -> bool {
         let snapshot = self.waking_snapshot(kept);
-        self.machine.is_none()
-            && kept.may_be_hibernated()
-            && snapshot.is_some_and(|one| one.state == SnapshotState::Available)
+        self.machine.is_none() && kept.may_be_hibernated() && snapshot.is_some()
     }
 
     /// Returns the snapshot that the machine is recreated from.

@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Account,
-    hibernation::HibernationState,
+    hibernation::{HibernationState, SnapshotState},
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -210,9 +210,15 @@ async fn asleep_in_a_line(client: &Client, state: HibernationState<'_>) -> Strin
         Some(false) => ", not protected",
         None => "",
     };
+    let state = match snapshot.state {
+        SnapshotState::Available => "",
+        SnapshotState::Creating | SnapshotState::Failed | SnapshotState::Unknown => {
+            ", not available now"
+        }
+    };
     let [whole, part] = [snapshot.centi_gb / 100, snapshot.centi_gb % 100 / 10];
     format!(
-        "hibernated: snapshot {} of {whole}.{part} GB is there{protected}{month}",
+        "hibernated: snapshot {} of {whole}.{part} GB is there{state}{protected}{month}",
         snapshot.id
     )
 }

@@ -438,8 +438,9 @@ fn deletes(send: &Send) -> bool {
 #[test]
 fn a_snapshot_that_holds_less_than_the_machine_does_not_let_it_be_deleted() {
     let copied = hibernated().copied().at("19:05:10");
-    let wrong: [fn(&mut SeenSnapshot); 6] = [
+    let wrong: [fn(&mut SeenSnapshot); 7] = [
         |seen| seen.state = SnapshotState::Failed,
+        |seen| seen.state = SnapshotState::Unknown,
         |seen| seen.state = SnapshotState::Creating,
         |seen| seen.centi_gb = 0,
         |seen| seen.disk_gib = 160,
@@ -843,6 +844,31 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     let mut making = seeing(kept(), &all);
     making.sight().snapshots[0].state = SnapshotState::Creating;
     assert!(!is_removed(making), "the newest is not complete");
+}
+
+#[test]
+fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it() {
+    for state in [SnapshotState::Failed, SnapshotState::Unknown] {
+        let copied = || hibernated().copied().at("19:05:10");
+        let shown = |case: Case| case.snapshot(|seen| seen.state = state);
+        assert!(matches!(shown(copied()).asks(STOP), Hibernate::Snapshot(_)));
+        // What never was complete failed, unless the machine is to be made again from it.
+        let never = |case: Case| shown(case).keeping(|kept| kept.snapshots[0].centi_gb = None);
+        let removes = |case: &Case| matches!(case.asks(STOP), Hibernate::Protect { on: false, .. });
+        assert_eq!(removes(&never(copied())), state == SnapshotState::Failed);
+        let wakes = never(copied()).keeping(|kept| {
+            kept.wake_from = Some(kept.snapshots[0].mark.clone());
+        });
+        assert!(!removes(&wakes));
+        // A start tries.
+        let asleep = shown(hibernated().asleep().at("tue 08:00"));
+        assert!(matches!(asleep.asks(START), Hibernate::Create { .. }));
+    }
+    let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+    let copying = copying.at("19:05").listing("19:00:51");
+    let copying = copying.snapshot(|seen| seen.state = SnapshotState::Unknown);
+    copying.goes_on();
+    copying.leaves(STOP);
 }
 
 #[test]

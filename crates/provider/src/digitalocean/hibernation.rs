@@ -118,7 +118,8 @@ impl Api {
             Ok(image) => Ok(match image.status.as_str() {
                 "available" => SnapshotState::Available,
                 "NEW" | "pending" => SnapshotState::Creating,
-                _ => SnapshotState::Failed,
+                "deleted" | "retired" => SnapshotState::Failed,
+                _ => SnapshotState::Unknown,
             }),
             // Listed as a snapshot, but not shown as an image yet.
             Err(ProviderError::NotFound(_)) => Ok(SnapshotState::Creating),

@@ -387,7 +387,8 @@ fn snapshot(image: schema::Image) -> SeenSnapshot {
         state: match image.status.as_str() {
             "creating" => SnapshotState::Creating,
             "available" => SnapshotState::Available,
-            _ => SnapshotState::Failed,
+            "unavailable" => SnapshotState::Failed,
+            _ => SnapshotState::Unknown,
         },
         created_at: Some(image.created),
         centi_gb: image.size.map_or(0, |size| hundredths(&size)),
@@ -396,5 +397,25 @@ fn snapshot(image: schema::Image) -> SeenSnapshot {
         regions: None,
         protected: Some(image.protection.delete),
         opted_out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_not_known_says_neither_complete_nor_failed() {
+        let state = |word: &str| {
+            let image = json!({
+                "id": 7, "status": word, "created": "2026-11-23T19:00:00Z", "disk_size": 80,
+                "image_size": 4.5, "labels": {}, "protection": {"delete": true},
+            });
+            snapshot(serde_json::from_value(image).unwrap()).state
+        };
+        assert_eq!(state("creating"), SnapshotState::Creating);
+        assert_eq!(state("available"), SnapshotState::Available);
+        assert_eq!(state("unavailable"), SnapshotState::Failed);
+        assert_eq!(state("archived"), SnapshotState::Unknown);
     }
 }

@@ -382,6 +382,7 @@ async fn a_snapshot_is_complete_only_as_an_image_that_is_available_somewhere() {
         (json!(["fra1"]), missing(), SnapshotState::Creating),
         (json!(["fra1"]), is("deleted"), SnapshotState::Failed),
         (json!(["fra1"]), is("retired"), SnapshotState::Failed),
+        (json!(["fra1"]), is("archived"), SnapshotState::Unknown),
     ] {
         let mut listed = snapshot("7", "any");
         listed["regions"] = regions;

@@ -174,9 +174,11 @@ fn removal(
         .iter()
         .filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?)))
         .collect();
-    let useless = seen
-        .iter()
-        .find(|(_, seen)| seen.state == SnapshotState::Failed);
+    // A cloud may show any word for a while, even of a snapshot that was complete.
+    let useless = seen.iter().find(|(one, seen)| {
+        let wakes = kept.wake_from.as_ref() == Some(&one.mark);
+        seen.state == SnapshotState::Failed && one.centi_gb.is_none() && !wakes
+    });
     let (_, removed) = useless.or_else(|| unneeded(kept, &seen, context.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
@@ -360,7 +362,7 @@ pub(crate) fn outcome(
             let seen = newest.and_then(|one| context.sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
                 Some(SnapshotState::Available) => Outcome::Done,
-                Some(SnapshotState::Creating) => Outcome::Open,
+                Some(SnapshotState::Creating | SnapshotState::Unknown) => Outcome::Open,
                 Some(SnapshotState::Failed) => Outcome::Void,
                 None => unlisted(request, seen_at, context.log, quiet || unheard),
             }
