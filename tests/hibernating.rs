@@ -676,6 +676,27 @@ fn no_snapshot_is_removed_for_what_its_cloud_calls_it() {
 }
 
 #[test]
+fn an_older_snapshot_that_a_person_deletes_is_not_counted_any_more() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        night.run_until(monday("20:00:30")).await;
+        let kept = night.record().await.hibernation.unwrap();
+        let [waking, older] = &kept.snapshots[..] else {
+            panic!("{kept:#?}");
+        };
+        assert_eq!(kept.wake_from.as_ref(), Some(&waking.mark));
+        let account = cloud.account.parse().unwrap();
+        let id = older.id.unwrap();
+        assert!(night.world.simulator().delete_image(&account, id));
+        night.run_until(monday("20:30:30")).await;
+        let kept = night.record().await.hibernation.unwrap();
+        assert_eq!(kept.snapshots.len(), 1, "{kept:#?}");
+        night.run_until(tuesday("06:00:30")).await;
+        night.runs().await;
+    });
+}
+
+#[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
     at_each_cloud(async |cloud| {
         let mut night = Night::begin(cloud).await;

@@ -110,7 +110,7 @@ impl Hibernated {
     pub(crate) fn of(record: &Record, prices: &SnapshotPrices) -> Option<Self> {
         let kept = record.hibernation.as_deref()?;
         let manifest = kept.manifest.as_ref();
-        let snapshots = kept.snapshots.iter().map(|one| Snapshot {
+        let snapshots = kept.seen_snapshots().map(|one| Snapshot {
             id: one.id,
             from: one.from.to_string(),
             asked_at: one.asked_at,

@@ -316,17 +316,14 @@ fn asleep_without_snapshot(record: &Record) -> Option<Finding> {
 /// The maximum number of snapshots, with none of the newer ones seen to boot.
 fn too_many_snapshots(record: &Record) -> Option<Finding> {
     let kept = record.hibernation.as_deref()?;
-    let number = kept.snapshots.len();
-    let found = format!("{number} snapshots of it are kept");
-    if number < MAX_SNAPSHOTS {
+    let seen: Vec<_> = kept.seen_snapshots().collect();
+    let (_, newer) = seen.split_last()?;
+    let proven = newer.iter().any(|one| one.proven_at.is_some());
+    if seen.len() < MAX_SNAPSHOTS || proven {
+        // The next stop removes the oldest one.
         return None;
     }
-    let newer = kept.snapshots.iter().take(number - 1);
-    let proven = newer.filter(|one| one.proven_at.is_some()).count();
-    if proven > 0 {
-        // The next stop removes the oldest one if it is three days old by then.
-        return None;
-    }
+    let found = format!("{} snapshots of it are kept", seen.len());
     Some(Finding::problem(
         Check::Records,
         format!(

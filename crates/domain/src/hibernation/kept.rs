@@ -10,6 +10,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::{Sight, SnapshotState};
 use crate::{
     record::{LOOK_AGE, PERMIT, Revision, SKEW, Writer},
     reference::{ResourceId, ResourceRef},
@@ -31,6 +32,9 @@ pub const KEPT_FOR: SignedDuration = SignedDuration::from_hours(3 * 24);
 
 /// How long a machine must have run to prove the snapshot that it was created from.
 pub const PROVEN_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// How long a snapshot must have been missing to be gone: a list may leave one out.
+const GONE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// How many wake durations are remembered.
 const WAKES: usize = 5;
@@ -160,6 +164,9 @@ pub struct KeptSnapshot {
     /// When its removal was requested. From then on, nothing is created from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove_asked_at: Option<Timestamp>,
+    /// When it was first missing, though something else of ours was seen; `None` while it is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent_at: Option<Timestamp>,
 }
 
 /// What is needed to recreate a machine. Ids and addresses are text, as its cloud writes them.
@@ -295,6 +302,7 @@ impl KeptSnapshot {
             centi_gb: None,
             proven_at: None,
             remove_asked_at: None,
+            absent_at: None,
         }
     }
 
@@ -407,6 +415,43 @@ impl Hibernation {
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&KeptSnapshot> {
         self.snapshots.iter().find(|one| one.mark == *mark)
+    }
+
+    /// Returns the snapshots that the latest observation showed, newest first.
+    pub fn seen_snapshots(&self) -> impl Iterator<Item = &KeptSnapshot> {
+        let is_seen = |one: &&KeptSnapshot| one.id.is_some() && one.absent_at.is_none();
+        self.snapshots.iter().filter(is_seen)
+    }
+
+    /// Updates the snapshots with what an observation shows: their ids and sizes, and which are
+    /// gone. That one is missing counts only if something else of ours is seen.
+    pub fn record_snapshots(&mut self, sight: &Sight, seen_at: Timestamp) {
+        let wake_from = self.wake_from.clone();
+        let wakes = |one: &KeptSnapshot| wake_from.as_ref() == Some(&one.mark);
+        let is_sighted = sight.machine.is_some()
+            || wake_from
+                .as_ref()
+                .is_some_and(|mark| sight.snapshot(mark).is_some());
+        for one in &mut self.snapshots {
+            if let Some(seen) = sight.snapshot(&one.mark) {
+                one.id = Some(seen.id);
+                one.absent_at = None;
+                if seen.state == SnapshotState::Available && seen.centi_gb > 0 {
+                    one.centi_gb = Some(seen.centi_gb);
+                }
+            } else if is_sighted {
+                one.absent_at.get_or_insert(seen_at);
+            }
+        }
+        self.snapshots.retain(|one| {
+            let Some(since) = one.absent_at.filter(|_| is_sighted) else {
+                return true;
+            };
+            let is_deleted = one.centi_gb.is_some() && !wakes(one);
+            let is_late = seen_at.duration_since(since) >= GONE_AFTER;
+            let is_removed = one.remove_asked_at.is_some();
+            !(is_removed || is_deleted && is_late)
+        });
     }
 
     /// Returns the snapshot that the machine is recreated from.

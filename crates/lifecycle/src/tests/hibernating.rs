@@ -846,6 +846,69 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     assert!(!is_removed(making), "the newest is not complete");
 }
 
+/// What a person deletes is not counted for ever, and what one list leaves out is not forgotten.
+#[test]
+fn a_snapshot_that_is_gone_leaves_the_record_after_two_looks_that_miss_it() {
+    let old = |text: &str| KeptSnapshot {
+        id: Some(5),
+        centi_gb: Some(450),
+        ..KeptSnapshot::of(SECOND.parse().unwrap(), mark(text), at("00:00"))
+    };
+    let keeping = |change: fn(&mut KeptSnapshot)| {
+        let mut one = old("a");
+        change(&mut one);
+        let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+        copying.keeping(|kept| kept.snapshots.push(one))
+    };
+    let is_kept = |case: &Case| case.kept().snapshot(&mark("a")).is_some();
+    let missed = keeping(|_| ()).at("19:02").then();
+    let seen = |case: &Case| case.kept().seen_snapshots().count();
+    assert!(is_kept(&missed) && seen(&missed) == 0);
+    missed.clone().at("19:11:59").goes_on();
+    assert!(!is_kept(&missed.clone().at("19:12").then()));
+    // It is seen again in between.
+    let listed = complete(&mark("a"), SECOND, "00:00");
+    let again = missed.clone().at("19:05").listed(listed).then();
+    assert_eq!(seen(&again), 1);
+    // Without sight, an absence says nothing.
+    let mut blind = missed.at("19:12");
+    blind.sight().machine = None;
+    blind.away().goes_on();
+    // It may never have been listed, or the machine is to be made again from it.
+    for kept in [
+        keeping(|one| one.centi_gb = None),
+        keeping(|_| ()).keeping(|kept| kept.wake_from = Some(mark("a"))),
+    ] {
+        let missed = kept.at("19:02").then().at("19:20");
+        missed.goes_on();
+        assert!(is_kept(&missed));
+    }
+    // We removed it.
+    let removed = keeping(|one| one.remove_asked_at = Some(at("18:00")));
+    assert!(!is_kept(&removed.at("19:02").then()));
+}
+
+#[test]
+fn only_snapshots_that_are_seen_count_as_many() {
+    let kept = |seen: usize| {
+        let mut case = hibernated().powered_off().at("19:00:50");
+        for text in ["a", "b", "c", "d"] {
+            let one = KeptSnapshot::of(SECOND.parse().unwrap(), mark(text), at("00:00"));
+            case = case.keeping(|kept| kept.snapshots.push(one));
+        }
+        for text in &["a", "b", "c", "d"][..seen] {
+            case = case.listed(complete(&mark(text), SECOND, "00:00"));
+        }
+        case
+    };
+    assert!(matches!(kept(3).asks(STOP), Hibernate::Snapshot(_)));
+    kept(4).leaves(STOP);
+    assert!(matches!(
+        kept(4).records().record.phase,
+        Phase::Stuck { .. }
+    ));
+}
+
 #[test]
 fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it() {
     for state in [SnapshotState::Failed, SnapshotState::Unknown] {

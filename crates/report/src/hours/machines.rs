@@ -139,7 +139,7 @@ pub(super) fn saved_by_hibernating(
     let kept = kept.ok_or("what snapshots of it are kept is not known")?;
     let largest = kept.snapshots.iter().filter_map(|one| one.centi_gb).max();
     let largest = largest.ok_or("the size of its snapshots is not known")?;
-    let count = (kept.snapshots.len() as u64).max(SNAPSHOTS_TO_KEEP);
+    let count = (kept.seen_snapshots().count() as u64).max(SNAPSHOTS_TO_KEEP);
     let gone: Vec<_> = stopped
         .iter()
         .filter(|one| one.interval.hibernated)

@@ -77,7 +77,7 @@ pub fn hibernated_month(
 /// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
 #[must_use]
 pub fn snapshots_month(kept: &Hibernation, per_gb_month: Money) -> Option<Money> {
-    let mut sizes = kept.snapshots.iter().filter_map(|one| one.centi_gb);
+    let mut sizes = kept.seen_snapshots().filter_map(|one| one.centi_gb);
     let first = sizes.next()?;
     Some(per_gb_month.share(first + sizes.sum::<u64>(), 100))
 }

@@ -129,11 +129,11 @@ fn hibernate(
             on: true,
         }),
         Some(_) => Next::Ask(Hibernate::Delete),
-        None => snapshot(record, kept),
+        None => snapshot(record, kept, context),
     }
 }
 
-fn snapshot(record: &Record, kept: &Hibernation) -> Next {
+fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>) -> Next {
     let claimed_at = record.in_flight().map(|now| now.claimed_at);
     let is_of_this = |one: &&KeptSnapshot| {
         one.centi_gb.is_some() && claimed_at.is_some_and(|at| one.asked_at >= at)
@@ -143,7 +143,7 @@ fn snapshot(record: &Record, kept: &Hibernation) -> Next {
         let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
         return Next::Person(reason);
     }
-    if kept.snapshots.len() >= MAX_SNAPSHOTS {
+    if seen(kept, context).len() >= MAX_SNAPSHOTS {
         let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
         return Next::Person(reason);
     }
@@ -169,11 +169,7 @@ fn removal(
     if request.is_some_and(failed) {
         return None;
     }
-    let seen: Vec<_> = kept
-        .snapshots
-        .iter()
-        .filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?)))
-        .collect();
+    let seen = seen(kept, context);
     // A cloud may show any word for a while, even of a snapshot that was complete.
     let useless = seen.iter().find(|(one, seen)| {
         let wakes = kept.wake_from.as_ref() == Some(&one.mark);
@@ -192,6 +188,13 @@ fn removal(
 
 /// A snapshot that is kept, with how it is seen.
 type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
+
+/// Returns the snapshots that are kept and seen, newest first.
+fn seen<'a>(kept: &'a Hibernation, context: HibernationContext<'a>) -> Vec<Found<'a>> {
+    let all = kept.snapshots.iter();
+    all.filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?)))
+        .collect()
+}
 
 fn unneeded<'a, 'f>(
     kept: &Hibernation,
@@ -511,7 +514,7 @@ pub(crate) fn permit(
                 .whole_copy(kept, log)
                 .map(|(copy, _)| copy.mark.clone());
             // Its number identifies the snapshot when the machine is gone.
-            note_snapshots(kept, sight);
+            kept.record_snapshots(sight, looked_at.unwrap_or(now));
             let seen = sight.machine.as_ref();
             let manifest = seen.and_then(|machine| machine.manifest.clone());
             // A machine that we created and never saw complete is owed more than it has.
@@ -560,31 +563,13 @@ pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
         return;
     };
     if let Some(sight) = seen.sight {
-        note_snapshots(kept, sight);
+        kept.record_snapshots(sight, seen.requested_at);
     }
     let is_there = seen.sight.is_none_or(|sight| sight.machine.is_some());
     if is_there && !may_delete && !is_deleting(seen.resource) {
         // What we asked for before did not delete it: whatever does from now on is not ours.
         kept.delete_asked = false;
     }
-}
-
-/// Updates the snapshots with what a look shows: their ids and sizes, and which are gone.
-fn note_snapshots(kept: &mut Hibernation, sight: &Sight) {
-    for one in &mut kept.snapshots {
-        if let Some(seen) = sight.snapshot(&one.mark) {
-            one.id = Some(seen.id);
-            if seen.state == SnapshotState::Available && seen.centi_gb > 0 {
-                one.centi_gb = Some(seen.centi_gb);
-            }
-        }
-    }
-    // A missing snapshot counts only if something else of ours is listed.
-    let sighted = sight.machine.is_some() || !sight.snapshots.is_empty();
-    kept.snapshots.retain(|one| {
-        let removed = one.remove_asked_at.is_some() && sight.snapshot(&one.mark).is_none();
-        !(removed && sighted)
-    });
 }
 
 /// Returns the machine that an answer said it had begun to create.

@@ -357,6 +357,7 @@ fn without(period: Period) -> StoppedInterval {
 fn snapshots(count: usize) -> Hibernation {
     let machine: ResourceId = "server/1".parse().unwrap();
     let snapshot = |number: usize| KeptSnapshot {
+        id: Some(1),
         centi_gb: Some(if number == 0 { 2_000 } else { 1_000 }),
         ..KeptSnapshot::of(
             machine.clone(),
