@@ -696,6 +696,32 @@ fn an_older_snapshot_that_a_person_deletes_is_not_counted_any_more() {
     });
 }
 
+/// Two stops a day make four snapshots in two days, none of which is old by then.
+#[test]
+fn a_machine_that_stops_twice_a_day_is_hibernated_each_time() {
+    at_each_cloud(async |cloud| {
+        let one = r#"[{ begin = "06:00", end = "19:00" }]"#;
+        let two = r#"[{ begin = "06:00", end = "10:00" }, { begin = "15:00", end = "19:00" }]"#;
+        let configuration = cloud.configuration.replace(one, two);
+        let night = Night::of(cloud, &configuration, cloud.fleet).await;
+        let mut night = night.rehearsed().await;
+        let day = SignedDuration::from_hours(24);
+        for asleep in [
+            monday("20:00:30"),
+            tuesday("11:00:30"),
+            tuesday("20:00:30"),
+            tuesday("11:00:30") + day,
+            tuesday("20:00:30") + day,
+        ] {
+            night.run_until(asleep).await;
+            night.sleeps().await;
+        }
+        assert_eq!(night.world.simulator().images().len(), 4);
+        night.run_until(tuesday("06:00:30") + day * 2).await;
+        night.runs().await;
+    });
+}
+
 #[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
     at_each_cloud(async |cloud| {

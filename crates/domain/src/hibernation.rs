@@ -29,6 +29,9 @@ pub const SNAPSHOTS_TO_KEEP: u64 = 2;
 /// for each GB used (DOSNAPSHOTS); Hetzner documents no time.
 const SNAPSHOT_PER_GB: SignedDuration = SignedDuration::from_mins(2);
 
+/// How long a machine must run to prove its snapshot: its inventory takes a look every five minutes.
+const RUN_TO_PROVE: SignedDuration = SignedDuration::from_mins(PROVEN_AFTER.as_mins() + 5);
+
 /// A snapshot may take at most one part in this many of the time for which its machine is off.
 const PARTS_OFF: i32 = 3;
 
@@ -142,6 +145,9 @@ pub struct HibernationTerms {
     pub hibernated: u64,
     /// The stop in question; `None` if its length does not matter, or if it has no end.
     pub off_period: Option<OffPeriod>,
+    /// The longest time for which the machine's schedule runs it; `None` if that does not matter, or
+    /// if it has no end.
+    pub longest_run: Option<SignedDuration>,
 }
 
 /// How long a machine would be off, and how large a snapshot of it is.
@@ -256,6 +262,16 @@ pub enum Obstacle {
         /// Whether the size is that of an earlier snapshot, rather than of the whole disk.
         measured: bool,
     },
+    /// No machine created from its snapshots would run long enough to prove them, so that none of
+    /// them could be removed.
+    #[error(
+        "it runs for {minutes} min at most, which is too short to see that a snapshot boots: with \
+         {MAX_SNAPSHOTS} of them it would not be hibernated any more"
+    )]
+    ShortRun {
+        /// How long it runs.
+        minutes: i64,
+    },
     /// No machine created from one of its snapshots has been seen running.
     #[error("no snapshot of it has been seen to boot")]
     NotRehearsed,
@@ -303,6 +319,9 @@ impl Obstacle {
                 "see how much of its disk is used: with otherwise = \"power-off\", `offhours rehearse \
                  REF --cycle` makes a first snapshot, whose size counts from then on; or stop it by \
                  another method"
+            }
+            Self::ShortRun { .. } => {
+                "let it run for at least a quarter of an hour at a time, or stop it by another method"
             }
             Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
@@ -358,6 +377,11 @@ pub fn preflight(
     obstacles.extend(key(around, terms));
     let off_period = terms.off_period;
     obstacles.extend(off_period.and_then(|off_period| slow_snapshot(machine, off_period)));
+    let longest_run = terms.longest_run;
+    let short_run = longest_run.filter(|&run| run < RUN_TO_PROVE);
+    obstacles.extend(short_run.map(|run| Obstacle::ShortRun {
+        minutes: run.as_mins(),
+    }));
     obstacles
 }
 

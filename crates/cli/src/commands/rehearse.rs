@@ -344,6 +344,7 @@ impl MachineDetails {
             // Without a stack, none of the account's machines is known to be hibernated.
             hibernated: 0,
             off_period: stretch.map(|off| OffPeriod { off, latest: None }),
+            longest_run: hours.schedule.longest_run(now),
         };
         let machine = Machine {
             resource: &self.resource,

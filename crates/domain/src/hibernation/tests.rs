@@ -285,6 +285,20 @@ fn what_the_latest_snapshot_took_counts_instead_of_the_whole_disk() {
 }
 
 #[test]
+fn a_machine_has_to_run_for_long_enough_to_prove_its_snapshots() {
+    let runs = |minutes| {
+        let case = Case::with(|case| {
+            case.terms.longest_run = Some(SignedDuration::from_mins(minutes));
+        });
+        case.obstacles()
+    };
+    assert_eq!(runs(15), []);
+    let short = Obstacle::ShortRun { minutes: 14 };
+    assert!(!short.remedy().is_empty());
+    assert_eq!(runs(14), [short]);
+}
+
+#[test]
 fn how_long_a_snapshot_takes_is_known_of_droplets_alone() {
     let mut server = off_for(1, None);
     server.resource.id = crate::ResourceId::Server(crate::ServerId(1));

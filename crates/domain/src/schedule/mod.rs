@@ -202,23 +202,36 @@ impl Schedule {
     /// it. `None` if nothing stops, or if a stop is not followed by a start for weeks.
     #[must_use]
     pub fn longest_stop(&self, after: Timestamp) -> Option<SignedDuration> {
+        self.longest(Desired::Stopped, after)
+    }
+
+    /// Returns the longest of the coming week's runs, each measured until the stop that follows it.
+    /// `None` if nothing starts, or if a start is not followed by a stop for weeks.
+    #[must_use]
+    pub fn longest_run(&self, after: Timestamp) -> Option<SignedDuration> {
+        self.longest(Desired::Running, after)
+    }
+
+    fn longest(&self, desired: Desired, after: Timestamp) -> Option<SignedDuration> {
         let until = after + WEEK;
-        let (mut stopped_at, mut longest) = (None, None);
+        let (mut begun_at, mut longest) = (None, None);
         let edges = self.edges(after);
         for edge in edges.take_while(|edge| edge.at <= until + FOR_GOOD) {
-            match (edge.desired, stopped_at) {
-                (Some(Desired::Stopped), None) if edge.at <= until => stopped_at = Some(edge.at),
-                (Some(Desired::Running), Some(since)) => {
+            match (edge.desired, begun_at) {
+                (Some(begins), None) if begins == desired && edge.at <= until => {
+                    begun_at = Some(edge.at);
+                }
+                (Some(ends), Some(since)) if ends != desired => {
                     longest = longest.max(Some(edge.at.duration_since(since)));
-                    stopped_at = None;
+                    begun_at = None;
                 }
                 (Some(Desired::Stopped | Desired::Running) | None, _) => {}
             }
-            if stopped_at.is_none() && edge.at > until {
+            if begun_at.is_none() && edge.at > until {
                 break;
             }
         }
-        longest.filter(|_| stopped_at.is_none())
+        longest.filter(|_| begun_at.is_none())
     }
 
     fn cron_edges(&self, firings: &Firings, after: Instant) -> impl Iterator<Item = Edge> {

@@ -117,6 +117,20 @@ fn the_longest_stop_of_a_week_is_that_over_its_weekend() {
 }
 
 #[test]
+fn the_longest_run_of_a_week_is_that_of_its_longest_period() {
+    let minutes = |periods| {
+        let schedule = schedule(json!({"timezone": "UTC", "periods": periods}));
+        let longest = schedule.longest_run(at("2026-03-03T09:00Z"));
+        longest.map(|longest| longest.as_mins())
+    };
+    let short = || json!({"begin": "08:00", "end": "08:12"});
+    assert_eq!(minutes(json!([short()])), Some(12));
+    let both = json!([short(), {"weekdays": "mon", "begin": "20:00", "end": "21:00"}]);
+    assert_eq!(minutes(both), Some(60));
+    assert_eq!(minutes(json!([{"begin": "00:00", "end": "24:00"}])), None);
+}
+
+#[test]
 fn intervals_are_half_open_to_the_nanosecond() {
     let schedule = schedule(json!({
         "timezone": "UTC",

@@ -19,7 +19,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use environment::in_words;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use provider::{Client, ProviderError};
 use store::{Store, StoreError};
 
@@ -190,6 +190,7 @@ async fn previews_of(
         let terms = HibernationTerms {
             hibernated,
             off_period: follower.off_period(configuration, budget.now()),
+            longest_run: follower.longest_run(configuration, budget.now()),
             ..terms(account, follower.policy, configuration)
         };
         found.extend(offered.snapshot(follower, &around, configuration, &terms));
@@ -272,6 +273,13 @@ impl Follower<'_> {
         let off = rule.schedule.longest_stop(now)?;
         let latest = self.latest;
         Some(OffPeriod { off, latest })
+    }
+
+    /// Returns the longest run of its schedule: one of which each is too short to prove a snapshot
+    /// is refused.
+    fn longest_run(&self, configuration: &Configuration, now: Timestamp) -> Option<SignedDuration> {
+        let rule = configuration.schedules.get(&self.schedule)?;
+        rule.schedule.longest_run(now)
     }
 
     fn leads(&self, from: String, to: MoveTarget) -> StopPreview {

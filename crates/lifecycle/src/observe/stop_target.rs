@@ -334,6 +334,7 @@ pub(crate) fn terms(
         needs_private_ip: policy.needs_private_ip,
         hibernated: 0,
         off_period: None,
+        longest_run: None,
         ssh_key: cloud.and_then(|cloud| cloud.ssh_key.clone()),
     }
 }

@@ -909,6 +909,56 @@ fn only_snapshots_that_are_seen_count_as_many() {
     ));
 }
 
+/// Two stops a day make four snapshots in two days.
+#[test]
+fn a_young_snapshot_is_removed_to_make_room_for_another_one_and_for_nothing_else() {
+    let case = |proven: &str, states: [SnapshotState; 4]| {
+        let mut case = hibernated().powered_off().at("19:00:50");
+        for ((text, id), state) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+            .into_iter()
+            .zip(states)
+        {
+            let one = KeptSnapshot {
+                centi_gb: (state == SnapshotState::Available).then_some(450),
+                proven_at: (text == proven).then(|| at("08:30")),
+                ..KeptSnapshot::of(SECOND.parse().unwrap(), mark(text), at("00:00"))
+            };
+            let listed = SeenSnapshot {
+                id,
+                state,
+                protected: None,
+                ..complete(&one.mark, SECOND, "00:00")
+            };
+            let keeping = case.keeping(|kept| kept.snapshots.push(one));
+            case = keeping.listed(listed);
+        }
+        case
+    };
+    let (whole, making) = (SnapshotState::Available, SnapshotState::Creating);
+    let removes = |case: &Case| {
+        matches!(case.plan(STOP), Step::Send(send) if matches!(&send.change,
+            Change::Hibernate { what: Hibernate::DeleteSnapshot { snapshot: 4 }, .. }))
+    };
+    assert!(removes(&case("b", [whole; 4])));
+    assert!(removes(&case("c", [making, whole, whole, whole])));
+    // Nothing newer is known to boot, or fewer than two newer ones are complete.
+    assert!(!removes(&case("d", [whole; 4])));
+    assert!(!removes(&case("c", [making, making, whole, whole])));
+    assert!(!removes(&case("a", [making, whole, whole, whole])));
+    // The machine is to be deleted now, and needs no other one.
+    let copied = case("b", [whole; 4]).keeping(|kept| {
+        kept.snapshots[0].from = FIRST.parse().unwrap();
+        kept.snapshots[0].asked_at = at("19:00:30");
+    });
+    let copied = {
+        let mut case = copied;
+        case.sight().snapshots[0].from = Some(FIRST.parse().unwrap());
+        case.sight().snapshots[0].created_at = Some(at("19:00:31"));
+        case
+    };
+    assert_eq!(copied.asks(STOP), Hibernate::Delete);
+}
+
 #[test]
 fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it() {
     for state in [SnapshotState::Failed, SnapshotState::Unknown] {

@@ -65,7 +65,8 @@ impl State {
         images
     }
 
-    /// Checks that a snapshot is removed only if it is old, at least `LEFT` newer ones exist, and
+    /// Checks that a snapshot is removed only if it is old or there is no room for another one, at
+    /// least `LEFT` newer ones exist, and
     /// one of those is proven, and that it is not a person's.
     pub(super) fn check_removal(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let Some(id) = removed(path, body) else {
@@ -91,7 +92,8 @@ impl State {
         let is_proven = newer.iter().any(|id| self.proven.contains(id));
         let is_old = now.duration_since(created(&image)) >= STAYS;
         self.count("a snapshot is removed for newer ones");
-        if newer.len() < LEFT || !is_proven || !is_old {
+        let is_full = own.len() >= MOST;
+        if newer.len() < LEFT || !is_proven || !(is_old || is_full) {
             self.violated(format!(
                 "{path} removes {image}; newer ones are {newer:?}, proven are {:?}",
                 self.proven

@@ -279,6 +279,7 @@ fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> StopPr
     };
     let terms = HibernationTerms {
         off_period: follower.off_period(&case.configuration, case.now),
+        longest_run: follower.longest_run(&case.configuration, case.now),
         ..terms(account, follower.policy, &case.configuration)
     };
     let found = offered.snapshot(&follower, around, &case.configuration, &terms);

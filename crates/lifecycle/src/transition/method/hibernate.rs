@@ -116,14 +116,15 @@ fn hibernate(
     if record.not_before().is_some_and(|until| context.now < until) {
         return Next::Wait("an earlier start may still act".to_owned());
     }
-    if let Some(removal) = removal(record, kept, context) {
+    let copy = context.sight.whole_copy(kept, context.log);
+    if let Some(removal) = removal(record, kept, context, copy.is_none()) {
         return Next::Ask(removal);
     }
     if let Some(address) = machine.unkept.first() {
         let address = address.clone();
         return Next::Ask(Hibernate::KeepAddress { address });
     }
-    match context.sight.whole_copy(kept, context.log) {
+    match copy {
         Some((_, seen)) if seen.protected == Some(false) => Next::Ask(Hibernate::Protect {
             snapshot: seen.id,
             on: true,
@@ -156,11 +157,13 @@ fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>
 
 /// Returns what a stop removes before it adds another snapshot: one that failed, or an old one that
 /// is not needed, because a newer one has proved itself and is seen now, and more than are to be
-/// kept are there. What could not be removed once in this stop is left to the next.
+/// kept are there. One that is not old yet goes only to make room for another one. What could not
+/// be removed once in this stop is left to the next.
 fn removal(
     record: &Record,
     kept: &Hibernation,
     context: HibernationContext<'_>,
+    adds_another: bool,
 ) -> Option<Hibernate> {
     let request = record.request.as_ref();
     let failed = |request: &Request| {
@@ -175,7 +178,8 @@ fn removal(
         let wakes = kept.wake_from.as_ref() == Some(&one.mark);
         seen.state == SnapshotState::Failed && one.centi_gb.is_none() && !wakes
     });
-    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, context.now))?;
+    let needs_room = adds_another && seen.len() >= MAX_SNAPSHOTS;
+    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, context.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
         Some(true) => Hibernate::Protect {
@@ -199,6 +203,7 @@ fn seen<'a>(kept: &'a Hibernation, context: HibernationContext<'a>) -> Vec<Found
 fn unneeded<'a, 'f>(
     kept: &Hibernation,
     seen: &'f [Found<'a>],
+    needs_room: bool,
     now: Timestamp,
 ) -> Option<&'f Found<'a>> {
     let is_complete = |found: &&Found<'_>| found.1.state == SnapshotState::Available;
@@ -209,7 +214,7 @@ fn unneeded<'a, 'f>(
     let enough = newer.len() >= usize::try_from(SNAPSHOTS_TO_KEEP).unwrap_or(usize::MAX);
     let is_old = now.duration_since(one.asked_at) > KEPT_FOR;
     let wakes = kept.wake_from.as_ref() == Some(&one.mark);
-    (proven && enough && is_old && !wakes).then_some(*oldest)
+    (proven && enough && (is_old || needs_room) && !wakes).then_some(*oldest)
 }
 
 fn create(record: &Record, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next {
