@@ -722,6 +722,31 @@ fn a_machine_that_stops_twice_a_day_is_hibernated_each_time() {
     });
 }
 
+/// Its machine is locked meanwhile.
+#[test]
+fn a_snapshot_that_does_not_end_is_reported_and_holds_up_no_start() {
+    at_each_cloud(async |cloud| {
+        let slow = "id = 42\nsnapshot = \"PT10H\"\n";
+        let fleet = cloud.fleet.replacen("id = 42\n", slow, 1);
+        let mut night = Night::of(cloud, cloud.configuration, &fleet).await;
+        let event = json!({"resources": [cloud.machine], "by": "ada", "rehearsal": true});
+        night.world.stop(&event).await;
+        // The disk has 80 GB: 350 minutes, and some to leave.
+        night.run_until(monday("23:10:30")).await;
+        night.stuck("is not waited for any more");
+        let is_on = |request: &cloud_simulator::Entry| {
+            let words = format!("{} {}", request.request.path, request.request.body);
+            words.contains("poweron") || words.contains("power_on")
+        };
+        assert!(!night.world.changes().iter().any(is_on));
+        night.start().await;
+        night.run_until(monday("23:12:30")).await;
+        assert!(night.world.changes().iter().any(is_on));
+        night.run_until(tuesday("03:30:30")).await;
+        night.runs().await;
+    });
+}
+
 #[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
     at_each_cloud(async |cloud| {

@@ -8,7 +8,7 @@ use domain::{
     membership::Membership,
     overdue::Overdue,
     reason::Reason,
-    record::{Cause, Direction, OBSERVATION_AGE, Phase, Record},
+    record::{Ask, Cause, Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
@@ -159,7 +159,7 @@ pub(crate) fn asleep_and_missing(record: &Record) -> Option<&str> {
     observed.busy.as_deref()
 }
 
-/// What a person has to fix while a start keeps being requested.
+/// What a person has to look at while a transition goes on.
 pub(crate) fn problem(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
     record.request.as_ref()?.problem.as_ref()
@@ -190,7 +190,13 @@ pub(crate) fn needs_person(
     }
     // A failing start that nothing asks for any more is not asked for again.
     if let Some(problem) = problem(record).filter(|_| left.is_none()) {
-        return Some(format!("asked again every 15 minutes: {problem}"));
+        let request = record.request.as_ref();
+        let is_retried = request.is_some_and(|one| matches!(one.ask, Ask::Failed { .. }));
+        return Some(if is_retried {
+            format!("asked again every 15 minutes: {problem}")
+        } else {
+            problem.to_string()
+        });
     }
     if record.held {
         let approve = "`offhours approve` releases it";

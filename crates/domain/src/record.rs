@@ -650,8 +650,9 @@ pub struct Request {
     /// The machine that the cloud reported it has begun to create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<ResourceId>,
-    /// What a person has to fix while a start keeps being retried: the provider's refusal, or an
-    /// action that ends in an error every time.
+    /// What a person has to look at while the transition goes on: the provider's refusal of a start,
+    /// an action that ends in an error every time, or a request of a hibernation that does not end
+    /// or has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Reason>,
 }
@@ -925,11 +926,13 @@ impl Record {
     }
 
     /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
-    /// may be hibernated, or lacks something that it had.
+    /// may be hibernated, lacks something that it had, or is kept busy by a snapshot that was given
+    /// up.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
         let kept = self.hibernation.as_ref();
-        let needed = kept.is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete);
+        let needed = kept
+            .is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete || kept.has_given_up());
         needed || self.is_hibernating()
     }
 

@@ -112,6 +112,10 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
                 transition.direction, record.reference
             ),
         ),
+        Phase::InFlight { transition } if transition.direction == Direction::Stop => (
+            format!("stop not over: {}", problem(record)?),
+            "look at it in the provider's console; it goes on by itself".to_owned(),
+        ),
         Phase::InFlight { .. } => {
             let problem = problem(record)?;
             (

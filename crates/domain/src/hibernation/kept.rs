@@ -167,6 +167,10 @@ pub struct KeptSnapshot {
     /// When it was first missing, though something else of ours was seen; `None` while it is seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent_at: Option<Timestamp>,
+    /// Whether it did not end in the longest time that it may take. It is not waited for any more,
+    /// but may still be completed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
 }
 
 /// What is needed to recreate a machine. Ids and addresses are text, as its cloud writes them.
@@ -303,6 +307,7 @@ impl KeptSnapshot {
             proven_at: None,
             remove_asked_at: None,
             absent_at: None,
+            given_up: false,
         }
     }
 
@@ -415,6 +420,15 @@ impl Hibernation {
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&KeptSnapshot> {
         self.snapshots.iter().find(|one| one.mark == *mark)
+    }
+
+    /// Reports whether a snapshot of the machine that was given up may still keep it busy.
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        let mut own = self.snapshots.iter();
+        own.any(|one| {
+            one.given_up && one.centi_gb.is_none() && Some(&one.from) == self.present.as_ref()
+        })
     }
 
     /// Returns the snapshots that the latest observation showed, newest first.

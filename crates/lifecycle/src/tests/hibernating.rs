@@ -617,7 +617,7 @@ fn a_deletion_that_had_no_effect_is_over() {
 
 #[test]
 fn a_machine_that_is_being_deleted_is_waited_for() {
-    let mut case = hibernated().deleting().at("19:40");
+    let mut case = hibernated().deleting().at("19:20:14");
     case.resource.busy = Some("status is deleting".to_owned());
     let resource = case.resource.clone();
     case.machine(|machine| machine.resource = resource)
@@ -1031,9 +1031,10 @@ fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_c
             Ask::Failed { .. }
         )
     };
-    // It is still being made, however long that takes.
+    // It is still being made, for as long as that may take.
     let slow = copying().snapshot_logged("19:00:52", ActionState::Running, None);
-    slow.at("tue 03:00").goes_on();
+    slow.clone().at("tue 00:50:54").goes_on();
+    assert!(is_void(&slow.at("tue 00:50:55")));
     let done = || copying().snapshot_logged("19:00:52", ActionState::Done, Some("19:30"));
     done().at("20:14:59").goes_on();
     done().at("20:14:59").leaves(STOP);
@@ -1041,6 +1042,103 @@ fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_c
     // It is not waited for once it is known to have failed.
     let failed = copying().snapshot_logged("19:00:52", ActionState::Failed, Some("19:05"));
     assert!(is_void(&failed.at("19:05:10")));
+}
+
+#[test]
+fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
+    let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
+    let shown = |state| {
+        let making = copying().listing("19:00:51");
+        making.snapshot(|seen| seen.state = state)
+    };
+    let logged = copying().snapshot_logged("19:00:52", ActionState::Running, None);
+    for case in [
+        shown(SnapshotState::Creating),
+        shown(SnapshotState::Unknown),
+        logged,
+    ] {
+        let mut case = case.machine(|machine| machine.resource.busy = Some("locked".to_owned()));
+        case.resource.busy = Some("locked".to_owned());
+        case.clone().at("tue 00:50:54").goes_on();
+        let late = case.at("tue 00:50:55");
+        assert!(matches!(late.records().events[..], [Event::Stuck { .. }]));
+        let mut given_up = late.then();
+        assert!(given_up.kept().snapshots[0].given_up && given_up.kept().failed == 1);
+        // A cloud that still makes it refuses, which is no reason not to ask.
+        let sight = given_up.sight.clone().unwrap();
+        let shown = crate::transition::method::hibernate::shown(&given_up.record, &sight);
+        given_up.resource = shown.unwrap();
+        let wanted = given_up
+            .clone()
+            .overridden(RUNNING, "tue 00:51", "tue 06:00")
+            .at("tue 00:52");
+        let on = wanted.sends(START);
+        assert_eq!(on.change, Change::PowerOn(FIRST.parse().unwrap()));
+        assert!(on.record.needs_sight());
+        // Another one is asked for, but nothing is deleted while that goes on.
+        let Ask::Failed { retry_at } = *given_up.ask() else {
+            panic!("it came to nothing");
+        };
+        given_up.now = retry_at;
+        assert!(matches!(given_up.asks(STOP), Hibernate::Snapshot(_)));
+    }
+    // It counts if it is completed after all.
+    let late = shown(SnapshotState::Creating).at("tue 00:50:55").then();
+    let mut done = late.snapshot(|seen| seen.state = SnapshotState::Available);
+    let Ask::Failed { retry_at } = *done.ask() else {
+        panic!("it came to nothing");
+    };
+    done.now = retry_at;
+    assert_eq!(done.asks(STOP), Hibernate::Delete);
+}
+
+#[test]
+fn what_never_ends_is_reported_once_and_waited_for() {
+    let mut deleting = hibernated().deleting().at("19:20:15");
+    deleting.resource.busy = Some("status is deleting".to_owned());
+    let resource = deleting.resource.clone();
+    let deleting = deleting.machine(|machine| machine.resource = resource);
+    let waking = hibernated().waking();
+    let mark = waking.made_now();
+    let mut making = waking
+        .at("tue 08:15:05")
+        .beside(SECOND, mark, Some(SNAPSHOT));
+    making.sight().others[0].being_created = true;
+    for (case, direction) in [(deleting, STOP), (making.away_again(), START)] {
+        let write = case.records();
+        assert!(matches!(write.events[..], [Event::Stuck { .. }]));
+        let told = case.then();
+        assert!(matches!(told.ask(), Ask::Accepted { .. }));
+        told.leaves(direction);
+        told.goes_on();
+    }
+}
+
+#[test]
+fn deletions_that_are_lost_again_and_again_are_reported_once() {
+    let mut case = hibernated().copied().at("19:05:10");
+    let mut reported = Vec::new();
+    for _ in 0..4 {
+        case = case.taken(STOP).unanswered();
+        case.now += SignedDuration::from_mins(18);
+        reported.push(case.records().events.len());
+        case = case.then();
+        let Ask::Failed { retry_at } = *case.ask() else {
+            panic!("it had no effect");
+        };
+        case.now = retry_at;
+    }
+    assert_eq!(reported, [0, 1, 0, 0]);
+}
+
+#[test]
+fn a_creation_that_is_not_answered_is_not_reported_as_no_room() {
+    let says = |case: Case| match &case.at("tue 08:18").records().events[..] {
+        [Event::Stuck { reason, .. }] => reason.clone(),
+        events => panic!("{events:?}"),
+    };
+    assert!(says(hibernated().waking()).contains("no room"));
+    assert!(!says(hibernated().waking().unanswered()).contains("no room"));
 }
 
 #[test]

@@ -388,6 +388,8 @@ impl Follower<'_> {
                 match hibernate::outcome(self.record, request, self.seen.requested_at, context) {
                     Outcome::Open => self.observed(),
                     Outcome::Done => self.part_done(),
+                    Outcome::Overdue if request.part == Part::Snapshot => self.give_up(),
+                    Outcome::Overdue => self.overdue(),
                     Outcome::Void => self.void(request),
                 },
             );
@@ -431,11 +433,7 @@ impl Follower<'_> {
     /// next is derived again.
     fn void(&self, request: &Request) -> Follow {
         let now = self.context.now;
-        let mut record = self.with_observation();
-        record.attempts += 1;
-        let retry_at = backoff::retry_at(now, record.attempts, None);
-        let reason = "it had no effect, and is asked for again".to_owned();
-        record.last_error = Some(reason.as_str().into());
+        let mut record = self.failed("it had no effect, and is asked for again");
         if let Some(kept) = record.hibernation.as_deref_mut()
             && request.part == Part::Snapshot
         {
@@ -449,21 +447,53 @@ impl Follower<'_> {
                 kept.snapshots.remove(0);
             }
         }
-        let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR;
-        let mut stuck = None;
         if let Some(request) = &mut record.request {
-            request.ask = Ask::Failed { retry_at };
             request.made = None;
-            if request.part == Part::Create && waits {
-                let reason =
-                    "its cloud takes the request, and makes no machine: it may have no room";
-                let known = request.problem.replace(reason.into());
-                stuck = known.is_none().then(|| Event::Stuck {
-                    direction: self.transition.direction,
-                    cause: Some(self.cause()),
-                    reason: reason.to_owned(),
-                });
+        }
+        let is_told = request.problem.is_some();
+        let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR && !is_told;
+        let accepted = matches!(request.ask, Ask::Accepted { .. });
+        let reason = match (request.part, accepted) {
+            (Part::Create, true) if waits => {
+                "its cloud takes the request, and makes no machine: it may have no room"
             }
+            (Part::Create, false) if waits => {
+                "its cloud does not answer the request, and makes no machine"
+            }
+            // One is lost now and then.
+            (Part::Delete, _) if record.attempts > 1 && !is_told => {
+                "it is not deleted, however often that is asked for"
+            }
+            (_, _) => return self.write(record, None, Vec::new()),
+        };
+        let stuck = self.report_problem(&mut record, reason);
+        self.write(record, None, stuck.into_iter().collect())
+    }
+
+    /// Handles a snapshot that does not end: the machine stays off, and may be switched on.
+    fn give_up(&self) -> Follow {
+        let reason = "its snapshot has not ended in the longest time that it may take, and is not \
+                      waited for any more";
+        let mut record = self.failed(reason);
+        if let Some(kept) = record.hibernation.as_deref_mut() {
+            kept.failed += 1;
+            if let Some(newest) = kept.snapshots.first_mut() {
+                newest.given_up = true;
+            }
+        }
+        let stuck = self.report_problem(&mut record, reason);
+        self.write(record, None, stuck.into_iter().collect())
+    }
+
+    /// Handles a creation or a deletion that does not end: another one might double the machine, or
+    /// take it running.
+    fn overdue(&self) -> Follow {
+        let reason = "its cloud has not ended the latest request in the longest time that it may take, \
+                      and is waited for";
+        let mut record = self.with_observation();
+        let stuck = self.report_problem(&mut record, reason);
+        if record == *self.record {
+            return Follow::Wait;
         }
         self.write(record, None, stuck.into_iter().collect())
     }
@@ -472,10 +502,10 @@ impl Follower<'_> {
     fn needs_person(&self, reason: &str) -> Follow {
         let now = self.context.now;
         let mut record = self.with_observation();
+        let stuck = self.report_problem(&mut record, reason);
         let Some(request) = &mut record.request else {
             return self.observed();
         };
-        let known = request.problem.replace(reason.into());
         let retry_at = backoff::retry_at(now, 1, None);
         request.ask = match request.ask {
             Ask::Failed { retry_at } if retry_at > now => return self.observed(),
@@ -484,13 +514,32 @@ impl Follower<'_> {
             }
         };
         record.last_error = Some(reason.into());
-        let stuck = Event::Stuck {
+        self.write(record, None, stuck.into_iter().collect())
+    }
+
+    /// Returns the record after its request came to nothing: another one follows after a while.
+    fn failed(&self, reason: &str) -> Record {
+        let mut record = self.with_observation();
+        record.attempts += 1;
+        let retry_at = backoff::retry_at(self.context.now, record.attempts, None);
+        record.last_error = Some(reason.into());
+        if let Some(request) = &mut record.request {
+            request.ask = Ask::Failed { retry_at };
+        }
+        record
+    }
+
+    /// Notes why the request of a record needs a person. Returns the event for a reason that was not
+    /// reported before.
+    fn report_problem(&self, record: &mut Record, reason: &str) -> Option<Event> {
+        let request = record.request.as_mut()?;
+        let known = request.problem.replace(reason.into());
+        let is_new = !known.is_some_and(|known| known.eq_ignoring_request(&reason.into()));
+        is_new.then(|| Event::Stuck {
             direction: self.transition.direction,
             cause: Some(self.cause()),
             reason: reason.to_owned(),
-        };
-        let is_new = !known.is_some_and(|known| known.eq_ignoring_request(&reason.into()));
-        self.write(record, None, is_new.then_some(stuck).into_iter().collect())
+        })
     }
 
     /// Updates what is kept of the machine at the end of the transition.

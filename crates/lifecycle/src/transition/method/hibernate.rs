@@ -313,7 +313,12 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
         HibernationState::Present(machine)
         | HibernationState::BeingCreated(machine)
         | HibernationState::Created(machine) => {
-            return Some(machine.resource.clone());
+            let mut resource = machine.resource.clone();
+            // A snapshot that was given up is not waited for: a cloud that is busy refuses.
+            if kept.has_given_up() && resource.power != Power::Between {
+                resource.busy = None;
+            }
+            return Some(resource);
         }
         HibernationState::Gone => return None,
         HibernationState::Hibernated(_) => None,
@@ -349,6 +354,8 @@ pub(crate) enum Outcome {
     Done,
     /// It had none, and can no longer have any.
     Void,
+    /// It has not ended in the longest time that it may take.
+    Overdue,
 }
 
 /// Returns the result of the last request, as far as it is seen; only for those of hibernation.
@@ -364,20 +371,25 @@ pub(crate) fn outcome(
     let quiet = seen_at >= request.quiet_at(record.kind());
     let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
     let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
+    let open = if quiet {
+        Outcome::Overdue
+    } else {
+        Outcome::Open
+    };
     match request.part {
         Part::Snapshot => {
             let newest = kept.snapshots.first();
             let seen = newest.and_then(|one| context.sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
                 Some(SnapshotState::Available) => Outcome::Done,
-                Some(SnapshotState::Creating | SnapshotState::Unknown) => Outcome::Open,
+                Some(SnapshotState::Creating | SnapshotState::Unknown) => open,
                 Some(SnapshotState::Failed) => Outcome::Void,
-                None => unlisted(request, seen_at, context.log, quiet || unheard),
+                None => unlisted(request, seen_at, context.log, (open, quiet || unheard)),
             }
         }
         Part::Delete if context.sight.is_deleted(kept) => Outcome::Done,
         Part::Delete => match context.sight.hibernation_state(kept) {
-            HibernationState::Present(machine) if is_deleting(&machine.resource) => Outcome::Open,
+            HibernationState::Present(machine) if is_deleting(&machine.resource) => open,
             // If neither the machine nor its snapshot is seen, a person is needed, once nothing can
             // change that any more.
             HibernationState::Present(_)
@@ -391,7 +403,7 @@ pub(crate) fn outcome(
         },
         Part::Create => match context.sight.hibernation_state(kept) {
             HibernationState::Present(_) | HibernationState::Duplicated => Outcome::Done,
-            HibernationState::BeingCreated(_) | HibernationState::Created(_) => Outcome::Open,
+            HibernationState::BeingCreated(_) | HibernationState::Created(_) => open,
             // A missing machine counts only while its snapshot is seen: without that, a person is
             // needed, and nothing is asked for.
             HibernationState::Hibernated(_) => void_if(quiet || context.sight.create_failed),
@@ -418,7 +430,12 @@ pub(crate) fn outcome(
 
 /// Returns the result of a snapshot that is not listed. A cloud may list it only some time after it
 /// was made: until then the machine's log alone shows that it is coming (DOLISTS).
-fn unlisted(request: &Request, seen_at: Timestamp, log: Log<'_>, passed: bool) -> Outcome {
+fn unlisted(
+    request: &Request,
+    seen_at: Timestamp,
+    log: Log<'_>,
+    (open, passed): (Outcome, bool),
+) -> Outcome {
     let read = log.from.is_some_and(|from| from <= request.asked_at);
     let answered = match &request.ask {
         Ask::Accepted { action, .. } => *action,
@@ -429,7 +446,7 @@ fn unlisted(request: &Request, seen_at: Timestamp, log: Log<'_>, passed: bool) -
         None => log.snapshot_since(request.asked_at),
     };
     let void = match ours.map(|action| (action.state, action.ended_at)) {
-        Some((ActionState::Running, _)) => false,
+        Some((ActionState::Running, _)) => return open,
         Some((ActionState::Failed, _)) => true,
         Some((ActionState::Done, Some(ended_at))) => seen_at >= ended_at + UNLISTED,
         Some((ActionState::Done, None)) => passed,
