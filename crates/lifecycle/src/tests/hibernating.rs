@@ -708,6 +708,30 @@ fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
     assert_eq!(ending(&copied.records()), Some(&Ending::Overtaken));
 }
 
+/// The person's start was seen before the override was set.
+#[test]
+fn an_override_to_stopped_prevails_over_a_start_before_it_though_a_snapshot_is_under_way() {
+    let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+    let started = copying
+        .seeing(FIRST, Power::Running)
+        .logged(ActionEffect::Start, "19:02");
+    let wanted = started.overridden(STOPPED, "19:03", "tue 12:00");
+    let mut case = wanted.clone().at("19:03:10");
+    case.record = case.writes(STOP).record;
+    let copied = case.at("19:05").listing("19:00:51").then();
+    let off = copied.clone().at("19:05:10").sends(STOP);
+    assert_eq!(off.change, Change::Shutdown(FIRST.parse().unwrap()));
+    assert!(copied_before(&off).looked_at < Some(at("19:02")));
+    // A later start counts.
+    let mut again = copied.logged(ActionEffect::Start, "19:04");
+    again.now = at("19:05:10");
+    assert_eq!(ending(&again.writes(STOP)), Some(&Ending::Overtaken));
+}
+
+fn copied_before(send: &Send) -> &KeptSnapshot {
+    &send.record.hibernation.as_ref().unwrap().snapshots[0]
+}
+
 #[test]
 fn a_snapshot_that_fails_is_made_anew_under_another_mark_and_three_need_a_person() {
     let mut case = hibernated().powered_off().at("19:00:50");

@@ -189,6 +189,14 @@ impl Planner<'_> {
         }
         let mut record = self.record.clone();
         record.handled = Some(due.handled.clone());
+        if let Some(request) = record
+            .request
+            .as_mut()
+            .filter(|_| acts && self.is_unresolved())
+        {
+            // A claim whose first request has to wait: what a person did before it no longer counts.
+            request.looked_at = self.seen.requested_at;
+        }
         self.write(record, None, Vec::new())
     }
 
