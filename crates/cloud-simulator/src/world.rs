@@ -270,6 +270,8 @@ impl World {
         let shown_as = image.or(snapshot.map(|snapshot| &mut snapshot.shown_as));
         let is_there = shown_as.map(|shown_as| *shown_as = word.map(str::to_owned));
         images::show_again(account, id);
+        let droplets = account.droplets.values_mut();
+        droplets.for_each(Droplet::invalidate_cache);
         is_there.is_some()
     }
 
