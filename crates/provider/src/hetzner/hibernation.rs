@@ -25,8 +25,8 @@ use crate::{
 
 /// The present state of attached resources, as far as servers themselves do not show it.
 struct AttachmentLists {
-    /// The public addresses that are deleted with their server.
-    deleted_with: BTreeSet<u64>,
+    /// The public addresses that outlive their server.
+    kept: BTreeSet<u64>,
     balancers: Vec<schema::LoadBalancer>,
 }
 
@@ -89,9 +89,9 @@ impl Api {
 
     async fn attachment_lists(&self) -> Result<AttachmentLists, ProviderError> {
         let addresses = self.all::<schema::PrimaryIp>("/v1/primary_ips").await?;
-        let deleted = addresses.into_iter().filter(|one| one.auto_delete);
+        let kept = addresses.into_iter().filter(|one| !one.auto_delete);
         Ok(AttachmentLists {
-            deleted_with: deleted.map(|one| one.id).collect(),
+            kept: kept.map(|one| one.id).collect(),
             balancers: self.all("/v1/load_balancers").await?,
         })
     }
@@ -135,21 +135,25 @@ impl Api {
         let id = whole.server.id;
         let public = whole.public_net;
         let mut addresses = Vec::new();
+        let mut unkept = Vec::new();
+        // An address without a number is not one that a new server could be given.
+        let mut all_numbered = true;
         for (is_ipv6, address) in [(false, public.ipv4), (true, public.ipv6)] {
-            let address = address.and_then(|address| Some((address.id?, address.ip)));
-            addresses.extend(address.map(|(id, ip)| KeptAddress {
-                id: id.to_string(),
-                ip,
+            let Some(address) = address else { continue };
+            let Some(number) = address.id else {
+                all_numbered = false;
+                continue;
+            };
+            let id = number.to_string();
+            if attachments.is_some_and(|all| !all.kept.contains(&number)) {
+                unkept.push(id.clone());
+            }
+            addresses.push(KeptAddress {
+                id,
+                ip: address.ip,
                 is_ipv6,
-            }));
+            });
         }
-        let unkept = addresses.iter().filter(|address| {
-            let number = address.id.parse();
-            let deleted =
-                |number: u64| attachments.is_some_and(|all| all.deleted_with.contains(&number));
-            number.is_ok_and(deleted)
-        });
-        let unkept = unkept.map(|address| address.id.clone()).collect();
         let settling = public.firewalls.iter().any(|one| one.status == "pending");
         let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
         let balancers = attachments
@@ -186,7 +190,7 @@ impl Api {
             mark: mark_in(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
-            manifest: attachments.map(|_| manifest),
+            manifest: attachments.filter(|_| all_numbered).map(|_| manifest),
             unkept,
             settling,
             being_created,

@@ -47,7 +47,8 @@ impl Api {
                 .flatten()
                 .map(|address| Address {
                     ip: address.ip,
-                    stays: true,
+                    // Only an address with a number can be given to the new server.
+                    stays: address.id.is_some(),
                     blocked: address.blocked,
                 })
                 .collect(),

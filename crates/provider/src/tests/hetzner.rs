@@ -11,7 +11,7 @@ use super::{
     ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Change, Client};
+use crate::{Accepted, Change, Client, HibernationLookup};
 
 fn server(id: u64, status: &str) -> Value {
     json!({
@@ -364,6 +364,62 @@ async fn the_action_log_is_read_past_what_had_not_ended_by_the_instant() {
     let ids: Vec<_> = log.iter().map(|action| action.id.0).collect();
     assert_eq!(ids, [8, 7]);
     cloud.finish();
+}
+
+/// Pages shift while they are read, so that an address may be in none of them.
+#[tokio::test]
+async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
+    let look = async |listed: Vec<Value>, number: Option<u64>| {
+        let mut whole = server(42, "off");
+        whole["public_net"] = json!({
+            "ipv4": {"id": number, "ip": "203.0.113.7", "blocked": false},
+            "ipv6": null,
+        });
+        let of = "label_selector=offhours-of%3D%3Dserver.42&per_page=50&page=1";
+        let cloud = Script::play([
+            (
+                format!("GET /v1/images?type=snapshot&{of}"),
+                ok(page("images", vec![], None)),
+            ),
+            (
+                "GET /v1/primary_ips?per_page=50&page=1".to_owned(),
+                ok(page("primary_ips", listed, None)),
+            ),
+            (
+                "GET /v1/load_balancers?per_page=50&page=1".to_owned(),
+                ok(page("load_balancers", vec![], None)),
+            ),
+            (
+                format!("GET /v1/servers?{of}"),
+                ok(page("servers", vec![], None)),
+            ),
+            (
+                "GET /v1/servers/42".to_owned(),
+                ok(json!({"server": whole})),
+            ),
+        ])
+        .await;
+        let (client, of) = (cloud.hetzner(&[]), id(42));
+        let seen = client.look_up_hibernation(HibernationLookup {
+            of: &of,
+            present: Some(&of),
+            made: None,
+            making: None,
+            kept: None,
+            attached: true,
+            name: "build-42",
+        });
+        let machine = seen.await.unwrap().machine.unwrap();
+        cloud.finish();
+        (machine.unkept, machine.manifest.is_some())
+    };
+    let stays = |stays: bool| json!({"id": 5, "auto_delete": !stays});
+    let five = || vec!["5".to_owned()];
+    assert_eq!(look(vec![stays(true)], Some(5)).await, (vec![], true));
+    assert_eq!(look(vec![stays(false)], Some(5)).await, (five(), true));
+    assert_eq!(look(vec![], Some(5)).await, (five(), true));
+    // One without a number cannot be given back, so that the server may not be deleted.
+    assert_eq!(look(vec![stays(true)], None).await, (vec![], false));
 }
 
 #[tokio::test]
