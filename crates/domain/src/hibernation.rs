@@ -469,6 +469,7 @@ pub fn always_lost(resource: &Resource) -> &'static [&'static str] {
             "its id and creation date",
             "its actions and metrics",
             "its hardware address",
+            "its own user data",
             "its counter of included traffic",
             "its place in Terraform's state",
         ]
@@ -477,6 +478,7 @@ pub fn always_lost(resource: &Resource) -> &'static [&'static str] {
             "its id and creation date",
             "its actions and metrics",
             "its private and anchor addresses",
+            "its own user data",
             "the free traffic of the hours in which it is not there",
             "its place in Terraform's state",
         ]
