@@ -550,3 +550,71 @@ async fn wait(terminal: &Terminal) {
         .move_to(now + SignedDuration::from_mins(2))
         .await;
 }
+
+/// The cloud has no room in the morning, and meanwhile its account is removed.
+#[test]
+fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_kept() {
+    run(async {
+        let (terminal, _) = evening().await;
+        let full = json!({
+            "match": {"method": "POST", "account": "hz-eu", "path_suffix": "/v1/servers"},
+            "does": {"answer": {
+                "status": 412,
+                "body": "{\"error\": {\"code\": \"resource_unavailable\", \"message\": \"full\"}}",
+            }},
+            "times": 1000,
+        });
+        terminal.simulator.fault(full).await;
+        terminal
+            .local_until(CONFIGURATION, tuesday("07:30:00"))
+            .await;
+        let before = terminal.shown(&["status", SERVER]).await;
+        assert_eq!(before["state"], "start failing");
+
+        let removed = CONFIGURATION.replace("accounts.hz-eu", "accounts.hz-us");
+        terminal.write(&removed);
+        let ended = terminal.run(&["apply", "--yes"]).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        for expected in [
+            "left behind: build (hz-eu/server/42)",
+            "only its record says how to recreate it",
+            "--leave (Offhours cannot start them later)",
+        ] {
+            assert!(
+                ended.stderr.contains(expected),
+                "{expected}: {}",
+                ended.stderr
+            );
+        }
+        let ended = terminal.run(&["apply", "--yes", "--leave"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+
+        let status = terminal.shown(&["status"]).await;
+        assert_eq!(status["resource"], SERVER);
+        let needed = status["needs_person"].as_str().unwrap();
+        assert!(needed.contains("configure it again"), "{needed}");
+        assert!(!needed.contains("forget"), "{needed}");
+        assert_eq!(
+            terminal.shown(&["status", "build"]).await["resource"],
+            SERVER
+        );
+        let doctor = terminal.run(&["doctor"]).await.stdout;
+        assert!(doctor.contains("configure the account again"), "{doctor}");
+
+        let ended = terminal.run(&["forget", SERVER, "--yes"]).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert!(
+            ended.stderr.contains("configure its account hz-eu again"),
+            "{}",
+            ended.stderr
+        );
+        let ended = terminal.run(&["forget", SERVER, "--anyway", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let history = ["history", SERVER, "--limit", "1"];
+        let forgotten = terminal.shown(&history).await;
+        assert_eq!(forgotten["ending"], "forgotten");
+        let kept = &forgotten["hibernation"];
+        assert_eq!(kept["manifest"], before["hibernation"]["manifest"]);
+        assert_eq!(kept["by_hand"], before["hibernation"]["by_hand"]);
+    });
+}

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AccountName, ResourceKind,
+    AccountName, ResourceKind, ResourceRef,
     configuration::{Account, Configuration, Provider},
     hibernation::{Hibernation, Manifest},
+    history::HistoryEntry,
     money::Money,
     record::{Ask, Part, Record},
 };
@@ -109,6 +110,20 @@ impl Hibernated {
     /// Returns `None` for a machine that was never hibernated.
     pub(crate) fn of(record: &Record, prices: &SnapshotPrices) -> Option<Self> {
         let kept = record.hibernation.as_deref()?;
+        let price = prices.of(&record.reference.account);
+        Some(Self {
+            asleep: record.is_hibernated(),
+            ..Self::kept_of(&record.reference, kept, price)
+        })
+    }
+
+    /// What is kept of a machine whose record was deleted; `None` if nothing is.
+    pub(crate) fn forgotten(entry: &HistoryEntry) -> Option<Self> {
+        let kept = entry.hibernation.as_deref()?;
+        Some(Self::kept_of(&entry.reference, kept, None))
+    }
+
+    fn kept_of(reference: &ResourceRef, kept: &Hibernation, price: Option<Money>) -> Self {
         let manifest = kept.manifest.as_ref();
         let snapshots = kept.seen_snapshots().map(|one| Snapshot {
             id: one.id,
@@ -119,10 +134,9 @@ impl Hibernated {
             proven: one.proven_at.is_some(),
             removing: one.remove_asked_at.is_some(),
         });
-        let price = prices.of(&record.reference.account);
         let month = price.and_then(|price| snapshots_month(kept, price));
-        Some(Self {
-            asleep: record.is_hibernated(),
+        Self {
+            asleep: kept.present.is_none(),
             present: kept.present.as_ref().map(ToString::to_string),
             rehearsed: kept.is_rehearsed(),
             lead_minutes: kept.lead.unwrap_or_default().as_mins(),
@@ -130,9 +144,9 @@ impl Hibernated {
             month: month.map(amount),
             currency: month.map(|month| month.currency().code()),
             manifest: manifest.and_then(|manifest| serde_json::to_value(manifest).ok()),
-            by_hand: by_hand(record, kept).unwrap_or_default(),
+            by_hand: by_hand(reference.kind(), kept).unwrap_or_default(),
             as_it_was: manifest.map(as_it_was),
-        })
+        }
     }
 
     /// Whether there is no machine now.
@@ -227,13 +241,13 @@ fn as_it_was(manifest: &Manifest) -> String {
 }
 
 /// The commands that recreate a machine that may be gone. `None` for one that exists.
-fn by_hand(record: &Record, kept: &Hibernation) -> Option<Vec<String>> {
+fn by_hand(kind: ResourceKind, kept: &Hibernation) -> Option<Vec<String>> {
     if !kept.may_be_hibernated() {
         return None;
     }
     let manifest = kept.manifest.as_ref()?;
     let snapshot = kept.waking_snapshot()?.id?;
-    match record.kind() {
+    match kind {
         ResourceKind::Server => Some(by_hand::with_hcloud(manifest, snapshot)),
         ResourceKind::Droplet => Some(by_hand::with_doctl(manifest, snapshot)),
         ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => None,

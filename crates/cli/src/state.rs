@@ -225,6 +225,9 @@ pub(crate) fn needs_person(
     }
 }
 
+/// Why the record of a machine that may be hibernated is kept.
+pub(crate) const ONLY_RECORDED: &str = "only its record says how to recreate it";
+
 /// How a person restores a resource that nothing else restores.
 fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> String {
     match (left, barrier(record, rules.configuration)) {
@@ -234,6 +237,12 @@ fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> String {
         (LeftBehind::Orphaned, None) => "orphaned: `offhours start` restores it".to_owned(),
         (LeftBehind::Unreachable, _) => {
             let account = &record.reference.account;
+            if record.is_irreplaceable() {
+                return format!(
+                    "{ONLY_RECORDED}, and its account {account} is not configured: configure it \
+                     again"
+                );
+            }
             let saved = record.saved.as_ref();
             let owed = saved.map_or_else(|| "a size".to_owned(), ToString::to_string);
             format!(

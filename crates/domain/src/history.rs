@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    hibernation::Hibernation,
     record::{Ask, Cause, Direction, Ending, Forced, Last, Record, Transition},
     reference::{ResourceRef, ScheduleName},
     resource::SavedState,
@@ -62,6 +63,9 @@ pub struct HistoryEntry {
     /// What was seen at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SavedState>,
+    /// What a machine is recreated from whose record was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hibernation: Option<Box<Hibernation>>,
 }
 
 impl HistoryEntry {
@@ -107,6 +111,7 @@ impl HistoryEntry {
             method: None,
             saved: record.saved.clone(),
             seen: None,
+            hibernation: None,
         }
     }
 

@@ -1,4 +1,5 @@
-//! Resources that Offhours stopped, or owes a size, and that nothing in force starts again.
+//! Resources that Offhours stopped, owes a size, or alone can recreate, and that nothing in force
+//! starts again.
 
 use jiff::Timestamp;
 
@@ -15,7 +16,8 @@ use crate::{
 pub enum LeftBehind {
     /// No schedule starts it again; a person can.
     Orphaned,
-    /// It is owed a size, which Offhours cannot put back without its account.
+    /// It is owed a size, or only its record describes it, and Offhours can do nothing about either
+    /// without its account.
     Unreachable,
     /// The provider no longer has it, or its account's token no longer sees it.
     Gone,
@@ -61,15 +63,16 @@ pub fn barrier(record: &Record, configuration: &Configuration) -> Option<Barrier
 ///
 /// An override stands until it ends: a resource that one stops is not left behind. Nor is a machine
 /// that a person stopped while no schedule covered it, because that was meant to last. An owed size
-/// is never meant to last. What observe mode keeps stopped is left behind once it should run.
+/// is never meant to last, and nothing is while its account is not configured. What observe mode keeps stopped is left behind once it should run.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
     let is_gone = matches!(record.phase, Phase::Gone { .. });
     let account = &record.reference.account;
     if !rules.configuration.accounts.contains_key(account) {
-        return (record.saved.is_some() && !is_gone).then_some(LeftBehind::Unreachable);
+        return is_owed(record).then_some(LeftBehind::Unreachable);
     }
-    let ours = record.saved.is_some() || record.was_stopped() && !was_meant_to_last(record);
+    let is_off = record.was_stopped() || record.is_irreplaceable();
+    let ours = record.saved.is_some() || is_off && !was_meant_to_last(record);
     if is_gone {
         return ours.then_some(LeftBehind::Gone);
     }
@@ -91,8 +94,13 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
 #[must_use]
 pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     let account = &record.reference.account;
-    let owed = record.saved.is_some() && !matches!(record.phase, Phase::Gone { .. });
-    !configuration.accounts.contains_key(account) && !owed
+    !configuration.accounts.contains_key(account) && !is_owed(record)
+}
+
+/// Reports whether a size is owed to a resource, or only its record describes it.
+fn is_owed(record: &Record) -> bool {
+    let is_gone = matches!(record.phase, Phase::Gone { .. });
+    record.is_irreplaceable() || record.saved.is_some() && !is_gone
 }
 
 /// Returns whether anything starts a resource again under these rules.

@@ -925,15 +925,24 @@ impl Record {
         }
     }
 
+    /// Reports whether this is, or may be, the only description of a machine, whatever the phase:
+    /// the machine may be hibernated, or lacks something that it had.
+    #[must_use]
+    pub fn is_irreplaceable(&self) -> bool {
+        let kept = self.hibernation.as_ref();
+        kept.is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete)
+    }
+
     /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
     /// may be hibernated, lacks something that it had, or is kept busy by a snapshot that was given
     /// up.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
-        let kept = self.hibernation.as_ref();
-        let needed = kept
-            .is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete || kept.has_given_up());
-        needed || self.is_hibernating()
+        let given_up = self
+            .hibernation
+            .as_ref()
+            .is_some_and(|kept| kept.has_given_up());
+        self.is_irreplaceable() || given_up || self.is_hibernating()
     }
 
     /// Reports whether the transition that is in flight or stuck hibernates the machine or wakes
@@ -1028,12 +1037,13 @@ impl Record {
         handled.is_some_and(|handled| handled.generation > generation)
     }
 
-    /// Reports whether Offhours holds it stopped, is stopping it, has not started it yet, or owes it a
-    /// size.
+    /// Reports whether Offhours holds it stopped, is stopping it, has not started it yet, owes it a
+    /// size, or alone can recreate it.
     #[must_use]
     pub fn is_held_stopped(&self) -> bool {
         let stopping = self.under_way_towards(Direction::Stop).is_some();
-        self.saved.is_some() || stopping || self.was_stopped()
+        let owed = self.saved.is_some() || self.is_irreplaceable();
+        owed || stopping || self.was_stopped()
     }
 
     /// Reports whether it has been off since a stop of ours: no start of ours was seen to succeed.

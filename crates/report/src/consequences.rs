@@ -76,6 +76,10 @@ pub struct Move {
 
 /// A resource that would be left stopped or small, with nothing to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and a field of what programs read"
+)]
 pub struct Stranded {
     /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
@@ -83,6 +87,9 @@ pub struct Stranded {
     pub name: String,
     /// The state that is stored to be restored; null if there is none.
     pub saved: Option<SavedState>,
+    /// Whether only its record says how to recreate it: it may be hibernated, or lacks something
+    /// that it had.
+    pub only_recorded: bool,
     /// Why nothing would cover it.
     pub reason: String,
     /// Whether that has to end before a person can start it with Offhours.
@@ -166,6 +173,7 @@ impl Consequences {
                     resource: known_as.reference.clone(),
                     name: record.name.clone(),
                     saved: record.saved.clone(),
+                    only_recorded: record.is_irreplaceable(),
                     reason: barrier
                         .as_ref()
                         .map_or_else(|| uncovered(&after), ToString::to_string),

@@ -1,4 +1,5 @@
-//! Deleting a record that a person wants forgotten; what it is owed goes to history.
+//! Deleting a record that a person wants forgotten; what it is owed, and what only it describes, go
+//! to history.
 
 use domain::{
     activity::{Action, Author},
@@ -11,7 +12,8 @@ use crate::{Store, StoreError};
 
 impl Store {
     /// Deletes a record that has not been written since it was read, and writes to history what it
-    /// is owed, and there and to the activity log who gave it up: all or nothing.
+    /// is owed and what it is recreated from, and there and to the activity log who gave it up: all
+    /// or nothing.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if another writer was first.
@@ -49,6 +51,7 @@ fn given_up(record: &Record, author: &Author, now: Timestamp) -> HistoryEntry {
     };
     HistoryEntry {
         schedule: None,
+        hibernation: record.hibernation.clone(),
         ..HistoryEntry::unasked(record, cause, Ending::Forgotten, now)
     }
 }

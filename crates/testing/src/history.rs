@@ -54,6 +54,7 @@ pub fn entry(direction: Direction, claimed: &str, finished: &str) -> HistoryEntr
         forced: false,
         saved: None,
         seen: None,
+        hibernation: None,
     }
 }
 

@@ -562,10 +562,13 @@ impl Plan {
     /// Names what would be left behind, with the reason.
     fn report_stranded(&self) {
         for one in &self.consequences.stranded {
-            let kept = match &one.saved {
+            let mut kept = match &one.saved {
                 Some(saved) => format!("owed {saved}"),
                 None => "held stopped".to_owned(),
             };
+            if one.only_recorded {
+                kept += ", only its record says how to recreate it";
+            }
             output::remark(&format!(
                 "left behind: {} ({}) is {kept}, and {}\n",
                 one.name, one.resource, one.reason

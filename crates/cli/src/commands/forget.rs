@@ -27,7 +27,7 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     resolve,
-    state::{PhaseName, State, gone_and_ours, sentence},
+    state::{ONLY_RECORDED, PhaseName, State, gone_and_ours, sentence},
     table::{Cell, Column, Table},
 };
 
@@ -42,8 +42,10 @@ use crate::{
 /// A gone resource that Offhours stopped, or that is owed a size, may only be out of the token's
 /// sight. --anyway accepts both. It is also refused while a stop or a start is in progress.
 ///
-/// A hibernated machine always needs --anyway: only its record says how to create it again. Its
-/// snapshots stay, and are billed until you delete them at the provider.
+/// A machine that is or may be hibernated always needs --anyway: only its record says how to recreate
+/// it. If its account is gone, configure it again instead. Afterwards only `offhours history REF
+/// --format json` says how to recreate the machine, for 90 days. Its snapshots stay, and are billed
+/// until you delete them at the provider.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -91,6 +93,9 @@ pub(super) struct Row {
     state: String,
     /// The size that it is owed, which only history shows once it is forgotten; null if none is.
     saved: Option<SavedState>,
+    /// Whether only its record says how to recreate it: it may be hibernated, or lacks something
+    /// that it had.
+    only_recorded: bool,
     /// Whether its record was deleted.
     forgotten: bool,
     /// Why its record was not deleted, if that was tried; null otherwise.
@@ -107,9 +112,17 @@ impl Row {
             phase: state.phase,
             state: state.words,
             saved: record.saved.clone(),
+            only_recorded: record.is_irreplaceable(),
             forgotten: false,
             error: None,
         }
+    }
+
+    /// What would be known from its history alone, in words; empty if nothing.
+    fn owed(&self) -> Vec<String> {
+        let saved = self.saved.iter().map(ToString::to_string);
+        let described = self.only_recorded.then(|| "how to recreate it".to_owned());
+        saved.chain(described).collect()
     }
 }
 
@@ -166,10 +179,11 @@ fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
             for row in rows.iter().filter(|row| row.forgotten) {
-                let owed = row.saved.as_ref();
-                let owed = owed.map_or_else(String::new, |saved| {
-                    format!(": {saved} is in its history alone")
-                });
+                let owed = row.owed().join(" and ");
+                let owed = match owed.as_str() {
+                    "" => String::new(),
+                    owed => format!(": {owed} is in its history alone"),
+                };
                 output::print(&format!("forgotten {} {}{owed}\n", row.resource, row.name))?;
             }
         }
@@ -199,13 +213,18 @@ fn table(rows: &[Row]) -> String {
         } else {
             "not configured"
         };
-        let owed = row.saved.as_ref().map(ToString::to_string);
+        let owed = row.owed();
+        let owed = if owed.is_empty() {
+            "nothing".to_owned()
+        } else {
+            owed.join(" and ")
+        };
         vec![
             Cell::new(&row.resource),
             Cell::new(&row.name),
             Cell::new(account),
             Cell::new(&row.state),
-            Cell::new(owed.unwrap_or_else(|| "nothing".to_owned())),
+            Cell::new(owed),
         ]
     };
     let rows: Vec<_> = rows.iter().map(cells).collect();
@@ -213,11 +232,16 @@ fn table(rows: &[Row]) -> String {
 }
 
 fn question(rows: &[Row]) -> String {
-    let owed = rows.iter().filter(|row| row.saved.is_some()).count();
     let what = count(rows.len(), "resource");
-    match owed {
-        0 => format!("Forget {what}?"),
-        _ => format!("Forget {what}, and give up {}?", count(owed, "owed size")),
+    let sizes = rows.iter().filter(|row| row.saved.is_some()).count();
+    let described = rows.iter().filter(|row| row.only_recorded).count();
+    let sizes = (sizes > 0).then(|| count(sizes, "owed size"));
+    let described =
+        (described > 0).then(|| format!("the only description of {}", count(described, "machine")));
+    let given_up: Vec<_> = sizes.into_iter().chain(described).collect();
+    match given_up.as_slice() {
+        [] => format!("Forget {what}?"),
+        given_up => format!("Forget {what}, and give up {}?", given_up.join(" and ")),
     }
 }
 
@@ -245,12 +269,16 @@ fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> 
     if record.permit_is_open(now) {
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
-    // Only its record says what to recreate it from.
-    if record.is_hibernated() && !anyway {
+    if record.is_irreplaceable() && !anyway {
+        let reference = &record.reference;
+        let first = if is_configured(record, rules.configuration) {
+            format!("`offhours start {reference}` does that")
+        } else {
+            format!("configure its account {} again", reference.account)
+        };
         return Some(format!(
-            "it is hibernated, and only its record says how it is made again: `offhours start {}` \
-             does that. --anyway forgets it; its snapshots stay, and go on being billed",
-            record.reference
+            "{ONLY_RECORDED}: {first}. --anyway forgets it; its snapshots stay, and go on being \
+             billed"
         ));
     }
     // Nothing follows a transition in flight in an account that is not configured.
@@ -288,8 +316,10 @@ fn is_configured(record: &Record, configuration: &Configuration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use domain::record::Direction;
+
     use super::*;
-    use crate::scene::{OFFICE, database, in_force, monday, saved};
+    use crate::scene::{OFFICE, asleep, database, in_force, monday, saved, transition};
 
     #[test]
     fn what_is_gone_and_owed_a_size_is_forgotten_only_if_that_is_given_up() {
@@ -305,5 +335,30 @@ mod tests {
         let why = obstacle(&gone, false).unwrap();
         assert!(why.contains("owed 2 x db-s-4vcpu-8gb"), "{why}");
         assert_eq!(obstacle(&gone, true), None);
+    }
+
+    #[test]
+    fn a_machine_that_may_be_hibernated_is_forgotten_only_anyway_whatever_it_is_doing() {
+        let here = in_force(OFFICE);
+        let elsewhere = in_force(&OFFICE.replace("accounts.hz-eu", "accounts.hz-us"));
+        let now = monday("10:00:00");
+        let mut waking = asleep();
+        waking.phase = Phase::InFlight {
+            transition: transition(Direction::Start, monday("05:50:00")),
+        };
+        for record in [asleep(), waking] {
+            let obstacle = |rules, anyway| obstacle(&record, rules, anyway, now);
+            let why = obstacle(here.rules(), false).unwrap();
+            assert!(why.contains("`offhours start hz-eu/server/42`"), "{why}");
+            let why = obstacle(elsewhere.rules(), false).unwrap();
+            assert!(why.contains("configure its account hz-eu again"), "{why}");
+            assert_eq!(obstacle(elsewhere.rules(), true), None);
+            let row = Row::of(&record, &elsewhere.configuration);
+            assert_eq!(row.owed(), ["how to recreate it"]);
+            assert_eq!(
+                question(&[row]),
+                "Forget 1 resource, and give up the only description of 1 machine?"
+            );
+        }
     }
 }

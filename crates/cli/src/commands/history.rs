@@ -20,6 +20,7 @@ use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records},
+    hibernated::Hibernated,
     output::{self, Style},
     resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
     table::{Cell, Column, Table},
@@ -31,7 +32,8 @@ use crate::{
 ///
 /// For each one: when it ended, what asked for it, how long it took, how it ended, what was saved
 /// before a stop, and what was restored by a start. History is kept for 90 days, also for resources
-/// that are gone: name these by their reference, or by the name that they had.
+/// that are gone: name these by their reference, or by the name that they had. For a hibernated
+/// machine whose record was deleted, --format json also shows what it is recreated from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -250,6 +252,8 @@ pub(super) struct Row<'h> {
     saved: Option<&'h SavedState>,
     /// The size that was seen at the end; null if there is none.
     seen: Option<&'h SavedState>,
+    /// What a forgotten machine is recreated from; null if nothing is known.
+    hibernation: Option<Hibernated>,
 }
 
 impl<'h> Row<'h> {
@@ -274,6 +278,7 @@ impl<'h> Row<'h> {
             forced: entry.forced,
             saved: entry.saved.as_ref(),
             seen: entry.seen.as_ref(),
+            hibernation: Hibernated::forgotten(entry),
         }
     }
 }
@@ -357,9 +362,12 @@ fn size(entry: &HistoryEntry) -> String {
     let seen = seen.filter(|seen| saved.as_ref() != Some(seen));
     let seen = lost.map(|lost| lost.to_string()).or(seen);
     let saved = saved.map(|saved| format!("{done} {saved}"));
+    let described = entry.hibernation.as_ref();
+    let described = described.map(|_| "how to recreate it: --format json".to_owned());
     let words: Vec<_> = saved
         .into_iter()
         .chain(seen.map(|seen| format!("seen {seen}")))
+        .chain(described)
         .collect();
     words.join(", ")
 }
@@ -587,7 +595,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "method": null,
             "forced": true,
             "saved": null,
-            "seen": null
+            "seen": null,
+            "hibernation": null
           },
           {
             "resource": "do-main/database/9cc10173",
@@ -615,7 +624,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
               "kind": "database",
               "plan": "db-s-1vcpu-2gb",
               "nodes": 2
-            }
+            },
+            "hibernation": null
           },
           {
             "resource": "do-main/database/9cc10173",
@@ -635,7 +645,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "method": null,
             "forced": false,
             "saved": null,
-            "seen": null
+            "seen": null,
+            "hibernation": null
           }
         ]
         "#);

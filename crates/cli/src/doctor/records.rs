@@ -384,6 +384,12 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
                 .map(|record| format!("{} ({})", record.reference, record.name))
                 .collect();
             let found = format!("{records_words} of an account that is no longer configured");
+            let otherwise = if records.iter().any(|record| record.is_irreplaceable()) {
+                ". A hibernated machine cannot be started in the provider's console: only its \
+                 record says how to recreate it"
+            } else {
+                "; or start them in the provider's console, and `offhours forget` them"
+            };
             let finding = if owed.is_empty() {
                 Finding::hint(Check::Records, found)
             } else {
@@ -393,9 +399,10 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
                         "{found}; still stopped, or owed a size: {}",
                         owed.join(", ")
                     ),
-                    "configure the account again, start these, and remove it with `offhours \
-                     apply --restore`; or start them in the provider's console, and `offhours \
-                     forget` them",
+                    format!(
+                        "configure the account again, start these, and remove it with `offhours \
+                         apply --restore`{otherwise}"
+                    ),
                 )
             };
             finding.of(account)
@@ -738,5 +745,19 @@ mod tests {
             problem[0].found.ends_with("do-old/droplet/2 (old)"),
             "{problem:?}"
         );
+    }
+
+    #[test]
+    fn a_hibernated_machine_of_a_removed_account_is_not_to_be_forgotten() {
+        let mut asleep = asleep();
+        asleep.reference = "hz-old/server/42".parse().unwrap();
+        let found = check(&store_contents(in_force(OFFICE), [asleep]), now());
+        assert_eq!((found.len(), found[0].verdict), (1, Verdict::Problem));
+        let remedy = found[0].remedy.as_deref().unwrap();
+        assert!(
+            remedy.starts_with("configure the account again"),
+            "{remedy}"
+        );
+        assert!(!remedy.contains("forget"), "{remedy}");
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     configuration::Mode,
+    hibernation::Hibernation,
     record::{Direction, Observed},
     resource::{Power, SavedState},
     tests::fixtures::{World, at, droplet, office_droplet, world},
@@ -244,4 +245,46 @@ fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
     };
     assert!(is_ghost(&gone, &removed.configuration));
     assert!(!is_ghost(&gone, &world().configuration));
+}
+
+/// Returns a record that alone describes a machine, in each phase.
+fn irreplaceable() -> Vec<Record> {
+    let of = |change: fn(&mut Hibernation)| {
+        let mut kept = Hibernation::of(office_droplet().reference.id);
+        change(&mut kept);
+        Record {
+            hibernation: Some(Box::new(kept)),
+            ..office_droplet().having_handled("mon 08:00", RUNNING)
+        }
+    };
+    let waking = of(|kept| kept.present = None);
+    let seen_running = |record: &Record| seen(record.clone(), Power::Running);
+    vec![
+        waking
+            .clone()
+            .in_flight_towards(Direction::Start, "mon 08:00"),
+        seen_running(&waking).in_flight_towards(Direction::Start, "mon 08:00"),
+        waking.in_flight_towards(Direction::Stop, "mon 08:00"),
+        of(|kept| kept.delete_asked = true).settled(Power::Running),
+        of(|kept| kept.incomplete = true).settled(Power::Running),
+    ]
+}
+
+#[test]
+fn what_only_its_record_describes_is_held_in_every_phase_and_never_a_ghost() {
+    for record in irreplaceable() {
+        assert!(record.is_irreplaceable() && record.is_held_stopped());
+        check(&world(), &record, None);
+        check(&world().without_schedules(), &record, ORPHANED);
+        let mut removed = world();
+        removed.configuration.accounts.clear();
+        check(&removed, &record, Some(LeftBehind::Unreachable));
+        assert!(!is_ghost(&record, &removed.configuration));
+    }
+    let kept = Hibernation::of(office_droplet().reference.id);
+    let whole = Record {
+        hibernation: Some(Box::new(kept)),
+        ..office_droplet().settled(Power::Running)
+    };
+    assert!(!whole.is_irreplaceable() && !whole.is_held_stopped());
 }

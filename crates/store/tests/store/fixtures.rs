@@ -167,6 +167,7 @@ pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
         forced: true,
         saved: None,
         seen: None,
+        hibernation: None,
     }
 }
 

@@ -1,13 +1,14 @@
 //! Deleting a record for a person.
 
 use domain::{
+    hibernation::{Hibernation, Manifest},
     record::{Cause, Ending, Record},
     resource::SavedState,
 };
 use store::StoreError;
 
 use crate::{
-    fixtures::{history, monday, pool_in_flight},
+    fixtures::{history, monday, pool_in_flight, reference},
     world::World,
 };
 
@@ -33,6 +34,26 @@ async fn the_record_goes_and_what_it_is_owed_is_in_history() {
     assert_eq!(entry.cause, Cause::Manual { by });
     // Once more, as after a lost answer.
     store.forget(&record, "ada", monday()).await.unwrap();
+}
+
+#[tokio::test]
+async fn history_says_how_to_recreate_a_machine_whose_record_is_gone() {
+    let world = World::new().await;
+    let mut kept = Hibernation::of(reference("hz-eu/server/1").id);
+    kept.present = None;
+    kept.manifest = Some(Manifest {
+        name: "build".to_owned(),
+        ..Manifest::default()
+    });
+    let record = Record {
+        hibernation: Some(Box::new(kept)),
+        ..pool_in_flight()
+    };
+    let store = world.store();
+    let record = store.save(record).await.unwrap();
+    store.forget(&record, "ada", monday()).await.unwrap();
+    let history = history(&store, &record.reference).await;
+    assert_eq!(history[0].hibernation, record.hibernation);
 }
 
 #[tokio::test]
