@@ -945,3 +945,46 @@ fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
         });
     }
 }
+
+/// The table of records is restored from a backup of the afternoon: first by night, when the
+/// machine that it names was deleted, and then by day, when another one runs.
+#[test]
+fn a_restored_record_never_makes_a_hibernated_machine_gone() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        let backup = night.record().await;
+        let restore = async |night: &Night| {
+            let revision = night.record().await.revision;
+            let backup = Record {
+                revision,
+                ..backup.clone()
+            };
+            night.world.local.store().save(backup).await.unwrap();
+        };
+        night.run_until(monday("23:00:30")).await;
+        night.sleeps().await;
+        let asleep = night.record().await;
+        restore(&night).await;
+        night.run_until(tuesday("06:30:30")).await;
+        night.stuck("the record is older than the cloud: snapshot ");
+        let record = night.record().await;
+        assert!(record.hibernation_problem().is_some(), "{record:#?}");
+        assert_eq!(night.machines(), Vec::<Value>::new());
+
+        // A newer backup is right again.
+        let revision = record.revision;
+        let store = night.world.local.store();
+        store.save(Record { revision, ..asleep }).await.unwrap();
+        night.run_until(tuesday("07:30:30")).await;
+        night.runs().await;
+        assert_eq!(night.record().await.hibernation_problem(), None);
+
+        restore(&night).await;
+        night.run_until(tuesday("08:00:30")).await;
+        night.stuck("the record is older than the cloud: ");
+        let events = night.world.events(cloud.machine);
+        let gone = |event: &Event| matches!(event, Event::Gone { .. });
+        assert!(!events.iter().any(gone), "{events:#?}");
+        assert_eq!(night.only()["status"], cloud.running);
+    });
+}

@@ -150,15 +150,6 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     is_that.then_some(observed.at)
 }
 
-/// Why a hibernated machine could not be woken now.
-pub(crate) fn asleep_and_missing(record: &Record) -> Option<&str> {
-    let observed = record
-        .observed
-        .as_ref()
-        .filter(|_| record.is_hibernated())?;
-    observed.busy.as_deref()
-}
-
 /// What a person has to look at while a transition goes on.
 pub(crate) fn problem(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
@@ -185,8 +176,8 @@ pub(crate) fn needs_person(
         }
         Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
     }
-    if let Some(missing) = asleep_and_missing(record) {
-        return Some(missing.to_owned());
+    if let Some(problem) = record.hibernation_problem() {
+        return Some(problem.to_owned());
     }
     // A failing start that nothing asks for any more is not asked for again.
     if let Some(problem) = problem(record).filter(|_| left.is_none()) {

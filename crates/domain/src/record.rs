@@ -959,6 +959,15 @@ impl Record {
         self.in_flight().is_none() && self.present().is_none()
     }
 
+    /// Returns what a person has to resolve about a machine that is or was hibernated, unless a
+    /// transition in flight reports it itself.
+    #[must_use]
+    pub fn hibernation_problem(&self) -> Option<&str> {
+        let rests = matches!(self.phase, Phase::Settled { .. } | Phase::Refused { .. });
+        let kept = self.hibernation.as_ref().filter(|_| rests)?;
+        kept.problem.as_deref()
+    }
+
     /// Reports whether a writer holds a permit at this instant.
     #[must_use]
     pub fn permit_is_open(&self, now: Timestamp) -> bool {

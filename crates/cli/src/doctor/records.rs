@@ -21,7 +21,7 @@ use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
     configuration_file::count,
     resolve::nearest::advice,
-    state::{asleep_and_missing, gone_and_ours, problem},
+    state::{gone_and_ours, problem},
     time::{ago, length},
 };
 
@@ -53,7 +53,7 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
             orphaned(record, rules, now),
             attached(record, configuration),
             permit(record, now),
-            asleep_without_snapshot(record),
+            unresolved(record),
             too_many_snapshots(record),
             unrehearsed(record, rules, now),
         ];
@@ -303,16 +303,25 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Hibernated, but the snapshot it would be recreated from has not been seen.
-fn asleep_without_snapshot(record: &Record) -> Option<Finding> {
+/// Something about a machine that is or was hibernated has to be resolved first.
+fn unresolved(record: &Record) -> Option<Finding> {
     let reference = &record.reference;
     let of = of_label(&reference.id);
-    let missing = asleep_and_missing(record)?;
+    let problem = record.hibernation_problem()?;
+    let found = if record.is_hibernated() {
+        format!("hibernated, and {problem}")
+    } else {
+        problem.to_owned()
+    };
     Some(Finding::problem(
         Check::Records,
-        format!("hibernated, and {missing}"),
+        found,
         format!(
-            "look at the provider for snapshots labelled {OF_LABEL}={of}, and whether the account's token              is that of their project; nothing is made, and nothing removed, until one is seen. If they              are gone, make the machine from a backup, and `offhours forget {reference} --anyway`"
+            "look at the provider for machines and snapshots labelled {OF_LABEL}={of}, and whether \
+             the account's token is that of their project; nothing is made, and nothing removed, \
+             before that. If the record was restored from a backup, restore a newer one. If its \
+             snapshots are gone, make the machine from a backup. `offhours forget {reference} \
+             --anyway` gives the record up: a machine then follows its own tags"
         ),
     ))
 }
@@ -671,9 +680,7 @@ mod tests {
         };
         assert_eq!(found(asleep())[0].verdict, Verdict::Ok);
         let mut lost = asleep();
-        if let Some(observed) = &mut lost.observed {
-            observed.busy = Some("the snapshot is missing".to_owned());
-        }
+        lost.hibernation.as_mut().unwrap().problem = Some("the snapshot is missing".to_owned());
         let all = found(lost);
         assert_eq!(all[0].verdict, Verdict::Problem);
         assert_eq!(all[0].found, "hibernated, and the snapshot is missing");

@@ -133,6 +133,9 @@ pub struct Hibernation {
     /// Whether the machine that was created last has not been seen with everything that it had.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
+    /// What a person has to resolve while nothing is in flight, as the latest inventory found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -407,6 +410,7 @@ impl Hibernation {
             failed: 0,
             running_since: None,
             incomplete: false,
+            problem: None,
         }
     }
 

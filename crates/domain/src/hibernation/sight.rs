@@ -128,8 +128,19 @@ pub enum HibernationState<'a> {
     Duplicated,
     /// Another machine has its name, or its label.
     NameTaken(&'a ObservedMachine),
+    /// There is no machine, and the record is older than the cloud: it was restored from a backup.
+    Outdated(Unrecorded<'a>),
     /// There is no machine, and we did not delete it.
     Gone,
+}
+
+/// What we made, according to its labels, and what the record does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecorded<'a> {
+    /// A snapshot.
+    Snapshot(&'a SeenSnapshot),
+    /// A machine.
+    Machine(&'a ObservedMachine),
 }
 
 impl Sight {
@@ -149,6 +160,9 @@ impl Sight {
                 Some(_) => HibernationState::Duplicated,
                 None => HibernationState::Present(machine),
             };
+        }
+        if let Some(unrecorded) = self.unrecorded(kept) {
+            return HibernationState::Outdated(unrecorded);
         }
         if !kept.may_be_hibernated() {
             return HibernationState::Gone;
@@ -173,6 +187,40 @@ impl Sight {
             (None, Some(snapshot)) => HibernationState::Hibernated(snapshot),
             (None, None) => HibernationState::SnapshotLost,
         }
+    }
+
+    /// Returns what shows that the record is older than its cloud, if anything: a machine with a mark
+    /// of ours, or a snapshot, neither of which the record can explain.
+    fn unrecorded(&self, kept: &Hibernation) -> Option<Unrecorded<'_>> {
+        let knows_image = |id: u64| kept.snapshots.iter().any(|one| one.id == Some(id));
+        let is_new = |machine: &&ObservedMachine| {
+            let mark = machine.mark.as_ref();
+            mark.is_some_and(|mark| !kept.wakes.contains(mark))
+                && !machine.made_from.is_some_and(knows_image)
+        };
+        let machine = self.others.iter().find(is_new);
+        let waking = kept.waking_snapshot().and_then(|one| one.id);
+        // A copy that was listed only after it was given up is not in the record either. It is of a
+        // machine that the record knows, or older than the copy that it is woken from: both clouds
+        // number snapshots in the order in which they are made.
+        let is_later = |one: &SeenSnapshot| {
+            let from = one.from.as_ref();
+            let known = |from: &ResourceId| {
+                Some(from) == kept.present.as_ref()
+                    || kept.snapshots.iter().any(|one| one.from == *from)
+            };
+            from.is_some_and(|from| !known(from)) && waking.is_none_or(|waking| one.id > waking)
+        };
+        let is_new = |one: &&SeenSnapshot| {
+            let unknown = one
+                .mark
+                .as_ref()
+                .is_some_and(|mark| kept.snapshot(mark).is_none());
+            unknown && (!kept.may_be_hibernated() || is_later(one))
+        };
+        let snapshot = self.snapshots.iter().find(is_new);
+        let machine = machine.map(Unrecorded::Machine);
+        machine.or_else(|| snapshot.map(Unrecorded::Snapshot))
     }
 
     /// Reports whether our deletion is seen: the machine is gone and its snapshot is there, so this

@@ -450,12 +450,13 @@ async fn all_vanished(
         let is_gone = matches!(record.phase, Phase::Gone { .. });
         !is_gone && !record.needs_sight()
     });
-    let expected: Vec<_> = expected.filter_map(Record::present).collect();
-    if expected.is_empty() || expected.iter().any(|id| listed.contains(id)) {
+    let expected: Vec<_> = expected.collect();
+    let is_listed = |record: &&Record| record.present().is_some_and(|id| listed.contains(id));
+    if expected.is_empty() || expected.iter().any(is_listed) {
         return Ok(false);
     }
-    for id in expected {
-        if look::by_status(client, budget, id).await?.is_some() {
+    for record in expected {
+        if look::of_record(client, budget, record).await?.is_some() {
             return Ok(false);
         }
     }

@@ -176,6 +176,13 @@ impl<'a> Looks<'a> {
             return Err(failure);
         }
         let looked = by_status(self.client, self.budget, id).await;
+        if matches!(looked, Ok(None)) && record.hibernation.is_some() {
+            let attached = Attached::of(record);
+            let sight = self
+                .shared
+                .sight(self.client, self.budget, record, attached);
+            return sight.await;
+        }
         if let Err(failure) = &looked
             && failure.token_refused
         {
@@ -238,13 +245,17 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
     }
 }
 
-/// Looks at a record's resource by whatever shows it.
+/// Looks at a record's resource by whatever shows it. What was ever hibernated is not gone because
+/// its Status operation returns 404: its record may be older than its cloud.
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> LookResult {
     if let Some(id) = record.present().filter(|_| !record.needs_sight()) {
-        return by_status(client, budget, id).await;
+        let looked = by_status(client, budget, id).await;
+        if !matches!(looked, Ok(None)) || record.hibernation.is_none() {
+            return looked;
+        }
     }
     let of = (record, Attached::of(record));
-    seen_in_time(client, budget, of, budget.now()).await
+    Box::pin(seen_in_time(client, budget, of, budget.now())).await
 }
 
 /// Whether a look reads what is attached to a machine that may be hibernated.

@@ -192,15 +192,26 @@ fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<HibernationState
         state @ (HibernationState::Hibernated(_)
         | HibernationState::SnapshotLost
         | HibernationState::Duplicated
-        | HibernationState::NameTaken(_)) => Some(state),
+        | HibernationState::NameTaken(_)
+        | HibernationState::Outdated(_)) => Some(state),
     }
 }
 
 /// Describes, for people, the snapshot that a machine is recreated from, and what it costs by its
 /// provider's price.
 async fn asleep_in_a_line(client: &Client, state: HibernationState<'_>) -> String {
-    let HibernationState::Hibernated(snapshot) = state else {
-        return format!("hibernated, and {}", hibernate::problem(state));
+    let snapshot = match state {
+        HibernationState::Hibernated(snapshot) => snapshot,
+        HibernationState::Outdated(_) => return hibernate::problem(state),
+        HibernationState::Present(_)
+        | HibernationState::BeingCreated(_)
+        | HibernationState::Created(_)
+        | HibernationState::SnapshotLost
+        | HibernationState::Duplicated
+        | HibernationState::NameTaken(_)
+        | HibernationState::Gone => {
+            return format!("hibernated, and {}", hibernate::problem(state));
+        }
     };
     let per_gb = client.snapshot_price().await.ok().flatten();
     let month = per_gb.map(|per_gb| per_gb.share(snapshot.centi_gb, 100));

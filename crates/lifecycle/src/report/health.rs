@@ -56,6 +56,7 @@ impl Health {
         let errored = asked_again.is_some_and(|request| request.first_accepted_at.is_some());
         let refused = matches!(record.phase, Phase::Refused { .. });
         let stuck = matches!(record.phase, Phase::Stuck { .. });
+        let unresolved = record.hibernation_problem().is_some();
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
         let configuration = &in_force.configuration;
         let overdue = judged_overdue(record, &verdict, configuration, in_force.since, now);
@@ -66,7 +67,7 @@ impl Health {
                 Metric::Refused,
                 refused || asked_again.is_some() && !errored,
             ),
-            (Metric::Stuck, stuck || errored),
+            (Metric::Stuck, stuck || errored || unresolved),
             (Metric::Held, record.held && !gone),
             (Metric::Orphaned, orphaned),
             (Metric::Conflicts, conflict && !gone),

@@ -663,6 +663,47 @@ fn what_we_have_not_deleted_is_gone() {
     );
 }
 
+/// The record was restored from a backup: it knows neither what was made since nor the deletion.
+#[test]
+fn a_record_that_is_older_than_its_cloud_is_not_gone() {
+    let problem = |case: &Case| {
+        let sight = case.sight.as_ref().unwrap();
+        crate::transition::method::hibernate::problem_of(case.kept(), sight)
+    };
+    let older = |thing: &str| {
+        Some(format!(
+            "the record is older than the cloud: {thing} is not in it"
+        ))
+    };
+    let mut restored = hibernated().keeping(|_| ()).at("23:00");
+    restored.sight().machine = None;
+    assert_eq!(problem(&restored), None, "it is gone");
+    let copied = restored
+        .clone()
+        .listed(complete(&mark("later"), FIRST, "19:05"));
+    assert_eq!(problem(&copied), older("snapshot 77"));
+    assert!(copied.away().resource.busy.is_some());
+    let woken = restored.beside(SECOND, Some(mark("later")), Some(SNAPSHOT));
+    assert_eq!(problem(&woken), older(SECOND));
+}
+
+/// A night older, it would wake the machine from the copy of the night before.
+#[test]
+fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {
+    let asleep = hibernated().asleep().at("tue 08:00");
+    let copy = |id, of| SeenSnapshot {
+        id,
+        ..complete(&mark("other"), of, "tue 19:05")
+    };
+    let replaced = asleep.clone().listed(copy(SNAPSHOT + 1, SECOND)).away();
+    assert!(matches!(replaced.plan(START), Step::Postpone(why) if why.contains("older")));
+    // What came late of a request that was given up replaces nothing.
+    for stray in [copy(SNAPSHOT + 1, FIRST), copy(SNAPSHOT - 1, SECOND)] {
+        let stray = asleep.clone().listed(stray).away();
+        assert!(matches!(stray.asks(START), Hibernate::Create { .. }));
+    }
+}
+
 #[test]
 fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
     let case = hibernated().copied().at("19:05:10");

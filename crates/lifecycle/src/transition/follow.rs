@@ -379,9 +379,11 @@ impl Follower<'_> {
     /// Handles what applies only to a machine that is hibernated or woken: the last request is
     /// resolved before anything else is concluded.
     fn hibernating(&self) -> Option<Follow> {
+        // Another method's transition only needs what keeps a missing machine from being gone.
+        let is_missing = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
         let context = self
             .hibernation_context()
-            .filter(|_| self.record.is_hibernating())?;
+            .filter(|_| self.record.is_hibernating() || is_missing)?;
         let request = self.record.request.as_ref();
         if let Some(request) = request.filter(|request| request.is_unresolved()) {
             return Some(

@@ -102,11 +102,8 @@ impl Planner<'_> {
     /// Begins a transition from settled, refused or stuck.
     fn begin(&self, due: &Due) -> Step {
         if let Some(busy) = self.busy() {
-            let label = if self.record.is_hibernated() {
-                ""
-            } else {
-                "busy: "
-            };
+            let is_machine = self.seen.sight.is_none_or(|sight| sight.machine.is_some());
+            let label = if is_machine { "busy: " } else { "" };
             return Step::Postpone(format!("{label}{busy}"));
         }
         let retained = self.direction == Direction::Stop

@@ -384,9 +384,11 @@ impl Inventory<'_> {
     }
 }
 
-/// Returns the labels of machines recreated from these records.
+/// Returns the labels of machines recreated from these records. A record that is gone has none.
 fn labels_of_made(records: &[Record]) -> HashSet<String> {
-    let hibernated = records.iter().filter(|one| one.hibernation.is_some());
+    let hibernated = records
+        .iter()
+        .filter(|one| one.hibernation.is_some() && !matches!(one.phase, Phase::Gone { .. }));
     hibernated.map(|one| of_label(&one.reference.id)).collect()
 }
 
@@ -406,11 +408,15 @@ fn note_hibernation(record: &mut Record, look: &Look) {
     let is_off = look.resource.power == Power::Stopped;
     let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
     let settled = matches!(record.phase, Phase::Settled { .. });
+    let sight = look.sight.as_deref();
+    let seen = record.hibernation.as_deref().zip(sight);
+    let problem = seen.and_then(|(kept, sight)| hibernate::problem_of(kept, sight));
     hibernate::learn(record, Observation::of(look));
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;
     };
-    if let Some(sight) = &look.sight
+    kept.problem = problem;
+    if let Some(sight) = sight
         && settled
         && let HibernationState::Created(machine) = sight.hibernation_state(kept)
     {
@@ -527,17 +533,14 @@ impl Compared {
             | Membership::Member { .. }
             | Membership::Unnamed => {}
         }
-        let problem = |record: &Record| {
-            let observed = record.observed.as_ref().filter(|_| record.is_hibernated());
-            observed.and_then(|observed| observed.busy.clone())
-        };
-        if let Some(reason) = problem(&self.record)
-            && was.and_then(problem).as_ref() != Some(&reason)
+        let problem = self.record.hibernation_problem();
+        if let Some(reason) = problem
+            && was.and_then(Record::hibernation_problem) != problem
         {
             events.push(Event::Stuck {
                 direction: Direction::Start,
                 cause: None,
-                reason,
+                reason: reason.to_owned(),
             });
         }
         if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {

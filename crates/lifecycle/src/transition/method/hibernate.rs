@@ -6,7 +6,8 @@ use domain::{
     ResourceId,
     hibernation::{
         Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Log, MAX_SNAPSHOTS,
-        Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
+        Manifest, Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight,
+        SnapshotState, Unrecorded,
     },
     record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
     resource::{ActionState, MachineSize, Power, Resource, Size},
@@ -76,7 +77,8 @@ pub(crate) fn next(record: &Record, direction: Direction, context: HibernationCo
             _,
             state @ (HibernationState::SnapshotLost
             | HibernationState::Duplicated
-            | HibernationState::NameTaken(_)),
+            | HibernationState::NameTaken(_)
+            | HibernationState::Outdated(_)),
         ) => Next::Person(problem(state)),
         (_, HibernationState::BeingCreated(_)) => Next::Wait("it is being made".to_owned()),
         (_, HibernationState::Created(_)) => Next::Wait("it was just made".to_owned()),
@@ -264,6 +266,25 @@ fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
     }
 }
 
+/// A record that was restored from a backup.
+const OLDER: &str = "the record is older than the cloud";
+
+/// Says why a person is needed, if one is.
+pub(crate) fn problem_of(kept: &Hibernation, sight: &Sight) -> Option<String> {
+    let state = sight.hibernation_state(kept);
+    match state {
+        HibernationState::SnapshotLost
+        | HibernationState::Duplicated
+        | HibernationState::NameTaken(_)
+        | HibernationState::Outdated(_) => Some(problem(state)),
+        HibernationState::Present(_)
+        | HibernationState::Hibernated(_)
+        | HibernationState::BeingCreated(_)
+        | HibernationState::Created(_)
+        | HibernationState::Gone => None,
+    }
+}
+
 /// Says why a person is needed.
 pub(crate) fn problem(state: HibernationState<'_>) -> String {
     match state {
@@ -275,6 +296,12 @@ pub(crate) fn problem(state: HibernationState<'_>) -> String {
              it, or remove the tag or label",
             other.resource.id
         ),
+        HibernationState::Outdated(Unrecorded::Snapshot(snapshot)) => {
+            format!("{OLDER}: snapshot {} is not in it", snapshot.id)
+        }
+        HibernationState::Outdated(Unrecorded::Machine(machine)) => {
+            format!("{OLDER}: {} is not in it", machine.resource.id)
+        }
         HibernationState::Present(_)
         | HibernationState::Hibernated(_)
         | HibernationState::BeingCreated(_)
@@ -324,9 +351,17 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
         HibernationState::Hibernated(_) => None,
         HibernationState::SnapshotLost
         | HibernationState::Duplicated
-        | HibernationState::NameTaken(_) => Some(problem(state)),
+        | HibernationState::NameTaken(_)
+        | HibernationState::Outdated(_) => Some(problem(state)),
     };
-    let manifest = kept.manifest.clone().unwrap_or_default();
+    let manifest = kept.manifest.clone();
+    // A record that is older than its cloud may have none.
+    let manifest = manifest.unwrap_or_else(|| Manifest {
+        name: record.name.clone(),
+        region: record.region.clone(),
+        tags: record.tags.clone(),
+        ..Manifest::default()
+    });
     let mut tags = manifest.tags;
     if matches!(state, HibernationState::Hibernated(snapshot) if snapshot.opted_out) {
         tags.insert("offhours=off".to_owned());
@@ -399,6 +434,7 @@ pub(crate) fn outcome(
             | HibernationState::SnapshotLost
             | HibernationState::Duplicated
             | HibernationState::NameTaken(_)
+            | HibernationState::Outdated(_)
             | HibernationState::Gone => void_if(quiet),
         },
         Part::Create => match context.sight.hibernation_state(kept) {
@@ -408,6 +444,7 @@ pub(crate) fn outcome(
             // needed, and nothing is asked for.
             HibernationState::Hibernated(_) => void_if(quiet || context.sight.create_failed),
             HibernationState::NameTaken(_)
+            | HibernationState::Outdated(_)
             | HibernationState::SnapshotLost
             | HibernationState::Gone => void_if(quiet),
         },
