@@ -3,18 +3,21 @@
 
 use std::collections::BTreeSet;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use cloud_simulator::Act;
 use domain::{
-    record::{Phase, Record},
+    record::{Phase, Record, Revision},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Event;
 use serde_json::{Value, json};
+use store::item::record_key;
 
 use crate::{
-    support::{ACCOUNTS, World, fault, monday, run, serve},
+    newer_format::{RESOURCES, rewrite},
+    support::{ACCOUNTS, World, fault, monday, reference, run, serve},
     traffic::fits_the_clouds_descriptions,
 };
 
@@ -986,5 +989,49 @@ fn a_restored_record_never_makes_a_hibernated_machine_gone() {
         let gone = |event: &Event| matches!(event, Event::Gone { .. });
         assert!(!events.iter().any(gone), "{events:#?}");
         assert_eq!(night.only()["status"], cloud.running);
+    });
+}
+
+/// An older program runs for a while and cannot read the record; or two records came of that.
+#[test]
+fn a_woken_machine_is_never_taken_for_a_new_one_and_two_records_of_it_are_reported() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        let record = night.record().await;
+        let present = record.present().unwrap().clone();
+        let second = reference(&format!("{}/{present}", cloud.account));
+        let key = record_key(&record.reference);
+        let newer = rewrite(&night.world, RESOURCES, key).await;
+        night.run_until(monday("18:20:30")).await;
+        let store = night.world.local.store();
+        assert_eq!(store.record(&second).await.unwrap(), None);
+
+        let mut readable = newer.clone();
+        let format = AttributeValue::N("2".to_owned());
+        readable.insert("format".to_owned(), format);
+        let put = night.world.engine.client().put_item().table_name(RESOURCES);
+        put.set_item(Some(readable)).send().await.unwrap();
+        let twin = Record {
+            reference: second.clone(),
+            hibernation: None,
+            revision: Revision::default(),
+            ..record
+        };
+        store.save(twin).await.unwrap();
+        let before = night.world.changes().len();
+        night.run_until(monday("20:00:30")).await;
+        assert_eq!(night.world.changes().len(), before, "neither is acted on");
+        let second = second.to_string();
+        for reference in [cloud.machine, &second] {
+            let events = night.world.events(reference);
+            let told = |event: &Event| matches!(event, Event::Conflict { .. });
+            assert!(events.iter().any(told), "{reference}: {events:#?}");
+        }
+        let twin = night.world.record(&second).await;
+        let now = night.world.local.now();
+        let store = night.world.local.store();
+        store.forget(&twin, "ada", now).await.unwrap();
+        night.run_until(monday("21:00:30")).await;
+        night.sleeps().await;
     });
 }

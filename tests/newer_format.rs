@@ -16,11 +16,11 @@ use crate::{
 };
 
 const SERVER: &str = "hz-eu/server/11";
-const RESOURCES: &str = "offhours-resources";
+pub(crate) const RESOURCES: &str = "offhours-resources";
 const ACCOUNT_STATES: &str = "offhours-accounts";
 
 /// Rewrites an item as a newer program would, and returns it.
-async fn rewrite(world: &World, table: &str, key: Item) -> Item {
+pub(crate) async fn rewrite(world: &World, table: &str, key: Item) -> Item {
     let mut item = stored(world, table, key).await;
     item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
     let put = world.engine.client().put_item().table_name(table);

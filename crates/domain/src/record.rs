@@ -138,7 +138,8 @@ pub struct Record {
     /// Storage that its latest start could not restore, for which it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_storage: Option<LostStorage>,
-    /// The same resource as reached through another account. While set, it is untouched.
+    /// The same resource as reached through another account, or as recorded a second time. While
+    /// set, it is untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_of: Option<ResourceRef>,
     /// The latest observation, written only when it differs.

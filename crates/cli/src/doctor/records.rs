@@ -177,6 +177,11 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
         Membership::Excluded(exclusion) => {
             let remedy = match &exclusion {
                 Exclusion::TwoSchedules { via, .. } => format!("leave one schedule by {via}"),
+                Exclusion::TwoAccounts(other) if other.account == record.reference.account => {
+                    "two records have this machine, and neither is acted on: see with `offhours \
+                     why` which one has its snapshots, and `offhours forget --anyway` the other"
+                        .to_owned()
+                }
                 Exclusion::TwoAccounts(_) => {
                     "remove one of the accounts, or give each its own datacenters".to_owned()
                 }

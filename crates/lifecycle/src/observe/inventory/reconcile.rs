@@ -66,29 +66,39 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
-        let made = labels_of_made(&records);
-        let mut recorded: BTreeMap<ResourceId, Record> = records
-            .into_iter()
-            .map(|record| (present_id(&record), record))
-            .collect();
+        let made = labels_of_made(&records, &self.newer);
+        let mut recorded = BTreeMap::<ResourceId, Vec<Record>>::new();
+        for record in records {
+            recorded
+                .entry(present_id(&record))
+                .or_default()
+                .push(record);
+        }
         let mut compared = Vec::new();
         for look in looks {
             let resource = &look.resource;
-            let old = recorded.remove(&resource.id);
+            let old = recorded.remove(&resource.id).unwrap_or_default();
             // Workers come and go with their pool, which is what is scheduled.
             let is_worker = resource.facts.kubernetes_worker;
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
             // A machine that we created belongs to its record, even if that was read before the
             // machine was requested, or does not know it yet.
             let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, &of));
-            if old.is_none() && (is_worker || is_newer || is_made) {
+            if old.is_empty() && !(is_worker || is_newer || is_made) {
+                compared.push(self.compare(None, look, None));
                 continue;
             }
-            compared.push(self.compare(old, look));
+            // Whichever of two records is right, neither is acted on.
+            let references: Vec<_> = old.iter().map(|one| one.reference.clone()).collect();
+            for record in old {
+                let own = &record.reference;
+                let twin = references.iter().find(|one| *one != own).cloned();
+                compared.push(self.compare(Some(record), look.clone(), twin.as_ref()));
+            }
         }
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
-        let unlisted = recorded.into_values().collect();
+        let unlisted = recorded.into_values().flatten().collect();
         let whole = self.write_all(compared, unlisted, invoke, &mut tally).await;
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
@@ -158,7 +168,9 @@ impl Inventory<'_> {
         Some(tally)
     }
 
-    fn compare(&self, old: Option<Record>, look: Look) -> Compared {
+    /// Compares what a look shows with the record of it, if there is one, and with that of the same
+    /// machine under another reference.
+    fn compare(&self, old: Option<Record>, look: Look, twin: Option<&ResourceRef>) -> Compared {
         let resource = &look.resource;
         let mut record = old.clone().unwrap_or_else(|| {
             let reference = ResourceRef {
@@ -170,7 +182,7 @@ impl Inventory<'_> {
                 ..Record::first_seen(reference, resource)
             }
         });
-        self.take_in(&mut record, &look);
+        self.take_in(&mut record, &look, twin);
         let verdict = self.verdict(&record, resource);
         let schedule = verdict.membership.schedule().cloned();
         let new = record.note_joining(&verdict, self.context.clock.now());
@@ -196,11 +208,11 @@ impl Inventory<'_> {
     }
 
     /// Updates a record with what a look shows.
-    fn take_in(&self, record: &mut Record, look: &Look) {
+    fn take_in(&self, record: &mut Record, look: &Look, twin: Option<&ResourceRef>) {
         let resource = &look.resource;
         record.describe(resource);
         record.missing_since = None;
-        let double = self.elsewhere.get(&resource.id);
+        let double = twin.or_else(|| self.elsewhere.get(&resource.id));
         // A resource that this account does not handle is the other one's alone.
         record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
         let observed = Observation::of(look).recorded(record);
@@ -286,7 +298,9 @@ impl Inventory<'_> {
     /// Marks the other account's record of the same resource too, unless it is marked already: its
     /// own inventory comes minutes later, and an edge may be in between.
     async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
-        let Some(other) = &record.duplicate_of else {
+        let other = record.duplicate_of.as_ref();
+        // One of the same account is marked by the same inventory.
+        let Some(other) = other.filter(|other| other.account != record.reference.account) else {
             return Ok(Vec::new());
         };
         let other = reread(self.context.store, other).await?;
@@ -329,7 +343,7 @@ impl Inventory<'_> {
                 Ok(())
             }
             Ok(Some(look)) => {
-                let compared = self.compare(Some(record), look);
+                let compared = self.compare(Some(record), look, None);
                 self.write(compared, invoke, tally).await
             }
             Err(failure) => {
@@ -384,12 +398,14 @@ impl Inventory<'_> {
     }
 }
 
-/// Returns the labels of machines recreated from these records. A record that is gone has none.
-fn labels_of_made(records: &[Record]) -> HashSet<String> {
+/// Returns the labels of machines recreated from these records, or from those that a newer program
+/// wrote. A record that is gone has none.
+fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> HashSet<String> {
     let hibernated = records
         .iter()
         .filter(|one| one.hibernation.is_some() && !matches!(one.phase, Phase::Gone { .. }));
-    hibernated.map(|one| of_label(&one.reference.id)).collect()
+    let references = hibernated.map(|one| &one.reference).chain(newer);
+    references.map(|one| of_label(&one.id)).collect()
 }
 
 /// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a

@@ -23,7 +23,9 @@ use crate::{
 
 /// Compares what the case's look shows with `old`.
 fn compared(case: &Case, old: Option<Record>) -> Compared {
-    inventory(case, false, |inventory| inventory.compare(old, look(case)))
+    inventory(case, false, |inventory| {
+        inventory.compare(old, look(case), None)
+    })
 }
 
 fn look(case: &Case) -> Look {
@@ -365,9 +367,9 @@ fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
         case.configuration.settings.max_new = limit;
         inventory(&case, first, |inventory| {
             let mut joining = vec![
-                inventory.compare(None, look(&case)),
-                inventory.compare(None, look(&case)),
-                inventory.compare(Some(known(&case)), look(&case)),
+                inventory.compare(None, look(&case), None),
+                inventory.compare(None, look(&case), None),
+                inventory.compare(Some(known(&case)), look(&case), None),
             ];
             inventory.hold_too_many(&mut joining);
             joining
@@ -390,24 +392,47 @@ fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
     let tag = format!("offhours-of:{}", id.to_string().replace('/', "-"));
     case.resource.tags.insert(tag);
     let of = made_of(&case.resource).unwrap();
-    let has_made = |records: &[Record], elsewhere: Elsewhere<'_>| {
+    let has_made = |records: &[Record], newer: &[ResourceRef], elsewhere: Elsewhere<'_>| {
         inventory(&case, false, |inventory| {
             let inventory = Inventory {
                 elsewhere,
                 ..inventory
             };
-            inventory.has_made(&labels_of_made(records), &of)
+            inventory.has_made(&labels_of_made(records, newer), &of)
         })
     };
     let never = case.record.clone();
-    assert!(!has_made(&[never], Elsewhere::default()));
+    assert!(!has_made(&[never], &[], Elsewhere::default()));
     let asleep = Record {
         hibernation: Some(Box::new(Hibernation::of(id.clone()))),
         ..case.record.clone()
     };
-    assert!(has_made(&[asleep], Elsewhere::default()));
+    let gone = Record {
+        phase: Phase::Gone { since: case.now },
+        ..asleep.clone()
+    };
+    assert!(has_made(&[asleep], &[], Elsewhere::default()));
+    assert!(!has_made(&[gone], &[], Elsewhere::default()));
+    // Its record may be there, written by a newer program.
+    let unreadable = [reference.clone()];
+    assert!(has_made(&[], &unreadable, Elsewhere::default()));
     let other = HashMap::from([(id, reference)]);
-    assert!(has_made(&[], Elsewhere(vec![&other])));
+    assert!(has_made(&[], &[], Elsewhere(vec![&other])));
+}
+
+#[test]
+fn a_machine_of_two_records_is_reported_and_neither_is_acted_on() {
+    let case = droplet().at("20:00");
+    let twin: ResourceRef = "do-main/droplet/7".parse().unwrap();
+    let twice = inventory(&case, false, |inventory| {
+        inventory.compare(Some(known(&case)), look(&case), Some(&twin))
+    });
+    assert_eq!(twice.record.duplicate_of.as_ref(), Some(&twin));
+    assert!(!twice.record.opted_in);
+    let is_conflict = |event: &Event| matches!(event, Event::Conflict { .. });
+    assert!(twice.events().iter().any(is_conflict));
+    let once = compared(&case, Some(twice.record));
+    assert_eq!(once.record.duplicate_of, None);
 }
 
 #[test]
