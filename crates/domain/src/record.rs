@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::Generation,
-    hibernation::Hibernation,
+    hibernation::{Hibernation, OF_LABEL},
     reason::Reason,
     reference::{ResourceId, ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
@@ -967,6 +967,18 @@ impl Record {
         let rests = matches!(self.phase, Phase::Settled { .. } | Phase::Refused { .. });
         let kept = self.hibernation.as_ref().filter(|_| rests)?;
         kept.problem.as_deref()
+    }
+
+    /// Records that a second machine was made from this resource, and exists beside its present one.
+    pub fn note_second_machine(&mut self, second: &ResourceId) {
+        if let Some(kept) = &mut self.hibernation
+            && let Some(present) = &kept.present
+        {
+            kept.problem = Some(format!(
+                "two machines were made of it, {present} and {second}: delete the one that is not \
+                 needed, or remove its tag or label `{OF_LABEL}`"
+            ));
+        }
     }
 
     /// Reports whether a writer holds a permit at this instant.

@@ -170,7 +170,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         barrier: Option<String>,
     },
-    /// The resource was found under two schedules or through two accounts.
+    /// The resource was found under two schedules, through two accounts or in two records; or two
+    /// machines were made of it, or its record is older than what its cloud shows.
     Conflict {
         /// The conflict, in words.
         reason: String,

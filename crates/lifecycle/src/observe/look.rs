@@ -181,7 +181,7 @@ impl<'a> Looks<'a> {
             let sight = self
                 .shared
                 .sight(self.client, self.budget, record, attached);
-            return sight.await;
+            return Box::pin(sight).await;
         }
         if let Err(failure) = &looked
             && failure.token_refused

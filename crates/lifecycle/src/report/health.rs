@@ -57,6 +57,7 @@ impl Health {
         let refused = matches!(record.phase, Phase::Refused { .. });
         let stuck = matches!(record.phase, Phase::Stuck { .. });
         let unresolved = record.hibernation_problem().is_some();
+        let asleep = record.is_hibernated();
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
         let configuration = &in_force.configuration;
         let overdue = judged_overdue(record, &verdict, configuration, in_force.since, now);
@@ -67,10 +68,13 @@ impl Health {
                 Metric::Refused,
                 refused || asked_again.is_some() && !errored,
             ),
-            (Metric::Stuck, stuck || errored || unresolved),
+            (Metric::Stuck, stuck || errored || unresolved && asleep),
             (Metric::Held, record.held && !gone),
             (Metric::Orphaned, orphaned),
-            (Metric::Conflicts, conflict && !gone),
+            (
+                Metric::Conflicts,
+                conflict && !gone || unresolved && !asleep,
+            ),
         ];
         *self += facts
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
 };
 
 use domain::{
@@ -67,6 +67,7 @@ impl Inventory<'_> {
         report: &mut Report,
     ) -> Option<Health> {
         let made = labels_of_made(&records, &self.newer);
+        let mut doubles = BTreeMap::new();
         let mut recorded = BTreeMap::<ResourceId, Vec<Record>>::new();
         for record in records {
             recorded
@@ -83,7 +84,14 @@ impl Inventory<'_> {
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
             // A machine that we created belongs to its record, even if that was read before the
             // machine was requested, or does not know it yet.
-            let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, &of));
+            let of = made_of(resource);
+            let is_made = of.as_ref().is_some_and(|of| self.has_made(&made, of));
+            // What its record does not know yet, or has just requested, has no second machine.
+            if let Some((maker, present)) = of.and_then(|of| made.get(&of)?.clone())
+                && present != resource.id
+            {
+                doubles.insert(maker, resource.id.clone());
+            }
             if old.is_empty() && !(is_worker || is_newer || is_made) {
                 compared.push(self.compare(None, look, None));
                 continue;
@@ -94,6 +102,11 @@ impl Inventory<'_> {
                 let own = &record.reference;
                 let twin = references.iter().find(|one| *one != own).cloned();
                 compared.push(self.compare(Some(record), look.clone(), twin.as_ref()));
+            }
+        }
+        for one in &mut compared {
+            if let Some(second) = doubles.remove(&one.record.reference) {
+                one.record.note_second_machine(&second);
             }
         }
         self.hold_too_many(&mut compared);
@@ -113,8 +126,8 @@ impl Inventory<'_> {
 
     /// Reports whether a machine with this label was recreated from a resource of this account, or
     /// of another account that reaches the same project.
-    fn has_made(&self, made: &HashSet<String>, of: &str) -> bool {
-        made.contains(of) || self.elsewhere.has(of)
+    fn has_made(&self, made: &MadeOf, of: &str) -> bool {
+        made.contains_key(of) || self.elsewhere.has(of)
     }
 
     /// Writes several at a time. Returns false if there was no time for all.
@@ -398,14 +411,23 @@ impl Inventory<'_> {
     }
 }
 
+/// The labels of machines recreated from recorded resources, each with the resource and its present
+/// machine, as far as its record can be read and has one.
+type MadeOf = HashMap<String, Option<(ResourceRef, ResourceId)>>;
+
 /// Returns the labels of machines recreated from these records, or from those that a newer program
 /// wrote. A record that is gone has none.
-fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> HashSet<String> {
+fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
     let hibernated = records
         .iter()
         .filter(|one| one.hibernation.is_some() && !matches!(one.phase, Phase::Gone { .. }));
-    let references = hibernated.map(|one| &one.reference).chain(newer);
-    references.map(|one| of_label(&one.id)).collect()
+    let hibernated = hibernated.map(|one| {
+        let present = one.present().cloned();
+        let present = present.map(|present| (one.reference.clone(), present));
+        (of_label(&one.reference.id), present)
+    });
+    let newer = newer.iter().map(|one| (of_label(&one.id), None));
+    newer.chain(hibernated).collect()
 }
 
 /// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a
@@ -553,10 +575,15 @@ impl Compared {
         if let Some(reason) = problem
             && was.and_then(Record::hibernation_problem) != problem
         {
-            events.push(Event::Stuck {
-                direction: Direction::Start,
-                cause: None,
-                reason: reason.to_owned(),
+            let reason = reason.to_owned();
+            events.push(if self.record.is_hibernated() {
+                Event::Stuck {
+                    direction: Direction::Start,
+                    cause: None,
+                    reason,
+                }
+            } else {
+                Event::Conflict { reason }
             });
         }
         if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {

@@ -456,3 +456,24 @@ fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
         );
     }
 }
+
+#[test]
+fn a_second_machine_is_reported_once_and_until_it_is_gone() {
+    let mut case = droplet().at("20:00");
+    let kept = Hibernation::of(case.resource.id.clone());
+    case.record.hibernation = Some(Box::new(kept));
+    let second = "droplet/7".parse().unwrap();
+    let found = |old: Record| {
+        let mut one = compared(&case, Some(old));
+        one.record.note_second_machine(&second);
+        one
+    };
+    let first = found(known(&case));
+    let is_told =
+        |event: &Event| matches!(event, Event::Conflict { reason } if reason.contains("droplet/7"));
+    assert!(first.events().iter().any(is_told));
+    let again = found(first.record);
+    assert!(!again.events().iter().any(is_told));
+    let alone = compared(&case, Some(again.record));
+    assert_eq!(alone.record.hibernation_problem(), None);
+}
