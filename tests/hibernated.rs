@@ -618,3 +618,26 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
         assert_eq!(kept["by_hand"], before["hibernation"]["by_hand"]);
     });
 }
+
+#[test]
+fn it_is_woken_from_a_snapshot_whose_labels_a_person_replaced() {
+    run(async {
+        let (terminal, first) = evening().await;
+        let images = terminal
+            .hetzner(Method::GET, "images?type=snapshot", None)
+            .await;
+        for image in images["images"].as_array().unwrap() {
+            let path = format!("images/{}", image["id"]);
+            let body = json!({"labels": {"kept": "forever"}});
+            terminal.hetzner(Method::PUT, &path, Some(body)).await;
+        }
+        terminal
+            .local_until(CONFIGURATION, tuesday("06:05:00"))
+            .await;
+        let status = terminal.shown(&["status", SERVER]).await;
+        assert_eq!(status["state"], "running");
+        let servers = terminal.hetzner(Method::GET, "servers", None).await;
+        let id = &servers["servers"][0]["id"];
+        assert_eq!(server_has(&terminal.simulator.url, id).await, first);
+    });
+}

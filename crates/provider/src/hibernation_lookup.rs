@@ -1,6 +1,10 @@
 //! What to look up about a machine that is hibernated or about to be.
 
-use domain::{ResourceId, hibernation::Hibernation, resource::ActionId};
+use domain::{
+    ResourceId,
+    hibernation::{Hibernation, KeptSnapshot, Mark},
+    resource::ActionId,
+};
 
 /// What to look up about a machine.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +24,19 @@ pub struct HibernationLookup<'a> {
     pub attached: bool,
     /// The machine's name.
     pub name: &'a str,
+}
+
+/// Returns the mark of a snapshot. A known number decides, because a person may have changed the
+/// name or the labels; otherwise those do, unless they name a snapshot with another number: a copy
+/// of them is a person's.
+pub(crate) fn mark_of(id: u64, named: Option<Mark>, kept: &[KeptSnapshot]) -> Option<Mark> {
+    if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
+        return Some(known.mark.clone());
+    }
+    let mark = named?;
+    let mut others = kept.iter().filter(|known| known.mark == mark);
+    let is_free = others.all(|known| known.id.is_none());
+    is_free.then_some(mark)
 }
 
 /// Converts a decimal number to hundredths and truncates the rest.

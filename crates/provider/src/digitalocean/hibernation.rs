@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, MARK_LABEL, Manifest, Mark,
-        OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, BackupPolicy, Balanced, Hibernation, MARK_LABEL, Manifest, Mark, OF_LABEL,
+        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths},
+    hibernation_lookup::{HibernationLookup, hundredths, mark_of},
     http::{Request, USER_DATA, parse},
 };
 
@@ -95,7 +95,12 @@ impl Api {
         }
         let mut seen = Vec::new();
         for one in listed {
-            let Some((id, mark)) = mark_of(&one, lookup.of, &kept.snapshots) else {
+            let Ok(id) = one.id.parse() else {
+                continue;
+            };
+            let named = one.name.strip_prefix(&prefix(lookup.of));
+            let named = named.map(|mark| Mark(mark.to_owned()));
+            let Some(mark) = mark_of(id, named, &kept.snapshots) else {
                 continue;
             };
             let known = kept.snapshot(&mark);
@@ -390,20 +395,6 @@ fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> Observe
         settling: false,
         being_created,
     }
-}
-
-/// Returns the number and mark of a machine's snapshot. A known number decides, because a person
-/// may have renamed the snapshot; otherwise its name does.
-fn mark_of(one: &schema::Snapshot, of: &ResourceId, kept: &[KeptSnapshot]) -> Option<(u64, Mark)> {
-    let id = one.id.parse().ok()?;
-    if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
-        return Some((id, known.mark.clone()));
-    }
-    let mark = Mark(one.name.strip_prefix(&prefix(of))?.to_owned());
-    let mut others = kept.iter().filter(|known| known.mark == mark);
-    // Another snapshot with a known one's name is a person's.
-    let is_free = others.all(|known| known.id.is_none());
-    is_free.then_some((id, mark))
 }
 
 fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotState) -> SeenSnapshot {

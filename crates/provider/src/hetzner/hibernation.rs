@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ServerId,
     hibernation::{
-        Attachment, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
-        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, KeptAddress, KeptSnapshot, MARK_LABEL, Manifest, Mark, NetworkAddress,
+        OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -18,7 +18,7 @@ use super::{Api, schema, server_id};
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths},
+    hibernation_lookup::{HibernationLookup, hundredths, mark_of},
     http::{Request, USER_DATA, parse},
     pages::{self, Reading},
 };
@@ -39,8 +39,7 @@ impl Api {
     ) -> Result<Sight, ProviderError> {
         let label = of_label(lookup.of);
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
-        let images = format!("/v1/images?type=snapshot&{selector}");
-        let snapshots = self.all::<schema::Image>(&images).await?;
+        let snapshots = self.snapshots(&selector, lookup).await?;
         let attachments = if lookup.attached {
             Some(self.attachment_lists().await?)
         } else {
@@ -65,10 +64,36 @@ impl Api {
         let body = |whole| self.body(whole, attachments.as_ref());
         Ok(Sight {
             machine: machine.map(body),
-            snapshots: snapshots.into_iter().map(snapshot).collect(),
+            snapshots,
             others: others.into_iter().map(body).collect(),
             create_failed: self.has_failed(lookup.making).await?,
         })
+    }
+
+    /// Returns the snapshots of a machine: known ones by their number, others by their labels.
+    async fn snapshots(
+        &self,
+        selector: &str,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Vec<SeenSnapshot>, ProviderError> {
+        let path = format!("/v1/images?type=snapshot&{selector}");
+        let mut images = self.all::<schema::Image>(&path).await?;
+        let kept = lookup.kept.map_or(&[][..], |kept| &kept.snapshots);
+        for number in kept.iter().filter_map(|one| one.id) {
+            if images.iter().all(|image| image.id != number) {
+                let request = Request::get(format!("/v1/images/{number}"));
+                match self.http.read::<schema::ImageResponse>(&request).await {
+                    Ok(schema::ImageResponse { image }) => {
+                        request.about(&number, &image.id)?;
+                        images.push(image);
+                    }
+                    Err(ProviderError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let seen = images.into_iter().map(|image| snapshot(image, kept));
+        Ok(seen.collect())
     }
 
     /// Reports whether an action has ended in an error. An action that is not found proves nothing.
@@ -378,15 +403,16 @@ fn network(net: schema::PrivateNet) -> NetworkAddress {
     }
 }
 
-fn snapshot(image: schema::Image) -> SeenSnapshot {
+fn snapshot(image: schema::Image, kept: &[KeptSnapshot]) -> SeenSnapshot {
     let label = |key: &str| image.labels.get(key);
+    let labelled = label(MARK_LABEL).cloned().map(Mark);
     let opted_out = label("offhours").is_some_and(|word| word.eq_ignore_ascii_case("off"));
     let from = image
         .created_from
         .map(|from| ResourceId::Server(ServerId(from.id)));
     SeenSnapshot {
         id: image.id,
-        mark: label(MARK_LABEL).cloned().map(Mark),
+        mark: mark_of(image.id, labelled, kept),
         from,
         state: match image.status.as_str() {
             "creating" => SnapshotState::Creating,
@@ -415,7 +441,7 @@ mod tests {
                 "id": 7, "status": word, "created": "2026-11-23T19:00:00Z", "disk_size": 80,
                 "image_size": 4.5, "labels": {}, "protection": {"delete": true},
             });
-            snapshot(serde_json::from_value(image).unwrap()).state
+            snapshot(serde_json::from_value(image).unwrap(), &[]).state
         };
         assert_eq!(state("creating"), SnapshotState::Creating);
         assert_eq!(state("available"), SnapshotState::Available);

@@ -178,6 +178,11 @@ impl LoadBalancer {
 }
 
 #[derive(Deserialize)]
+pub(super) struct ImageResponse {
+    pub(super) image: Image,
+}
+
+#[derive(Deserialize)]
 pub(super) struct Image {
     pub(super) id: u64,
     pub(super) status: String,

@@ -2,6 +2,7 @@
 
 use domain::{
     ResourceId, ResourceKind,
+    hibernation::{Hibernation, KeptSnapshot, Mark},
     resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
 };
 use jiff::Timestamp;
@@ -435,4 +436,71 @@ async fn a_servers_type_changes_without_its_disk() {
     let accepted = cloud.hetzner(&[]).send(&change).await;
     assert_eq!(accepted.unwrap().action, Some(ActionId(13)));
     cloud.finish();
+}
+
+/// A person replaced the labels of one snapshot, copied those of another, and deleted a third.
+#[tokio::test]
+async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
+    let image = |id: u64, labels: Value| {
+        json!({
+            "id": id, "status": "available", "image_size": 4.5, "disk_size": 80,
+            "created": "2026-11-23T19:05:00Z", "created_from": {"id": 42}, "labels": labels,
+            "architecture": "x86", "protection": {"delete": true},
+        })
+    };
+    let marked = |mark: &str| json!({"offhours-of": "server.42", "offhours-mark": mark});
+    let mut kept = Hibernation::of(id(42));
+    kept.snapshots = [(7, "one"), (8, "two"), (9, "three")]
+        .map(|(number, mark)| KeptSnapshot {
+            mark: Mark(mark.to_owned()),
+            id: Some(number),
+            from: id(42),
+            asked_at: "2026-11-23T19:00:00Z".parse().unwrap(),
+            looked_at: None,
+            centi_gb: None,
+            proven_at: None,
+            remove_asked_at: None,
+            absent_at: None,
+            given_up: false,
+        })
+        .into();
+    let selector = "label_selector=offhours-of%3D%3Dserver.42&per_page=50&page=1";
+    let listed = vec![image(8, marked("two")), image(10, marked("two"))];
+    let gone = json!({"error": {"code": "not_found", "message": "image not found"}});
+    let cloud = Script::play([
+        (
+            format!("GET /v1/images?type=snapshot&{selector}"),
+            ok(page("images", listed, None)),
+        ),
+        (
+            "GET /v1/images/7".to_owned(),
+            ok(json!({"image": image(7, json!({}))})),
+        ),
+        ("GET /v1/images/9".to_owned(), answer(404, gone.clone())),
+        (
+            format!("GET /v1/servers?{selector}"),
+            ok(page("servers", vec![], None)),
+        ),
+        ("GET /v1/servers/42".to_owned(), answer(404, gone)),
+    ])
+    .await;
+    let of = id(42);
+    let client = cloud.hetzner(&[]);
+    let seen = client.look_up_hibernation(HibernationLookup {
+        of: &of,
+        present: kept.present.as_ref(),
+        made: None,
+        making: None,
+        kept: Some(&kept),
+        attached: false,
+        name: "",
+    });
+    let snapshots = seen.await.unwrap().snapshots;
+    cloud.finish();
+    let mark = |text: &str| Some(Mark(text.to_owned()));
+    let found: Vec<_> = snapshots
+        .into_iter()
+        .map(|one| (one.id, one.mark))
+        .collect();
+    assert_eq!(found, [(8, mark("two")), (10, None), (7, mark("one"))]);
 }
