@@ -121,7 +121,7 @@ impl State {
                 .request
                 .as_ref()
                 .is_some_and(|request| request.problem.is_some());
-        if needs_a_person {
+        if needs_a_person || is_left_running(record) {
             return None;
         }
         let is_there = self.state_of(reference).is_some();
@@ -175,10 +175,13 @@ impl State {
         ResourceSize::of(reference, state).is_none_or(|now| tracked.will_do(&now, owed))
     }
 
-    /// Reports whether history says that a machine was started on its small plan.
+    /// Reports whether history says that a machine was started on its small plan, or its record that
+    /// a start left it running there.
     fn is_said_to_be_small(&self, record: &Record) -> bool {
         let entry = self.history.get(&record.reference);
-        record.saved.is_some() && entry.is_some_and(|entry| entry.reason.is_some())
+        let started = entry.is_some_and(|entry| entry.reason.is_some());
+        let last = record.last.as_ref().map(|last| last.ending);
+        record.saved.is_some() && (started || last == Some(Ending::AlreadyThere))
     }
 
     /// Returns the desired state and since when it has applied, at the latest.
@@ -217,6 +220,13 @@ impl State {
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))
     }
+}
+
+/// Reports whether the latest stop came too late to be worth it.
+fn is_left_running(record: &Record) -> bool {
+    let last = record.last.as_ref().zip(record.handled.as_ref());
+    let left = last.filter(|(last, handled)| last.key == handled.key);
+    record.kind().is_sized() && left.is_some_and(|(last, _)| last.ending == Ending::TooLate)
 }
 
 /// Reports whether it is time to recreate a machine for an upcoming start.
