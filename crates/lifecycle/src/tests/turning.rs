@@ -46,6 +46,8 @@ fn a_newer_edge_claims_anew_where_no_request_is_under_way() {
 fn a_newer_edge_claims_anew_where_a_person_acted_since() {
     let started = renewed(server(), accepted("19:00:10")).logged(ActionEffect::Start, "19:01");
     is_claimed(&started.sends(STOP), STOP, at("19:03"));
+    // While the machine is busy with that, the edge stays due.
+    started.clone().busy().leaves(STOP);
     let before = renewed(server(), accepted("19:00:10")).logged(ActionEffect::Start, "18:59");
     assert_eq!(before.writes(STOP).record.request, before.record.request);
     let overtaken_again = started.logged(ActionEffect::Shutdown, "19:02");

@@ -181,8 +181,13 @@ impl Planner<'_> {
         let overtaken = is_opposed(self.record, self.seen.log);
         let acts = due.mode == Mode::Act;
         let free = self.busy().is_none() && !self.is_unresolved();
-        if acts && (lost || overtaken) && !self.at_end() && free {
+        let goes_on = acts && !self.at_end() && self.runs_without_its_plan().is_none();
+        if goes_on && (lost || overtaken) && free {
             return self.claim(due, self.record.not_before(), None);
+        }
+        if goes_on && overtaken && self.busy().is_some() {
+            // Taken as handled, it would be given up to what a person did before it.
+            return Step::Leave;
         }
         let mut record = self.record.clone();
         record.handled = Some(due.handled.clone());
