@@ -288,8 +288,12 @@ impl EventGenerator {
                     self.add(at, EventKind::LabelSnapshots { resource, off });
                 }
             }
-            2 if can_be_hibernated(&resource) && self.chance.u8(..4) == 0 => {
-                self.add(at, EventKind::LoseSnapshots { resource });
+            2 if can_be_hibernated(&resource) => {
+                let only = match self.chance.u8(..4) {
+                    0 => None,
+                    place => Some(usize::from(place)),
+                };
+                self.add(at, EventKind::LoseSnapshots { resource, only });
             }
             4 => {
                 let fleet = self.fleet.newcomer(&mut self.chance);

@@ -185,8 +185,12 @@ pub enum EventKind {
     },
     /// A person hibernates a machine for the first time. They start it again themselves.
     Rehearse { resource: ResourceRef },
-    /// A person deletes all snapshots of a machine.
-    LoseSnapshots { resource: ResourceRef },
+    /// A person deletes all snapshots of a machine, or only one of them.
+    LoseSnapshots {
+        resource: ResourceRef,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        only: Option<usize>,
+    },
     /// A person labels the snapshots of a sleeping machine `offhours=off`, or removes that label.
     LabelSnapshots { resource: ResourceRef, off: bool },
     /// A person applies another configuration.

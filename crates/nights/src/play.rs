@@ -557,7 +557,7 @@ impl<'n> Simulation<'n> {
                 resource,
             } => self.command(direction, resource, false),
             EventKind::Rehearse { resource } => self.command(Direction::Stop, resource, true),
-            EventKind::LoseSnapshots { resource } => self.lose_snapshots(&resource),
+            EventKind::LoseSnapshots { resource, only } => self.lose_snapshots(&resource, only),
             EventKind::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
             EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
@@ -581,9 +581,16 @@ impl<'n> Simulation<'n> {
     }
 
     /// Deletes every snapshot of a machine, as a person would.
-    fn lose_snapshots(&mut self, resource: &ResourceRef) {
-        self.faults.count("a person deletes snapshots");
-        let ours = self.observer.lock().snapshots_of(resource);
+    fn lose_snapshots(&mut self, resource: &ResourceRef, only: Option<usize>) {
+        let mut ours = self.observer.lock().snapshots_of(resource);
+        match only {
+            None => self.faults.count("a person deletes snapshots"),
+            Some(_) if ours.len() < 2 => return,
+            Some(place) => {
+                self.faults.count("a person deletes one snapshot");
+                ours = vec![ours.swap_remove(place % ours.len())];
+            }
+        }
         for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
             let deleted = self.simulator.delete_image(&resource.account, id);
             self.observer.snapshot_deleted(resource);

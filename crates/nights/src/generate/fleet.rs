@@ -508,10 +508,14 @@ impl Member {
             }
             ResourceKind::NodePool => Act::Scale {
                 count: chance.u32(..5),
-                autoscale: None,
+                autoscale: (chance.u8(..3) == 0).then(|| (1, chance.u32(1..=6))),
             },
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-                match chance.u8(..10) {
+                match chance.u8(..12) {
+                    // The guest powers itself off, which its cloud does not log.
+                    10..=11 => Act::SetStatus {
+                        status: "off".to_owned(),
+                    },
                     8 => Act::BreakCopies {
                         breaks: chance.u8(..4) > 0,
                     },
