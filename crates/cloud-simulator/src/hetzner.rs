@@ -95,8 +95,10 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     ("GET", "networks", attachments::list::<Network>),
     ("GET", "networks/#", attachments::one::<Network>),
+    ("DELETE", "networks/#", attachments::delete::<Network>),
     ("GET", "volumes", attachments::list::<Volume>),
     ("GET", "volumes/#", attachments::one::<Volume>),
+    ("DELETE", "volumes/#", attachments::delete::<Volume>),
     (
         "POST",
         "volumes/#/actions/attach",
@@ -104,6 +106,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     ("GET", "firewalls", attachments::list::<Firewall>),
     ("GET", "firewalls/#", attachments::one::<Firewall>),
+    ("DELETE", "firewalls/#", attachments::delete::<Firewall>),
     (
         "POST",
         "firewalls/#/actions/apply_to_resources",
@@ -118,6 +121,11 @@ pub(crate) const ROUTES: &[Route] = &[
         "GET",
         "placement_groups/#",
         attachments::one::<PlacementGroup>,
+    ),
+    (
+        "DELETE",
+        "placement_groups/#",
+        attachments::delete::<PlacementGroup>,
     ),
     ("GET", "load_balancers", attachments::list::<LoadBalancer>),
     ("GET", "load_balancers/#", attachments::one::<LoadBalancer>),
@@ -135,6 +143,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     ("GET", "ssh_keys", attachments::list::<SshKey>),
     ("GET", "ssh_keys/#", attachments::one::<SshKey>),
+    ("DELETE", "ssh_keys/#", attachments::delete::<SshKey>),
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {

@@ -40,6 +40,9 @@ pub(crate) trait Attachable: Sized {
     /// Everything of this kind, by id.
     fn all(project: &Project) -> &BTreeMap<u64, Self>;
 
+    /// The same, to delete one.
+    fn all_mut(project: &mut Project) -> &mut BTreeMap<u64, Self>;
+
     /// The object as the API shows it, given the project's servers.
     fn shown(&self, servers: &BTreeMap<u64, Server>) -> Value;
 }
@@ -52,6 +55,10 @@ macro_rules! attachable {
 
             fn all(project: &Project) -> &BTreeMap<u64, Self> {
                 &project.$field
+            }
+
+            fn all_mut(project: &mut Project) -> &mut BTreeMap<u64, Self> {
+                &mut project.$field
             }
 
             fn shown(&self, servers: &BTreeMap<u64, Server>) -> Value {

@@ -119,6 +119,15 @@ pub(super) fn one<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::json(200, &body))
 }
 
+/// Deletes one object. What it was attached to no longer shows it.
+pub(super) fn delete<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let deleted = T::all_mut(call.project()).remove(&id);
+    deleted.ok_or_else(servers::not_found)?;
+    call.account.invalidate_caches();
+    Ok(Answer::empty(204))
+}
+
 impl Call<'_> {
     fn id(&self) -> u64 {
         self.ids.numbers[0]
