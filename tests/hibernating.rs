@@ -347,6 +347,14 @@ impl Night {
         self.runs().await;
     }
 
+    /// Deletes something through the API, as a person would.
+    async fn deletes(&self, path: &str) {
+        let http = provider::http_client().unwrap();
+        let request = http.delete(format!("{}/v1/{path}", self.url().await));
+        let answer = request.bearer_auth("secret-hz-token").send().await.unwrap();
+        assert_eq!(answer.status(), 204, "{path}");
+    }
+
     /// Creates a Droplet through the API, as a person would, and returns its id.
     async fn makes(&self, body: &Value) -> u64 {
         let http = provider::http_client().unwrap();
@@ -1077,5 +1085,58 @@ fn a_second_machine_that_was_made_of_one_is_reported_until_it_is_gone() {
         night.world.person(&other.to_string(), Act::Delete);
         night.world.run_until(monday("18:40:30")).await;
         assert_eq!(night.record().await.hibernation_problem(), None);
+    });
+}
+
+#[test]
+fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
+    run(async {
+        let mut night = Night::begin(&HETZNER).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+        night.deletes("networks/7").await;
+        night.deletes("volumes/8").await;
+        night.run_until(tuesday("06:00:30")).await;
+        let record = night.record().await;
+        let running = Phase::Settled { at: Power::Running };
+        assert_eq!(record.phase, running, "{record:#?}");
+        assert_eq!(night.only()["status"], "running");
+        let lacking = "without network 7, volume 8,";
+        night.is_told(lacking);
+        let problem = record.hibernation_problem().unwrap();
+        assert!(problem.contains(lacking), "{problem}");
+        // An inventory does not report it again.
+        let told = |events: Vec<Event>| {
+            let conflicts = events.into_iter();
+            conflicts
+                .filter(|event| matches!(event, Event::Conflict { .. }))
+                .count()
+        };
+        let before = told(night.world.events(HETZNER.machine));
+        night.run_until(tuesday("06:30:30")).await;
+        assert_eq!(told(night.world.events(HETZNER.machine)), before);
+        assert_eq!(before, 1);
+    });
+}
+
+#[test]
+fn a_machine_whose_key_was_replaced_by_night_is_made_with_the_configured_one() {
+    run(async {
+        let keys = "[[hetzner.ssh_keys]]\nid = 15\nname = \"new\"\n\
+                    public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAJ new\"\n";
+        let fleet = format!("{}{keys}", HETZNER.fleet);
+        let mut night = Night::begin_with(&HETZNER, &fleet).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+        night.deletes("ssh_keys/14").await;
+        let rotated = HETZNER.configuration.replace("\"team\"", "\"new\"");
+        night.world.apply(&rotated).await;
+        night.run_until(tuesday("06:00:30")).await;
+        night.runs().await;
+        let changes = night.world.changes();
+        let made = changes.iter().map(|entry| &entry.request);
+        let mut made = made.filter(|request| request.path == HETZNER.machines);
+        let body: Value = serde_json::from_str(&made.next_back().unwrap().body).unwrap();
+        assert_eq!(body["ssh_keys"], json!(["new"]));
     });
 }

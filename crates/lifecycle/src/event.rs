@@ -171,7 +171,8 @@ pub enum Event {
         barrier: Option<String>,
     },
     /// The resource was found under two schedules, through two accounts or in two records; or two
-    /// machines were made of it, or its record is older than what its cloud shows.
+    /// machines were made of it, its record is older than what its cloud shows, or it was recreated
+    /// without something that its cloud did not give back.
     Conflict {
         /// The conflict, in words.
         reason: String,

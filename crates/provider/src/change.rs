@@ -270,6 +270,10 @@ fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt
             format!("{}/actions/attach_to_network", path(id)),
             format!(" network={} ip={}", one.network, one.ip),
         ),
+        Attachment::PlacementGroup(group) => (
+            format!("{}/actions/add_to_placement_group", path(id)),
+            format!(" placement_group={group}"),
+        ),
         Attachment::Backups(_) if is_server => {
             (format!("{}/actions/enable_backup", path(id)), String::new())
         }

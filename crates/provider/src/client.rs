@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
-    hibernation::{Sight, Surroundings},
+    hibernation::{Manifest, Sight, Surroundings},
     machine::SshLogin,
     money::{Currency, Money},
     plan::Catalog,
@@ -240,6 +240,22 @@ impl Client {
             Api::Ssh(_) => return Err(ProviderError::foreign(lookup.of)),
         };
         Ok(sight.printable())
+    }
+
+    /// Returns a machine to be created, without what its account no longer has. The key of this name
+    /// replaces one that was removed.
+    pub async fn still_there(
+        &self,
+        manifest: &Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<Manifest, ProviderError> {
+        let mut manifest = manifest.clone();
+        match &self.api {
+            Api::DigitalOcean(api) => api.drop_missing(&mut manifest, ssh_key).await?,
+            Api::Hetzner(api) => api.drop_missing(&mut manifest, ssh_key).await?,
+            Api::Ssh(_) => {}
+        }
+        Ok(manifest)
     }
 
     /// Returns the scopes that the token lacks for hibernating machines, as far as reading shows:

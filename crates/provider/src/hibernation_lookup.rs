@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceId,
-    hibernation::{Hibernation, KeptSnapshot, Mark},
+    hibernation::{Hibernation, KeptSnapshot, Mark, SshKey},
     resource::ActionId,
 };
 
@@ -24,6 +24,16 @@ pub struct HibernationLookup<'a> {
     pub attached: bool,
     /// The machine's name.
     pub name: &'a str,
+}
+
+/// Replaces the key that a machine is created with, if the account no longer has it.
+pub(crate) fn replace_key(key: &mut String, keys: &[SshKey], by: Option<&str>) {
+    if keys.iter().any(|one| one.sent_as == *key) {
+        return;
+    }
+    if let Some(present) = keys.iter().find(|one| Some(one.name.as_str()) == by) {
+        key.clone_from(&present.sent_as);
+    }
 }
 
 /// Returns the mark of a snapshot. A known number decides, because a person may have changed the

@@ -20,7 +20,10 @@ use reqwest::{
     redirect, retry,
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -284,6 +287,15 @@ impl Http {
         request: &Request,
     ) -> Result<T, ProviderError> {
         parse(request, &self.read_body(request).await?)
+    }
+
+    /// Reports whether something is there: only a 404 says that it is not.
+    pub(crate) async fn exists(&self, path: String) -> Result<bool, ProviderError> {
+        match self.read::<IgnoredAny>(&Request::get(path)).await {
+            Ok(_) => Ok(true),
+            Err(ProviderError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Like [`Self::read`], for what is the same for all machines of the account.

@@ -318,6 +318,19 @@ fn unresolved(record: &Record) -> Option<Finding> {
     } else {
         problem.to_owned()
     };
+    let kept = record.hibernation.as_deref();
+    if kept.is_some_and(|kept| !record.is_hibernated() && !kept.refused.is_empty()) {
+        return Some(Finding::problem(
+            Check::Records,
+            found,
+            format!(
+                "make it anew at the provider and attach it to the machine by hand, or free what is \
+                 in use elsewhere, and then run `offhours start {reference}`. If the machine is to \
+                 do without it, `offhours forget {reference} --anyway` while it runs gives up what \
+                 it had: it then follows its own tags, and has to be rehearsed again"
+            ),
+        ));
+    }
     Some(Finding::problem(
         Check::Records,
         found,
@@ -427,6 +440,7 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use domain::{
+        hibernation::Attachment,
         record::{Direction, Permit, Writer},
         resource::Power,
     };
@@ -691,6 +705,25 @@ mod tests {
         assert_eq!(all[0].found, "hibernated, and the snapshot is missing");
         let remedy = all[0].remedy.as_deref().unwrap();
         assert!(remedy.contains("offhours-of=server.42"), "{remedy}");
+    }
+
+    #[test]
+    fn what_a_machine_was_not_given_back_is_a_problem_with_a_remedy() {
+        let mut record = asleep();
+        record.phase = Phase::Settled { at: Power::Running };
+        let kept = record.hibernation.as_mut().unwrap();
+        kept.present = Some(record.reference.id.clone());
+        kept.refused = vec![Attachment::Volume("8".to_owned())];
+        kept.problem = Some("it was made again without volume 8".to_owned());
+        let all = found(record);
+        let found = all.iter().find(|one| one.verdict == Verdict::Problem);
+        let found = found.unwrap();
+        assert_eq!(found.found, "it was made again without volume 8");
+        let remedy = found.remedy.as_deref().unwrap();
+        assert!(
+            remedy.contains("`offhours start hz-eu/server/42`"),
+            "{remedy}"
+        );
     }
 
     #[test]

@@ -133,6 +133,10 @@ pub struct Hibernation {
     /// Whether the machine that was created last has not been seen with everything that it had.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
+    /// What its cloud has refused to give back to that machine in the latest start: the start is
+    /// not held up by it, and the next one tries it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Attachment>,
     /// What a person has to resolve while nothing is in flight, as the latest inventory found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -278,8 +282,11 @@ pub struct Balanced {
 }
 
 /// One thing to give back to a recreated machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Attachment {
+    /// Its place in a placement group.
+    PlacementGroup(String),
     /// Its addresses in a private network.
     Network(NetworkAddress),
     /// A volume.
@@ -294,6 +301,21 @@ pub enum Attachment {
     Project(String),
     /// Backups.
     Backups(Option<BackupPolicy>),
+}
+
+impl fmt::Display for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PlacementGroup(id) => write!(f, "placement group {id}"),
+            Self::Network(one) => write!(f, "network {}", one.network),
+            Self::Volume(id) => write!(f, "volume {id}"),
+            Self::Firewall(id) => write!(f, "firewall {id}"),
+            Self::LoadBalancer(one) => write!(f, "load balancer {}", one.id),
+            Self::FloatingIp(ip) => write!(f, "floating address {ip}"),
+            Self::Project(id) => write!(f, "project {id}"),
+            Self::Backups(_) => f.write_str("backups"),
+        }
+    }
 }
 
 impl KeptSnapshot {
@@ -334,34 +356,32 @@ impl KeptSnapshot {
 }
 
 impl Manifest {
-    /// Returns the first thing of this manifest that a machine lacks, in the order in which things
-    /// are given back: firewalls first, because the machine may already be running, and networks
-    /// before what reaches the machine through them.
+    /// Returns what of this manifest a machine lacks, in the order in which things are given back:
+    /// firewalls first, because the machine may already be running, and networks before what
+    /// reaches the machine through them.
     #[must_use]
-    pub fn missing_in(&self, seen: &Self) -> Option<Attachment> {
-        let network = self
-            .networks
-            .iter()
-            .find(|one| !seen.networks.contains(one));
-        let lacks =
-            |own: &BTreeSet<String>, seen: &BTreeSet<String>| own.difference(seen).next().cloned();
-        let volume = lacks(&self.volumes, &seen.volumes).map(Attachment::Volume);
-        let firewall = lacks(&self.firewalls, &seen.firewalls).map(Attachment::Firewall);
-        let floating_ip = lacks(&self.floating_ips, &seen.floating_ips);
-        let balanced = &mut self.load_balancers.iter();
-        let balanced = balanced.find(|one| !seen.load_balancers.contains(one));
+    pub fn missing_in(&self, seen: &Self) -> Vec<Attachment> {
+        let group = self.placement_group.clone();
+        let group = group.filter(|_| self.placement_group != seen.placement_group);
+        let networks = self.networks.iter().cloned();
+        let networks = networks.filter(|one| !seen.networks.contains(one));
+        let balanced = self.load_balancers.iter().cloned();
+        let balanced = balanced.filter(|one| !seen.load_balancers.contains(one));
+        let floating_ips = lacks(&self.floating_ips, &seen.floating_ips);
         let project = self.project.clone();
         let project = project.filter(|_| self.project != seen.project);
-        firewall
-            .or_else(|| network.cloned().map(Attachment::Network))
-            .or(volume)
-            .or_else(|| balanced.cloned().map(Attachment::LoadBalancer))
-            .or(floating_ip.map(Attachment::FloatingIp))
-            .or(project.map(Attachment::Project))
-            .or_else(|| {
-                let backups = Attachment::Backups(self.backup_policy.clone());
-                (self.backups && !seen.backups).then_some(backups)
-            })
+        let lacks_backups = self.backups && !seen.backups;
+        let backups = lacks_backups.then(|| Attachment::Backups(self.backup_policy.clone()));
+        let firewalls = lacks(&self.firewalls, &seen.firewalls).map(Attachment::Firewall);
+        firewalls
+            .chain(group.map(Attachment::PlacementGroup))
+            .chain(networks.map(Attachment::Network))
+            .chain(lacks(&self.volumes, &seen.volumes).map(Attachment::Volume))
+            .chain(balanced.map(Attachment::LoadBalancer))
+            .chain(floating_ips.map(Attachment::FloatingIp))
+            .chain(project.map(Attachment::Project))
+            .chain(backups)
+            .collect()
     }
 
     /// Returns this manifest with everything added that only an older one has: what a machine had
@@ -388,10 +408,20 @@ impl Manifest {
         if older.project.is_some() {
             self.project.clone_from(&older.project);
         }
+        if older.placement_group.is_some() {
+            self.placement_group.clone_from(&older.placement_group);
+        }
         self.backups |= older.backups;
         self.backup_policy = self.backup_policy.or_else(|| older.backup_policy.clone());
         self
     }
+}
+
+fn lacks<'a>(
+    own: &'a BTreeSet<String>,
+    seen: &'a BTreeSet<String>,
+) -> impl Iterator<Item = String> + 'a {
+    own.difference(seen).cloned()
 }
 
 impl Hibernation {
@@ -410,6 +440,7 @@ impl Hibernation {
             failed: 0,
             running_since: None,
             incomplete: false,
+            refused: Vec::new(),
             problem: None,
         }
     }

@@ -348,6 +348,7 @@ fn full() -> Manifest {
             hour: Some(4),
         }),
         project: Some("project".to_owned()),
+        placement_group: Some("group".to_owned()),
         ..Manifest::default()
     }
 }
@@ -357,8 +358,9 @@ fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
     let had = full();
     let mut has = Manifest::default();
     let mut given = Vec::new();
-    while let Some(what) = had.missing_in(&has) {
+    while let Some(what) = had.missing_in(&has).into_iter().next() {
         match &what {
+            Attachment::PlacementGroup(one) => has.placement_group = Some(one.clone()),
             Attachment::Network(one) => has.networks.push(one.clone()),
             Attachment::Volume(one) => assert!(has.volumes.insert(one.clone())),
             Attachment::Firewall(one) => assert!(has.firewalls.insert(one.clone())),
@@ -372,7 +374,8 @@ fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
         }
         given.push(what);
     }
-    assert_eq!(given.len(), 7);
+    assert_eq!(given, had.missing_in(&Manifest::default()));
+    assert_eq!(given.len(), 8);
     assert!(matches!(given[0], Attachment::Firewall(_)));
 }
 

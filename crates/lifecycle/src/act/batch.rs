@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     AccountName,
+    configuration::Account,
     decision::judge,
     membership::Subject,
     pacing::ListRequests,
@@ -24,6 +25,7 @@ use crate::{
     },
     transition::{
         log::log_from,
+        method::hibernate,
         plan::plan,
         step::{Observation, PlanContext, Step},
     },
@@ -115,12 +117,23 @@ impl Batch<'_> {
             }
             None => Vec::new(),
         };
+        let creates = match hibernate::refused_creation(record) {
+            Some(manifest) if self.direction == Direction::Start => {
+                let account = rules.configuration.accounts.get(self.account);
+                let key = account.and_then(Account::cloud);
+                let key = key.and_then(|cloud| cloud.ssh_key.as_deref());
+                let there = client.still_there(manifest, key).await;
+                Some(there.map_err(|error| ObservationError::from(&error))?)
+            }
+            Some(_) | None => None,
+        };
         let seen = Observation {
             refusal: target.refusal.as_deref(),
             log: &log,
             log_from,
             target: target.size.as_ref(),
             ssh_key: target.ssh_key.as_deref(),
+            creates: creates.as_ref(),
             ..Observation::of(look)
         };
         let plan_context = PlanContext {

@@ -72,7 +72,7 @@ impl Batch<'_> {
         let noted = write(
             self.context.store,
             record,
-            send.purpose,
+            (send.purpose, &send.change),
             &answer,
             self.in_force.rules(),
             self.context.writer,
@@ -180,7 +180,7 @@ impl Batch<'_> {
 pub(crate) async fn write(
     store: &Store,
     claimed: Record,
-    purpose: Purpose,
+    sent: (Purpose, &Change),
     answer: &Result<Accepted, ChangeError>,
     rules: Rules<'_>,
     writer: &Writer,
@@ -196,7 +196,7 @@ pub(crate) async fn write(
             return Ok(());
         };
         record.permit = None;
-        let ended = apply(&mut record, purpose, answer, now);
+        let ended = apply(&mut record, sent, answer, now);
         record.due_at = due_at(&record, rules, now);
         match store.commit(record, ended.as_ref()).await {
             Ok(_) => return Ok(()),

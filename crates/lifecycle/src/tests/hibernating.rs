@@ -4,15 +4,15 @@
 use domain::{
     configuration::ServerMethod,
     hibernation::{
-        Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, ObservedMachine, SeenSnapshot,
-        Sight, SnapshotState,
+        Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, ObservedMachine,
+        SeenSnapshot, Sight, SnapshotState,
     },
     stop_method::StopMethod,
 };
 use provider::{ChangeError, Hibernate, ProviderError, Refusal};
 
 use super::*;
-use crate::transition::{answer::apply, log::log_from};
+use crate::transition::{answer::apply, log::log_from, method::hibernate};
 
 /// The machine, and the one that is recreated from it.
 const FIRST: &str = "server/1";
@@ -668,7 +668,7 @@ fn what_we_have_not_deleted_is_gone() {
 fn a_record_that_is_older_than_its_cloud_is_not_gone() {
     let problem = |case: &Case| {
         let sight = case.sight.as_ref().unwrap();
-        crate::transition::method::hibernate::problem_of(case.kept(), sight)
+        crate::transition::method::hibernate::problem_of(case.kept(), Some(sight))
     };
     let older = |thing: &str| {
         Some(format!(
@@ -704,20 +704,24 @@ fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {
     }
 }
 
-#[test]
-fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
-    let case = hibernated().copied().at("19:05:10");
-    let asked = case.sends(STOP).record;
-    let noted = |error: ChangeError| {
-        let mut record = asked.clone();
-        apply(&mut record, Purpose::Transition, &Err(error), case.now);
-        record.hibernation.unwrap().delete_asked
-    };
-    let refusal = || Refusal {
+fn refusal() -> Refusal {
+    Refusal {
         status: Some(423),
         code: "protected".to_owned(),
         message: String::new(),
         request_id: None,
+    }
+}
+
+#[test]
+fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
+    let case = hibernated().copied().at("19:05:10");
+    let sent = case.sends(STOP);
+    let noted = |error: ChangeError| {
+        let mut record = sent.record.clone();
+        let asked = (sent.purpose, &sent.change);
+        apply(&mut record, asked, &Err(error), case.now);
+        record.hibernation.unwrap().delete_asked
     };
     assert!(!noted(ChangeError::Refused(refusal())));
     assert!(!noted(ChangeError::Busy(refusal())));
@@ -1424,6 +1428,144 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
         let kept = case.sends(STOP).record.hibernation.unwrap();
         assert_eq!(kept.manifest.unwrap().networks, networks, "{incomplete}");
     }
+}
+
+/// Recreated on Tuesday and off, without its network and its volume.
+fn bare() -> Case {
+    let had = Manifest {
+        volumes: BTreeSet::from(["8".to_owned()]),
+        ..manifest()
+    };
+    let case = just_made(Power::Stopped).keeping(|kept| kept.manifest = Some(had));
+    case.at("tue 08:02").machine(|machine| {
+        machine.manifest.as_mut().unwrap().networks.clear();
+    })
+}
+
+/// Another answer to the next request than that it is accepted.
+#[track_caller]
+fn answered(case: &Case, error: ChangeError) -> Case {
+    let sent = case.sends(START);
+    let mut record = sent.record;
+    record.permit = None;
+    let asked = (sent.purpose, &sent.change);
+    assert_eq!(apply(&mut record, asked, &Err(error), case.now), None);
+    Case {
+        record,
+        ..case.clone()
+    }
+}
+
+#[test]
+fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
+    let bare = bare();
+    assert!(matches!(
+        bare.asks(START),
+        Hibernate::Attach(Attachment::Network(_))
+    ));
+    let gone = || ChangeError::NotAccepted(ProviderError::NotFound(refusal()));
+    // Whatever may be over in a moment is asked for again.
+    for passing in [
+        ChangeError::Busy(refusal()),
+        ChangeError::NotAccepted(ProviderError::RateLimited { retry_after: None }),
+    ] {
+        assert_eq!(answered(&bare, passing).kept().refused, []);
+    }
+    let next = answered(&bare, gone());
+    assert_eq!(*next.ask(), Ask::Failed { retry_at: next.now });
+    assert!(matches!(
+        next.asks(START),
+        Hibernate::Attach(Attachment::Volume(_))
+    ));
+    let next = answered(&next, ChangeError::Refused(refusal()));
+    let on = next.sends(START);
+    assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
+    let up = next.taken(START).seeing(SECOND, Power::Running);
+    let up = up.machine(|machine| machine.manifest.as_mut().unwrap().networks.clear());
+    let settled = up.at("tue 08:03").records();
+    assert!(is_settled(&settled.record, Power::Running));
+    let problem = settled.record.hibernation_problem().unwrap();
+    assert!(
+        problem.contains("without network 3, volume 8,"),
+        "{problem}"
+    );
+    assert_eq!(settled.history.unwrap().reason.as_deref(), Some(problem));
+    let told = Event::Conflict {
+        reason: problem.to_owned(),
+    };
+    assert_eq!(settled.events[1..], [told]);
+    // An inventory that only lists the machine says the same.
+    let kept = settled.record.hibernation.as_deref().unwrap();
+    assert_eq!(hibernate::problem_of(kept, None).as_deref(), Some(problem));
+    assert!(kept.incomplete);
+}
+
+#[test]
+fn another_start_and_another_night_try_again_what_was_not_given_back() {
+    let refused = |kept: &mut Hibernation| {
+        kept.refused = vec![Attachment::Network(manifest().networks.remove(0))];
+        kept.incomplete = true;
+    };
+    let lacking = half_attached().keeping(refused).at("tue 08:02").then();
+    assert!(is_settled(&lacking.record, Power::Running));
+    let wanted = lacking.overridden(RUNNING, "tue 08:01", "tue 12:00");
+    let wanted = wanted.at("tue 08:05");
+    assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
+    assert_eq!(wanted.sends(START).record.hibernation.unwrap().refused, []);
+    let case = hibernated().copied().at("19:05:10").keeping(refused);
+    let deleting = case.keeping(|kept| kept.manifest = Some(manifest()));
+    let kept = deleting.sends(STOP).record.hibernation.unwrap();
+    assert_eq!(kept.refused, []);
+    assert_eq!(kept.manifest.unwrap().networks, manifest().networks);
+}
+
+#[test]
+fn what_a_person_gave_back_meanwhile_is_not_lacking() {
+    let refused = |kept: &mut Hibernation| {
+        kept.refused = vec![Attachment::Network(manifest().networks.remove(0))];
+    };
+    let whole = just_made(Power::Running).keeping(refused);
+    let settled = whole.at("tue 08:02").records();
+    assert_eq!(settled.events.len(), 1);
+    assert_eq!(settled.record.hibernation_problem(), None);
+    let kept = settled.record.hibernation.unwrap();
+    assert!(!kept.incomplete && kept.refused.is_empty());
+}
+
+#[test]
+fn what_is_accepted_and_never_seen_is_given_up_after_three_requests() {
+    let accepted = |attempts| {
+        let case = half_attached().at("tue 08:02").taken(START);
+        let mut case = case.record(|record| record.attempts = attempts);
+        case.now = at("tue 08:20");
+        case.then()
+    };
+    assert_eq!(accepted(1).kept().refused, []);
+    assert_eq!(accepted(2).kept().refused.len(), 1);
+}
+
+#[test]
+fn a_creation_that_was_refused_is_asked_for_without_what_is_gone() {
+    let present = Manifest {
+        ssh_key: "new".to_owned(),
+        ..manifest()
+    };
+    let asleep = hibernated().asleep().at("tue 08:00");
+    let has_none = |case: &Case| hibernate::refused_creation(&case.record).is_none();
+    assert!(has_none(&asleep));
+    assert!(has_none(&asleep.clone().taken(START)));
+    let busy = answered(&asleep, ChangeError::Busy(refusal()));
+    assert!(has_none(&busy));
+    let mut again = answered(&asleep, ChangeError::Refused(refusal()));
+    assert_eq!(
+        hibernate::refused_creation(&again.record),
+        again.kept().manifest.as_ref()
+    );
+    again.creates = Some(present.clone());
+    let Hibernate::Create { manifest: made, .. } = again.at("tue 08:10").asks(START) else {
+        panic!("a machine");
+    };
+    assert_eq!(*made, present);
 }
 
 #[test]

@@ -51,7 +51,13 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
         message: "cannot shrink".to_owned(),
         request_id: None,
     }));
-    apply(&mut record, Purpose::Transition, &refused, at("19:00:10"));
+    let change = Change::PowerOff(record.reference.id.clone());
+    apply(
+        &mut record,
+        (Purpose::Transition, &change),
+        &refused,
+        at("19:00:10"),
+    );
     let expected = last(Ending::Refused, "19:00:10");
     assert_eq!(record.last, Some(expected));
 }

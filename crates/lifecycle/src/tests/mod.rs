@@ -24,7 +24,7 @@ use domain::{
         Provider, Rule, Schedules, Settings, Target,
     },
     decision::Rules,
-    hibernation::Sight,
+    hibernation::{Manifest, Sight},
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
         Opposite, Part, Permit, Phase, Rank, Record, Request, Transition, Writer,
@@ -95,6 +95,7 @@ pub(crate) struct Case {
     pub(crate) sight: Option<Sight>,
     pub(crate) log_from: Option<Timestamp>,
     pub(crate) ssh_key: Option<&'static str>,
+    pub(crate) creates: Option<Manifest>,
     pub(crate) configuration: Configuration,
     pub(crate) overrides: Overrides,
     looked_at: Option<Timestamp>,
@@ -143,6 +144,7 @@ fn case(reference: &str, size: Size) -> Case {
         sight: None,
         log_from: None,
         ssh_key: None,
+        creates: None,
         configuration: configuration(),
         overrides: Overrides::default(),
         looked_at: None,
@@ -533,6 +535,7 @@ impl Case {
             target: self.target.as_ref(),
             sight: self.sight.as_ref(),
             ssh_key: self.ssh_key,
+            creates: self.creates.as_ref(),
         };
         let context = PlanContext {
             rules: self.rules(),

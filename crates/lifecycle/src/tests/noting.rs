@@ -52,7 +52,8 @@ fn noted(
     answer: &Answered,
 ) -> (Record, Option<domain::history::HistoryEntry>) {
     let mut record = record.clone();
-    let ended = apply(&mut record, purpose, answer, at("19:00:10"));
+    let change = Change::PowerOff(record.reference.id.clone());
+    let ended = apply(&mut record, (purpose, &change), answer, at("19:00:10"));
     (record, ended)
 }
 

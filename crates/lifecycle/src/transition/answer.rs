@@ -1,13 +1,14 @@
 //! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
 use domain::{
+    hibernation::Attachment,
     history::HistoryEntry,
     reason::{Reason, Refusal},
     record::{Ask, Direction, Ending, Forced, Part, Phase, Record},
 };
 use environment::in_words;
 use jiff::Timestamp;
-use provider::{Accepted, ChangeError, ProviderError};
+use provider::{Accepted, Change, ChangeError, Hibernate, ProviderError};
 
 use crate::{
     backoff,
@@ -28,8 +29,11 @@ pub(crate) enum AnswerEffect {
 pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) -> AnswerEffect {
     match answer {
         Ok(_) => AnswerEffect::Answer(Answer::Accepted),
-        // The same refusal of a start is reported once, however often it is repeated.
-        Err(ChangeError::Refused(refusal)) if is_known(asked, &Reason::of(refusal)) => {
+        // The same refusal of a start is reported once, however often it is repeated. What the
+        // machine is not given back is reported when it runs.
+        Err(ChangeError::Refused(refusal))
+            if asks_for(asked, Part::Attach) || is_known(asked, &Reason::of(refusal)) =>
+        {
             AnswerEffect::Answer(Answer::NotAccepted(refusal.to_string()))
         }
         Err(ChangeError::Refused(refusal)) => AnswerEffect::Refused(Reason::of(refusal)),
@@ -53,14 +57,25 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
 /// Applies an answer to a record, and returns what that ends.
 pub(crate) fn apply(
     record: &mut Record,
-    purpose: Purpose,
+    (purpose, change): (Purpose, &Change),
     answer: &Result<Accepted, ChangeError>,
     now: Timestamp,
 ) -> Option<HistoryEntry> {
     note_hibernation(record, answer);
     match (purpose, answer) {
+        // A machine runs without what its cloud no longer has.
+        (_, Err(error)) if let Some(what) = refused_attachment(change, error) => {
+            if let Some(kept) = record.hibernation.as_deref_mut() {
+                kept.refused.push(what.clone());
+            }
+            if let Some(request) = &mut record.request {
+                request.ask = Ask::Failed { retry_at: now };
+            }
+            record.last_error = Some(Reason::of(error));
+            None
+        }
         // A failed removal holds nothing up.
-        (_, Err(ChangeError::Refused(refusal))) if removes(record) => {
+        (_, Err(ChangeError::Refused(refusal))) if asks_for(record, Part::Remove) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
             }
@@ -86,9 +101,26 @@ pub(crate) fn apply(
     }
 }
 
-fn removes(record: &Record) -> bool {
+fn asks_for(record: &Record, part: Part) -> bool {
     let request = record.request.as_ref();
-    request.is_some_and(|request| request.part == Part::Remove)
+    request.is_some_and(|request| request.part == part)
+}
+
+/// Returns what a cloud certainly does not give back to a machine: it refuses, or does not know it
+/// any more.
+fn refused_attachment<'a>(change: &'a Change, error: &ChangeError) -> Option<&'a Attachment> {
+    let Change::Hibernate {
+        what: Hibernate::Attach(what),
+        ..
+    } = change
+    else {
+        return None;
+    };
+    let refused = matches!(
+        error,
+        ChangeError::Refused(_) | ChangeError::NotAccepted(ProviderError::NotFound(_))
+    );
+    refused.then_some(what)
 }
 
 /// Records what an answer says about what a hibernation request was to make. What was certainly not

@@ -4,7 +4,7 @@ use domain::{
     ResourceKind,
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode, next_start},
-    hibernation::Mark,
+    hibernation::{Attachment, Mark},
     history::HistoryEntry,
     membership::{Membership, Subject},
     record::{
@@ -16,6 +16,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
+use provider::Hibernate;
 
 use crate::{
     backoff,
@@ -42,6 +43,9 @@ const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
 
 /// A start that has waited this long for a machine to be created is reported.
 const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// A machine runs without what it was not given back after this many requests that its cloud took.
+const TRIES_TO_ATTACH: u32 = 3;
 
 /// What following a transition leads to.
 #[derive(Debug)]
@@ -427,6 +431,7 @@ impl Follower<'_> {
             log: self.seen.whole_log(),
             switch_off: StopMethod::to_switch_off(self.record.kind(), &policy),
             next_start: next_start(self.record, rules, now),
+            creates: None,
             now,
         })
     }
@@ -452,6 +457,13 @@ impl Follower<'_> {
         if let Some(request) = &mut record.request {
             request.made = None;
         }
+        if record.attempts >= TRIES_TO_ATTACH
+            && matches!(request.ask, Ask::Accepted { .. })
+            && let Some(what) = self.attachment()
+            && let Some(kept) = record.hibernation.as_deref_mut()
+        {
+            kept.refused.push(what);
+        }
         let is_told = request.problem.is_some();
         let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR && !is_told;
         let accepted = matches!(request.ask, Ask::Accepted { .. });
@@ -470,6 +482,17 @@ impl Follower<'_> {
         };
         let stuck = self.report_problem(&mut record, reason);
         self.write(record, None, stuck.into_iter().collect())
+    }
+
+    /// Returns what is to be given back to the machine next.
+    fn attachment(&self) -> Option<Attachment> {
+        let direction = self.transition.direction;
+        match hibernate::next(self.record, direction, self.hibernation_context()?) {
+            Next::Ask(Hibernate::Attach(what)) => Some(what),
+            Next::Ask(_) | Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => {
+                None
+            }
+        }
     }
 
     /// Handles a snapshot that does not end: the machine stays off, and may be switched on.
@@ -544,25 +567,29 @@ impl Follower<'_> {
         })
     }
 
-    /// Updates what is kept of the machine at the end of the transition.
-    fn settle_hibernation(&self, record: &mut Record) {
+    /// Updates what is kept of the machine at the end of the transition. Returns what a woken
+    /// machine lacks, in words.
+    fn settle_hibernation(&self, record: &mut Record) -> Option<String> {
         let started = self.transition.direction == Direction::Start;
         let woken = started && self.record.is_hibernating();
         let took = self.context.now.duration_since(self.transition.claimed_at);
         let asleep = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
-        let Some(kept) = record.hibernation.as_deref_mut() else {
-            return;
-        };
+        let kept = record.hibernation.as_deref_mut()?;
         if asleep {
             kept.record_deletion();
         } else if started {
-            if woken {
-                kept.incomplete = false;
+            if woken && let Some(sight) = self.seen.sight {
+                let machine = sight.machine.as_ref();
+                kept.refused =
+                    machine.map_or_else(Vec::new, |machine| hibernate::withheld(kept, machine));
+                kept.incomplete = !kept.refused.is_empty();
+                kept.problem = hibernate::problem_of(kept, Some(sight));
                 kept.record_wake(took);
             }
             kept.record_off();
             kept.record_running(self.seen.requested_at);
         }
+        kept.problem.clone().filter(|_| woken && !asleep)
     }
 
     /// Records that a part of the transition is done; the next look shows what comes next.
@@ -623,7 +650,10 @@ impl Follower<'_> {
         record.phase = Phase::Settled {
             at: direction.target_state(),
         };
-        self.settle_hibernation(&mut record);
+        let lacking = self.settle_hibernation(&mut record);
+        if lacking.is_some() {
+            ended.reason.clone_from(&lacking);
+        }
         record.drop_request();
         record.retry_at = None;
         record.attempts = 0;
@@ -646,7 +676,9 @@ impl Follower<'_> {
             }
             Direction::Stop => record.used |= record.saved.is_some(),
         }
-        self.write(record, Some(ended), vec![event])
+        let lacking = lacking.map(|reason| Event::Conflict { reason });
+        let events = [event].into_iter().chain(lacking).collect();
+        self.write(record, Some(ended), events)
     }
 
     /// Reports whether a start leaves a machine on its small plan for now.

@@ -58,6 +58,11 @@ pub(crate) fn plan(
     }
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
+    let anew = match &verdict.decision {
+        Decision::Act(due) if due.direction == Direction::Start => trying_again(record),
+        Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => None,
+    };
+    let record = anew.as_ref().unwrap_or(record);
     let planner = Planner {
         direction,
         record,
@@ -80,6 +85,20 @@ pub(crate) fn plan(
         }
         Decision::Leave(reason) => planner.leave(&reason),
     }
+}
+
+/// Returns the record for another start: what its cloud did not give back in the one before is
+/// tried again.
+fn trying_again(record: &Record) -> Option<Record> {
+    let kept = record.hibernation.as_ref()?;
+    (!kept.refused.is_empty()).then(|| {
+        let mut kept = kept.clone();
+        kept.refused.clear();
+        Record {
+            hibernation: Some(kept),
+            ..record.clone()
+        }
+    })
 }
 
 struct Planner<'a> {
@@ -794,6 +813,7 @@ impl Planner<'_> {
             log: self.seen.whole_log(),
             switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
             next_start: next_start(self.record, self.context.rules, self.context.now),
+            creates: self.seen.creates,
             now: self.context.now,
         };
         Some(hibernate::next(self.record, self.direction, context))

@@ -2,7 +2,7 @@
 
 use domain::{
     decision::Rules,
-    hibernation::{Log, Sight},
+    hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
     record::{Observed, Record, Writer},
     resource::{LoggedAction, Look, Resource, SavedState},
@@ -32,6 +32,8 @@ pub(crate) struct Observation<'a> {
     /// For a stop that is to hibernate: the key that the machine is recreated with; `None` if it
     /// must not be hibernated now.
     pub ssh_key: Option<&'a str>,
+    /// For a start whose creation was refused: the machine without what its account no longer has.
+    pub creates: Option<&'a Manifest>,
 }
 
 /// Who plans, under which rules, and when.
@@ -57,6 +59,7 @@ impl<'a> Observation<'a> {
             log_from: None,
             sight: look.sight.as_deref(),
             ssh_key: None,
+            creates: None,
         }
     }
 

@@ -185,13 +185,15 @@ impl State {
         }
     }
 
-    /// Checks that a recreated machine is not reported as running before it has everything it had.
+    /// Checks that a recreated machine is not reported as running before it has everything it had,
+    /// unless the entry says what its cloud did not give back.
     pub(super) fn check_attached(&mut self, entry: &HistoryEntry, state: &Value) {
         let disk = self.disks.get(&entry.reference);
         let had = disk.map(|disk| &disk.attached);
         let first = entry.reference.id.provider_id().parse().ok();
         let wakes = entry.direction == Direction::Start
             && entry.method == Some(StopMethod::Hibernate)
+            && entry.reason.is_none()
             && state["id"].as_u64() != first;
         if let Some(had) = had.filter(|had| wakes && !had.is_null() && **had != state["attached"]) {
             let (resource, has) = (&entry.reference, &state["attached"]);

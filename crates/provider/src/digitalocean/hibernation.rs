@@ -22,7 +22,7 @@ use super::{
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths, mark_of},
+    hibernation_lookup::{HibernationLookup, hundredths, mark_of, replace_key},
     http::{Request, USER_DATA, parse},
 };
 
@@ -67,6 +67,21 @@ impl Api {
             others: others.collect(),
             create_failed,
         })
+    }
+
+    /// Drops from a Droplet to be created what the account no longer has.
+    pub(crate) async fn drop_missing(
+        &self,
+        made: &mut Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
+        for id in made.volumes.clone() {
+            if !self.0.exists(format!("/v2/volumes/{id}")).await? {
+                made.volumes.remove(&id);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the snapshots of a machine: known ones by their number, others by their name. Those
@@ -302,8 +317,10 @@ fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, Pr
             }
             (format!("/v2/droplets/{number}/actions"), body)
         }
-        // The cloud chooses the address.
-        Attachment::Network(_) => return Err(ProviderError::foreign(id)),
+        // The cloud chooses the address, and has no placement groups.
+        Attachment::Network(_) | Attachment::PlacementGroup(_) => {
+            return Err(ProviderError::foreign(id));
+        }
     };
     Ok(Request::post_json(path, &body))
 }

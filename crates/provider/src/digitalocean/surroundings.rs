@@ -187,6 +187,15 @@ impl DropletWithAttachments {
 }
 
 impl Api {
+    pub(super) async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
+        let keys: Vec<Key> = self.things("/v2/account/keys").await?;
+        let keys = keys.into_iter().map(|key| SshKey {
+            name: key.name,
+            sent_as: key.fingerprint,
+        });
+        Ok(keys.collect())
+    }
+
     pub(crate) async fn surroundings(
         &self,
         id: &ResourceId,
@@ -241,12 +250,7 @@ impl Api {
         around
             .named_by
             .extend(watching.map(|policy| format!("alert policy {}", policy.description)));
-        let keys: Vec<Key> = self.things("/v2/account/keys").await?;
-        let keys = keys.into_iter().map(|key| SshKey {
-            name: key.name,
-            sent_as: key.fingerprint,
-        });
-        around.ssh_keys = keys.collect();
+        around.ssh_keys = self.ssh_keys().await?;
         match self.project_of(*id).await? {
             InProject::Of(project) => around.attached.push(format!("project {}", project.name)),
             InProject::Unknown => around.unreadable.push("its project"),

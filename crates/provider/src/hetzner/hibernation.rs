@@ -18,7 +18,7 @@ use super::{Api, schema, server_id};
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths, mark_of},
+    hibernation_lookup::{HibernationLookup, hundredths, mark_of, replace_key},
     http::{Request, USER_DATA, parse},
     pages::{self, Reading},
 };
@@ -110,6 +110,34 @@ impl Api {
             Err(ProviderError::NotFound(_)) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Drops from a server to be created what the project no longer has.
+    pub(crate) async fn drop_missing(
+        &self,
+        made: &mut Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
+        for (kind, ids) in [
+            ("volumes", &mut made.volumes),
+            ("firewalls", &mut made.firewalls),
+        ] {
+            for id in ids.clone() {
+                if !self.http.exists(format!("/v1/{kind}/{id}")).await? {
+                    ids.remove(&id);
+                }
+            }
+        }
+        if let Some(group) = &made.placement_group
+            && !self
+                .http
+                .exists(format!("/v1/placement_groups/{group}"))
+                .await?
+        {
+            made.placement_group = None;
+        }
+        Ok(())
     }
 
     async fn attachment_lists(&self) -> Result<AttachmentLists, ProviderError> {
@@ -351,6 +379,10 @@ fn attach(server: u64, what: &Attachment) -> Request {
                 "ip": one.ip,
                 "alias_ips": one.alias_ips,
             }),
+        ),
+        Attachment::PlacementGroup(group) => (
+            format!("/v1/servers/{server}/actions/add_to_placement_group"),
+            json!({"placement_group": group.parse::<u64>().unwrap_or_default()}),
         ),
         Attachment::Volume(volume) => (
             format!("/v1/volumes/{volume}/actions/attach"),

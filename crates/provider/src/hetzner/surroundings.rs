@@ -21,6 +21,16 @@ fn ssh_key(key: schema::Named) -> SshKey {
 }
 
 impl Api {
+    pub(super) async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
+        let page = async |number| self.page::<schema::Named>("/v1/ssh_keys", number).await;
+        let keys = pages::all(Reading::UNTIMED, page).await?;
+        Ok(keys
+            .items
+            .into_iter()
+            .map(|(_, key)| ssh_key(key))
+            .collect())
+    }
+
     /// Both kinds of public address can be kept, and any address in a network can be requested.
     pub(crate) async fn surroundings(
         &self,
@@ -30,8 +40,7 @@ impl Api {
         let request = Request::get(format!("/v1/servers/{number}"));
         let schema::ServerWithAttachmentsResponse { server } = self.http.read(&request).await?;
         request.about(&number.0, &server.server.id)?;
-        let page = async |number| self.page::<schema::Named>("/v1/ssh_keys", number).await;
-        let keys = pages::all(Reading::UNTIMED, page).await?;
+        let ssh_keys = self.ssh_keys().await?;
         let public = [server.public_net.ipv4, server.public_net.ipv6];
         let private = server.private_net.into_iter();
         let private = private.flat_map(|net| [net.ip].into_iter().chain(net.alias_ips));
@@ -62,11 +71,7 @@ impl Api {
                 .chain(group.map(|group| format!("placement group {}", group.name)))
                 .collect(),
             backups: server.backup_window.is_some(),
-            ssh_keys: keys
-                .items
-                .into_iter()
-                .map(|(_, key)| ssh_key(key))
-                .collect(),
+            ssh_keys,
             ..Surroundings::default()
         })
     }

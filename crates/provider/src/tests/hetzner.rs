@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{Hibernation, KeptSnapshot, Mark},
+    hibernation::{Hibernation, KeptSnapshot, Manifest, Mark},
     resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
 };
 use jiff::Timestamp;
@@ -503,4 +503,46 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
         .map(|one| (one.id, one.mark))
         .collect();
     assert_eq!(found, [(8, mark("two")), (10, None), (7, mark("one"))]);
+}
+
+#[tokio::test]
+async fn a_server_is_to_be_made_without_what_its_project_no_longer_has() {
+    let texts = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
+    let had = Manifest {
+        ssh_key: "team".to_owned(),
+        volumes: texts(&["7", "8"]),
+        firewalls: texts(&["9"]),
+        placement_group: Some("10".to_owned()),
+        ..Manifest::default()
+    };
+    let missing = || {
+        let error = json!({"code": "not_found", "message": "not found", "details": null});
+        answer(404, json!({"error": error}))
+    };
+    let cloud = Script::play(vec![
+        (
+            "GET /v1/ssh_keys?per_page=50&page=1".to_owned(),
+            ok(page(
+                "ssh_keys",
+                vec![json!({"id": 15, "name": "new"})],
+                None,
+            )),
+        ),
+        (
+            "GET /v1/volumes/7".to_owned(),
+            ok(json!({"volume": {"id": 7}})),
+        ),
+        ("GET /v1/volumes/8".to_owned(), missing()),
+        ("GET /v1/firewalls/9".to_owned(), missing()),
+        ("GET /v1/placement_groups/10".to_owned(), missing()),
+    ])
+    .await;
+    let left = cloud.hetzner(&[]).still_there(&had, Some("new")).await;
+    cloud.finish();
+    let expected = Manifest {
+        ssh_key: "new".to_owned(),
+        volumes: texts(&["7"]),
+        ..Manifest::default()
+    };
+    assert_eq!(left.unwrap(), expected);
 }

@@ -1,5 +1,7 @@
 //! Hibernated Droplets, request by request.
 
+use std::slice;
+
 use domain::{
     ResourceId,
     hibernation::{
@@ -596,4 +598,47 @@ async fn only_what_is_known_by_its_number_is_deleted() {
         assert_eq!(shown, path);
         assert_eq!(accepted, Accepted::default());
     }
+}
+
+#[tokio::test]
+async fn a_droplet_is_to_be_made_without_what_its_account_no_longer_has() {
+    let key = |name: &str, fingerprint: &str| json!({"name": name, "fingerprint": fingerprint});
+    let had = Manifest {
+        ssh_key: "aa:bb".to_owned(),
+        volumes: [VOLUME.to_owned(), "other".to_owned()].into(),
+        ..all_of_it()
+    };
+    let left = async |keys: &[Value], named| {
+        let cloud = Script::play(vec![
+            (
+                "GET /v2/account/keys?per_page=200&page=1".to_owned(),
+                list("ssh_keys", keys),
+            ),
+            (
+                format!("GET /v2/volumes/{VOLUME}"),
+                ok(json!({"volume": {"id": VOLUME}})),
+            ),
+            ("GET /v2/volumes/other".to_owned(), missing()),
+        ])
+        .await;
+        let left = cloud.digitalocean().still_there(&had, named).await.unwrap();
+        cloud.finish();
+        let volumes = [VOLUME.to_owned()].into();
+        let ssh_key = left.ssh_key.clone();
+        assert_eq!(
+            left,
+            Manifest {
+                ssh_key: ssh_key.clone(),
+                volumes,
+                ..had.clone()
+            }
+        );
+        ssh_key
+    };
+    let new = key("new", "cc:dd");
+    let both = [key("team", "aa:bb"), new.clone()];
+    assert_eq!(left(&both, Some("new")).await, "aa:bb");
+    assert_eq!(left(slice::from_ref(&new), Some("new")).await, "cc:dd");
+    assert_eq!(left(slice::from_ref(&new), Some("none")).await, "aa:bb");
+    assert_eq!(left(&[new], None).await, "aa:bb");
 }

@@ -447,8 +447,8 @@ fn note_hibernation(record: &mut Record, look: &Look) {
     let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
     let settled = matches!(record.phase, Phase::Settled { .. });
     let sight = look.sight.as_deref();
-    let seen = record.hibernation.as_deref().zip(sight);
-    let problem = seen.and_then(|(kept, sight)| hibernate::problem_of(kept, sight));
+    let kept = record.hibernation.as_deref();
+    let problem = kept.and_then(|kept| hibernate::problem_of(kept, sight));
     hibernate::learn(record, Observation::of(look));
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;

@@ -48,6 +48,8 @@ pub(crate) struct HibernationContext<'a> {
     pub switch_off: StopMethod,
     /// When it is to run next.
     pub next_start: Option<Timestamp>,
+    /// For a creation that was refused: what it can be asked for instead.
+    pub creates: Option<&'a Manifest>,
     /// The current time.
     pub now: Timestamp,
 }
@@ -87,7 +89,7 @@ pub(crate) fn next(record: &Record, direction: Direction, context: HibernationCo
             Next::Wait("it is hibernated".to_owned())
         }
         (Direction::Start, HibernationState::Hibernated(snapshot)) => {
-            create(record, kept, snapshot)
+            create(record, kept, snapshot, context.creates)
         }
         (Direction::Stop, HibernationState::Present(machine)) => {
             hibernate(record, kept, machine, context)
@@ -219,8 +221,13 @@ fn unneeded<'a, 'f>(
     (proven && enough && (is_old || needs_room) && !wakes).then_some(*oldest)
 }
 
-fn create(record: &Record, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next {
-    match &kept.manifest {
+fn create(
+    record: &Record,
+    kept: &Hibernation,
+    snapshot: &SeenSnapshot,
+    creates: Option<&Manifest>,
+) -> Next {
+    match creates.or(kept.manifest.as_ref()) {
         Some(manifest) => Next::Ask(Hibernate::Create {
             label: Label {
                 of: record.reference.id.clone(),
@@ -262,27 +269,63 @@ fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
     };
     match &machine.manifest {
         None => Lacks::Unknown,
-        Some(has) => had.missing_in(has).map_or(Lacks::Nothing, Lacks::One),
+        Some(has) => {
+            let mut missing = had.missing_in(has).into_iter();
+            let first = missing.find(|one| !kept.refused.contains(one));
+            first.map_or(Lacks::Nothing, Lacks::One)
+        }
     }
+}
+
+/// Returns what a machine that we created lacks because its cloud did not give it back.
+pub(crate) fn withheld(kept: &Hibernation, machine: &ObservedMachine) -> Vec<Attachment> {
+    let (Some(had), Some(has)) = (&kept.manifest, &machine.manifest) else {
+        return kept.refused.clone();
+    };
+    let missing = had.missing_in(has).into_iter();
+    missing.filter(|one| kept.refused.contains(one)).collect()
+}
+
+/// Returns what a machine is to be created from anew, if its creation was refused.
+pub(crate) fn refused_creation(record: &Record) -> Option<&Manifest> {
+    let request = record.request_towards(Direction::Start)?;
+    let failed = request.part == Part::Create && matches!(request.ask, Ask::Failed { .. });
+    let kept = record.hibernation.as_deref()?;
+    let manifest = kept.manifest.as_ref();
+    manifest.filter(|_| failed && request.problem.is_some())
 }
 
 /// A record that was restored from a backup.
 const OLDER: &str = "the record is older than the cloud";
 
-/// Says why a person is needed, if one is.
-pub(crate) fn problem_of(kept: &Hibernation, sight: &Sight) -> Option<String> {
+/// Says why a person is needed, if one is. A machine that was listed is seen without a sight.
+pub(crate) fn problem_of(kept: &Hibernation, sight: Option<&Sight>) -> Option<String> {
+    let Some(sight) = sight else {
+        return incomplete(&kept.refused);
+    };
     let state = sight.hibernation_state(kept);
     match state {
         HibernationState::SnapshotLost
         | HibernationState::Duplicated
         | HibernationState::NameTaken(_)
         | HibernationState::Outdated(_) => Some(problem(state)),
-        HibernationState::Present(_)
-        | HibernationState::Hibernated(_)
+        HibernationState::Present(machine) => incomplete(&withheld(kept, machine)),
+        HibernationState::Hibernated(_)
         | HibernationState::BeingCreated(_)
         | HibernationState::Created(_)
         | HibernationState::Gone => None,
     }
+}
+
+fn incomplete(withheld: &[Attachment]) -> Option<String> {
+    let named: Vec<_> = withheld.iter().map(Attachment::to_string).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "it was made again without {}, which its cloud did not give back: each start tries \
+             again",
+            named.join(", ")
+        )
+    })
 }
 
 /// Says why a person is needed.
@@ -589,6 +632,7 @@ pub(crate) fn permit(
             kept.delete_asked = true;
             kept.wake_from = copy;
             kept.wakes.clear();
+            kept.refused.clear();
             kept.running_since = None;
         }
         Hibernate::Create { label, .. } => {
