@@ -28,6 +28,7 @@ mod kill;
 mod lab;
 mod large;
 mod leaving;
+mod many_hibernated;
 mod mending;
 mod moving;
 mod newer_format;

@@ -20,7 +20,7 @@ use crate::{
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
-    hibernation_lookup::HibernationLookup,
+    hibernation_lookup::{HibernationLookup, ListedSnapshots},
     http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
@@ -227,6 +227,15 @@ impl Client {
             Api::Ssh(_) => return Err(ProviderError::foreign(id)),
         };
         Ok(around.printable())
+    }
+
+    /// Lists all snapshots of an account's machines.
+    pub async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.list_snapshots().await,
+            Api::Hetzner(api) => api.list_snapshots("").await,
+            Api::Ssh(_) => Ok(ListedSnapshots::default()),
+        }
     }
 
     /// Observes a machine that is hibernated or about to be, with several requests.

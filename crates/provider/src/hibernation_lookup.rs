@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceId,
-    hibernation::{Hibernation, KeptSnapshot, Mark, SshKey},
+    hibernation::{Hibernation, KeptSnapshot, Mark, SeenSnapshot, SshKey, of_label},
     resource::ActionId,
 };
 
@@ -36,10 +36,45 @@ pub(crate) fn replace_key(key: &mut String, keys: &[SshKey], by: Option<&str>) {
     }
 }
 
+/// Snapshots as a list shows them, with whatever machine they are of.
+#[derive(Debug, Clone, Default)]
+pub struct ListedSnapshots(pub(crate) Vec<ListedSnapshot>);
+
+#[derive(Debug, Clone)]
+pub(crate) struct ListedSnapshot {
+    /// The machine that its name or its labels say it is of, in the form of [`of_label`].
+    pub(crate) of: Option<String>,
+    /// With the mark in its name or its labels.
+    pub(crate) seen: SeenSnapshot,
+}
+
+impl ListedSnapshots {
+    /// Returns those of one machine: known ones by their number, others by their name or labels.
+    #[must_use]
+    pub fn of(&self, of: &ResourceId, kept: Option<&Hibernation>) -> Vec<SeenSnapshot> {
+        let label = of_label(of);
+        let kept = kept.map_or(&[][..], |kept| &kept.snapshots);
+        let own = self.0.iter().filter_map(|one| {
+            let named = one.seen.mark.clone();
+            let named = named.filter(|_| one.of.as_ref() == Some(&label));
+            let mark = mark_of(one.seen.id, named, kept)?;
+            Some(SeenSnapshot {
+                mark: Some(mark),
+                ..one.seen.clone()
+            })
+        });
+        own.collect()
+    }
+
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.0.iter().any(|one| one.seen.id == id)
+    }
+}
+
 /// Returns the mark of a snapshot. A known number decides, because a person may have changed the
 /// name or the labels; otherwise those do, unless they name a snapshot with another number: a copy
 /// of them is a person's.
-pub(crate) fn mark_of(id: u64, named: Option<Mark>, kept: &[KeptSnapshot]) -> Option<Mark> {
+fn mark_of(id: u64, named: Option<Mark>, kept: &[KeptSnapshot]) -> Option<Mark> {
     if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
         return Some(known.mark.clone());
     }

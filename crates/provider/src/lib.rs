@@ -32,7 +32,7 @@ pub use digitalocean::{
 pub use domain::reason::Refusal;
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError, TransportError};
-pub use hibernation_lookup::HibernationLookup;
+pub use hibernation_lookup::{HibernationLookup, ListedSnapshots};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading};

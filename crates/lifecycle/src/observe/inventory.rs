@@ -2,6 +2,7 @@
 
 mod accounts;
 mod covered;
+mod hibernated;
 mod reconcile;
 
 use std::{
@@ -123,6 +124,8 @@ struct Known<'a> {
     /// Whether it was ever listed completely, under either name.
     listed_before: bool,
     state: Option<AccountState>,
+    /// How many requests its client had sent before this tick; `None` if it has sent none in it.
+    sent_before: Option<u64>,
 }
 
 impl<'a> Known<'a> {
@@ -142,6 +145,7 @@ impl<'a> Known<'a> {
             was,
             listed_before: listed(account) || was.is_some_and(listed),
             state: states.get(account).cloned(),
+            sent_before: None,
         }
     }
 
@@ -197,6 +201,8 @@ async fn take(
     newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, mut listed)) => {
+            let lists = known.sent_before.map(|sent| sent + requests(&listed));
+            let sent_before = lists.unwrap_or_else(|| client.requests());
             taking.doubt_tags(&records, &mut listed.looks);
             covered
                 .read(context, account, configuration, report)
@@ -212,6 +218,7 @@ async fn take(
                 newer,
                 reported_errors: ReportedErrors::default(),
                 wrote: Cell::new(false),
+                sent_before,
             };
             let health = taking
                 .listed(&inventory, records, listed, invoke, report)
@@ -313,9 +320,8 @@ impl Taking<'_> {
 
     /// Measures what others take of the account's rate limit.
     fn others(&self, client: &Client, listed: &Listed) -> Option<Others> {
-        let lists = listed.requests.values();
-        let lists = lists.map(|&requests| u64::from(requests)).sum();
         let remaining = client.rate()?.remaining;
+        let lists = requests(listed);
         self.state.others(remaining, self.requested_at, lists)
     }
 
@@ -352,6 +358,12 @@ impl Taking<'_> {
         let now = self.context.clock.now();
         now.duration_since(self.requested_at)
     }
+}
+
+/// Returns how many requests lists took.
+fn requests(listed: &Listed) -> u64 {
+    let lists = listed.requests.values();
+    lists.map(|&requests| u64::from(requests)).sum()
 }
 
 /// Counts records whose account could not be listed; what is due does not depend on the listing.

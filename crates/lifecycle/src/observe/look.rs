@@ -13,7 +13,7 @@ use domain::{
     resource::Look,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, HibernationLookup, Listed, ProviderError, Reading};
+use provider::{Client, HibernationLookup, Listed, ListedSnapshots, ProviderError, Reading};
 
 use crate::{budget::Budget, failure::ObservationError, transition::method::hibernate};
 
@@ -27,6 +27,9 @@ const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 /// How long one read of what is around machines is shared by several of them. A deletion leaves
 /// within ten seconds of its look, which is as old as that read.
 const SHARED_FOR: SignedDuration = SignedDuration::from_secs(4);
+
+/// Why something was not looked at.
+const NO_TIME: &str = "there was no time left to look at it";
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type LookResult = Result<Option<Look>, ObservationError>;
@@ -229,10 +232,22 @@ pub(crate) async fn list(
     client.list(kinds, reading).await
 }
 
+/// Lists the snapshots of all machines of an account.
+pub(crate) async fn snapshots(
+    client: &Client,
+    budget: Budget<'_>,
+) -> Result<ListedSnapshots, ObservationError> {
+    if budget.is_over() {
+        return Err(ObservationError::of(NO_TIME));
+    }
+    let listed = client.snapshots().await;
+    listed.map_err(|error| ObservationError::from(&error))
+}
+
 /// Looks at one resource by its Status operation.
 pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &ResourceId) -> LookResult {
     if budget.is_over() {
-        return Err(ObservationError::of("there was no time left to look at it"));
+        return Err(ObservationError::of(NO_TIME));
     }
     let requested_at = budget.now();
     match client.status(id).await {
@@ -268,7 +283,7 @@ pub(crate) enum Attached {
 }
 
 impl Attached {
-    fn of(record: &Record) -> Self {
+    pub(crate) fn of(record: &Record) -> Self {
         match record.under_way_towards(Direction::Stop) {
             Some(_) => Self::Left,
             None => Self::Read,
@@ -285,7 +300,7 @@ async fn seen_in_time(
     requested_at: Timestamp,
 ) -> LookResult {
     if budget.is_over() {
-        return Err(ObservationError::of("there was no time left to look at it"));
+        return Err(ObservationError::of(NO_TIME));
     }
     let looked = seen(client, record, attached, requested_at).await;
     looked.map_err(|error| ObservationError::from(&error))

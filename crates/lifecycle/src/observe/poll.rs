@@ -68,7 +68,8 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     watch.look(first, invoke, &mut report).await?;
     let mut followed = report.in_flight;
     if !due.is_empty() {
-        let taken = accounts.take(&due, budget, context, invoke, &mut report);
+        let due = (&due[..], &watch.before);
+        let taken = accounts.take(due, budget, context, invoke, &mut report);
         for (account, error) in taken.await? {
             watch.reported_errors.record(&account, &error);
         }

@@ -22,9 +22,14 @@ use super::{
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths, mark_of, replace_key},
+    hibernation_lookup::{
+        HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,
+    },
     http::{Request, USER_DATA, parse},
 };
+
+/// What the names of our snapshots begin with.
+const PREFIX: &str = "offhours.";
 
 /// The entries of `features` that are switched on when a Droplet is created.
 const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
@@ -84,49 +89,49 @@ impl Api {
         Ok(())
     }
 
-    /// Returns the snapshots of a machine: known ones by their number, others by their name. Those
-    /// that matter are read as images as well, because only images have a status.
+    /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.
+    pub(crate) async fn list_snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        let path = "/v2/snapshots?resource_type=droplet";
+        let listed: Vec<schema::Snapshot> = self.things(path).await?;
+        Ok(ListedSnapshots(
+            listed.iter().filter_map(snapshot).collect(),
+        ))
+    }
+
+    /// Returns the snapshots of a machine. Those that matter are read as images as well, because
+    /// only images have a status.
     async fn snapshots(
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
-        let path = "/v2/snapshots?resource_type=droplet";
-        let mut listed: Vec<schema::Snapshot> = self.things(path).await?;
+        let mut listed = self.list_snapshots().await?;
         let nothing = Hibernation::of(lookup.of.clone());
         let kept = lookup.kept.unwrap_or(&nothing);
         for number in kept.snapshots.iter().filter_map(|one| one.id) {
-            let id = number.to_string();
-            if listed.iter().all(|one| one.id != id) {
-                let request = Request::get(format!("/v2/snapshots/{id}"));
+            if !listed.has(number) {
+                let request = Request::get(format!("/v2/snapshots/{number}"));
                 match self.one::<schema::Snapshot>(&request).await {
                     Ok(found) => {
-                        request.about(&id, &found.id)?;
-                        listed.push(found);
+                        request.about(&number.to_string(), &found.id)?;
+                        listed.0.extend(snapshot(&found));
                     }
                     Err(ProviderError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        let mut seen = Vec::new();
-        for one in listed {
-            let Ok(id) = one.id.parse() else {
-                continue;
-            };
-            let named = one.name.strip_prefix(&prefix(lookup.of));
-            let named = named.map(|mark| Mark(mark.to_owned()));
-            let Some(mark) = mark_of(id, named, &kept.snapshots) else {
-                continue;
-            };
-            let known = kept.snapshot(&mark);
-            let matters = kept.wake_from.as_ref() == Some(&mark)
+        let mut seen = listed.of(lookup.of, lookup.kept);
+        for one in &mut seen {
+            let mark = one.mark.as_ref();
+            let known = mark.and_then(|mark| kept.snapshot(mark));
+            let matters = kept.wake_from.as_ref() == mark
                 || known.is_some_and(|known| Some(&known.from) == lookup.present);
-            let state = if matters {
-                self.state(id).await?
-            } else {
-                SnapshotState::Available
-            };
-            seen.push(snapshot(&one, (id, mark), state));
+            if matters {
+                let state = self.state(one.id).await?;
+                if state != SnapshotState::Available {
+                    one.state = state;
+                }
+            }
         }
         Ok(seen)
     }
@@ -231,7 +236,7 @@ impl Api {
         let number = droplet_id(id)?;
         match what {
             Hibernate::Snapshot(label) => {
-                let name = format!("{}{}", prefix(&label.of), label.mark);
+                let name = snapshot_name(&label.of, &label.mark);
                 self.begin(id, &json!({"type": "snapshot", "name": name}))
                     .await
             }
@@ -414,18 +419,21 @@ fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> Observe
     }
 }
 
-fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotState) -> SeenSnapshot {
+/// Builds the body of a snapshot; `None` if it is not one of a Droplet.
+fn snapshot(one: &schema::Snapshot) -> Option<ListedSnapshot> {
     let from = one.resource_id.parse().ok();
     let opts_out = |tag: &String| tag.eq_ignore_ascii_case("offhours:off");
-    SeenSnapshot {
-        id,
-        mark: Some(mark),
+    let named = one.name.strip_prefix(PREFIX);
+    let (of, mark) = named.and_then(|name| name.rsplit_once('.')).unzip();
+    let seen = SeenSnapshot {
+        id: one.id.parse().ok()?,
+        mark: mark.map(|mark| Mark(mark.to_owned())),
         from: from.map(|id| ResourceId::Droplet(DropletId(id))),
         // A snapshot may be listed before it is in any region.
-        state: if one.regions.is_empty() && state == SnapshotState::Available {
+        state: if one.regions.is_empty() {
             SnapshotState::Creating
         } else {
-            state
+            SnapshotState::Available
         },
         created_at: None,
         centi_gb: hundredths(&one.size_gigabytes),
@@ -434,12 +442,14 @@ fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotStat
         regions: Some(one.regions.clone()),
         protected: None,
         opted_out: one.tags.iter().any(opts_out),
-    }
+    };
+    let of = of.map(str::to_owned);
+    Some(ListedSnapshot { of, seen })
 }
 
-/// The prefix of the names of a machine's snapshots; the mark follows.
-fn prefix(of: &ResourceId) -> String {
-    format!("offhours.{}.", of_label(of))
+/// The name of a machine's snapshot.
+fn snapshot_name(of: &ResourceId, mark: &Mark) -> String {
+    format!("{PREFIX}{}.{mark}", of_label(of))
 }
 
 /// The tag of every machine we create for a resource. A tag may contain neither `/` nor `.`

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ServerId,
     hibernation::{
-        Attachment, KeptAddress, KeptSnapshot, MARK_LABEL, Manifest, Mark, NetworkAddress,
-        OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
+        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -18,7 +18,9 @@ use super::{Api, schema, server_id};
 use crate::{
     change::{Accepted, Hibernate, Label},
     error::ProviderError,
-    hibernation_lookup::{HibernationLookup, hundredths, mark_of, replace_key},
+    hibernation_lookup::{
+        HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,
+    },
     http::{Request, USER_DATA, parse},
     pages::{self, Reading},
 };
@@ -70,30 +72,38 @@ impl Api {
         })
     }
 
-    /// Returns the snapshots of a machine: known ones by their number, others by their labels.
+    /// Lists the snapshots that a selector chooses, if it is not empty.
+    pub(crate) async fn list_snapshots(
+        &self,
+        selector: &str,
+    ) -> Result<ListedSnapshots, ProviderError> {
+        let path = format!("/v1/images?type=snapshot{selector}");
+        let images = self.all(&path).await?;
+        Ok(ListedSnapshots(images.into_iter().map(snapshot).collect()))
+    }
+
+    /// Returns the snapshots of a machine.
     async fn snapshots(
         &self,
         selector: &str,
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
-        let path = format!("/v1/images?type=snapshot&{selector}");
-        let mut images = self.all::<schema::Image>(&path).await?;
+        let mut listed = self.list_snapshots(&format!("&{selector}")).await?;
         let kept = lookup.kept.map_or(&[][..], |kept| &kept.snapshots);
         for number in kept.iter().filter_map(|one| one.id) {
-            if images.iter().all(|image| image.id != number) {
+            if !listed.has(number) {
                 let request = Request::get(format!("/v1/images/{number}"));
                 match self.http.read::<schema::ImageResponse>(&request).await {
                     Ok(schema::ImageResponse { image }) => {
                         request.about(&number, &image.id)?;
-                        images.push(image);
+                        listed.0.push(snapshot(image));
                     }
                     Err(ProviderError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        let seen = images.into_iter().map(|image| snapshot(image, kept));
-        Ok(seen.collect())
+        Ok(listed.of(lookup.of, lookup.kept))
     }
 
     /// Reports whether an action has ended in an error. An action that is not found proves nothing.
@@ -435,16 +445,17 @@ fn network(net: schema::PrivateNet) -> NetworkAddress {
     }
 }
 
-fn snapshot(image: schema::Image, kept: &[KeptSnapshot]) -> SeenSnapshot {
+fn snapshot(image: schema::Image) -> ListedSnapshot {
     let label = |key: &str| image.labels.get(key);
-    let labelled = label(MARK_LABEL).cloned().map(Mark);
+    let of = label(OF_LABEL).cloned();
+    let mark = label(MARK_LABEL).cloned().map(Mark);
     let opted_out = label("offhours").is_some_and(|word| word.eq_ignore_ascii_case("off"));
     let from = image
         .created_from
         .map(|from| ResourceId::Server(ServerId(from.id)));
-    SeenSnapshot {
+    let seen = SeenSnapshot {
         id: image.id,
-        mark: mark_of(image.id, labelled, kept),
+        mark,
         from,
         state: match image.status.as_str() {
             "creating" => SnapshotState::Creating,
@@ -459,7 +470,8 @@ fn snapshot(image: schema::Image, kept: &[KeptSnapshot]) -> SeenSnapshot {
         regions: None,
         protected: Some(image.protection.delete),
         opted_out,
-    }
+    };
+    ListedSnapshot { of, seen }
 }
 
 #[cfg(test)]
@@ -473,7 +485,7 @@ mod tests {
                 "id": 7, "status": word, "created": "2026-11-23T19:00:00Z", "disk_size": 80,
                 "image_size": 4.5, "labels": {}, "protection": {"delete": true},
             });
-            snapshot(serde_json::from_value(image).unwrap(), &[]).state
+            snapshot(serde_json::from_value(image).unwrap()).seen.state
         };
         assert_eq!(state("creating"), SnapshotState::Creating);
         assert_eq!(state("available"), SnapshotState::Available);

@@ -1,6 +1,9 @@
 //! Which accounts are due for an inventory, judging by what is known of them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use domain::{
     AccountName,
@@ -102,10 +105,11 @@ impl Accounts {
     }
 
     /// Takes inventories until the tick's time is used up; the remaining accounts stay due. Returns
-    /// why accounts could not be listed.
+    /// why accounts could not be listed. `sent` is how many requests the clients that have sent any
+    /// in this tick had sent before it.
     pub(crate) async fn take(
         &self,
-        due: &[AccountName],
+        (due, sent): (&[AccountName], &BTreeMap<AccountName, u64>),
         budget: Budget<'_>,
         context: Context<'_>,
         invoke: &impl Invoke,
@@ -115,7 +119,10 @@ impl Accounts {
         let mut covered = Covered::default();
         let now = budget.now();
         for (place, account) in due.iter().enumerate() {
-            let known = Known::of(account, &self.configuration, &self.states);
+            let known = Known {
+                sent_before: sent.get(account).copied(),
+                ..Known::of(account, &self.configuration, &self.states)
+            };
             if !self.interval_is_over(account, now)
                 && !token_is_accepted(context, account, &self.configuration).await
             {

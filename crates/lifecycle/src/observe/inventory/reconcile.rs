@@ -22,6 +22,7 @@ use store::{InForce, StoreError};
 
 use super::{
     covered::{Elsewhere, present_id},
+    hibernated::{Machines, UnlistedLooks},
     mend,
 };
 use crate::{
@@ -55,9 +56,16 @@ pub(super) struct Inventory<'a> {
     pub(super) reported_errors: ReportedErrors,
     /// Whether any record may have been written.
     pub(super) wrote: Cell<bool>,
+    /// How many requests the client had sent before this tick's, its lists apart.
+    pub(super) sent_before: u64,
 }
 
 impl Inventory<'_> {
+    /// Returns how many requests this tick has sent, apart from lists.
+    pub(super) fn sent(&self) -> u64 {
+        self.client.requests().saturating_sub(self.sent_before)
+    }
+
     /// Processes what a list showed; `None` if there was no time to write all of it.
     pub(super) async fn reconcile(
         &self,
@@ -67,6 +75,7 @@ impl Inventory<'_> {
         report: &mut Report,
     ) -> Option<Health> {
         let made = labels_of_made(&records, &self.newer);
+        let machines = Machines::of(&looks);
         let mut doubles = BTreeMap::new();
         let mut recorded = BTreeMap::<ResourceId, Vec<Record>>::new();
         for record in records {
@@ -111,8 +120,10 @@ impl Inventory<'_> {
         }
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
-        let unlisted = recorded.into_values().flatten().collect();
-        let whole = self.write_all(compared, unlisted, invoke, &mut tally).await;
+        let unlisted: Vec<_> = recorded.into_values().flatten().collect();
+        let looks = UnlistedLooks::begin(self, &unlisted, &machines).await;
+        let written = self.write_all(compared, (unlisted, &looks), invoke, &mut tally);
+        let whole = written.await;
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
             let now = self.context.clock.now();
@@ -134,7 +145,7 @@ impl Inventory<'_> {
     async fn write_all(
         &self,
         mut compared: Vec<Compared>,
-        unlisted: Vec<Record>,
+        (unlisted, looks): (Vec<Record>, &UnlistedLooks<'_>),
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> bool {
@@ -143,7 +154,7 @@ impl Inventory<'_> {
         let compared = compared.into_iter().map(Box::new).map(Found::Listed);
         let unlisted = unlisted.into_iter().map(Box::new).map(Found::Unlisted);
         let mut written = stream::iter(compared.chain(unlisted))
-            .map(|found| self.write_one(found, invoke))
+            .map(|found| self.write_one(found, looks, invoke))
             .buffer_unordered(AT_ONCE);
         let mut whole = true;
         while let Some(one) = written.next().await {
@@ -157,7 +168,12 @@ impl Inventory<'_> {
 
     /// Writes what was found of one resource, or returns `None` when the tick's time is used up. A
     /// failure of one record does not stop the others.
-    async fn write_one(&self, found: Found, invoke: &impl Invoke) -> Option<Tally> {
+    async fn write_one(
+        &self,
+        found: Found,
+        looks: &UnlistedLooks<'_>,
+        invoke: &impl Invoke,
+    ) -> Option<Tally> {
         if self.budget.is_over_for_writing() {
             return None;
         }
@@ -169,7 +185,8 @@ impl Inventory<'_> {
             }
             Found::Unlisted(record) => {
                 let record = *record;
-                let written = self.unlisted(record.clone(), invoke, &mut tally).await;
+                let written = self.unlisted(record.clone(), looks, invoke, &mut tally);
+                let written = written.await;
                 (record, written)
             }
         };
@@ -338,17 +355,17 @@ impl Inventory<'_> {
     async fn unlisted(
         &self,
         record: Record,
+        looks: &UnlistedLooks<'_>,
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> Result<(), Error> {
-        let is_followed = record.in_flight().is_some() && record.missing_since.is_none();
-        if matches!(record.phase, Phase::Gone { .. }) || is_followed {
+        if needs_no_look(&record) {
             let now = self.context.clock.now();
             tally.health.count(&record, self.in_force, now);
             return Ok(());
         }
         self.wrote.set(true);
-        match look::of_record(self.client, self.budget, &record).await {
+        match looks.of(&record).await {
             Ok(None) => {
                 let follower = self.follower();
                 let next = follow::unlisted(&record, follower.plan_context());
@@ -411,6 +428,12 @@ impl Inventory<'_> {
     }
 }
 
+/// Reports whether an inventory does not look at a resource that is not listed.
+pub(super) fn needs_no_look(record: &Record) -> bool {
+    let is_followed = record.in_flight().is_some() && record.missing_since.is_none();
+    matches!(record.phase, Phase::Gone { .. }) || is_followed
+}
+
 /// The labels of machines recreated from recorded resources, each with the resource and its present
 /// machine, as far as its record can be read and has one.
 type MadeOf = HashMap<String, Option<(ResourceRef, ResourceId)>>;
@@ -432,7 +455,7 @@ fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
 
 /// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a
 /// tag of `DigitalOcean` may hold no dot (DOSPEC).
-fn made_of(resource: &Resource) -> Option<String> {
+pub(super) fn made_of(resource: &Resource) -> Option<String> {
     let mut pairs = resource
         .tags
         .iter()

@@ -75,6 +75,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         elsewhere: Elsewhere::default(),
         reported_errors: ReportedErrors::default(),
         wrote: Cell::new(false),
+        sent_before: 0,
         newer: Vec::new(),
     })
 }

@@ -1,0 +1,173 @@
+//! How an inventory looks at machines that are in no list because they are hibernated: one list of
+//! the account's snapshots shows most of them, and the others are looked at as far as the account's
+//! rate limit allows.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::{
+    ResourceRef,
+    hibernation::{HibernationState, Sight, of_label},
+    pacing::{Allowance, SightRequests},
+    record::{INVENTORY_INTERVAL, Phase, Record, Request},
+    resource::Look,
+};
+use jiff::Timestamp;
+use provider::ListedSnapshots;
+
+use super::reconcile::{Inventory, made_of, needs_no_look};
+use crate::{
+    account,
+    failure::ObservationError,
+    observe::look::{self, Attached, LookResult, SharedLists},
+    transition::method::hibernate,
+};
+
+/// Why a machine is left out.
+const LATER: &str = "the account's rate limit leaves it to one of the next inventories";
+
+/// The looks at machines that are not listed.
+pub(super) struct UnlistedLooks<'a> {
+    inventory: &'a Inventory<'a>,
+    /// What lists show of machines, or why one is not looked at now.
+    known: HashMap<ResourceRef, LookResult>,
+    shared: SharedLists,
+}
+
+impl<'a> UnlistedLooks<'a> {
+    /// Lists the snapshots if any machine is hibernated. Of the machines that this does not show to
+    /// be as they were, those that there is no room for have their turn in one of the next
+    /// inventories.
+    pub(super) async fn begin(
+        inventory: &'a Inventory<'a>,
+        unlisted: &[Record],
+        machines: &Machines,
+    ) -> Self {
+        let mut known = HashMap::new();
+        let hibernated = unlisted.iter().filter(|record| {
+            let was_hibernated = record.hibernation.is_some();
+            was_hibernated && !needs_no_look(record)
+        });
+        let (asleep, mut others): (Vec<_>, Vec<_>) = hibernated.partition(|one| is_asleep(one));
+        if !asleep.is_empty() {
+            let now = inventory.budget.now();
+            let requested_at = machines.requested_at.map_or(now, |at| at.min(now));
+            let listed = look::snapshots(inventory.client, inventory.budget).await;
+            for record in asleep {
+                let shown = match &listed {
+                    Ok(listed) => machines.as_it_was(record, listed, requested_at).map(Ok),
+                    Err(failure) => Some(Err(failure.clone())),
+                };
+                match shown {
+                    Some(shown) => {
+                        known.insert(record.reference.clone(), shown.map(Some));
+                    }
+                    None => others.push(record),
+                }
+            }
+        }
+        let room = room(inventory);
+        if others.len() > room {
+            let now = inventory.budget.now().as_second();
+            let turn = usize::try_from(now / INVENTORY_INTERVAL.as_secs()).unwrap_or_default();
+            let first = turn.wrapping_mul(room) % others.len();
+            others.rotate_left(first);
+            for record in &others[room..] {
+                let later = ObservationError::of(LATER);
+                known.insert(record.reference.clone(), Err(later));
+            }
+        }
+        Self {
+            inventory,
+            known,
+            shared: SharedLists::default(),
+        }
+    }
+
+    /// UnlistedLooks at a resource that is not listed.
+    pub(super) async fn of(&self, record: &Record) -> LookResult {
+        if let Some(known) = self.known.get(&record.reference) {
+            return known.clone();
+        }
+        let (client, budget) = (self.inventory.client, self.inventory.budget);
+        if record.needs_sight() {
+            let attached = Attached::of(record);
+            return self.shared.sight(client, budget, record, attached).await;
+        }
+        look::of_record(client, budget, record).await
+    }
+}
+
+/// Returns how many machines may be looked at: as many as a minute's part of the hourly limit
+/// allows, less what the tick has sent before; always one.
+fn room(inventory: &Inventory<'_>) -> usize {
+    let accounts = &inventory.in_force.configuration.accounts;
+    let configured = accounts.get(inventory.account);
+    let Some(cloud) = configured.and_then(|account| account.cloud()) else {
+        return usize::MAX;
+    };
+    let now = inventory.budget.now();
+    let rate = account::rate(inventory.client, now, None);
+    let allowance = Allowance::of(cloud.provider.facts(), rate, None, now);
+    let room = allowance.in_the_hour().min(allowance.per_hour / 60);
+    let machines = SightRequests::FOLLOWING.machines_in(room.saturating_sub(inventory.sent()));
+    usize::try_from(machines).unwrap_or(usize::MAX).max(1)
+}
+
+/// Reports whether nothing is known to change about a machine that does not exist.
+fn is_asleep(record: &Record) -> bool {
+    let unresolved = record.request.as_ref().is_some_and(Request::is_unresolved);
+    record.is_hibernated() && matches!(record.phase, Phase::Settled { .. }) && !unresolved
+}
+
+/// The machines that are listed, any of which may be in the place of a hibernated one.
+pub(super) struct Machines {
+    names: HashSet<String>,
+    /// The labels of those that were recreated.
+    labels: HashSet<String>,
+    /// When the list was begun.
+    requested_at: Option<Timestamp>,
+}
+
+impl Machines {
+    pub(super) fn of(looks: &[Look]) -> Self {
+        let resources = || looks.iter().map(|look| &look.resource);
+        Self {
+            names: resources().map(|one| one.name.clone()).collect(),
+            labels: resources().filter_map(made_of).collect(),
+            requested_at: looks.iter().map(|look| look.requested_at).min(),
+        }
+    }
+
+    /// Returns what lists show of a hibernated machine; `None` if it may be anything but hibernated
+    /// as it was, with every snapshot that is known.
+    fn as_it_was(
+        &self,
+        record: &Record,
+        listed: &ListedSnapshots,
+        requested_at: Timestamp,
+    ) -> Option<Look> {
+        let (kept, of) = (record.hibernation.as_deref()?, &record.reference.id);
+        let name = kept.manifest.as_ref().map_or(&record.name, |one| &one.name);
+        if self.names.contains(name) || self.labels.contains(&of_label(of)) {
+            return None;
+        }
+        let sight = Sight {
+            snapshots: listed.of(of, Some(kept)),
+            ..Sight::default()
+        };
+        let is_listed = |id: u64| sight.snapshots.iter().any(|one| one.id == id);
+        let mut numbers = kept.snapshots.iter().filter_map(|one| one.id);
+        let HibernationState::Hibernated(_) = sight.hibernation_state(kept) else {
+            return None;
+        };
+        if !numbers.all(is_listed) {
+            return None;
+        }
+        let resource = hibernate::shown(record, &sight)?;
+        Some(Look {
+            requested_at,
+            resource,
+            sight: Some(Box::new(sight)),
+        })
+    }
+}
