@@ -319,28 +319,20 @@ fn without_room_in_the_morning_a_machine_starts_small_if_it_may_and_is_owed_its_
 fn a_server_that_runs_small_is_never_left_off_for_a_plan_that_is_not_to_be_had() {
     let night = ["shutdown", "change_type"];
     let refused = ["shutdown", "change_type", "poweron"];
-    let sold_out = |world: &World| {
-        let offers = world.simulator();
-        offers
-            .set_offer("ccx13", None, &Offer::Unavailable)
-            .unwrap();
-    };
-    let no_room = |world: &World| {
-        world.person(
-            SERVER,
-            Act::TakeRoom {
-                refusals: 100,
-                failures: 0,
-            },
-        );
-    };
-    let cases: [(&dyn Fn(&World), &[&str]); 2] = [(&sold_out, &[]), (&no_room, &refused)];
-    for (happens, morning) in cases {
+    for (is_sold, morning) in [(false, &[][..]), (true, &refused[..])] {
         run(async {
             let policy = "rescaled_runs = true\nenforce = true";
             let world = evening(&[server("")], policy).await;
             world.run_until(at("18:20")).await;
-            happens(&world);
+            if is_sold {
+                let (refusals, failures) = (100, 0);
+                world.person(SERVER, Act::TakeRoom { refusals, failures });
+            } else {
+                let offers = world.simulator();
+                offers
+                    .set_offer("ccx13", None, &Offer::Unavailable)
+                    .unwrap();
+            }
             for (until, stands) in [("21:50", Power::Running), ("22:20", Power::Stopped)] {
                 world.run_until(at(until)).await;
                 world.is(SERVER, "cpx22", true);

@@ -38,7 +38,7 @@ pub use pins::InvalidKey;
 const AT_ONCE: usize = 16;
 
 /// Maximum number of connections that log in at once. A host drops some of more than ten by default
-/// (sshd_config, `MaxStartups`).
+/// (`sshd_config`, `MaxStartups`).
 const LOGINS_AT_ONCE: usize = 4;
 
 /// The refusal code for a host that presents a key that is not pinned.

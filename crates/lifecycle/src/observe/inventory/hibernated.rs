@@ -83,7 +83,7 @@ impl<'a> UnlistedLooks<'a> {
         }
     }
 
-    /// UnlistedLooks at a resource that is not listed.
+    /// Looks at a resource that is not listed.
     pub(super) async fn of(&self, record: &Record) -> LookResult {
         if let Some(known) = self.known.get(&record.reference) {
             return known.clone();
