@@ -60,7 +60,10 @@ impl State {
             .is_some_and(|at| now.duration_since(at) < SETTLE_TIME);
         let is_away = self.away.contains_key(&reference.account);
         let is_new = is_new || is_away || now.duration_since(self.applied_at) < SETTLE_TIME;
-        if !is_worker && !is_new && !self.records.contains_key(&reference) {
+        // A list that shows nothing of what was there before is not believed, and a person is told.
+        let account = self.accounts.get(reference.account.as_str());
+        let is_doubted = account.is_some_and(|account| account.has_error);
+        if !is_worker && !is_new && !is_doubted && !self.records.contains_key(&reference) {
             self.violated(format!("{reference} has no record"));
         }
     }
