@@ -63,7 +63,8 @@ pub fn barrier(record: &Record, configuration: &Configuration) -> Option<Barrier
 ///
 /// An override stands until it ends: a resource that one stops is not left behind. Nor is a machine
 /// that a person stopped while no schedule covered it, because that was meant to last. An owed size
-/// is never meant to last, and nothing is while its account is not configured. What observe mode keeps stopped is left behind once it should run.
+/// is never meant to last, and nothing is while its account is not configured. What observe mode
+/// keeps stopped is left behind once it should run.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
     let is_gone = matches!(record.phase, Phase::Gone { .. });

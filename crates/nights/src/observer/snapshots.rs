@@ -66,8 +66,7 @@ impl State {
     }
 
     /// Checks that a snapshot is removed only if it is old or there is no room for another one, at
-    /// least `LEFT` newer ones exist, and
-    /// one of those is proven, and that it is not a person's.
+    /// least `LEFT` newer ones exist, one of those is proven, and it is not a person's.
     pub(super) fn check_removal(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let Some(id) = removed(path, body) else {
             return;
