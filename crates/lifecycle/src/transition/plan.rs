@@ -39,7 +39,7 @@ use crate::{
 const RETAINED: &str = "was running before its begin edge, left running";
 
 /// Why a database or a node pool is not stopped at its end edge.
-const TOO_LATE: &str = "its next start is too near for a stop to be worth it, left running";
+const TOO_LATE: &str = "too near to its next start, left running";
 
 /// Why a stop waits for a machine that does not answer.
 const SILENT: &str = "it does not answer, so whether it is off is not known";
