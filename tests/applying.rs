@@ -272,13 +272,13 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
         let status = terminal.run(&["status", "--format", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
         let news = terminal.local(&observing, "19:50:00").await;
-        let told = news.matches(r#""event":"orphaned""#).count();
-        assert_eq!(told, EACH_KIND.len(), "{news}");
+        let reported = news.matches(r#""event":"orphaned""#).count();
+        assert_eq!(reported, EACH_KIND.len(), "{news}");
         let status = terminal.run(&["status", "--format", "json"]).await;
         assert_eq!(status.code, Some(3), "{}", status.stdout);
         let why = "orphaned: the whole service only observes; once that ends";
-        let told = status.stdout.matches(why).count();
-        assert_eq!(told, EACH_KIND.len(), "{}", status.stdout);
+        let reported = status.stdout.matches(why).count();
+        assert_eq!(reported, EACH_KIND.len(), "{}", status.stdout);
 
         let (code, plan) = apply(&terminal, &acting, &["--yes", "--loosen"]).await;
         assert_eq!(code, Some(0), "{plan}");

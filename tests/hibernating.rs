@@ -377,10 +377,10 @@ impl Night {
     /// Checks that a person was told of a conflict.
     fn is_told(&mut self, with: &str) {
         let events = self.world.events(self.cloud.machine);
-        let told = events
+        let reported = events
             .iter()
             .any(|event| matches!(event, Event::Conflict { reason } if reason.contains(with)));
-        assert!(told, "{events:#?}");
+        assert!(reported, "{events:#?}");
     }
 
     fn fails(&self, (method, path, body): (&str, &str, &str), does: &Value) {
@@ -1050,8 +1050,8 @@ fn a_woken_machine_is_never_taken_for_a_new_one_and_two_records_of_it_are_report
         let second = second.to_string();
         for reference in [cloud.machine, &second] {
             let events = night.world.events(reference);
-            let told = |event: &Event| matches!(event, Event::Conflict { .. });
-            assert!(events.iter().any(told), "{reference}: {events:#?}");
+            let reported = |event: &Event| matches!(event, Event::Conflict { .. });
+            assert!(events.iter().any(reported), "{reference}: {events:#?}");
         }
         let twin = night.world.record(&second).await;
         let now = night.world.local.now();
@@ -1106,15 +1106,15 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
         let problem = record.hibernation_problem().unwrap();
         assert!(problem.contains(lacking), "{problem}");
         // An inventory does not report it again.
-        let told = |events: Vec<Event>| {
+        let reported = |events: Vec<Event>| {
             let conflicts = events.into_iter();
             conflicts
                 .filter(|event| matches!(event, Event::Conflict { .. }))
                 .count()
         };
-        let before = told(night.world.events(HETZNER.machine));
+        let before = reported(night.world.events(HETZNER.machine));
         night.run_until(tuesday("06:30:30")).await;
-        assert_eq!(told(night.world.events(HETZNER.machine)), before);
+        assert_eq!(reported(night.world.events(HETZNER.machine)), before);
         assert_eq!(before, 1);
     });
 }

@@ -266,8 +266,8 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Puts back the tags that are recorded if the list lacks all of them, for some time: until
-    /// then nobody is opted out. Whatever acts judges by the tags that it sees itself.
+    /// Puts back the tags that are recorded if the list lacks all of them, for some time. Stop and
+    /// start judge by the tags that they see themselves.
     fn doubt_tags(&mut self, records: &[Record], looks: &mut [Look]) {
         let since = self.state.tagless_since.unwrap_or(self.requested_at);
         let vanished = tags_vanished(records, looks);

@@ -1176,10 +1176,10 @@ fn what_never_ends_is_reported_once_and_waited_for() {
     for (case, direction) in [(deleting, STOP), (making.away_again(), START)] {
         let write = case.records();
         assert!(matches!(write.events[..], [Event::Stuck { .. }]));
-        let told = case.then();
-        assert!(matches!(told.ask(), Ask::Accepted { .. }));
-        told.leaves(direction);
-        told.goes_on();
+        let reported = case.then();
+        assert!(matches!(reported.ask(), Ask::Accepted { .. }));
+        reported.leaves(direction);
+        reported.goes_on();
     }
 }
 
@@ -1490,10 +1490,10 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
         "{problem}"
     );
     assert_eq!(settled.history.unwrap().reason.as_deref(), Some(problem));
-    let told = Event::Conflict {
+    let reported = Event::Conflict {
         reason: problem.to_owned(),
     };
-    assert_eq!(settled.events[1..], [told]);
+    assert_eq!(settled.events[1..], [reported]);
     // An inventory that only lists the machine says the same.
     let kept = settled.record.hibernation.as_deref().unwrap();
     assert_eq!(hibernate::problem_of(kept, None).as_deref(), Some(problem));

@@ -430,9 +430,9 @@ fn a_start_leaves_a_machine_running_small_while_its_own_plan_cannot_be_ordered()
     assert_eq!(write.record.saved, Some(saved()), "it is owed its plan");
     assert!(write.record.small_runs && !write.record.retained);
     assert_eq!(write.history, None, "nothing was given up");
-    let told =
+    let reported =
         matches!(&write.events[..], [Event::AlreadyThere { reason, .. }] if reason == NO_ROOM);
-    assert!(told, "{:?}", write.events);
+    assert!(reported, "{:?}", write.events);
     // A shutdown of ours that may still act is waited for: it would leave the machine off.
     let acting = case.clone().asked(STOP, "tue 07:55", accepted("tue 07:55"));
     acting.clone().leaves(START);

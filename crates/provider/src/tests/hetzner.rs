@@ -451,17 +451,12 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     let marked = |mark: &str| json!({"offhours-of": "server.42", "offhours-mark": mark});
     let mut kept = Hibernation::of(id(42));
     kept.snapshots = [(7, "one"), (8, "two"), (9, "three")]
-        .map(|(number, mark)| KeptSnapshot {
-            mark: Mark(mark.to_owned()),
-            id: Some(number),
-            from: id(42),
-            asked_at: "2026-11-23T19:00:00Z".parse().unwrap(),
-            looked_at: None,
-            centi_gb: None,
-            proven_at: None,
-            remove_asked_at: None,
-            absent_at: None,
-            given_up: false,
+        .map(|(number, mark)| {
+            let asked_at = "2026-11-23T19:00:00Z".parse().unwrap();
+            KeptSnapshot {
+                id: Some(number),
+                ..KeptSnapshot::of(id(42), Mark(mark.to_owned()), asked_at)
+            }
         })
         .into();
     let selector = "label_selector=offhours-of%3D%3Dserver.42&per_page=50&page=1";
