@@ -3,7 +3,7 @@
 //! its body is an error, and the body of an unsuccessful response is never parsed as a result.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -296,6 +296,20 @@ impl Http {
             Err(ProviderError::NotFound(_)) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Drops the ids of what is not there, in a collection of the API.
+    pub(crate) async fn retain_existing(
+        &self,
+        collection: &str,
+        ids: &mut BTreeSet<String>,
+    ) -> Result<(), ProviderError> {
+        for id in ids.clone() {
+            if !self.exists(format!("{collection}/{id}")).await? {
+                ids.remove(&id);
+            }
+        }
+        Ok(())
     }
 
     /// Like [`Self::read`], for what is the same for all machines of the account.

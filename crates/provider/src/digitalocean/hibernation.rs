@@ -81,12 +81,8 @@ impl Api {
         ssh_key: Option<&str>,
     ) -> Result<(), ProviderError> {
         replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
-        for id in made.volumes.clone() {
-            if !self.0.exists(format!("/v2/volumes/{id}")).await? {
-                made.volumes.remove(&id);
-            }
-        }
-        Ok(())
+        let volumes = &mut made.volumes;
+        self.0.retain_existing("/v2/volumes", volumes).await
     }
 
     /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.

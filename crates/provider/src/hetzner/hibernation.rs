@@ -129,21 +129,12 @@ impl Api {
         ssh_key: Option<&str>,
     ) -> Result<(), ProviderError> {
         replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
-        for (kind, ids) in [
-            ("volumes", &mut made.volumes),
-            ("firewalls", &mut made.firewalls),
-        ] {
-            for id in ids.clone() {
-                if !self.http.exists(format!("/v1/{kind}/{id}")).await? {
-                    ids.remove(&id);
-                }
-            }
-        }
+        let http = &self.http;
+        let (volumes, firewalls) = (&mut made.volumes, &mut made.firewalls);
+        http.retain_existing("/v1/volumes", volumes).await?;
+        http.retain_existing("/v1/firewalls", firewalls).await?;
         if let Some(group) = &made.placement_group
-            && !self
-                .http
-                .exists(format!("/v1/placement_groups/{group}"))
-                .await?
+            && !http.exists(format!("/v1/placement_groups/{group}")).await?
         {
             made.placement_group = None;
         }
