@@ -466,6 +466,9 @@ fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
     let drifted = database().following(|policy| policy.enforce = true);
     let drifted = drifted.handled("19:00", STOPPED).at("tue 07:50");
     drifted.leaves(STOP);
+    // A schedule that leaves no more time than that is followed all the same.
+    let shut = database().open(&[("08:00", "12:00"), ("12:30", "19:00")]);
+    assert!(stopped(shut, "tue 12:01"));
 }
 
 #[test]

@@ -210,12 +210,8 @@ fn configuration() -> Configuration {
         });
         (name.parse().unwrap(), account)
     };
-    let definition = serde_json::json!({
-        "timezone": "UTC",
-        "periods": [{"begin": "08:00", "end": "19:00"}],
-    });
     let rule = Rule {
-        schedule: Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap(),
+        schedule: open(&[("08:00", "19:00")]),
         resources: BTreeSet::new(),
         policy: Policy::default(),
     };
@@ -229,6 +225,14 @@ fn configuration() -> Configuration {
         schedules: Schedules::from([(office(), rule)]),
         floor: Floor::default(),
     }
+}
+
+/// A schedule of what runs between these times of every day.
+fn open(times: &[(&str, &str)]) -> Schedule {
+    let period = |(begin, end): &(&str, &str)| serde_json::json!({"begin": begin, "end": end});
+    let periods: Vec<_> = times.iter().map(period).collect();
+    let definition = serde_json::json!({"timezone": "UTC", "periods": periods});
+    Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap()
 }
 
 pub(crate) fn office() -> ScheduleName {
@@ -474,6 +478,12 @@ impl Case {
             state: ActionState::Done,
             started_at: at(instant),
         });
+        self
+    }
+
+    fn open(mut self, times: &[(&str, &str)]) -> Self {
+        let rule = self.configuration.schedules.get_mut(&office());
+        rule.unwrap().schedule = open(times);
         self
     }
 

@@ -182,7 +182,8 @@ impl Planner<'_> {
     }
 
     /// Reports whether the next start comes before a stop of a database or a node pool could be
-    /// done and undone: after an outage it would shrink minutes before opening.
+    /// done and undone: after an outage it would shrink minutes before opening. A schedule that
+    /// leaves no more time than that is followed as it is written.
     fn is_too_late(&self, due: &Due) -> bool {
         let kind = self.record.kind();
         if self.direction == Direction::Start || due.cause != Cause::Schedule || !kind.is_sized() {
@@ -190,7 +191,10 @@ impl Planner<'_> {
         }
         let start = next_start(self.record, self.context.rules, self.context.now);
         let both = effect_timeout(kind) * 2;
-        start.is_some_and(|start| start.duration_since(self.context.now) < both)
+        let lacks_time = |start: Timestamp, from| start.duration_since(from) < both;
+        start.is_some_and(|start| {
+            lacks_time(start, self.context.now) && !lacks_time(start, due.handled.key.instant)
+        })
     }
 
     /// Handles a newer edge in the same direction.
