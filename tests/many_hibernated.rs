@@ -110,6 +110,31 @@ fn however_many_are_hibernated_an_inventory_takes_one_list_of_their_snapshots() 
     });
 }
 
+/// A look at a machine that is being hibernated takes several requests.
+#[test]
+fn a_snapshot_that_takes_an_hour_is_looked_at_once_a_minute() {
+    run(async {
+        let fleet = DIGITALOCEAN
+            .fleet
+            .replace("id = 42\nname", "id = 42\nsnapshot = \"3600s\"\nname");
+        let fleet = format!("{ACCOUNTS}{fleet}");
+        let world = World::start(DIGITALOCEAN.configuration, &fleet, monday("16:50:00")).await;
+        world.run_until(monday("17:00:30")).await;
+        let event = json!({
+            "resources": [DIGITALOCEAN.machine], "by": "ada", "rehearsal": true,
+        });
+        world.stop(&event).await;
+        world.run_until(monday("17:10:30")).await;
+        let minutes = requests_until(&world, monday("17:50:30")).await;
+        let between: Vec<_> = minutes.values().copied().collect();
+        // One look, and every five minutes the lists of an inventory.
+        assert!(between.iter().all(|&count| count <= 12), "{minutes:?}");
+        world.run_until(monday("18:30:30")).await;
+        let record = world.record(DIGITALOCEAN.machine).await;
+        assert!(record.is_hibernated(), "{record:#?}");
+    });
+}
+
 /// Each has to be asked for by its number then.
 #[test]
 fn snapshots_that_are_not_listed_are_looked_for_at_a_pace() {

@@ -14,7 +14,7 @@ use domain::{
 };
 use environment::{Invoke, in_words};
 use futures_util::{StreamExt as _, stream};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use provider::{AT_ONCE, Client};
 use store::InForce;
 
@@ -41,6 +41,10 @@ const LOOKS: [SignedDuration; 4] = [
     SignedDuration::from_secs(20),
     SignedDuration::from_secs(40),
 ];
+
+/// How long after its latest request something is looked at again within an invocation. What takes
+/// longer, as a snapshot or a drain does, is looked at once a minute.
+const SOON: SignedDuration = SignedDuration::from_mins(5);
 
 /// The most time that the first look of an invocation takes if inventories are due after it.
 const BEFORE_INVENTORIES: SignedDuration = SignedDuration::from_secs(20);
@@ -273,8 +277,19 @@ struct Watch<'a> {
     before: BTreeMap<AccountName, u64>,
     /// The schedules of what is due or in flight.
     waiting: BTreeSet<ScheduleName>,
+    /// Whether nothing was looked at yet.
+    is_first: bool,
     /// Whether something in flight may be looked at again.
     goes_on: bool,
+}
+
+/// Reports whether what is in flight may end, or go on to its next part, within this invocation.
+fn ends_soon(record: &Record, now: Timestamp) -> bool {
+    let claimed_at = record.in_flight().map(|transition| transition.claimed_at);
+    let asked_at = record.request.as_ref().map(|request| request.asked_at);
+    claimed_at
+        .max(asked_at)
+        .is_some_and(|at| now.duration_since(at) < SOON)
 }
 
 impl<'a> Watch<'a> {
@@ -285,6 +300,7 @@ impl<'a> Watch<'a> {
             accounts,
             before: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            is_first: true,
             goes_on: false,
         }
     }
@@ -319,8 +335,20 @@ impl<'a> Watch<'a> {
         }
         let records = report.readable(context.store.records(&references).await?);
         let in_force = context.store.in_force().await?;
+        let now = context.clock.now();
         let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
-        let looking = self.clients(in_flight, &backlog, &in_force, report).await;
+        let (soon, later): (Vec<_>, Vec<_>) = in_flight.partition(|r| ends_soon(r, now));
+        let may_change = !soon.is_empty();
+        let (looked_at, left) = if self.is_first {
+            (soon.into_iter().chain(later).collect(), Vec::new())
+        } else {
+            (soon, later)
+        };
+        self.is_first = false;
+        report.in_flight += left.len();
+        self.waiting
+            .extend(left.into_iter().filter_map(|r| r.schedule));
+        let looking = self.clients(looked_at, &backlog, &in_force, report).await;
         let follow = |(account, client, records, room): Looking| {
             let (reported_errors, in_force) = (&self.reported_errors, &in_force);
             let requests = self.accounts.list_requests(&account);
@@ -348,7 +376,7 @@ impl<'a> Watch<'a> {
         for round in rounds {
             report.outcomes.extend(round.outcomes);
             report.in_flight += round.in_flight;
-            self.goes_on |= round.in_flight > 0;
+            self.goes_on |= round.in_flight > 0 && may_change;
             self.waiting.extend(round.waiting);
         }
         Ok(())
@@ -357,7 +385,7 @@ impl<'a> Watch<'a> {
     /// Returns the accounts that may be asked now.
     async fn clients(
         &mut self,
-        in_flight: impl Iterator<Item = Record>,
+        in_flight: Vec<Record>,
         backlog: &BTreeMap<AccountName, u64>,
         in_force: &InForce,
         report: &mut Report,
