@@ -260,7 +260,7 @@ impl Connection {
         #[cfg(not(feature = "local"))]
         let _ = purpose;
         let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
-        let config = aws::config_of(profile, region).await;
+        let config = aws::config_of(profile, region).await?;
         let store = Store::connect(&config, Tables::prefixed(&prefix));
         let functions = LambdaFunctions::of_stack(&config, &prefix);
         let clock = Clock::machine();

@@ -1,6 +1,8 @@
 //! Invoking the functions.
 
 #[cfg(feature = "aws")]
+use aws_config::timeout::TimeoutConfig;
+#[cfg(feature = "aws")]
 use domain::{configuration::Floor, invocation::Question};
 use domain::{invocation::Invocation, record::Direction};
 #[cfg(feature = "aws")]
@@ -101,8 +103,16 @@ impl LambdaFunctions {
         };
         let named =
             |setting, function| optional(setting).unwrap_or_else(|| format!("{prefix}{function}"));
+        // A function answers a person when it has done what was asked, which may take it minutes.
+        let patient = aws_sdk_lambda::config::Builder::from(config).timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(crate::aws::CONNECT_TIMEOUT)
+                .disable_read_timeout()
+                .disable_operation_attempt_timeout()
+                .build(),
+        );
         Self {
-            client: aws_sdk_lambda::Client::new(config),
+            client: aws_sdk_lambda::Client::from_conf(patient.build()),
             stop: named(STOP_FUNCTION, "stop"),
             start: Some(named(START_FUNCTION, "start")),
             poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),

@@ -23,9 +23,8 @@ pub fn json() -> Result<(), SettingError> {
     let lines = fmt::layer()
         .json()
         .flatten_event(true)
-        .with_current_span(false)
-        // CloudWatch stamps every line itself.
-        .without_time();
+        // Lambda takes a line without a timestamp for one of the level INFO.
+        .with_current_span(false);
     tracing_subscriber::registry()
         .with(lines)
         .with(levels.unwrap_or_else(|| known("info")))
