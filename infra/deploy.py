@@ -17,8 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import boto3
 import tomlkit
 import yaml
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "infra" / "template.yaml"
@@ -126,9 +129,11 @@ def guide(built: str) -> str | None:
         "Name of the stack",
         given.get("stack_name", "offhours"),
         {
-            # A function's name has at most 64 characters, and S-poll-status is one.
-            "AllowedPattern": "[a-zA-Z][a-zA-Z0-9-]{1,51}",
-            "ConstraintDescription": "must be a letter and 1 to 51 letters, digits and hyphens.",
+            # A rule's name has at most 64 characters, and S-webhook-digest is one. The bus is named
+            # like the stack: `default` is every account's own, and `none` means that there is none.
+            "AllowedPattern": "(?!(default|none)$)[a-zA-Z][a-zA-Z0-9-]{1,48}",
+            "ConstraintDescription": "must be a letter and 1 to 48 letters, digits and hyphens, "
+            "and neither default nor none.",
         },
     )
     region = ask(
@@ -182,7 +187,43 @@ def deploy(overrides: dict[str, str], webhook: str | None) -> int:
         command = ["sam", "deploy", "--template-file", str(TEMPLATE), "--config-file", str(CONFIG)]
         command += ["--capabilities", "CAPABILITY_IAM", "--resolve-s3", confirm]
         command += ["--no-fail-on-empty-changeset", "--parameter-overrides", f"file://{file}"]
-        return subprocess.run(command, check=False, cwd=ROOT).returncode
+        result = subprocess.run(command, check=False, cwd=ROOT).returncode
+    if result != 0:
+        given, _ = remembered(read_config(CONFIG))
+        stack, region = given.get("stack_name", ""), given.get("region")
+        if status_of(stack, region, given.get("profile")) in NEVER_CREATED:
+            raise DeployError(REPEAT.format(stack=stack, region=region))
+    return result
+
+
+#: The states of a stack whose creation failed: CloudFormation accepts nothing but its deletion.
+NEVER_CREATED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED")
+
+REPEAT = """\
+{stack} could not be created, and its four tables may be left, protected and empty.
+CloudFormation accepts nothing for it until it is deleted. Mend the cause, then run:
+
+  .build/bin/sam delete --stack-name {stack} --region {region}
+  for table in schedules accounts resources history; do
+    aws dynamodb update-table --region {region} --table-name {stack}-$table \\
+      --no-deletion-protection-enabled
+    aws dynamodb wait table-exists --region {region} --table-name {stack}-$table
+    aws dynamodb delete-table --region {region} --table-name {stack}-$table
+  done
+  make deploy
+
+Do not delete tables that hold records of an earlier stack: docs/operating.md says under "Remove" how
+to import them."""
+
+
+def status_of(stack: str, region: str | None, profile: str | None) -> str | None:
+    """Returns the status of a stack, or None if there is none or AWS does not say."""
+    session = boto3.Session(profile_name=profile, region_name=region)
+    client = session.client("cloudformation", config=Config(connect_timeout=5, read_timeout=10))
+    try:
+        return client.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
+    except (BotoCoreError, ClientError):
+        return None
 
 
 def main() -> int:

@@ -6,6 +6,10 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -36,10 +40,11 @@ class Checkout:
         sam.parent.mkdir()
         sam.write_text(
             f"#!{sys.executable}\n"
-            "import json, sys\n"
+            "import json, os, sys\n"
             "file = sys.argv[-1].removeprefix('file://')\n"
             "noted = {'arguments': sys.argv[1:], 'parameters': open(file).read()}\n"
             f"open({str(folder / 'noted')!r}, 'w').write(json.dumps(noted))\n"
+            "sys.exit(int(os.environ.get('SAM_ENDS_WITH', 0)))\n"
         )
         sam.chmod(sam.stat().st_mode | stat.S_IXUSR)
 
@@ -49,13 +54,15 @@ class Checkout:
             binary.parent.mkdir(parents=True, exist_ok=True)
             binary.write_bytes(elf(machine))
 
-    def deploy(self, *answers: str, guided: bool = False) -> subprocess.CompletedProcess:
+    def deploy(
+        self, *answers: str, guided: bool = False, **variables: str
+    ) -> subprocess.CompletedProcess:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         return subprocess.run(
             [sys.executable, "infra/deploy.py", *(["--guided"] if guided else [])],
             cwd=self.folder,
-            env={**plain, "PATH": path},
+            env={**plain, "PATH": path, **variables},
             input="".join(answer + "\n" for answer in answers),
             capture_output=True,
             text=True,
@@ -198,6 +205,77 @@ def test_what_else_was_set_is_kept(checkout):
     assert checkout.deploy("", "", "", "", guided=True).returncode == 0
     assert checkout.given["LogLevel"] == "debug"
     assert checkout.given["TokenPath"] == "/a=b"
+
+
+@contextmanager
+def cloudformation(status: str) -> Iterator[dict[str, str]]:
+    """Answers for the stack's status as AWS does; yields the variables that lead there."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = self.rfile.read(int(self.headers["content-length"])).decode()
+            assert "Action=DescribeStacks" in asked, asked
+            assert "StackName=offhours" in asked, asked
+            space = "http://cloudformation.amazonaws.com/doc/2010-05-15/"
+            stack = (
+                "<member><StackName>offhours</StackName>"
+                f"<CreationTime>2026-11-20T08:00:00Z</CreationTime>"
+                f"<StackStatus>{status}</StackStatus></member>"
+            )
+            body = (
+                f'<DescribeStacksResponse xmlns="{space}"><DescribeStacksResult>'
+                f"<Stacks>{stack}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
+            ).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Keeps the test's output clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "SAM_ENDS_WITH": "1",
+        }
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_first_deployment_that_failed_can_be_repeated_as_is_said(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.deploy(*ANSWERS)
+    with cloudformation("ROLLBACK_COMPLETE") as variables:
+        done = checkout.deploy(**variables)
+    assert done.returncode == 1
+    assert "sam delete --stack-name offhours --region eu-central-1" in done.stderr
+    assert "delete-table --region eu-central-1 --table-name offhours-$table" in done.stderr
+
+
+def test_an_update_that_failed_leaves_the_stack_and_its_tables_alone(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.deploy(*ANSWERS)
+    with cloudformation("UPDATE_ROLLBACK_COMPLETE") as variables:
+        done = checkout.deploy(**variables)
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["default", "none", "s" * 50])
+def test_a_name_that_some_resource_could_not_have_is_asked_again(checkout, name):
+    checkout.build(MACHINES["x86_64"])
+    done = checkout.deploy(name, "s" * 49, "", "", "")
+    assert done.returncode == 0, done.stderr
+    assert "must be a letter and 1 to 48" in done.stdout
+    assert f'stack_name = "{"s" * 49}"' in checkout.config.read_text()
 
 
 def test_a_broken_configuration_is_refused_in_one_line(checkout):
