@@ -120,7 +120,7 @@ def test_every_alarm_reports_to_the_topic_and_says_which_command_to_run(plain):
 
 def dashboard(stack: Stack) -> list[dict]:
     (one,) = stack.of_type("AWS::CloudWatch::Dashboard").values()
-    assert one["DashboardName"] == NAME
+    assert one["DashboardName"] == f"{NAME}-{REGION}"
     return json.loads(one["DashboardBody"])["widgets"]
 
 

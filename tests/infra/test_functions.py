@@ -87,6 +87,8 @@ def test_each_function_logs_json_to_its_own_group(plain):
     for name, function in functions(plain).items():
         assert function["LoggingConfig"] == {
             "LogFormat": "JSON",
+            # RUST_LOG filters, and Lambda takes a line without a level that it knows for INFO.
+            "ApplicationLogLevel": "TRACE",
             "LogGroup": f"/aws/lambda/{NAME}-{FUNCTIONS[name]}",
         }
 
@@ -156,7 +158,8 @@ def test_two_timers_tick_every_minute_and_repeat_nothing(plain):
             "MaximumRetryAttempts": 0,
             "MaximumEventAgeInSeconds": 60,
         }
-        assert target["DeadLetterConfig"] == {"Arn": DEAD_LETTERS}
+        # The next tick does what this one did not, and alarms watch for missing runs.
+        assert "DeadLetterConfig" not in target
 
 
 def test_timers_can_be_paused():
@@ -165,7 +168,7 @@ def test_timers_can_be_paused():
     assert states == {f"{NAME}-dispatch": "DISABLED", f"{NAME}-poll-status": "DISABLED"}
 
 
-def test_an_asynchronous_invocation_is_not_repeated_and_its_failure_is_kept(plain):
+def test_no_asynchronous_invocation_is_repeated_and_what_stop_and_start_fail_is_kept(plain):
     configs = plain.of_type("AWS::Lambda::EventInvokeConfig").values()
     assert {one["FunctionName"] for one in configs} == {
         f"{NAME}-{verb}" for verb in FUNCTIONS.values()
@@ -173,8 +176,11 @@ def test_an_asynchronous_invocation_is_not_repeated_and_its_failure_is_kept(plai
     for config in configs:
         assert config["Qualifier"] == "$LATEST"
         assert config["MaximumRetryAttempts"] == 0
-        assert config["MaximumEventAgeInSeconds"] == 60
-        assert config["DestinationConfig"]["OnFailure"]["Destination"] == DEAD_LETTERS
+        acts = config["FunctionName"] in (f"{NAME}-stop", f"{NAME}-start")
+        # A new account runs ten invocations at once: at an edge, some wait for their turn.
+        assert config["MaximumEventAgeInSeconds"] == (300 if acts else 60)
+        kept = config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+        assert kept == (DEAD_LETTERS if acts else None)
 
 
 def test_only_timers_and_a_persons_own_rules_may_invoke(plain):
