@@ -1120,6 +1120,32 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
 }
 
 #[test]
+fn a_server_whose_address_was_deleted_by_night_has_another_one_in_the_morning() {
+    run(async {
+        let mut night = Night::begin(&HETZNER).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+        let kept = night.record().await.hibernation.unwrap();
+        let lost = kept.manifest.unwrap().addresses.remove(0);
+        night.deletes(&format!("primary_ips/{}", lost.id)).await;
+        night.run_until(tuesday("06:10:30")).await;
+        let server = night.only();
+        assert_eq!(server["status"], "running");
+        assert!(server["ipv4"].is_number(), "{server}");
+        assert_ne!(server["ipv4"].to_string(), lost.id);
+        night.is_told(&format!("without address {},", lost.ip));
+        // It is deleted and made again with what it has now.
+        night.run_until(tuesday("19:30:30")).await;
+        night.sleeps().await;
+        night
+            .run_until(tuesday("06:00:30") + SignedDuration::from_hours(24))
+            .await;
+        assert_eq!(night.only()["status"], "running");
+        assert_eq!(night.record().await.hibernation_problem(), None);
+    });
+}
+
+#[test]
 fn a_machine_whose_key_was_replaced_by_night_is_made_with_the_configured_one() {
     run(async {
         let keys = "[[hetzner.ssh_keys]]\nid = 15\nname = \"new\"\n\

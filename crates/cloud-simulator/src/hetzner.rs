@@ -83,6 +83,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "primary_ips", attachments::list::<PrimaryIp>),
     ("GET", "primary_ips/#", attachments::one::<PrimaryIp>),
     ("PUT", "primary_ips/#", attachments::update_primary_ip),
+    ("DELETE", "primary_ips/#", attachments::delete::<PrimaryIp>),
     (
         "POST",
         "primary_ips/#/actions/assign",

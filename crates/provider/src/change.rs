@@ -320,6 +320,10 @@ fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt
             format!("/v2/projects/{project}/resources"),
             format!(" do:droplet:{machine}"),
         ),
+        Attachment::Address(one) => (
+            format!("/v1/primary_ips/{}/actions/assign", one.id),
+            format!(" server={machine}"),
+        ),
     };
     write!(f, "POST {path}{with}")
 }

@@ -250,7 +250,7 @@ pub struct BackupPolicy {
 /// A public address that is kept while there is no machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeptAddress {
-    /// Its id at the cloud.
+    /// Its id at the cloud; empty in a creation that takes a new one, because it is gone.
     pub id: String,
     /// The address.
     pub ip: String,
@@ -301,6 +301,8 @@ pub enum Attachment {
     Project(String),
     /// Backups.
     Backups(Option<BackupPolicy>),
+    /// A public address, which is given only at creation.
+    Address(KeptAddress),
 }
 
 impl fmt::Display for Attachment {
@@ -314,6 +316,7 @@ impl fmt::Display for Attachment {
             Self::FloatingIp(ip) => write!(f, "floating address {ip}"),
             Self::Project(id) => write!(f, "project {id}"),
             Self::Backups(_) => f.write_str("backups"),
+            Self::Address(one) => write!(f, "address {}", one.ip),
         }
     }
 }
@@ -373,6 +376,8 @@ impl Manifest {
         let lacks_backups = self.backups && !seen.backups;
         let backups = lacks_backups.then(|| Attachment::Backups(self.backup_policy.clone()));
         let firewalls = lacks(&self.firewalls, &seen.firewalls).map(Attachment::Firewall);
+        let addresses = self.addresses.iter().cloned();
+        let addresses = addresses.filter(|one| !seen.addresses.contains(one));
         firewalls
             .chain(group.map(Attachment::PlacementGroup))
             .chain(networks.map(Attachment::Network))
@@ -381,6 +386,17 @@ impl Manifest {
             .chain(floating_ips.map(Attachment::FloatingIp))
             .chain(project.map(Attachment::Project))
             .chain(backups)
+            .chain(addresses.map(Attachment::Address))
+            .collect()
+    }
+
+    /// Returns the addresses that a creation from this manifest replaces by new ones.
+    #[must_use]
+    pub fn replaced_by(&self, creation: &Self) -> Vec<Attachment> {
+        let own = self.addresses.iter().zip(&creation.addresses);
+        let replaced = own.filter(|(_, ordered)| ordered.id.is_empty());
+        replaced
+            .map(|(one, _)| Attachment::Address(one.clone()))
             .collect()
     }
 

@@ -371,6 +371,7 @@ fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
                 assert_eq!(*policy, had.backup_policy);
                 has.backups = true;
             }
+            Attachment::Address(one) => has.addresses.push(one.clone()),
         }
         given.push(what);
     }

@@ -318,8 +318,8 @@ fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, Pr
             }
             (format!("/v2/droplets/{number}/actions"), body)
         }
-        // The cloud chooses the address, and has no placement groups.
-        Attachment::Network(_) | Attachment::PlacementGroup(_) => {
+        // The cloud chooses the addresses, and has no placement groups.
+        Attachment::Network(_) | Attachment::PlacementGroup(_) | Attachment::Address(_) => {
             return Err(ProviderError::foreign(id));
         }
     };

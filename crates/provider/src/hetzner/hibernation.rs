@@ -133,6 +133,14 @@ impl Api {
         let (volumes, firewalls) = (&mut made.volumes, &mut made.firewalls);
         http.retain_existing("/v1/volumes", volumes).await?;
         http.retain_existing("/v1/firewalls", firewalls).await?;
+        for address in &mut made.addresses {
+            if !http
+                .exists(format!("/v1/primary_ips/{}", address.id))
+                .await?
+            {
+                address.id.clear();
+            }
+        }
         if let Some(group) = &made.placement_group
             && !http.exists(format!("/v1/placement_groups/{group}")).await?
         {
@@ -334,9 +342,9 @@ impl<'a> Order<'a> {
     fn of(label: &Label, snapshot: u64, made: &'a Manifest) -> Self {
         let address = |is_ipv6| {
             let mut all = made.addresses.iter();
-            let one = all.find(|address| address.is_ipv6 == is_ipv6)?;
-            one.id.parse().ok()
+            all.find(|address| address.is_ipv6 == is_ipv6)
         };
+        let number = |address: Option<&KeptAddress>| address?.id.parse().ok();
         let (ipv4, ipv6) = (address(false), address(true));
         let labels = made.tags.iter().filter_map(|tag| tag.split_once('='));
         let mut labels: BTreeMap<_, _> = labels.map(|(key, of)| (key, of.to_owned())).collect();
@@ -360,8 +368,8 @@ impl<'a> Order<'a> {
             public_net: OrderedNet {
                 enable_ipv4: ipv4.is_some(),
                 enable_ipv6: ipv6.is_some(),
-                ipv4,
-                ipv6,
+                ipv4: number(ipv4),
+                ipv6: number(ipv6),
             },
         }
     }
@@ -400,6 +408,10 @@ fn attach(server: u64, what: &Attachment) -> Request {
         Attachment::FloatingIp(ip) => (
             format!("/v1/floating_ips/{ip}/actions/assign"),
             json!({"server": server}),
+        ),
+        Attachment::Address(one) => (
+            format!("/v1/primary_ips/{}/actions/assign", one.id),
+            json!({"assignee_id": server, "assignee_type": "server"}),
         ),
         // Backups have no policy here, and no server has a project.
         Attachment::Project(_) | Attachment::Backups(_) => {

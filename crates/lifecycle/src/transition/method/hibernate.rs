@@ -271,7 +271,10 @@ fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
         None => Lacks::Unknown,
         Some(has) => {
             let mut missing = had.missing_in(has).into_iter();
-            let first = missing.find(|one| !kept.refused.contains(one));
+            let first = missing.find(|one| {
+                let given_later = !matches!(one, Attachment::Address(_));
+                given_later && !kept.refused.contains(one)
+            });
             first.map_or(Lacks::Nothing, Lacks::One)
         }
     }
@@ -635,8 +638,14 @@ pub(crate) fn permit(
             kept.refused.clear();
             kept.running_since = None;
         }
-        Hibernate::Create { label, .. } => {
+        Hibernate::Create {
+            label, manifest, ..
+        } => {
             label.mark = mark.clone();
+            let own = kept.manifest.as_ref();
+            let replaced = own.map(|own| own.replaced_by(manifest)).unwrap_or_default();
+            kept.refused.retain(|one| !replaced.contains(one));
+            kept.refused.extend(replaced);
             kept.wakes.push(mark);
         }
         Hibernate::Protect {
