@@ -212,8 +212,8 @@ CloudFormation accepts nothing for it until it is deleted. Mend the cause, then 
   done
   make deploy
 
-Do not delete tables that hold records of an earlier stack: docs/operating.md says under "Remove" how
-to import them."""
+Do not delete tables that hold records of an earlier stack: docs/operating.md says under "Remove"
+how to import them."""
 
 
 def status_of(stack: str, region: str | None, profile: str | None) -> str | None:

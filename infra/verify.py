@@ -1,5 +1,7 @@
-"""Tries the stack on AWS, as docs/verify-on-aws.md describes: deploys one of its own, looks at what only
-AWS can show, and removes everything again. Asks before each step that costs something or deletes.
+"""Tries the stack on AWS, as docs/verify-on-aws.md describes.
+
+Deploys a stack of its own, looks at what only AWS can show, and removes everything again. Asks
+before each step that costs something or deletes.
 """
 
 from __future__ import annotations
@@ -163,7 +165,9 @@ def burst(trial: Trial) -> str:
     trial.only_on_aws()
     if not trial.email:
         raise LeftOut("no --email")
-    trial.ask("Send forty alerts, and as many mails? If AWS ends the subscription, confirm it again.")
+    trial.ask(
+        "Send forty alerts, and as many mails? If AWS ends the subscription, confirm it again."
+    )
     for _ in range(4):
         _tell(trial, 10)
     time.sleep(90 * trial.wait)
@@ -199,7 +203,9 @@ def ticks(trial: Trial) -> str:
 def _lines(trial: Trial, function: str) -> list[dict[str, Any]]:
     group = f"/aws/lambda/{trial.stack}-{function}"
     pages = trial.client("logs").get_paginator("filter_log_events").paginate(logGroupName=group)
-    texts = [text for page in pages for one in page["events"] for text in one["message"].splitlines()]
+    texts = [
+        text for page in pages for one in page["events"] for text in one["message"].splitlines()
+    ]
     found = []
     for text in texts:
         try:
@@ -231,9 +237,8 @@ def memory(trial: Trial) -> str:
         cold = max(one["metrics"].get("initDurationMs", 0) for one in reports)
         expect(most < 100, f"{function} needed {most} of 128 MB")
         expect(longest < 20_000, f"{function} took {longest:.0f} ms")
-        found.append(
-            f"{function}: {len(reports)} runs, {most} MB, at most {longest:.0f} ms, start {cold:.0f} ms"
-        )
+        times = f"at most {longest:.0f} ms, start {cold:.0f} ms"
+        found.append(f"{function}: {len(reports)} runs, {most} MB, {times}")
     return "; ".join(found)
 
 

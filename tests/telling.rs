@@ -56,12 +56,16 @@ pub(crate) fn schemas() -> BTreeMap<String, Validator> {
 /// Fails if the event of an outcome does not have the shape that its schema promises.
 #[track_caller]
 pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
-    let Some(event) = bus_event::of_outcome("offhours", outcome) else {
-        return;
-    };
-    let detail = serde_json::from_str(&event.detail).unwrap();
-    if let Err(error) = schemas[event.detail_type].validate(&detail) {
-        panic!("{detail:#} at {}: {error}", error.instance_path());
+    let mut events = bus_event::Events::default();
+    // The last of these is folded, if its kind is.
+    let published = (0..6).filter_map(|_| events.of_outcome("offhours", outcome));
+    let mut published: Vec<_> = published.collect();
+    published.extend(events.of_folded("offhours"));
+    for event in published {
+        let detail = serde_json::from_str(&event.detail).unwrap();
+        if let Err(error) = schemas[event.detail_type].validate(&detail) {
+            panic!("{detail:#} at {}: {error}", error.instance_path());
+        }
     }
 }
 
@@ -195,7 +199,8 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
         let schemas = schemas();
         let kept = RecordedEvents::default();
         let ((), _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
-            for outcome in outcomes() {
+            // So many of each kind that the last ones are folded.
+            for outcome in std::iter::repeat_n(outcomes(), 6).flatten() {
                 listener.happened(&outcome);
             }
             listener.edge_completed(&digest());

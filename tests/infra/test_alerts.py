@@ -14,7 +14,9 @@ ALERTS = {
         "Resource In Conflict",
         "Resources Held",
         "Configuration Applied",
+        "Alerts Folded",
     ],
+    "detail": {"folded": [{"exists": False}]},
 }
 DIGEST = {"source": ["offhours"], "detail-type": ["Edge Completed"]}
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:{NAME}-alerts"

@@ -330,7 +330,9 @@ fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
         )
     } else {
         "cannot reach the store: name a local one with --data, or check --profile, --region and \
-         the credentials of the AWS tools"
+         whether `aws sts get-caller-identity` works (after `aws sso login` for SSO; a profile that \
+         asks for an MFA code needs `eval \"$(aws configure export-credentials --profile NAME \
+         --format env)\"` first)"
             .to_owned()
     };
     anyhow::Error::new(error).context(advice)

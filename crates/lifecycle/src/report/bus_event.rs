@@ -1,6 +1,8 @@
 //! The events published to the bus. `infra/events/` has a JSON schema for each, which consumers may
 //! rely on.
 
+use std::collections::BTreeMap;
+
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     activity::{Action, Activity},
@@ -33,6 +35,19 @@ struct Detail<'a> {
     about: Option<About<'a>>,
     #[serde(flatten)]
     facts: Facts<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    folded: bool,
+}
+
+/// The fields of an event that stands for alerts which are not mailed one by one.
+#[derive(Serialize)]
+struct FoldedDetail<'a> {
+    stack: &'a str,
+    at: Timestamp,
+    text: String,
+    kind: &'static str,
+    count: usize,
+    resources: &'a [ResourceRef],
 }
 
 /// The fields of a digest of a schedule's edge.
@@ -276,9 +291,72 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Returns the event to publish for an outcome; `None` for most, which are only logged.
-#[must_use]
-pub fn of_outcome(stack: &str, outcome: &Outcome) -> Option<BusEvent> {
+/// The kinds of alerts of which one invocation may have hundreds, as after an outage.
+const FOLDED: [&str; 4] = [
+    "Transition Refused",
+    "Transition Stuck",
+    "Resource Orphaned",
+    "Resource In Conflict",
+];
+
+/// How many alerts of one kind an invocation has mailed. AWS ends a mail subscription that gets more
+/// than ten messages a second (SNSLIMIT).
+const MAILED: usize = 5;
+
+/// How many of the folded alerts' resources are named.
+const NAMED: usize = 20;
+
+/// What one invocation publishes: every event, but of each kind of alert only the first few are to
+/// be mailed, and one that stands for the rest.
+#[derive(Debug, Default)]
+pub struct Events {
+    mailed: BTreeMap<&'static str, usize>,
+    folded: BTreeMap<&'static str, Vec<ResourceRef>>,
+    latest: Timestamp,
+}
+
+impl Events {
+    /// Returns the event to publish for an outcome; `None` for most, which are only logged.
+    pub fn of_outcome(&mut self, stack: &str, outcome: &Outcome) -> Option<BusEvent> {
+        let folds = outcome.event.class().detail_type;
+        let folds = folds.filter(|kind| FOLDED.contains(kind));
+        let is_folded = folds.is_some_and(|kind| {
+            let mailed = self.mailed.entry(kind).or_default();
+            *mailed += 1;
+            *mailed > MAILED
+        });
+        if let Some(kind) = folds.filter(|_| is_folded) {
+            self.latest = self.latest.max(outcome.at);
+            let folded = self.folded.entry(kind).or_default();
+            folded.extend(outcome.resource());
+        }
+        of_outcome(stack, outcome, is_folded)
+    }
+
+    /// Returns the events that stand for the folded alerts, to be published last.
+    #[must_use]
+    pub fn of_folded(&self, stack: &str) -> Vec<BusEvent> {
+        let event = |(kind, resources): (&&'static str, &Vec<ResourceRef>)| {
+            let count = resources.len();
+            let named = &resources[..count.min(NAMED)];
+            let listed: Vec<_> = named.iter().map(ToString::to_string).collect();
+            let dots = if named.len() < count { ", …" } else { "" };
+            let text = format!("{kind}: and {count} more: {}{dots}", listed.join(", "));
+            let detail = FoldedDetail {
+                stack,
+                at: self.latest,
+                text: in_one_line(&text),
+                kind,
+                count,
+                resources: named,
+            };
+            written(self.latest, "Alerts Folded", &detail)
+        };
+        self.folded.iter().filter_map(event).collect()
+    }
+}
+
+fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> {
     let event = &outcome.event;
     let detail_type = event.class().detail_type?;
     let (account, about, who) = match &outcome.subject {
@@ -305,6 +383,7 @@ pub fn of_outcome(stack: &str, outcome: &Outcome) -> Option<BusEvent> {
         account,
         about,
         facts: Facts::of(event),
+        folded,
     };
     written(outcome.at, detail_type, &detail)
 }
@@ -393,8 +472,41 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_many_alerts_the_first_are_mailed_and_one_event_stands_for_the_rest() {
+        let mut events = Events::default();
+        let mut told = |event: &Event| {
+            let event = events.of_outcome("offhours", &outcome(event.clone()));
+            let detail: Value = serde_json::from_str(&event.unwrap().detail).unwrap();
+            detail["folded"] == true
+        };
+        let orphaned = Event::Orphaned { barrier: None };
+        let folded: Vec<_> = (0..30).map(|_| told(&orphaned)).collect();
+        assert_eq!(
+            folded,
+            [vec![false; MAILED], vec![true; 30 - MAILED]].concat()
+        );
+        let conflict = Event::Conflict {
+            reason: "two".to_owned(),
+        };
+        assert!(!told(&conflict), "each kind by itself");
+        let gone = Event::Gone { saved: None };
+        assert!((0..30).all(|_| !told(&gone)), "it is not mailed at all");
+        let [event] = &events.of_folded("offhours")[..] else {
+            panic!("one event stands for the rest");
+        };
+        assert_eq!(event.detail_type, "Alerts Folded");
+        let detail: Value = serde_json::from_str(&event.detail).unwrap();
+        assert_eq!(detail["kind"], "Resource Orphaned");
+        assert_eq!(detail["count"], 25);
+        assert_eq!(detail["resources"].as_array().unwrap().len(), NAMED);
+        let text = detail["text"].as_str().unwrap();
+        assert!(text.starts_with("Resource Orphaned: and 25 more: do-main/droplet/1, "));
+        assert!(text.ends_with(", …"), "{text}");
+    }
+
     fn published(event: Event) -> Option<(&'static str, Value)> {
-        let event = of_outcome("offhours", &outcome(event))?;
+        let event = of_outcome("offhours", &outcome(event), false)?;
         Some((
             event.detail_type,
             serde_json::from_str(&event.detail).unwrap(),
@@ -523,7 +635,7 @@ mod tests {
         };
         let account = "do-main".parse().unwrap();
         let outcome = Outcome::of_account(&account, Timestamp::UNIX_EPOCH, event);
-        let event = of_outcome("offhours", &outcome).unwrap();
+        let event = of_outcome("offhours", &outcome, false).unwrap();
         let detail: Value = serde_json::from_str(&event.detail).unwrap();
         let named = detail["resources"].as_array().unwrap();
         assert_eq!((detail["count"].as_u64(), named.len()), (Some(26), 26));

@@ -27,9 +27,13 @@ pub async fn publishing<T>(
         let publisher = Publisher {
             stack,
             events,
+            alerts: RefCell::default(),
             metrics: RefCell::default(),
         };
         let result = work(&publisher).await;
+        for event in publisher.alerts.borrow().of_folded(stack) {
+            publisher.send(Some(event));
+        }
         // Dropping the publisher closes the channel, which ends the delivery.
         (result, publisher.metrics.into_inner())
     };
@@ -40,6 +44,7 @@ pub async fn publishing<T>(
 struct Publisher<'a> {
     stack: &'a str,
     events: mpsc::UnboundedSender<BusEvent>,
+    alerts: RefCell<bus_event::Events>,
     metrics: RefCell<Metrics>,
 }
 
@@ -59,7 +64,8 @@ impl Listener for Publisher<'_> {
         for metric in outcome.event.class().metrics {
             metrics.record(*metric);
         }
-        self.send(bus_event::of_outcome(self.stack, outcome));
+        let event = self.alerts.borrow_mut().of_outcome(self.stack, outcome);
+        self.send(event);
     }
 
     fn answered(&self, outcome: &Outcome) {
