@@ -81,6 +81,7 @@ TAKEN = {
         "",
         "https://hooks.slack.com/services/T000/B000/XXXXxxxx",
         "https://chat.example.com:8443/hooks/abc?token=x_1-2&channel=ops",
+        "https://chat.example.com/hooks/a%20b?token=%2Bx",
         "https://example.com",
     ],
     "DigitalOceanUrl": BASE_URL_TAKEN,
@@ -148,6 +149,9 @@ REFUSED = {
         "https://hooks.slack.com/#fragment",
         "https://hooks.slack.com/\nx",
         "https://hooks.slack.com/<text>",
+        # EventBridge takes a percent sign only before two hexadecimal digits.
+        "https://hooks.slack.com/%zz",
+        "https://hooks.slack.com/?token=%2",
         "https://hooks.slack.com/" + "a" * 2048,
     ],
     "DigitalOceanUrl": BASE_URL_REFUSED,
