@@ -27,6 +27,10 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 const ROUGH: SignedDuration = SignedDuration::from_hours(60);
 const CALM: SignedDuration = SignedDuration::from_hours(14);
 
+/// One night in a hundred has a hundred machines, and takes as long as the others together: those
+/// whose seeds end like this.
+const LARGE: u64 = 99;
+
 /// How long everything gets to settle after the last bad luck.
 const SETTLES: SignedDuration = SignedDuration::from_mins(100);
 
@@ -37,7 +41,8 @@ pub fn night(seed: u64) -> Night {
     let begins = begins(&mut chance);
     let ends = begins + DAY * chance.i32(14..=17);
     let schedules = schedules::random(&mut chance, begins, ends);
-    let fleet = fleet::Fleet::random(&mut chance, schedules.keys());
+    let is_large = seed % 100 == LARGE;
+    let fleet = fleet::Fleet::random(&mut chance, schedules.keys(), is_large);
     let setup = fleet.setup(&mut chance, schedules);
     let mut generator = EventGenerator {
         chance,
@@ -150,6 +155,20 @@ impl EventGenerator {
             let at = self.near(&hot, from, until);
             self.remove_account(at, until);
         }
+        if self.chance.u8(..6) == 0 {
+            let at = self.near(&hot, from, until);
+            self.long_outage(at, until);
+        }
+        if self.chance.u8(..8) == 0 {
+            let at = self.near(&hot, from, until);
+            let minutes = self.chance.i64(5..700).min(minutes_between(at, until));
+            let account = fleet::Fleet::account(&mut self.chance);
+            self.add(at, EventKind::Mistake { account, minutes });
+        }
+        if self.chance.u8(..8) == 0 {
+            let at = self.near(&hot, from, until);
+            self.untag_account(at, until);
+        }
         self.give_room(until);
         for at in hot.clone() {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
@@ -237,7 +256,9 @@ impl EventGenerator {
         let place = self.chance.usize(..self.fleet.members.len());
         let member = self.fleet.members[place].clone();
         let resource = member.reference.clone();
-        match self.chance.u8(..12) {
+        match self.chance.u8(..14) {
+            12 => self.tidy_up(at, &resource),
+            13 if can_be_hibernated(&resource) => self.reword_snapshots(at, until, &resource),
             0 => {
                 let tags = self.fleet.tags(&mut self.chance, &member);
                 self.add(
@@ -415,6 +436,74 @@ impl EventGenerator {
         self.add(back.min(until), EventKind::Apply { setup: whole });
     }
 
+    /// Lets nothing tick for hours, or an account answer nothing.
+    fn long_outage(&mut self, at: Timestamp, until: Timestamp) {
+        let minutes = self.chance.i64(60..900).min(minutes_between(at, until));
+        if self.chance.bool() {
+            let account = fleet::Fleet::account(&mut self.chance);
+            let fault = outage(&mut self.chance);
+            let outage = EventKind::Outage {
+                account,
+                minutes,
+                fault,
+            };
+            self.add(at, outage);
+            return;
+        }
+        for function in [Function::Dispatch, Function::PollStatus] {
+            self.add(at, EventKind::TicksLost { function, minutes });
+        }
+    }
+
+    /// Takes the words for Offhours from everything in an account, and gives them back later.
+    fn untag_account(&mut self, at: Timestamp, until: Timestamp) {
+        let account = fleet::Fleet::account(&mut self.chance);
+        let back = at + SignedDuration::from_mins(self.chance.i64(1..900));
+        for member in self.fleet.members.clone() {
+            if member.reference.account != account {
+                continue;
+            }
+            let tags = self.fleet.tags(&mut self.chance, &member);
+            let mut bare = tags.clone();
+            bare.retain(|tag| !tag.starts_with("offhours"));
+            for (at, tags) in [(at, bare), (back.min(until), tags)] {
+                let resource = member.reference.clone();
+                let act = Act::Retag { tags };
+                self.add(at, EventKind::Person { resource, act });
+            }
+        }
+    }
+
+    /// Lets a person delete what may be attached to a server, or the account's SSH key, and forget
+    /// records.
+    fn tidy_up(&mut self, at: Timestamp, resource: &ResourceRef) {
+        let of_server = resource.kind() == ResourceKind::Server;
+        let number = 900_000 + resource.id.provider_id().parse::<u64>().unwrap_or_default();
+        let path = match self.chance.u8(..4) {
+            0 => "ssh_keys/990001".to_owned(),
+            1 => format!("networks/{number}"),
+            2 => format!("volumes/{number}"),
+            _ => format!("firewalls/{number}"),
+        };
+        let resource = resource.clone();
+        if of_server && self.chance.bool() {
+            self.add(at, EventKind::DeleteOther { resource, path });
+        } else {
+            self.add(at, EventKind::Forget { resource });
+        }
+    }
+
+    /// Lets a cloud call the snapshots of a machine something else for some time.
+    fn reword_snapshots(&mut self, at: Timestamp, until: Timestamp, resource: &ResourceRef) {
+        let words = ["unavailable", "creating", "retired", "deleted", "pending"];
+        let word = words[self.chance.usize(..words.len())].to_owned();
+        let back = at + SignedDuration::from_mins(self.chance.i64(1..120));
+        for (at, word) in [(at, Some(word)), (back.min(until), None)] {
+            let resource = resource.clone();
+            self.add(at, EventKind::ShowSnapshots { resource, word });
+        }
+    }
+
     /// Makes room on each host again and lets resizes succeed.
     fn give_room(&mut self, at: Timestamp) {
         let taken = |event: &NightEvent| {
@@ -504,6 +593,10 @@ impl EventGenerator {
             },
         }
     }
+}
+
+fn minutes_between(from: Timestamp, until: Timestamp) -> i64 {
+    until.duration_since(from).as_mins().max(0)
 }
 
 /// Returns the edges of a schedule between two instants, at most 200.

@@ -166,6 +166,8 @@ pub enum EventKind {
         token: String,
         stored_after: i64,
     },
+    /// What is stored for an account is, for this long, the token of another project.
+    Mistake { account: AccountName, minutes: i64 },
     /// A cloud withdraws a machine plan, or offers it again.
     Offer { plan: String, offer: Offer },
     /// A person creates what a fleet's TOML describes.
@@ -193,6 +195,16 @@ pub enum EventKind {
     },
     /// A person labels the snapshots of a sleeping machine `offhours=off`, or removes that label.
     LabelSnapshots { resource: ResourceRef, off: bool },
+    /// A cloud gives the snapshots of a machine another status word, or their own again.
+    ShowSnapshots {
+        resource: ResourceRef,
+        word: Option<String>,
+    },
+    /// A person deletes something else at Hetzner, by its path: a network, a key.
+    DeleteOther { resource: ResourceRef, path: String },
+    /// A person forgets the record of a resource that is gone or whose account is not configured,
+    /// unless something is owed.
+    Forget { resource: ResourceRef },
     /// A person applies another configuration.
     Apply { setup: Setup },
     /// Everything has settled by now: nothing else has happened for a while.

@@ -323,6 +323,16 @@ impl Observer {
         }
     }
 
+    /// Checks a request that goes to the project of somebody else.
+    pub(crate) fn sent_elsewhere(&self, account: &AccountName, path: &str, changes: bool) {
+        let mut state = self.lock();
+        let mut records = state.records.values();
+        let knows = records.any(|record| record.reference.account == *account);
+        if changes && knows {
+            state.violated(format!("{path} is sent with the token of another project"));
+        }
+    }
+
     /// Processes a request to the store that took effect.
     pub(crate) fn wrote(&self, operation: &str, body: &str, by: TaskId) {
         let mut state = self.lock();
@@ -418,6 +428,10 @@ impl State {
         if tracked.size.is_none() {
             tracked.size = size;
         }
+    }
+
+    pub(crate) fn is_configured(&self, account: &AccountName) -> bool {
+        self.setup.accounts.contains_key(account)
     }
 
     /// Returns the configured accounts, or `None` while one of them was never tried.

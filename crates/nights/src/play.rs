@@ -13,7 +13,7 @@ use domain::{
     activity::{Action, Author},
     configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
-    record::{Direction, INVENTORY_INTERVAL, SKEW, Writer},
+    record::{Direction, INVENTORY_INTERVAL, Phase, SKEW, Writer},
 };
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +22,7 @@ use store::Store;
 
 use crate::{
     clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
-    clouds::{self, Wire},
+    clouds::{self, Elsewhere, Wire},
     faults::Faults,
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
@@ -69,6 +69,8 @@ enum QueuedEvent {
     ReplaceToken(AccountName, String),
     /// A person stores the new token for the functions.
     KeepToken(AccountName, String),
+    /// A person stores the account's own token again.
+    CorrectToken(AccountName),
 }
 
 /// How the next invocation of stop or start is delivered.
@@ -89,6 +91,10 @@ struct Simulation<'n> {
     faults: Faults,
     simulator: Simulator,
     tokens: TokenVault,
+    /// The token of each account that a person stored last, by mistake or not.
+    kept: BTreeMap<AccountName, String>,
+    /// The token of each account that its cloud accepts.
+    accepted: BTreeMap<AccountName, String>,
     /// The store, as a person's command uses it.
     desk: Store,
     queue: BTreeMap<(Timestamp, u64), QueuedEvent>,
@@ -119,6 +125,14 @@ impl<'n> Simulation<'n> {
             tokens.put(account.token.clone(), token.to_owned());
             accounts.push((token.to_owned(), name.clone()));
         }
+        let own = accounts.clone();
+        for name in night.setup.accounts.keys() {
+            accounts.push((Elsewhere::token_of(name).to_owned(), name.clone()));
+        }
+        let kept: BTreeMap<_, _> = own
+            .iter()
+            .map(|(token, name)| (name.clone(), token.clone()))
+            .collect();
         for event in &night.happenings {
             if let EventKind::Rotate { account, token, .. } = &event.what {
                 accounts.push((token.clone(), account.clone()));
@@ -129,6 +143,7 @@ impl<'n> Simulation<'n> {
             faults: faults.clone(),
             simulator: simulator.clone(),
             router: simulator.router(),
+            elsewhere: Elsewhere::new(&time)?,
             observer: observer.clone(),
             accounts,
         };
@@ -151,6 +166,8 @@ impl<'n> Simulation<'n> {
             faults,
             simulator,
             tokens,
+            accepted: kept.clone(),
+            kept,
             desk,
             queue: BTreeMap::new(),
             serial: 0,
@@ -287,19 +304,28 @@ impl<'n> Simulation<'n> {
                 self.observer.changed();
                 self.observer
                     .note(Actor::Person, || format!("replaces the token of {account}"));
+                self.accepted.insert(account, token);
             }
             QueuedEvent::KeepToken(account, token) => {
-                let accounts = &self.night.setup.accounts;
-                if let Some(account) = accounts.get(&account).and_then(Account::cloud) {
-                    self.tokens.put(account.token.clone(), token);
-                }
-                self.observer.changed();
-                self.observer.note(Actor::Person, || {
-                    format!("keeps the new token of {account}")
-                });
+                self.store_token(&account, &token);
+                self.kept.insert(account, token);
+            }
+            QueuedEvent::CorrectToken(account) => {
+                let token = self.kept[&account].clone();
+                self.store_token(&account, &token);
             }
             QueuedEvent::NightEvent(place) => self.carry_out(&self.night.happenings[place].clone()),
         }
+    }
+
+    fn store_token(&self, account: &AccountName, token: &str) {
+        let accounts = &self.night.setup.accounts;
+        if let Some(account) = accounts.get(account).and_then(Account::cloud) {
+            self.tokens.put(account.token.clone(), token.to_owned());
+        }
+        self.observer.changed();
+        self.observer
+            .note(Actor::Person, || format!("stores a token of {account}"));
     }
 
     /// Fires both timers, unless they are disturbed.
@@ -490,6 +516,12 @@ impl<'n> Simulation<'n> {
                 self.process(first);
                 self.enqueue(later, second);
             }
+            EventKind::Mistake { account, minutes } => {
+                self.faults.count("a token of another project is stored");
+                self.store_token(&account, Elsewhere::token_of(&account));
+                let until = now + MINUTE * to_i32(minutes);
+                self.enqueue(until, QueuedEvent::CorrectToken(account));
+            }
             EventKind::Offer { plan, offer } => {
                 self.faults.count("a plan is withdrawn or given back");
                 let described = format!("{plan}: {offer:?}");
@@ -507,6 +539,9 @@ impl<'n> Simulation<'n> {
             | EventKind::Rehearse { .. }
             | EventKind::LoseSnapshots { .. }
             | EventKind::LabelSnapshots { .. }
+            | EventKind::ShowSnapshots { .. }
+            | EventKind::DeleteOther { .. }
+            | EventKind::Forget { .. }
             | EventKind::Apply { .. }) => self.by_person(what),
         }
     }
@@ -559,6 +594,11 @@ impl<'n> Simulation<'n> {
             EventKind::Rehearse { resource } => self.command(Direction::Stop, resource, true),
             EventKind::LoseSnapshots { resource, only } => self.lose_snapshots(&resource, only),
             EventKind::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
+            EventKind::ShowSnapshots { resource, word } => {
+                self.show_snapshots(&resource, word.as_deref());
+            }
+            EventKind::DeleteOther { resource, path } => self.delete_other(&resource, &path),
+            EventKind::Forget { resource } => self.forget(resource),
             EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
         }
@@ -615,6 +655,63 @@ impl<'n> Simulation<'n> {
         }
         self.observer.snapshots_labelled(resource);
         self.observer.changed();
+    }
+
+    fn show_snapshots(&mut self, resource: &ResourceRef, word: Option<&str>) {
+        let ours = self.observer.lock().snapshots_of(resource);
+        for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
+            let shown = self.simulator.show_image_as(&resource.account, id, word);
+            self.observer.note(Actor::Cloud, || {
+                format!("calls snapshot {id} {word:?}: {shown}")
+            });
+            if word.is_some() {
+                self.faults.count("a snapshot's status word changes");
+            }
+        }
+        self.observer.changed();
+    }
+
+    /// Deletes something other than a machine or a snapshot, as a person would.
+    fn delete_other(&mut self, resource: &ResourceRef, path: &str) {
+        let token = &self.accepted[&resource.account];
+        let request = http::Request::delete(format!("http://127.0.0.1:1/v1/{path}"))
+            .header(http::header::AUTHORIZATION, format!("Bearer {token}"))
+            .body(bytes::Bytes::new())
+            .expect("a request");
+        let answer = clouds::send(self.simulator.router(), request);
+        let status = clouds::poll_to_completion(answer).map(|answer| answer.status());
+        let is_done = status.as_ref().is_ok_and(http::StatusCode::is_success);
+        if is_done {
+            self.faults
+                .count("a person deletes a network, a volume or a key");
+            self.observer.lock().attachment_deleted(resource);
+        }
+        self.observer.changed();
+        self.observer
+            .note(Actor::Person, || format!("deletes {path}: {status:?}"));
+    }
+
+    /// Forgets a record as the command does, unless it says that something would be lost.
+    fn forget(&mut self, resource: ResourceRef) {
+        let (desk, now) = (self.desk.clone(), self.time.now());
+        let (observer, faults) = (self.observer.clone(), self.faults.clone());
+        let is_away = !observer.lock().is_configured(&resource.account);
+        self.at_desk(&format!("forgets {resource}"), async move {
+            let record = desk.record(&resource).await;
+            let Some(record) = record.map_err(|error| error.to_string())? else {
+                return Ok(());
+            };
+            let is_gone = matches!(record.phase, Phase::Gone { .. });
+            let is_owed =
+                record.saved.is_some() || record.hibernation.is_some() || record.is_held_stopped();
+            if !is_gone && !is_away || is_owed || record.permit_is_open(now) {
+                return Ok(());
+            }
+            let forgotten = desk.forget(&record, "ada", now).await;
+            faults.count("a person forgets a record");
+            observer.changed();
+            forgotten.map_err(|error| error.to_string())
+        });
     }
 
     fn set_override(&mut self, one: Override) {

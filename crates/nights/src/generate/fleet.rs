@@ -80,6 +80,7 @@ impl Fleet {
     pub(super) fn random<'a>(
         chance: &mut Rng,
         schedules: impl Iterator<Item = &'a ScheduleName>,
+        is_large: bool,
     ) -> Self {
         let limit = |chance: &mut Rng, least| {
             let limit = chance.u32(least..5000);
@@ -123,7 +124,8 @@ impl Fleet {
             schedules: schedules.cloned().collect(),
             created: 0,
         };
-        for _ in 0..chance.usize(2..=6) {
+        let members = if is_large { 100 } else { chance.usize(2..=6) };
+        for _ in 0..members {
             let member = fleet.member(chance);
             fleet.members.push(member);
         }
@@ -142,7 +144,12 @@ impl Fleet {
 
     pub(super) fn setup(&self, chance: &mut Rng, schedules: BTreeMap<ScheduleName, Rule>) -> Setup {
         let accepts = chance.u8(..3) > 0;
-        let account = |provider, variable: &str| {
+        let mut mode = || match chance.u8(..24) {
+            0 => Mode::Observe,
+            _ => Mode::Act,
+        };
+        let modes = [mode(), mode(), mode()];
+        let account = |mode, provider, variable: &str| {
             Account::Cloud(CloudAccount {
                 provider,
                 was: None,
@@ -151,7 +158,7 @@ impl Fleet {
                 datacenters: Vec::new(),
                 accept_new_prices: provider == Provider::Hetzner && accepts,
                 ssh_key: Some("team".to_owned()),
-                mode: Mode::Act,
+                mode,
                 url: None,
             })
         };
@@ -167,19 +174,19 @@ impl Fleet {
         let protect = (chance.u8(..3) == 0).then(|| "name:*prod*".parse().expect("a pattern"));
         Setup {
             settings: Settings {
-                mode: Mode::Act,
+                mode: modes[0],
                 protect: protect.into_iter().collect(),
                 max_stops: if chance.u8(..4) == 0 { 2 } else { 100 },
-                max_new: 25,
+                max_new: if self.members.len() > 20 { 1000 } else { 25 },
             },
             accounts: BTreeMap::from([
                 (
                     "do-main".parse().expect("an account's name"),
-                    account(Provider::DigitalOcean, "env:DO"),
+                    account(modes[1], Provider::DigitalOcean, "env:DO"),
                 ),
                 (
                     "hz-eu".parse().expect("an account's name"),
-                    account(Provider::Hetzner, "env:HZ"),
+                    account(modes[2], Provider::Hetzner, "env:HZ"),
                 ),
             ]),
             schedules,
@@ -283,11 +290,11 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
             chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
-            chance.u16(20..900),
+            seconds_or_never(chance, 20..900),
             chance.u16(0..900),
             [0, 0, 0, 1, 3][chance.usize(..5)],
             [0, 0, 0, 0, 0, 1][chance.usize(..6)],
-            chance.u16(5..200),
+            seconds_or_never(chance, 5..200),
             [0, 0, 0, 1, 2][chance.usize(..5)],
             chance.u8(1..90),
             copies(chance),
@@ -424,8 +431,8 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
              ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n\
              {}{}",
             chance.u16(20..400),
-            chance.u16(20..900),
-            chance.u16(5..200),
+            seconds_or_never(chance, 20..900),
+            seconds_or_never(chance, 5..200),
             chance.u8(1..90),
             chance.u8(1..90),
             [0, 0, 0, 1, 3][chance.usize(..5)],
@@ -436,6 +443,15 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
             copies(chance),
             attached(chance, number),
         ),
+    }
+}
+
+/// Returns how many seconds something takes: rarely more than any night has.
+fn seconds_or_never(chance: &mut Rng, usual: std::ops::Range<u32>) -> u32 {
+    if chance.u8(..24) == 0 {
+        10_000_000
+    } else {
+        chance.u32(usual)
     }
 }
 

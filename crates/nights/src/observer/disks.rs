@@ -24,7 +24,7 @@ pub(super) struct Disk {
     latest: Option<String>,
     /// The machine as it was when it last existed.
     pub(super) last: Value,
-    /// What was attached to the machine at first. A night never changes that.
+    /// What was attached to the machine at first; null once a person has deleted some of it.
     attached: Value,
     /// The time of the observation on which the latest deletion was based.
     looked_at: Option<Timestamp>,
@@ -183,6 +183,11 @@ impl State {
         if let Some(disk) = self.disks.get_mut(resource) {
             disk.latest = None;
         }
+    }
+
+    /// Records that a person has deleted what may be attached to a machine: it is not awaited again.
+    pub(crate) fn attachment_deleted(&mut self, resource: &ResourceRef) {
+        self.disks.entry(resource.clone()).or_default().attached = Value::Null;
     }
 
     /// Checks that a recreated machine is not reported as running before it has everything it had,

@@ -96,6 +96,12 @@ pub(super) fn is_excluded(state: &Value, setup: &Setup) -> bool {
 pub(super) fn barred(reference: &ResourceRef, state: &Value, setup: &Setup) -> bool {
     let schedule = schedule_of(reference, state, setup);
     let rule = schedule.and_then(|name| setup.schedules.get(&name));
-    let acts = rule.is_some_and(|rule| rule.policy.mode == Mode::Act);
-    is_excluded(state, setup) || setup.settings.mode != Mode::Act || !acts
+    let account = setup.accounts.get(&reference.account);
+    let modes = [
+        Some(setup.settings.mode),
+        account.map(Account::mode),
+        rule.map(|rule| rule.policy.mode),
+    ];
+    let acts = modes.into_iter().flatten().all(|mode| mode == Mode::Act);
+    is_excluded(state, setup) || rule.is_none() || !acts
 }
