@@ -145,6 +145,24 @@ fn at_the_deadline_an_edge_is_reported_with_what_is_unfinished() {
 }
 
 #[test]
+fn a_stop_just_before_midnight_is_reported_once_it_has_ended() {
+    run(async {
+        // In Dhaka, midnight is at 18:00 UTC.
+        let configuration = office_hours("", "", "")
+            .replace("Europe/Berlin", "Asia/Dhaka")
+            .replace(
+                r#"weekdays = "mon-fri", begin = "08:00", end = "19:00""#,
+                r#"end = "23:55""#,
+            );
+        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        world.run_until(monday("18:45:00")).await;
+        let digest = only(world.digests());
+        assert_eq!(digest.edge, monday("17:55:00"));
+        assert_eq!((digest.followed, digest.seen, digest.unfinished), (4, 4, 0));
+    });
+}
+
+#[test]
 fn an_edge_that_no_resource_follows_is_not_reported() {
     run(async {
         let configuration = office_hours("", "", "");

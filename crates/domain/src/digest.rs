@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decision::{Decision, Rules, judge},
     membership::Subject,
-    record::{Ending, Last, Phase, Rank, Record},
+    record::{EdgeKey, Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
     schedule::{Desired, Edge, Schedule},
     stop_method::StopMethod,
@@ -24,6 +24,9 @@ pub const WINDOW: SignedDuration = SignedDuration::from_mins(40);
 /// How long before the next edge a digest is published at the latest, so that a tick fits in
 /// between.
 const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
+
+/// The resolution of a [`Timestamp`].
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 /// The outcome of one edge of one schedule.
 ///
@@ -100,11 +103,14 @@ pub struct Named {
     pub resource: ResourceRef,
 }
 
-/// Returns the schedule's edge for which a digest may be due: its latest, if that has a desired
-/// state and is recent enough.
+/// Returns the schedule's edge for which a digest may be due: its latest with a desired state, if
+/// that is recent enough. What it began goes on where the schedule desires nothing after it.
 #[must_use]
 pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
-    let latest = schedule.latest_edge(now);
+    let mut latest = schedule.latest_edge(now);
+    if latest.desired.is_none() {
+        latest = schedule.latest_edge(latest.since? - INSTANT);
+    }
     let edge = Edge {
         at: latest.since?,
         desired: latest.desired,
@@ -113,19 +119,26 @@ pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
     (young && edge.desired.is_some()).then_some(edge)
 }
 
-/// Returns the instant at which an edge's digest is published, even if some records are unfinished.
+/// Returns the instant at which an edge's digest is published, even if some records are unfinished:
+/// well before the next edge with a desired state, but never before half of the time until then.
 #[must_use]
 pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
     let latest = edge.at + DEADLINE;
-    let next = schedule.next_edge(edge.at);
-    next.map_or(latest, |next| latest.min(next.at - BEFORE_NEXT))
+    let mut edges = schedule
+        .edges(edge.at)
+        .take_while(|next| next.at < latest + BEFORE_NEXT);
+    let Some(next) = edges.find(|next| next.desired.is_some()) else {
+        return latest;
+    };
+    let half = next.at.duration_since(edge.at) / 2;
+    latest.min((next.at - BEFORE_NEXT).max(edge.at + half))
 }
 
 impl Digest {
     /// Counts what became of an edge of a schedule. Returns `None` if no record followed it.
     ///
-    /// A record follows an edge that is its latest one. It does not count if an override masks the
-    /// edge, or if an override or a command came later. Nor does a record count that is held, opted
+    /// A record follows an edge that is its latest one with a desired state. It does not count if an
+    /// override masks the edge, or if an override or a command came later. Nor does a record count that is held, opted
     /// out or gone, or that joined to follow from its next edge on.
     #[must_use]
     pub fn of<'r>(
@@ -282,16 +295,23 @@ impl<'r> State<'r> {
             Some(Desired::Running) => kept.and_then(|kept| kept.lead),
             Some(Desired::Stopped) | None => None,
         };
-        let instants = [edge.at, edge.at - lead.unwrap_or_default()];
-        let key = verdict.edge.map(|latest| latest.key);
-        let key =
-            key.filter(|key| key.rank == Rank::Schedule && instants.contains(&key.instant))?;
+        let keys = [edge.at, edge.at - lead.unwrap_or_default()].map(|instant| EdgeKey {
+            instant,
+            rank: Rank::Schedule,
+        });
+        let handled = record.handled.as_ref();
+        let latest = verdict.edge?;
+        let is_over = latest.desired.is_none() && latest.key.rank == Rank::Schedule;
+        let key = match handled {
+            Some(handled) if is_over && keys.contains(&handled.key) => handled.key,
+            Some(_) | None if is_over => keys[0],
+            Some(_) | None => Some(latest.key).filter(|key| keys.contains(key))?,
+        };
         let follows = verdict.membership.schedule() == Some(schedule);
         if gone || record.held || !verdict.opted_in || !follows {
             return None;
         }
         if let Some(transition) = record.in_flight() {
-            let handled = record.handled.as_ref();
             let request = record.request.as_ref();
             let asked = request.is_some_and(|r| r.direction == transition.direction);
             // A request that was made for an earlier edge does not belong to this one.
@@ -304,10 +324,11 @@ impl<'r> State<'r> {
                 Some(_) | None => Self::Unfinished { asked },
             });
         }
-        if matches!(verdict.decision, Decision::Act(_)) {
+        let is_missed = is_over && handled.is_some_and(|handled| handled.key < key);
+        if matches!(verdict.decision, Decision::Act(_)) || is_missed {
             return Some(Self::Unfinished { asked: false });
         }
-        let handled = record.handled.as_ref()?;
+        let handled = handled?;
         let last = record.last.as_ref()?;
         let of_this =
             handled.schedule.as_ref() == Some(schedule) && handled.key == key && last.key == key;

@@ -252,8 +252,72 @@ fn an_edge_gets_a_digest_while_it_is_young_and_wants_something() {
     let open = world().with_schedule("open", begins);
     let open = &open.configuration.schedules[&schedule_name("open")].schedule;
     assert!(edge_within_window(open, at("mon 19:10")).is_some());
-    // The desired state ends at midnight.
     assert_eq!(edge_within_window(open, at("tue 00:10")), None);
+}
+
+/// A world whose schedule `office` stops at 23:55 and desires nothing from midnight on.
+fn late_evenings() -> World {
+    let ends = serde_json::json!({ "timezone": "UTC", "periods": [{ "end": "23:55" }] });
+    world().with_schedule("office", ends)
+}
+
+fn late_evening() -> Edge {
+    Edge {
+        at: at("mon 23:55"),
+        desired: Some(STOPPED),
+    }
+}
+
+#[test]
+fn an_edge_whose_state_ends_soon_is_counted_until_its_own_deadline() {
+    let world = late_evenings();
+    let schedule = &world.configuration.schedules[&schedule_name("office")].schedule;
+    for now in ["mon 23:55", "mon 23:59:59", "tue 00:00", "tue 00:35"] {
+        assert_eq!(
+            edge_within_window(schedule, at(now)),
+            Some(late_evening()),
+            "{now}"
+        );
+    }
+    assert_eq!(edge_within_window(schedule, at("tue 00:35:01")), None);
+    assert_eq!(deadline(schedule, late_evening()), at("tue 00:30"));
+}
+
+#[test]
+fn what_an_edge_began_is_counted_though_nothing_is_desired_any_more() {
+    let world = late_evenings();
+    let count = |record: &Record, now: &str| {
+        let office = schedule_name("office");
+        Digest::of([record], world.rules(), &office, late_evening(), at(now))
+    };
+    let began = |record: Record| Record {
+        handled: Some(crate::record::Handled {
+            key: key("mon 23:55"),
+            ..record.handled.clone().unwrap()
+        }),
+        ..record
+    };
+    let going_on = began(under_way(numbered(1)));
+    for now in ["mon 23:59", "tue 00:01"] {
+        let digest = count(&going_on, now).unwrap();
+        assert_eq!(
+            (digest.followed, digest.unfinished, digest.asked),
+            (1, 1, 1),
+            "{now}"
+        );
+    }
+    let mut done = began(ended(numbered(1), Ending::Seen, 400));
+    done.last.as_mut().unwrap().key = key("mon 23:55");
+    let digest = count(&done, "tue 00:03").unwrap();
+    assert_eq!((digest.followed, digest.seen), (1, 1));
+    // What was never begun stays undone.
+    let digest = count(&due(numbered(1)), "tue 00:29").unwrap();
+    assert_eq!((digest.followed, digest.unfinished), (1, 1));
+    // A command of the night is not this edge's.
+    assert_eq!(
+        count(&done.commanded("tue 00:10", Desired::Running), "tue 00:20"),
+        None
+    );
 }
 
 #[test]
@@ -267,6 +331,9 @@ fn the_digest_comes_before_the_next_edge() {
         desired: Some(Desired::Running),
     };
     assert_eq!(deadline(short, begin), at("mon 19:18:30"));
+    let shorter = world().with_schedule("short", daily("19:00", "19:02"));
+    let shorter = &shorter.configuration.schedules[&schedule_name("short")].schedule;
+    assert_eq!(deadline(shorter, begin), at("mon 19:01"));
 }
 
 #[test]
