@@ -277,13 +277,14 @@ fn covering(subject: Subject<'_>, patterns: &[Pattern]) -> Option<Pattern> {
     covering.cloned()
 }
 
-/// Returns what one rule names: schedules, or words that are not schedules.
+/// Returns what one rule names: schedules, or words that are not schedules. The word that opts out
+/// names none.
 pub(crate) fn names_by(
     via: Via,
     subject: Subject<'_>,
     configuration: &Configuration,
 ) -> BTreeSet<String> {
-    match via {
+    let mut names = match via {
         Via::Listed => {
             let listing = configuration.schedules.listing(subject.reference);
             listing.iter().map(ToString::to_string).collect()
@@ -293,7 +294,9 @@ pub(crate) fn names_by(
             .cluster
             .map(|cluster| names_in(&cluster.tags))
             .unwrap_or_default(),
-    }
+    };
+    names.remove(OPT_OUT);
+    names
 }
 
 /// Returns the names in tags `offhours:NAME` and labels `offhours=NAME`.

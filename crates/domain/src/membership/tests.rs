@@ -136,6 +136,20 @@ fn opting_out_beats_every_way_of_joining() {
 }
 
 #[test]
+fn the_word_that_opts_out_is_no_schedule_beside_one() {
+    let record = droplet()
+        .tagged(&["offhours:off", "offhours:office"])
+        .in_cluster("k8s", &["offhours=off"]);
+    let world = world();
+    let subject = Subject::recorded(&record);
+    let named = Membership::named(subject, &world.configuration);
+    assert_eq!(named, member("office", Via::Tag));
+    for (via, names) in [(Via::Tag, 1), (Via::ClusterTag, 0)] {
+        assert_eq!(names_by(via, subject, &world.configuration).len(), names);
+    }
+}
+
+#[test]
 fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
     let record = droplet()
         .tagged(&["offhours:office", "env:live"])
