@@ -977,7 +977,8 @@ impl fmt::Display for Pattern {
 
 impl Pattern {
     /// Reports whether the pattern covers a resource with this reference, any of these names or any
-    /// of these tags. Matching ignores case: a guard rail errs on the side of guarding.
+    /// of these tags. Matching ignores case, and whether a tag is written `env:prod` or `env=prod`: a
+    /// guard rail errs on the side of guarding.
     #[must_use]
     pub fn covers<'a>(
         &self,
@@ -985,14 +986,24 @@ impl Pattern {
         mut names: impl Iterator<Item = &'a str>,
         mut tags: impl Iterator<Item = &'a str>,
     ) -> bool {
-        let glob = WildMatch::new_case_insensitive(&self.glob);
-        let matches = |text: &str| glob.matches(text);
+        let glob = |glob: &str| WildMatch::new_case_insensitive(glob);
         match self.subject {
-            PatternSubject::Reference => matches(&reference.to_string()),
-            PatternSubject::Name => names.any(matches),
-            PatternSubject::Tag => tags.any(matches),
+            PatternSubject::Reference => glob(&self.glob).matches(&reference.to_string()),
+            PatternSubject::Name => {
+                let glob = glob(&self.glob);
+                names.any(|name| glob.matches(name))
+            }
+            PatternSubject::Tag => {
+                let glob = glob(&as_tag(&self.glob));
+                tags.any(|tag| glob.matches(&as_tag(tag)))
+            }
         }
     }
+}
+
+/// A label as a tag.
+fn as_tag(text: &str) -> String {
+    text.replace('=', ":")
 }
 
 /// A desired state that a person has set for a limited time. It takes precedence over schedules

@@ -150,6 +150,15 @@ fn the_word_that_opts_out_is_no_schedule_beside_one() {
 }
 
 #[test]
+fn a_label_is_covered_however_its_pattern_is_written() {
+    let record = droplet().tagged(&["offhours=office", "env=live"]);
+    for pattern in ["tag:env=live", "tag:env:live", "tag:env*"] {
+        let protected = Membership::Excluded(Exclusion::Protected(pattern.parse().unwrap()));
+        check(&world().protecting(pattern), &record, &protected);
+    }
+}
+
+#[test]
 fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
     let record = droplet()
         .tagged(&["offhours:office", "env:live"])
@@ -159,6 +168,8 @@ fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
         "name:WEB",
         "name:prod*",
         "tag:env:live",
+        "tag:env=live",
+        "tag:ENV=l*",
         "tag:tier:*",
     ] {
         let protected = Membership::Excluded(Exclusion::Protected(pattern.parse().unwrap()));
