@@ -123,6 +123,14 @@ pub struct ClockChange {
     pub to: DateTime,
 }
 
+impl ClockChange {
+    /// Returns the day to which the skipped or repeated hours belong.
+    #[must_use]
+    pub fn day(&self) -> Date {
+        self.from.min(self.to).date()
+    }
+}
+
 impl Schedule {
     /// Returns the changes of its zone's clock from one instant, inclusive, to another, exclusive.
     pub fn clock_changes(

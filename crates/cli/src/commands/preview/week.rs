@@ -87,7 +87,7 @@ pub(super) fn draw(
         if schedule.is_holiday(date) {
             text += "  holiday";
         }
-        if changes.iter().any(|change| change.from.date() == date) {
+        if changes.iter().any(|change| change.day() == date) {
             text += "  *";
         }
         text.push('\n');
@@ -99,7 +99,13 @@ pub(super) fn draw(
             "{:LABEL$}* the clock goes from {} to {}",
             "",
             change.from.strftime("%a %H:%M"),
-            change.to.strftime("%H:%M"),
+            change
+                .to
+                .strftime(if change.from.date() == change.to.date() {
+                    "%H:%M"
+                } else {
+                    "%a %H:%M"
+                }),
         );
     }
     let used = HalfHour::SIGNS
@@ -221,6 +227,18 @@ periods = [{ begin = "22:00", end = "02:30" }]
                         * the clock goes from Sun 03:00 to 02:00
                         # running   . stopped
         ");
+    }
+
+    #[test]
+    fn a_repeated_hour_before_midnight_belongs_to_the_day_that_it_ends() {
+        // In Beirut, the clock shows 23:00 to 24:00 twice on the last Saturday of October.
+        let always = "timezone = \"Asia/Beirut\"\nperiods = [{}]";
+        let text = drawn(always, "2026-10-21T12:00:00Z");
+        let marked: Vec<_> = text.lines().filter(|line| line.ends_with("  *")).collect();
+        assert_eq!(marked.len(), 1, "{text}");
+        assert!(marked[0].starts_with("Sat 2026-10-24"), "{text}");
+        let words = "* the clock goes from Sun 00:00 to Sat 23:00";
+        assert!(text.contains(words), "{text}");
     }
 
     #[test]

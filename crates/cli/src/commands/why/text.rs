@@ -344,7 +344,7 @@ impl Text<'_> {
             } else {
                 "back"
             };
-            let day = change.from.strftime("%a");
+            let day = change.day().strftime("%a");
             let (from, to) = (change.from.strftime("%H:%M"), change.to.strftime("%H:%M"));
             let words = format!("is set {way} on {day} from {from} to {to}");
             lines.push(labelled("clock", &words));
