@@ -1,7 +1,7 @@
 //! Resources that Offhours stopped, owes a size, or alone can recreate, and that nothing in force
 //! starts again.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     configuration::Configuration,
@@ -10,6 +10,9 @@ use crate::{
     record::{Phase, Rank, Record},
     schedule::Desired,
 };
+
+/// How long a resource that is gone is still shown and found by its name.
+pub const GONE_FOR_GOOD: SignedDuration = SignedDuration::from_hours(3 * 24);
 
 /// Why a person has to bring a resource back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +78,8 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     let is_off = record.was_stopped() || record.is_irreplaceable();
     let ours = record.saved.is_some() || is_off && !was_meant_to_last(record);
     if is_gone {
-        return ours.then_some(LeftBehind::Gone);
+        let is_past = is_ghost(record, rules.configuration, now);
+        return (ours && !is_past).then_some(LeftBehind::Gone);
     }
     let stopped_by_override =
         || override_of(record, rules, now).is_some_and(|one| one.desired == Desired::Stopped);
@@ -90,12 +94,19 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     (ours && !stopped_by_override() && !is_as_wanted()).then_some(LeftBehind::Orphaned)
 }
 
-/// Reports whether a record is all that is left of a resource: its account is not configured, and
-/// nothing is owed to it.
+/// Reports whether a record is all that is left of a resource: nothing is owed to it, and its account
+/// is not configured or it has been gone for [`GONE_FOR_GOOD`].
 #[must_use]
-pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
+pub fn is_ghost(record: &Record, configuration: &Configuration, now: Timestamp) -> bool {
     let account = &record.reference.account;
-    !configuration.accounts.contains_key(account) && !is_owed(record)
+    if !configuration.accounts.contains_key(account) {
+        return !is_owed(record);
+    }
+    let Phase::Gone { since } = record.phase else {
+        return false;
+    };
+    let is_past = now.duration_since(since) >= GONE_FOR_GOOD;
+    is_past && record.saved.is_none() && !record.is_irreplaceable()
 }
 
 /// Reports whether a size is owed to a resource, or only its record describes it.

@@ -5,6 +5,7 @@ use domain::{
     activity::{self, Action},
     invocation::Question,
 };
+use jiff::Timestamp;
 use lifecycle::{
     Outcome,
     event::{Event, Subject},
@@ -68,7 +69,7 @@ pub(super) struct Approved {
 /// Has held resources approved, and prints which.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open_for_write().await?;
-    let held = held(args, &session.store).await?;
+    let held = held(args, &session.store, session.now).await?;
     let approved = if held.is_empty() {
         Vec::new()
     } else {
@@ -95,9 +96,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Returns the held resources that the arguments select.
-async fn held(args: &Args, store: &Store) -> anyhow::Result<Vec<ResourceRef>> {
+async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<ResourceRef>> {
     if !args.resources.is_empty() {
-        let found = resolve::find(store, &args.resources).await?;
+        let found = resolve::find(store, &args.resources, now).await?;
         if let Some(other) = found.iter().find(|record| !record.held) {
             return Err(UsageError(format!("{} is not held", other.name)).into());
         }

@@ -130,7 +130,7 @@ impl Row {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open_for_write().await?;
     let mut seen = BTreeSet::new();
-    let mut records = resolve::find(&session.store, &args.resources).await?;
+    let mut records = resolve::find(&session.store, &args.resources, session.now).await?;
     records.retain(|record| seen.insert(record.reference.clone()));
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();

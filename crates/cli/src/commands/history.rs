@@ -137,7 +137,7 @@ async fn find(
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let mut selection = HistorySelection::of(&args.resources, &records, configuration)?
+    let mut selection = HistorySelection::of(&args.resources, &records, configuration, now)?
         .with_former_names(configuration);
     let finished = HistoryQuery {
         since: period.from,

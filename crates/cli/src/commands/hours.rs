@@ -187,7 +187,7 @@ impl HoursQuery<'_> {
     ) -> anyhow::Result<Report> {
         let configuration = &in_force.configuration;
         let records = all_records(store).await?;
-        let mut selection = HistorySelection::of(self.resources, &records, configuration)?;
+        let mut selection = HistorySelection::of(self.resources, &records, configuration, now)?;
         let mut collector = Collector::new(self.period, now, &configuration.schedules);
         collector.prices = self.prices;
         collector.only = self.schedule;

@@ -209,7 +209,7 @@ async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
         let named = CommandTarget::Account(name.clone());
         return Ok(Target { named, records });
     }
-    let records = resolve::find(&session.store, &args.resources).await?;
+    let records = resolve::find(&session.store, &args.resources, session.now).await?;
     let references = records.iter().map(|record| record.reference.clone());
     let named = CommandTarget::Resources(references.collect());
     Ok(Target { named, records })

@@ -206,6 +206,8 @@ struct View<'a> {
     states: BTreeMap<AccountName, AccountState>,
     /// The accounts whose resources are shown.
     accounts: BTreeSet<AccountName>,
+    /// The number of resources that are not shown because they have been gone for days.
+    past: usize,
     /// Ordered by reference, or as the command line names them.
     rows: Vec<Row>,
     columns: Columns,
@@ -231,12 +233,13 @@ impl<'a> View<'a> {
             let known = schedules.keys().map(ScheduleName::as_str);
             exists("schedule", name.as_str(), known)?;
         }
-        let (accounts, records) = read(args, store, &in_force.configuration).await?;
+        let selected = read(args, store, &in_force.configuration, now).await?;
         let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
         let mut view = Self {
             args,
             states: readable(store.account_states().await?),
-            accounts,
+            accounts: selected.accounts,
+            past: selected.past,
             rows: Vec::new(),
             columns: Columns {
                 whole_references: args.wide,
@@ -249,7 +252,7 @@ impl<'a> View<'a> {
         };
         let snapshots = SnapshotPrices::known(&view.in_force.configuration, prices);
         let row = |one| Row::of(one, &view.in_force, &snapshots, &view.zone, now);
-        let rows = records.iter().map(row);
+        let rows = selected.records.iter().map(row);
         view.rows = rows.filter(|row| view.is_wanted(row)).collect();
         if let Some(functions) = functions {
             live::ask(functions, &mut view.rows).await?;
@@ -286,7 +289,11 @@ impl<'a> View<'a> {
         };
         let accounts = self.failing_accounts().into_iter();
         let accounts = accounts.map(|account| format!("; {account}"));
-        format!("{resources}{}{end}", accounts.collect::<String>())
+        let past = match self.past {
+            0 => String::new(),
+            past => format!("; {past} gone for days, which --account shows"),
+        };
+        format!("{resources}{}{past}{end}", accounts.collect::<String>())
     }
 
     /// The selected accounts that need a person, each with a brief reason.
@@ -349,15 +356,19 @@ impl<'a> View<'a> {
     }
 }
 
-/// Reads the requested records and their accounts, leaving out removed accounts that left nothing
-/// that is owed a size. Single resources come without their accounts.
+/// Reads the requested records and their accounts, leaving out resources that have been gone for days
+/// and removed accounts unless something is owed to them. Single resources come without their accounts.
 async fn read(
     args: &Args,
     store: &Store,
     configuration: &Configuration,
-) -> anyhow::Result<(BTreeSet<AccountName>, Vec<Record>)> {
+    now: Timestamp,
+) -> anyhow::Result<Selected> {
     if !args.resources.is_empty() {
-        return Ok((BTreeSet::new(), find(store, &args.resources).await?));
+        return Ok(Selected {
+            records: find(store, &args.resources, now).await?,
+            ..Selected::default()
+        });
     }
     let mut accounts = store.accounts().await?;
     if let Some(name) = &args.account {
@@ -365,21 +376,35 @@ async fn read(
         exists("account", name.as_str(), known)?;
         accounts.retain(|account| account == name);
     }
-    let (mut shown, mut records) = (BTreeSet::new(), Vec::new());
+    let mut selected = Selected::default();
     for account in accounts {
         let mut found = store.records_of(&account).await?;
         let is_asked = args.account.is_some();
+        let read = found.read.len();
         found
             .read
-            .retain(|record| is_asked || !is_ghost(record, configuration));
+            .retain(|record| is_asked || !is_ghost(record, configuration, now));
         let is_configured = configuration.accounts.contains_key(&account);
+        if is_configured {
+            selected.past += read - found.read.len();
+        }
         let has_left = !found.read.is_empty() || !found.unreadable.is_empty();
         if is_asked || is_configured || has_left {
-            shown.insert(account);
+            selected.accounts.insert(account);
         }
-        records.extend(readable(found));
+        selected.records.extend(readable(found));
     }
-    Ok((shown, records))
+    Ok(selected)
+}
+
+/// What the arguments select.
+#[derive(Debug, Default)]
+struct Selected {
+    /// The accounts whose resources are shown.
+    accounts: BTreeSet<AccountName>,
+    records: Vec<Record>,
+    /// The number of resources of configured accounts that have been gone for days.
+    past: usize,
 }
 
 /// The number of resources shown, in all and by state.

@@ -64,7 +64,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
     let store = &session.store;
     let targets = std::slice::from_ref(&args.resource);
-    let mut found = find(store, targets).await?;
+    let mut found = find(store, targets, session.now).await?;
     if found.len() > 1 {
         let message = format!(
             "`{}` names {} resources: name one",

@@ -7,6 +7,7 @@ use domain::{
     ResourceRef, ScheduleName, configuration::Configuration, history::HistoryEntry,
     left_behind::is_ghost, record::Record,
 };
+use jiff::Timestamp;
 use store::{HistoryPages, HistoryQuery, Store};
 
 use super::{
@@ -53,6 +54,7 @@ impl HistorySelection {
         targets: &[String],
         records: &[Record],
         configuration: &Configuration,
+        now: Timestamp,
     ) -> anyhow::Result<Self> {
         let mut selection = Self {
             all: targets.is_empty(),
@@ -66,9 +68,9 @@ impl HistorySelection {
                 selection.references.insert(reference);
             } else if records
                 .iter()
-                .any(|record| record.name == *target && !is_ghost(record, configuration))
+                .any(|record| record.name == *target && !is_ghost(record, configuration, now))
             {
-                let reference = &named(target, records, configuration)?.reference;
+                let reference = &named(target, records, configuration, now)?.reference;
                 selection.found.insert(reference.to_string());
                 selection.references.insert(reference.clone());
             } else {

@@ -9,6 +9,7 @@ use domain::{
     left_behind::is_ghost,
     record::{Phase, Record},
 };
+use jiff::Timestamp;
 use store::Store;
 use wildmatch::WildMatch;
 
@@ -20,10 +21,14 @@ use crate::{
 
 /// Returns the records of the resources that a person names, by reference, by unique name or by a
 /// pattern such as `ci-*`, in the order named and without duplicates.
-pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Vec<Record>> {
+pub(crate) async fn find(
+    store: &Store,
+    targets: &[String],
+    now: Timestamp,
+) -> anyhow::Result<Vec<Record>> {
     let mut lookups: Vec<_> = targets
         .iter()
-        .map(|target| TargetLookup::of(target))
+        .map(|target| TargetLookup::of(target, now))
         .collect();
     let names = lookups.iter().any(|one| one.reference.is_none());
     if names {
@@ -67,8 +72,9 @@ pub(crate) fn named<'r>(
     target: &str,
     records: &'r [Record],
     configuration: &Configuration,
+    now: Timestamp,
 ) -> anyhow::Result<&'r Record> {
-    let mut lookup = TargetLookup::of(target);
+    let mut lookup = TargetLookup::of(target, now);
     let reference = if let Some(reference) = lookup.reference.take() {
         reference
     } else {
@@ -116,48 +122,50 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
 /// One target to look up.
 struct TargetLookup<'t> {
     target: &'t str,
+    now: Timestamp,
     /// The reference, if the target is one. Otherwise it is a name or a pattern.
     reference: Option<ResourceRef>,
     /// The pattern, if the target is one.
     pattern: Option<WildMatch>,
-    /// The records that match the pattern.
-    fitting: Vec<Record>,
-    /// The first record of this name.
-    found: Option<Record>,
-    /// The reference of another record of this name.
-    other: Option<ResourceRef>,
-    /// The reference of a record with this name that a removed account has left.
-    ghost: Option<ResourceRef>,
+    /// The records that match, of resources that exist.
+    present: Vec<Record>,
+    /// The records of this name whose resources are gone.
+    gone: Vec<Record>,
+    /// The records of this name that are all that is left of a resource.
+    ghosts: Vec<Record>,
     /// The known name most similar to the target.
     like: Option<String>,
 }
 
 impl<'t> TargetLookup<'t> {
-    fn of(target: &'t str) -> Self {
+    fn of(target: &'t str, now: Timestamp) -> Self {
         Self {
             target,
+            now,
             reference: target.parse().ok(),
             pattern: is_pattern(target).then(|| WildMatch::new_case_insensitive(target)),
-            fitting: Vec::new(),
-            found: None,
-            other: None,
-            ghost: None,
+            present: Vec::new(),
+            gone: Vec::new(),
+            ghosts: Vec::new(),
             like: None,
         }
     }
 
     fn compare(&mut self, record: &Record, configuration: &Configuration) {
+        let is_ghost = is_ghost(record, configuration, self.now);
+        let is_gone = matches!(record.phase, Phase::Gone { .. });
         if let Some(pattern) = &self.pattern {
-            let is_there =
-                !matches!(record.phase, Phase::Gone { .. }) && !is_ghost(record, configuration);
-            if is_there && fits(pattern, &record.name, &record.reference) {
-                self.fitting.push(record.clone());
+            if !is_ghost && !is_gone && fits(pattern, &record.name, &record.reference) {
+                self.present.push(record.clone());
             }
-        } else if is_ghost(record, configuration) {
-            if record.name == self.target {
-                self.ghost.get_or_insert_with(|| record.reference.clone());
-            }
-        } else if record.name != self.target {
+        } else if record.name == self.target {
+            let kept = match (is_ghost, is_gone) {
+                (true, _) => &mut self.ghosts,
+                (false, true) => &mut self.gone,
+                (false, false) => &mut self.present,
+            };
+            kept.push(record.clone());
+        } else if !is_ghost {
             let names = self
                 .like
                 .as_deref()
@@ -166,45 +174,74 @@ impl<'t> TargetLookup<'t> {
             if let Some(name) = nearest(self.target, names).map(str::to_owned) {
                 self.like = Some(name);
             }
-        } else if self.found.is_none() {
-            self.found = Some(record.clone());
-        } else {
-            self.other.get_or_insert_with(|| record.reference.clone());
         }
     }
 
     /// The records that match. An error if there are none.
     fn all(self) -> Result<Vec<Record>, UsageError> {
-        if self.fitting.is_empty() {
+        if self.present.is_empty() {
             let target = self.target;
             let advice = "`offhours status` lists the resources that are known";
             return Err(UsageError(format!(
                 "no resource matches `{target}`; {advice}"
             )));
         }
-        Ok(self.fitting)
+        Ok(self.present)
     }
 
-    /// The record with this name. An error unless there is exactly one.
-    fn only(self) -> Result<Record, UsageError> {
+    /// The record with this name; one of a resource that is gone only if no other has the name. An
+    /// error unless there is exactly one.
+    fn only(mut self) -> Result<Record, UsageError> {
         let target = self.target;
-        if let (None, Some(ghost)) = (&self.found, self.ghost) {
-            return Err(UsageError(format!(
-                "`{target}` is only known from the account {}, which is not configured: write \
-                 {ghost}",
-                ghost.account
-            )));
+        let are_gone = self.present.is_empty();
+        let mut named = if are_gone { self.gone } else { self.present };
+        if named.len() <= 1
+            && let Some(record) = named.pop()
+        {
+            return Ok(record);
         }
-        Err(UsageError(match (self.found, self.other, self.like) {
-            (Some(record), None, _) => return Ok(record),
-            (Some(record), Some(other), _) => format!(
-                "`{target}` is the name of several: write {} or {other}",
-                record.reference
-            ),
-            (None, _, Some(name)) => format!("no resource `{target}`; did you mean `{name}`?"),
-            (None, _, None) => {
-                format!("no resource `{target}`; `offhours status` lists those that are known")
-            }
-        }))
+        let references = |records: &[Record]| {
+            let references = records.iter().map(|record| record.reference.to_string());
+            references.collect::<Vec<_>>().join(" or ")
+        };
+        Err(UsageError(
+            match (named.as_slice(), self.ghosts.pop(), self.like) {
+                ([_, ..], _, _) if are_gone => format!(
+                    "`{target}` is gone: write {}; `offhours forget` deletes what is recorded",
+                    references(&named)
+                ),
+                ([_, ..], _, _) => {
+                    format!(
+                        "`{target}` is the name of several: write {}",
+                        references(&named)
+                    )
+                }
+                ([], Some(ghost), _) => ghost_message(target, &ghost),
+                ([], None, Some(name)) => {
+                    format!("no resource `{target}`; did you mean `{name}`?")
+                }
+                ([], None, None) => {
+                    format!("no resource `{target}`; `offhours status` lists those that are known")
+                }
+            },
+        ))
+    }
+}
+
+fn ghost_message(target: &str, ghost: &Record) -> String {
+    let reference = &ghost.reference;
+    match &ghost.phase {
+        Phase::Gone { since } => format!(
+            "`{target}` has been gone since {}: write {reference}; `offhours forget` deletes what \
+             is recorded",
+            since.strftime("%F %H:%M UTC")
+        ),
+        Phase::Settled { .. }
+        | Phase::InFlight { .. }
+        | Phase::Refused { .. }
+        | Phase::Stuck { .. } => format!(
+            "`{target}` is only known from the account {}, which is not configured: write {reference}",
+            reference.account
+        ),
     }
 }

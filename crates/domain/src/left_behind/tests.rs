@@ -233,18 +233,56 @@ fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
     let removed = world().without_account("do-main");
     let [(_, by_schedule), ..] = stopped();
     check(&removed, &by_schedule, None);
-    assert!(is_ghost(&by_schedule, &removed.configuration));
+    assert!(is_ghost(
+        &by_schedule,
+        &removed.configuration,
+        at("mon 22:00")
+    ));
     let owed = owed(by_schedule);
     check(&removed, &owed, Some(LeftBehind::Unreachable));
-    assert!(!is_ghost(&owed, &removed.configuration));
+    assert!(!is_ghost(&owed, &removed.configuration, at("mon 22:00")));
     let gone = Record {
         phase: Phase::Gone {
             since: at("mon 20:00"),
         },
         ..owed
     };
-    assert!(is_ghost(&gone, &removed.configuration));
-    assert!(!is_ghost(&gone, &world().configuration));
+    assert!(is_ghost(&gone, &removed.configuration, at("mon 22:00")));
+    assert!(!is_ghost(&gone, &world().configuration, at("mon 22:00")));
+}
+
+#[test]
+fn what_has_been_gone_for_days_is_past_unless_something_is_owed() {
+    let gone = |record: Record| Record {
+        phase: Phase::Gone {
+            since: at("mon 20:00"),
+        },
+        observed: Some(Observed {
+            power: Power::Stopped,
+            size: None,
+            busy: None,
+            at: at("mon 19:01"),
+        }),
+        ..record
+    };
+    let [(_, by_schedule), ..] = stopped();
+    let (stopped, owed) = (gone(by_schedule.clone()), gone(owed(by_schedule)));
+    let world = world();
+    for (now, is_past) in [("thu 19:59", false), ("thu 20:00", true)] {
+        assert_eq!(is_ghost(&stopped, &world.configuration, at(now)), is_past);
+        let left = left_behind(&stopped, world.rules(), at(now));
+        assert_eq!(left, (!is_past).then_some(LeftBehind::Gone));
+        assert!(!is_ghost(&owed, &world.configuration, at(now)));
+        let left = left_behind(&owed, world.rules(), at(now));
+        assert_eq!(left, Some(LeftBehind::Gone));
+    }
+    for record in irreplaceable() {
+        assert!(!is_ghost(
+            &gone(record),
+            &world.configuration,
+            at("sun 20:00")
+        ));
+    }
 }
 
 /// Returns a record that alone describes a machine, in each phase.
@@ -279,7 +317,7 @@ fn what_only_its_record_describes_is_held_in_every_phase_and_never_a_ghost() {
         let mut removed = world();
         removed.configuration.accounts.clear();
         check(&removed, &record, Some(LeftBehind::Unreachable));
-        assert!(!is_ghost(&record, &removed.configuration));
+        assert!(!is_ghost(&record, &removed.configuration, at("mon 22:00")));
     }
     let kept = Hibernation::of(office_droplet().reference.id);
     let whole = Record {

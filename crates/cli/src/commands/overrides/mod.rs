@@ -225,7 +225,7 @@ async fn planned(
         records: &records,
     };
     let request = OverrideRequest {
-        target: target(&word, &in_force.configuration, &records)?,
+        target: target(&word, &in_force.configuration, &records, now)?,
         desired,
         end: args.end()?,
         author: author.clone(),

@@ -6,6 +6,7 @@ use domain::{
     left_behind::is_ghost,
     record::Record,
 };
+use jiff::Timestamp;
 use store::Store;
 
 use crate::{
@@ -47,6 +48,7 @@ pub(super) fn target(
     word: &str,
     configuration: &Configuration,
     records: &[Record],
+    now: Timestamp,
 ) -> anyhow::Result<Target> {
     let schedules = &configuration.schedules;
     let names = schedules.keys().map(ScheduleName::as_str);
@@ -61,7 +63,8 @@ pub(super) fn target(
         return Ok(Target::Schedule(name.parse()?));
     }
     let mut resources = records.iter();
-    let resource = resources.find(|record| record.name == word && !is_ghost(record, configuration));
+    let resource =
+        resources.find(|record| record.name == word && !is_ghost(record, configuration, now));
     match (schedule(word), resource) {
         (Some(_), Some(record)) => Err(ambiguous(word, record).into()),
         (Some(name), None) => Ok(Target::Schedule(name)),
@@ -79,7 +82,7 @@ pub(super) fn target(
             Err(UsageError(format!("no resource or schedule `{word}`; {advice}")).into())
         }
         (None, _) => Ok(Target::Resource(
-            named(word, records, configuration)?.reference.clone(),
+            named(word, records, configuration, now)?.reference.clone(),
         )),
     }
 }

@@ -463,7 +463,7 @@ fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
         .with(server(8, "twin", ""))
         .with(server(9, "twin", ""));
     let found = |word: &str| {
-        let found = target(word, &stored.configuration, &stored.records);
+        let found = target(word, &stored.configuration, &stored.records, saturday());
         found.map_err(|error| error.to_string())
     };
     for (word, expected) in [

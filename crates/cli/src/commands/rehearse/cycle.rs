@@ -74,7 +74,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 async fn record(args: &Args, session: &Session) -> anyhow::Result<Record> {
     let named = [args.resource.to_string()];
-    let mut found = resolve::find(&session.store, &named).await?;
+    let mut found = resolve::find(&session.store, &named, session.now).await?;
     let missing = || UsageError(format!("{} is not recorded", args.resource));
     Ok(found.pop().ok_or_else(missing)?)
 }

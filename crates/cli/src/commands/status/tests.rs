@@ -7,7 +7,7 @@ use domain::{
     resource::{MachineSize, Power, SavedState},
     schedule::Desired,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
@@ -291,6 +291,59 @@ async fn names_that_are_unknown_are_answered_with_what_is_near() {
     ] {
         assert_eq!(refusal(&store, arguments).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_name_means_what_exists_and_the_dead_are_shown_for_days() {
+    let store = full_store().await;
+    let gone = |number: u32, hours| Record {
+        phase: Phase::Gone {
+            since: now() - SignedDuration::from_hours(hours),
+        },
+        ..office(&format!("do-main/droplet/{number}"), "preview")
+    };
+    for record in [gone(11, 80), gone(12, 30), gone(13, 6)] {
+        store.save(record).await.unwrap();
+    }
+    let of_name = async |arguments: &[&str]| {
+        let rows = rows(&store, arguments).await.unwrap();
+        let rows = rows.into_iter().filter(|row| row.name == "preview");
+        rows.map(|row| row.resource.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        refusal(&store, &["preview"]).await,
+        "`preview` is gone: write do-main/droplet/12 or do-main/droplet/13; `offhours forget` \
+         deletes what is recorded"
+    );
+    store
+        .save(office("do-main/droplet/14", "preview"))
+        .await
+        .unwrap();
+    assert_eq!(of_name(&["preview"]).await, ["do-main/droplet/14"]);
+    let shown = [12, 13, 14].map(|number| format!("do-main/droplet/{number}"));
+    assert_eq!(of_name(&[]).await, shown);
+    assert_eq!(of_name(&["--account", "do-main"]).await.len(), 4);
+    let text = tables(&store, &[], None).await;
+    assert!(
+        text.contains("1 gone for days, which --account shows"),
+        "{text}"
+    );
+    store
+        .save(Record {
+            name: "past".to_owned(),
+            ..gone(15, 72)
+        })
+        .await
+        .unwrap();
+    let refusal = refusal(&store, &["past"]).await;
+    assert!(
+        refusal.starts_with("`past` has been gone since "),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("write do-main/droplet/15; `offhours forget`"),
+        "{refusal}"
+    );
 }
 
 #[tokio::test]
