@@ -377,10 +377,15 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
         let wanted = latest.as_ref().and_then(|edge| edge.desired);
         return Some(next_look(record, transition, &desired_states, wanted, now));
     }
+    if is_barred(record, &membership, latest.as_ref()) {
+        return None;
+    }
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
-    if !named || is_barred(record, &membership, latest.as_ref()) {
-        return None;
+    if !named {
+        // An override of the resource itself may begin later.
+        let begins = desired_states.resource_override.map(|o| o.set_at);
+        return begins.filter(|at| *at > now);
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {
         Decision::Act(_) | Decision::AskAgain(_) => {

@@ -261,6 +261,15 @@ pub enum EndError {
 }
 
 impl End {
+    /// The same as a begin: a day without a time begins at its midnight.
+    #[must_use]
+    pub fn as_begin(self) -> Self {
+        match self {
+            Self::On(day, None) => Self::On(day, Some(TimeOfDay(0))),
+            Self::After(_) | Self::At(_) | Self::Clock(_) | Self::On(..) | Self::NextEdge => self,
+        }
+    }
+
     /// The instant meant by a person in `zone`, after `now`. `next-edge` means the next edge of
     /// `schedule`.
     pub fn resolve(

@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     exit::UsageError,
-    time::end::{End, ResolvedEnd},
+    time::{
+        end::{End, ResolvedEnd},
+        local,
+    },
 };
 
 /// An override as a person requests it.
@@ -23,6 +26,8 @@ use crate::{
 pub(super) struct OverrideRequest {
     pub(super) target: Target,
     pub(super) desired: Desired,
+    /// When it begins; now if this is absent.
+    pub(super) begin: Option<End>,
     pub(super) end: End,
     pub(super) author: Author,
 }
@@ -52,10 +57,29 @@ impl OverrideRequest {
             let refused = format!("{}: {reason}; nothing was set", self.target);
             return Err(UsageError(refused));
         }
-        let resolved = self.resolved(stored, now, here)?;
-        let remark = resolved.remark(stored.zone(&self.target, here));
         let replaces = stored.overrides.of(&self.target);
-        let set_at = edge_at(now, &stored.concerned(&self.target), replaces);
+        let zone = stored.zone(&self.target, here);
+        let begin = match self.begin {
+            Some(begin) => Some(self.resolved(begin, stored, now, here)?),
+            None => None,
+        };
+        if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
+            return Err(UsageError(format!(
+                "{}: it is overridden until {}, and the new override would end that now: `offhours \
+                 override clear` it first, or set the new one later",
+                self.target,
+                local(active.ends_at, zone)
+            )));
+        }
+        let resolved =
+            self.resolved(self.end, stored, begin.map_or(now, |begin| begin.at), here)?;
+        let remarks = begin.into_iter().chain([resolved]);
+        let remarks: Vec<_> = remarks.filter_map(|one| one.remark(zone)).collect();
+        let remark = (!remarks.is_empty()).then(|| remarks.join("; "));
+        let set_at = match begin {
+            Some(begin) => begin.at,
+            None => edge_at(now, &stored.concerned(&self.target), replaces),
+        };
         let one = Override {
             target: self.target,
             desired: self.desired,
@@ -74,6 +98,7 @@ impl OverrideRequest {
 
     fn resolved(
         &self,
+        time: End,
         stored: StoredState<'_>,
         now: Timestamp,
         here: &TimeZone,
@@ -82,7 +107,7 @@ impl OverrideRequest {
         let schedule = stored
             .schedule(&self.target)
             .map(|(_, rule)| &rule.schedule);
-        let resolved = self.end.resolve(now, zone, schedule);
+        let resolved = time.resolve(now, zone, schedule);
         resolved.map_err(|error| UsageError(format!("{}: {error}", self.target)))
     }
 }

@@ -92,6 +92,7 @@ Examples:
   offhours override running web-1 --for 2h
   offhours override running schedule:office-hours --until 22:00 --reason \"release\"
   offhours override stopped --schedule office-hours --until next-edge --dry-run
+  offhours override running web-1 --from \"saturday 08:00\" --for 6h
 
 Times are read in the zone of the target's schedule, or in this machine's if it follows none. A
 time that the clock skips there is the jump; one that it shows twice is the last one.")]
@@ -101,6 +102,10 @@ struct SetArgs {
     /// Length of the override, such as 90m, 2h or 1d12h.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     lasting: Option<Length>,
+    /// Begin of the override, if later than now: written like an end, and a day is its midnight. The
+    /// end counts from there.
+    #[arg(long, value_name = "BEGIN")]
+    from: Option<End>,
     /// End of the override: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or
     /// next-edge.
     #[arg(long, value_name = "END")]
@@ -227,6 +232,7 @@ async fn planned(
     let request = OverrideRequest {
         target: target(&word, &in_force.configuration, &records, now)?,
         desired,
+        begin: args.from.map(End::as_begin),
         end: args.end()?,
         author: author.clone(),
     };

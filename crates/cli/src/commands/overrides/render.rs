@@ -3,6 +3,7 @@
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Override, Target},
+    record::SKEW,
     schedule::{Desired, desired_or_any},
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -60,8 +61,10 @@ pub(in crate::commands) struct Row {
     schedule: Option<ScheduleName>,
     /// The state in which the override keeps its target.
     desired: Desired,
-    /// When the override was set.
+    /// When the override was set, or the later instant at which it begins.
     set_at: Timestamp,
+    #[serde(skip)]
+    begins_later: bool,
     /// When the override ends, exclusive.
     ends_at: Timestamp,
     /// Whether the override has not ended yet.
@@ -90,6 +93,7 @@ impl Row {
             schedule,
             desired: one.desired,
             set_at: one.set_at,
+            begins_later: one.set_at > now,
             ends_at: one.ends_at,
             active: has_not_ended(one, now),
             by: one.by.clone(),
@@ -164,7 +168,10 @@ impl ChangeReport {
         Self {
             done,
             dry_run: false,
-            row: Row::of(stored, one, from),
+            row: Row {
+                begins_later: one.set_at > now + SKEW,
+                ..Row::of(stored, one, from)
+            },
             otherwise: stored.governor(&one.target, from),
             remark,
             replaced: before.map(|before| Row::of(stored, before, now)),
@@ -194,8 +201,18 @@ impl ChangeReport {
         let stopped: Vec<_> = self.resources.iter().filter(are_stopped).collect();
         let end = zones.both(self.row.ends_at);
         let resources = count(stopped.len(), "resource");
+        let begin = self.begin(zones);
         (!stopped.is_empty())
-            .then(|| format!("Stop {resources} until {end}: {}?", listed(&stopped)))
+            .then(|| format!("Stop {resources} {begin}until {end}: {}?", listed(&stopped)))
+    }
+
+    /// When it begins, if that is later than now.
+    fn begin(&self, zones: &DisplayZones) -> String {
+        if self.row.begins_later {
+            format!("from {} ", zones.both(self.row.set_at))
+        } else {
+            String::new()
+        }
     }
 
     /// The report for people.
@@ -207,7 +224,11 @@ impl ChangeReport {
         let title = match self.done {
             Done::Set => {
                 lines.push(("instead of", instead(&self.otherwise, zones)));
-                format!("{desired} until {}", zones.both(ends_at))
+                format!(
+                    "{desired} {}until {}",
+                    self.begin(zones),
+                    zones.both(ends_at)
+                )
             }
             Done::Cleared => "no longer overridden".to_owned(),
         };
@@ -223,7 +244,12 @@ impl ChangeReport {
         match self.done {
             Done::Set => {
                 lines.extend(replaced.map(|replaced| ("replaces", replaced)));
-                let labels = std::iter::once("now").chain(std::iter::repeat(""));
+                let label = if self.row.begins_later {
+                    "at first"
+                } else {
+                    "now"
+                };
+                let labels = std::iter::once(label).chain(std::iter::repeat(""));
                 lines.extend(labels.zip(self.effects()));
                 lines.push(("then", takes_over(&self.row.then, desired, zones)));
                 lines.push(("by", self.row.author()));
@@ -249,6 +275,7 @@ impl ChangeReport {
     fn effects(&self) -> Vec<String> {
         let all = self.resources.as_slice();
         match (&self.row.resource, all) {
+            _ if self.row.begins_later => vec![count(all.len(), "resource") + " at present"],
             (Some(_), [one]) => vec![alone(one)],
             (_, []) => vec!["nothing follows it at present".to_owned()],
             (_, [_]) => groups("1 resource follows it", all),
@@ -382,7 +409,11 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
         vec![
             Cell::new(row.label()),
             Cell::desired(row.desired),
-            Cell::new(local(row.set_at, zone)),
+            Cell::new(if row.begins_later {
+                format!("from {}", local(row.set_at, zone))
+            } else {
+                local(row.set_at, zone)
+            }),
             Cell::new(if row.active {
                 until
             } else {

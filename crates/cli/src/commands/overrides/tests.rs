@@ -138,9 +138,22 @@ impl Stored {
 
     /// Works out the change that sets an override now, as bob.
     fn set(&self, target: Target, desired: Desired, until: &str) -> Result<Change, UsageError> {
+        self.set_from(None, target, desired, until)
+    }
+
+    /// Works out the change that sets an override that begins later.
+    fn set_from(
+        &self,
+        from: Option<&str>,
+        target: Target,
+        desired: Desired,
+        until: &str,
+    ) -> Result<Change, UsageError> {
+        let begin = from.map(|from| from.parse::<End>().unwrap().as_begin());
         let request = OverrideRequest {
             target,
             desired,
+            begin,
             end: until.parse().unwrap(),
             author: Author {
                 by: "bob".into(),
@@ -435,6 +448,69 @@ fn what_is_never_touched_cannot_be_overridden() {
         let expected = format!("{name}: {reason}; nothing was set");
         assert_eq!(refused.unwrap_err().to_string(), expected);
     }
+}
+
+#[test]
+fn an_override_may_begin_later() {
+    let stored = stored();
+    let set = |from, until| {
+        stored.set_from(
+            Some(from),
+            resource("hz-eu/server/1"),
+            Desired::Running,
+            until,
+        )
+    };
+    // A day begins at its midnight, and the end is sought from the begin on.
+    for (from, until, expected) in [
+        (
+            "monday",
+            "tuesday 02:00",
+            ["2026-11-22T23:00:00Z", "2026-11-24T01:00:00Z"],
+        ),
+        (
+            "sunday 22:00",
+            "06:00",
+            ["2026-11-22T21:00:00Z", "2026-11-23T05:00:00Z"],
+        ),
+        (
+            "next-edge",
+            "next-edge",
+            ["2026-11-23T07:00:00Z", "2026-11-23T18:00:00Z"],
+        ),
+    ] {
+        let one = set(from, until).unwrap().one;
+        assert_eq!([one.set_at, one.ends_at], expected.map(at), "{from}");
+    }
+    let change = set("sunday 22:00", "06:00").unwrap();
+    let zones = DisplayZones::of(stored.state(), &change.one.target, new_york());
+    let text = change.report.text(&zones);
+    assert!(
+        text.contains("running from Sun 2026-11-22 22:00 CET"),
+        "{text}"
+    );
+    assert!(text.contains("at first    1 resource at present"), "{text}");
+    assert!(!text.contains("next tick"), "{text}");
+    let refused = set("friday 08:00", "2026-11-24").unwrap_err().to_string();
+    assert!(refused.contains("which is not after now"), "{refused}");
+    let in_force = self::stored().overriding(
+        resource("hz-eu/server/1"),
+        Desired::Running,
+        "2026-11-21T14:00:00Z",
+    );
+    let refused = in_force
+        .set_from(
+            Some("monday"),
+            resource("hz-eu/server/1"),
+            Desired::Running,
+            "tuesday",
+        )
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("it is overridden until Sat 2026-11-21 15:00 CET"),
+        "{refused}"
+    );
 }
 
 #[test]

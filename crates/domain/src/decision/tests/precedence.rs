@@ -31,6 +31,19 @@ fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<Stri
 }
 
 #[test]
+fn an_override_of_the_resource_that_begins_later_is_due_then() {
+    let target = "do-main/droplet/1";
+    let world = world().overriding(target, Desired::Running, "mon 22:00", "mon 23:00");
+    let unnamed = droplet().settled(Power::Stopped);
+    assert_eq!(world.due_at(&unnamed, "mon 20:00"), Some(at("mon 22:00")));
+    assert_eq!(world.due_at(&unnamed, "mon 23:30"), None);
+    let named = office_droplet()
+        .settled(Power::Stopped)
+        .having_handled("mon 19:00", Desired::Stopped);
+    assert_eq!(world.due_at(&named, "mon 20:00"), Some(at("mon 22:00")));
+}
+
+#[test]
 fn protection_beats_overrides_and_commands() {
     let world = world()
         .protecting("name:web")
