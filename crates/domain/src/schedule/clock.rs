@@ -236,37 +236,3 @@ impl Instant {
         Timestamp::from_second(seconds).expect("it was just brought into range")
     }
 }
-
-/// Looks up the IANA zone of this name.
-pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
-    match TimeZone::get(name) {
-        Ok(zone) if !zone.is_unknown() => Ok(zone),
-        Ok(_) | Err(_) => {
-            let advice = match nearest_zones(name).as_slice() {
-                [] => "write an IANA name such as Europe/Berlin".to_owned(),
-                names => format!("did you mean {}?", names.join(", ")),
-            };
-            Err(format!("unknown time zone `{name}`; {advice}"))
-        }
-    }
-}
-
-/// Returns at most three known names that resemble this one, as a whole or in their city; likeliest
-/// first.
-fn nearest_zones(name: &str) -> Vec<String> {
-    const LIKE: f64 = 0.85;
-    let city = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
-    let given = name.trim().to_lowercase().replace(' ', "_");
-    let mut likely: Vec<(f64, String)> = jiff::tz::db()
-        .available()
-        .map(|known| {
-            let lower = known.as_str().to_lowercase();
-            let whole = strsim::jaro_winkler(&given, &lower);
-            let part = strsim::jaro_winkler(&city(&given), &city(&lower));
-            (whole.max(part), known.as_str().to_owned())
-        })
-        .filter(|(likeness, _)| *likeness >= LIKE)
-        .collect();
-    likely.sort_by(|(a, a_name), (b, b_name)| b.total_cmp(a).then_with(|| a_name.cmp(b_name)));
-    likely.into_iter().take(3).map(|(_, name)| name).collect()
-}

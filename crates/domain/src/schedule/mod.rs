@@ -18,6 +18,7 @@ mod holidays;
 mod period;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 use std::{fmt, iter};
 
@@ -36,6 +37,8 @@ pub use early::Early;
 pub use explain::{
     ClockChange, Evaluation, FiringExplanation, PeriodExplanation, PeriodSays, Turn,
 };
+
+pub use zone::database_version as time_zone_database;
 
 use clock::{Clock, Instant, MINUTE, Reading};
 use cron::Firings;
@@ -127,7 +130,7 @@ impl Schedule {
     /// Validates a definition. Returns everything that is wrong with it at once.
     pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
-        let timezone = problems.take(Place::Timezone, clock::zone(&definition.timezone));
+        let timezone = problems.take(Place::Timezone, zone::find(&definition.timezone));
         let rule = parse_rule(definition, &mut problems);
         match (timezone, rule, problems.into_list()) {
             (Some(timezone), Some(rule), problems) if problems.is_empty() => Ok(Self {
