@@ -76,6 +76,22 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
 }
 
 #[test]
+fn what_is_hardly_meant_goes_to_standard_error() {
+    let text =
+        "schedules.s = { timezone = \"UTC\", start = \"0 8 * * 1-5\", stop = \"0 19 * * *\" }";
+    let config = file("digits.toml", text);
+    let days = "schedules.s.start: `1-5` is mon-fri here, as in cron";
+    for arguments in [
+        &["validate", "--config", &config][..],
+        &["preview", "--config", &config],
+    ] {
+        let (code, _, stderr) = parts(&offhours(arguments));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains(days), "{stderr}");
+    }
+}
+
+#[test]
 fn problems_go_to_standard_error_and_the_exit_code_is_2() {
     let config = file(
         "bad.toml",

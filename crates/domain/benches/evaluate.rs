@@ -60,6 +60,7 @@ fn period(
         months: field(months),
         begin: time(begin),
         end: time(end),
+        ..PeriodDefinition::default()
     }
 }
 

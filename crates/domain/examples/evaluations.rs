@@ -51,6 +51,7 @@ fn schedule(zone: &str) -> Result<Schedule, Box<dyn Error>> {
                 months: owned(months),
                 begin: Some(begin.to_owned()),
                 end: Some(end.to_owned()),
+                ..PeriodDefinition::default()
             }
         };
     let schedule = Schedule::new(&Definition {

@@ -102,6 +102,8 @@ shapes! {
     /// Days, and ranges of them, with or without a year. TOML's own dates become such strings in
     /// JSON.
     Holidays = list(&holidays());
+    /// `YYYY-MM-DD`.
+    Date = text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$");
     /// `HH:MM`. TOML's own times include seconds in JSON.
     Begin = text("^([01][0-9]|2[0-3]):[0-5][0-9](:00)?$");
     /// `HH:MM`, up to 24:00.
@@ -119,7 +121,7 @@ const DAY: &str = "0*(3[01]|[12][0-9]|[1-9])";
 
 fn holidays() -> String {
     let day = "([0-9]{4}-)?[0-9]{2}-[0-9]{2}";
-    format!(r"{day}(\s*\.\.\s*{day})?")
+    format!(r"{day}(\s*\.\.\s*{day})?|file:[^/\\,]*[^/\\,\s]")
 }
 
 fn monthday() -> String {

@@ -1,8 +1,8 @@
 //! Schedules: periods, days, holidays, cron expressions and zones.
 //!
-//! An input has a key and its value on each line: `timezone`, `start`, `stop`, `holidays`, and for
-//! the period that the latest line `period` began, `weekdays`, `monthdays`, `months`, `begin` and
-//! `end`. `at` is the instant at which the schedule is evaluated.
+//! An input has a key and its value on each line: `timezone`, `start`, `stop`, `state`, `holidays`,
+//! and for the period that the latest line `period` began, `weekdays`, `monthdays`, `months`, `from`,
+//! `until`, `begin` and `end`. `at` is the instant at which the schedule is evaluated.
 
 use std::ops::RangeInclusive;
 
@@ -63,6 +63,7 @@ fn definition(text: &str) -> (Definition, Timestamp) {
             "timezone" => definition.timezone = value,
             "start" => definition.start = Some(value),
             "stop" => definition.stop = Some(value),
+            "state" => definition.state = serde_json::from_value(value.into()).ok(),
             "holidays" => definition.holidays.push(value),
             "period" => definition.periods.push(PeriodDefinition::default()),
             "at" => at = value.parse().unwrap_or(at),
@@ -83,6 +84,8 @@ fn set(period: &mut PeriodDefinition, key: &str, value: String) {
         "months" => period.months.push(value),
         "begin" => period.begin = Some(value),
         "end" => period.end = Some(value),
+        "from" => period.from = Some(value),
+        "until" => period.until = Some(value),
         _ => {}
     }
 }

@@ -215,7 +215,7 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     };
     let head = session.store.head_and_overrides().await?.head;
     let proposed = match (file, args.rollback) {
-        (Some(parsed), _) => from_file(args, parsed),
+        (Some(parsed), _) => from_file(args, parsed, session.now),
         (None, rollback) => {
             earlier(&session, rollback.unwrap_or(Rollback::Previous), &head).await?
         }
@@ -224,11 +224,11 @@ async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     Ok((session, plan))
 }
 
-fn from_file(args: &Args, parsed: Parsed) -> ProposedConfiguration {
+fn from_file(args: &Args, parsed: Parsed, now: Timestamp) -> ProposedConfiguration {
     ProposedConfiguration {
         source: args.config.display().to_string(),
+        warnings: parsed.warnings_at(now),
         configuration: parsed.configuration,
-        warnings: parsed.warnings,
         repeats: None,
     }
 }

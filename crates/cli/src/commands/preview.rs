@@ -72,7 +72,7 @@ pub struct Args {
 /// Prints what the schedules want at `args.at`, or now.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let parsed = configuration_file::load(&args.config, ListedResources::MayStandAlone)?;
-    let schedules = parsed.configuration.schedules;
+    let schedules = &parsed.configuration.schedules;
     let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
         None => schedules.iter().collect(),
         Some(wanted) => {
@@ -88,7 +88,13 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         Some(_) | None => now,
     };
     let at = instant(args.at, &chosen, now)?;
+    let warn = || {
+        for warning in parsed.advice(at) {
+            output::remark(&format!("warning: {warning}\n"));
+        }
+    };
     if args.week {
+        warn();
         for (number, (name, rule)) in chosen.into_iter().enumerate() {
             let drawn = week::draw(name, &rule.schedule, at, Style::of_stdout())?;
             let space = if number == 0 { "" } else { "\n" };
@@ -99,6 +105,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let until = at
         .checked_add(args.ahead.duration())
         .map_err(|_| UsageError(format!("{at} is too far away to look ahead from")))?;
+    warn();
     let preview = Preview {
         at,
         schedules: chosen

@@ -52,12 +52,12 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         }
     }
     let parsed = loaded?;
-    for warning in &parsed.warnings {
-        let Problem {
-            file,
-            line,
-            message,
-        } = warning;
+    for Problem {
+        file,
+        line,
+        message,
+    } in parsed.warnings_at(now)
+    {
         output::remark(&format!("{file}:{line}: warning: {message}\n"));
     }
     if args.format == Format::Table {
@@ -76,7 +76,7 @@ pub(super) struct Report<'r> {
     /// What is wrong with it, by line; empty if it is valid.
     problems: &'r [Problem],
     /// Valid settings that look like mistakes, by line.
-    warnings: &'r [Problem],
+    warnings: Vec<Problem>,
     /// Its accounts, sorted by name; empty if it is invalid.
     accounts: Vec<AccountReport<'r>>,
     /// Its schedules, sorted by name; empty if it is invalid.
@@ -111,7 +111,7 @@ impl<'r> Report<'r> {
             file,
             valid: false,
             problems,
-            warnings: &[],
+            warnings: Vec::new(),
             accounts: Vec::new(),
             schedules: Vec::new(),
         }
@@ -139,7 +139,7 @@ impl<'r> Report<'r> {
             file,
             valid: true,
             problems: &[],
-            warnings: &parsed.warnings,
+            warnings: parsed.warnings_at(now),
             accounts: accounts.collect(),
             schedules: schedules.collect(),
         }

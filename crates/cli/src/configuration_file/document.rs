@@ -4,6 +4,7 @@ use std::{
     collections::HashSet,
     fmt::{Display, Write as _},
     ops::{Range, RangeInclusive},
+    path::Path,
     str::FromStr,
 };
 
@@ -43,6 +44,11 @@ impl<'f> Problems<'f> {
         }
     }
 
+    /// The folder of the file.
+    pub(super) fn folder(&self) -> &'f Path {
+        Path::new(self.file).parent().unwrap_or(Path::new(""))
+    }
+
     /// The line of a place, counted from 1.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         self.lines.partition_point(|&start| start <= span.start)
@@ -58,6 +64,15 @@ impl<'f> Problems<'f> {
     pub(super) fn warning(&mut self, place: &Place, message: impl Display) {
         let problem = self.problem(place, message);
         self.warnings.push(problem);
+    }
+
+    /// A place as a problem without words for what is wrong there.
+    pub(super) fn at(&self, place: &Place) -> Problem {
+        Problem {
+            file: self.file.to_owned(),
+            line: self.line(&place.span),
+            message: place.path.clone(),
+        }
     }
 
     pub(super) fn problem(&self, place: &Place, message: impl Display) -> Problem {

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod document;
+mod holidays;
 mod machines;
 mod policy;
 #[cfg(test)]
@@ -22,11 +23,13 @@ use domain::configuration::{
     Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Floor, Generation, Mode, Pattern, Settings,
 };
 use environment::file::{self, LONGEST_TEXT};
+use jiff::Timestamp;
 use serde_json::Value;
 use toml::de::DeTable;
 
 use accounts::Accounts;
 use document::{Field, Keys, Place, Problems, Table};
+use schedules::Places;
 use written::File;
 
 use crate::shape;
@@ -39,8 +42,38 @@ pub use write::write;
 pub struct Parsed {
     /// The configuration, as generation 0.
     pub configuration: Configuration,
-    /// Valid settings that look like mistakes.
+    /// Valid settings that look like mistakes, whatever the date.
     pub warnings: Vec<Problem>,
+    places: Places,
+}
+
+impl Parsed {
+    /// Returns all valid settings that look like mistakes. Only the years after `now` count.
+    #[must_use]
+    pub fn warnings_at(&self, now: Timestamp) -> Vec<Problem> {
+        let mut warnings = self.advice(now);
+        warnings.extend(self.warnings.iter().cloned());
+        warnings.sort_by_key(|problem| problem.line);
+        // Schedules may share a place, such as the default time zone.
+        warnings.dedup();
+        warnings
+    }
+
+    /// Returns what looks like a mistake in the times of schedules.
+    pub(crate) fn advice(&self, now: Timestamp) -> Vec<Problem> {
+        let schedules = self.configuration.schedules.iter();
+        let advice = schedules.flat_map(|(name, rule)| {
+            let advice = rule.schedule.advice(now).into_iter();
+            advice.filter_map(|found| {
+                let place = self.places.get(&(name.clone(), found.place))?;
+                Some(Problem {
+                    message: format!("{}: {}", place.message, found.message),
+                    ..place.clone()
+                })
+            })
+        });
+        advice.collect()
+    }
 }
 
 /// Something in a file that is wrong, or that looks like a mistake.
@@ -190,7 +223,7 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
     root.refuse_unknown(&TABLES.top, &mut problems);
     let accounts = accounts::read(&root, &mut problems);
     let settings = settings(&root, &accounts, &mut problems);
-    let schedules = schedules::read(&root, &accounts, listed, &mut problems);
+    let (schedules, places) = schedules::read(&root, &accounts, listed, &mut problems);
     warn_if_idle(&root, &mut problems);
     let warnings = problems.into_result()?;
     let configuration = Configuration {
@@ -203,6 +236,7 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
     Ok(Parsed {
         configuration,
         warnings,
+        places,
     })
 }
 

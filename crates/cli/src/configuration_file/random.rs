@@ -11,7 +11,7 @@ use domain::{
     },
     hibernation::Risk,
     machine::Machine,
-    schedule::{Definition, PeriodDefinition, Schedule},
+    schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 use proptest::{collection, option, prelude::*, sample::select, string::string_regex};
 use serde_json::json;
@@ -341,23 +341,29 @@ fn methods() -> impl Strategy<Value = Policy> {
 }
 
 fn schedule() -> impl Strategy<Value = Schedule> {
-    let periods = collection::vec(period(), 1..4).prop_map(|periods| (periods, None, None));
-    let cron = (select(CRONS.to_vec()), select(CRONS.to_vec()));
-    let cron = cron.prop_map(|(start, stop)| {
-        let text = |text: &str| Some(text.to_owned());
-        (Vec::new(), text(start), text(stop))
+    let periods = collection::vec(period(), 1..4).prop_map(|periods| Definition {
+        periods,
+        ..Definition::default()
+    });
+    let one = || option::weighted(0.8, select(CRONS.to_vec()));
+    let cron = (one(), one()).prop_map(|(start, stop)| Definition {
+        start: start.map(str::to_owned),
+        stop: stop.map(str::to_owned),
+        ..Definition::default()
+    });
+    let state = select(vec![Desired::Running, Desired::Stopped]).prop_map(|state| Definition {
+        state: Some(state),
+        ..Definition::default()
     });
     let holidays = collection::vec(select(HOLIDAYS.to_vec()), 0..3);
-    let timing = prop_oneof![3 => periods, 1 => cron];
+    let timing = prop_oneof![6 => periods, 2 => cron, 1 => state];
     (select(ZONES.to_vec()), timing, holidays).prop_filter_map(
         "a schedule that is refused",
-        |(timezone, (periods, start, stop), holidays)| {
+        |(timezone, timing, holidays)| {
             let definition = Definition {
                 timezone: timezone.to_owned(),
-                periods,
                 holidays: texts(holidays),
-                start,
-                stop,
+                ..timing
             };
             Schedule::new(&definition).ok()
         },
@@ -368,12 +374,20 @@ fn period() -> impl Strategy<Value = PeriodDefinition> {
     let some = |texts: &'static [&'static str]| collection::vec(select(texts), 0..3);
     let time = || option::of((0..24_u32, 0..60_u32));
     let fields = (some(&WEEKDAYS), some(&MONTHDAYS), some(&MONTHS));
-    (fields, time(), time()).prop_map(|((weekdays, monthdays, months), begin, end)| {
+    let date = |days: &'static [&'static str]| option::weighted(0.2, select(days));
+    let dates = (
+        date(&["2026-01-01", "2026-02-28"]),
+        date(&["2026-06-30", "2030-12-31"]),
+    );
+    (fields, dates, time(), time()).prop_map(|(fields, (from, until), begin, end)| {
+        let (weekdays, monthdays, months) = fields;
         let clock = |(hour, minute)| format!("{hour:02}:{minute:02}");
         PeriodDefinition {
             weekdays: texts(weekdays),
             monthdays: texts(monthdays),
             months: texts(months),
+            from: from.map(str::to_owned),
+            until: until.map(str::to_owned),
             begin: begin.map(clock),
             end: end.map(clock),
         }

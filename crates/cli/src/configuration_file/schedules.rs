@@ -1,19 +1,19 @@
 //! `[schedules.NAME]`: when resources run, which ones, and under which policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use domain::{
     ScheduleName,
     configuration::Rule,
-    schedule::{self, Definition, PeriodDefinition, PeriodField, Schedule},
+    schedule::{self, Definition, Desired, PeriodDefinition, PeriodField, Schedule},
 };
 use toml::de::DeValue;
 
 use super::{
-    ListedResources, TABLES,
+    ListedResources, Problem, TABLES,
     accounts::Accounts,
-    document::{Entry, Field, Problems, Table},
-    elements_of,
+    document::{Entry, Field, Place, Problems, Table},
+    elements_of, holidays,
     policy::policy,
     resources::Listings,
 };
@@ -21,15 +21,23 @@ use super::{
 const PERIODS_EXAMPLE: &str =
     "a list of tables, periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]";
 
+/// Where the parts of schedules are in the file, each as a problem whose message is its path.
+pub(super) type Places = HashMap<(ScheduleName, schedule::Place), Problem>;
+
 pub(super) fn read(
     root: &Table,
     accounts: &Accounts,
     listed: ListedResources,
     problems: &mut Problems,
-) -> BTreeMap<ScheduleName, Rule> {
+) -> (BTreeMap<ScheduleName, Rule>, Places) {
     let mut schedules = BTreeMap::new();
+    let mut all_places = Places::new();
     let mut listings = Listings::default();
-    let default_zone = default_zone(root, problems);
+    let defaults = Defaults {
+        zone: default_zone(root, problems),
+        holidays: holidays(root, problems),
+    };
+    check_holidays(&defaults.holidays, problems);
     let table = root
         .field("schedules")
         .and_then(|field| field.table("schedules as tables, [schedules.NAME]", problems));
@@ -42,10 +50,13 @@ pub(super) fn read(
         let Some(table) = entry.field.table(expected, problems) else {
             continue;
         };
-        let schedule = timing(&entry, &table, &default_zone, problems);
+        let timing = timing(&entry, &table, &defaults, problems);
         let resources = listings.read(name.as_ref(), &table, (accounts, listed), problems);
         let policy = policy(&table, problems);
-        if let (Some(name), Some(schedule)) = (name, schedule) {
+        if let (Some(name), Some((schedule, places))) = (name, timing) {
+            let places = places.into_iter();
+            let named = places.map(|(part, place)| ((name.clone(), part), problems.at(&place)));
+            all_places.extend(named);
             let rule = Rule {
                 schedule,
                 resources,
@@ -55,13 +66,19 @@ pub(super) fn read(
         }
     }
     listings.check(problems);
-    schedules
+    (schedules, all_places)
+}
+
+/// What the top level says for all schedules.
+struct Defaults {
+    zone: DefaultZone,
+    holidays: Vec<(Place, String)>,
 }
 
 /// The top level's `timezone`.
 enum DefaultZone {
     Absent,
-    Good(String),
+    Good(String, Place),
     /// Already reported; problems that depend on it are not reported again.
     Bad,
 }
@@ -83,7 +100,7 @@ fn default_zone(root: &Table, problems: &mut Problems) -> DefaultZone {
         ..Definition::default()
     };
     match Schedule::new(&probe) {
-        Ok(_) => DefaultZone::Good(zone.to_owned()),
+        Ok(_) => DefaultZone::Good(zone.to_owned(), field.place),
         Err(found) => {
             for problem in found {
                 problems.error(&field.place, problem.message);
@@ -93,18 +110,18 @@ fn default_zone(root: &Table, problems: &mut Problems) -> DefaultZone {
     }
 }
 
-/// Reads the timing: everything that [`Schedule`] validates.
+/// Reads the timing: everything that [`Schedule`] validates, and the places of its parts.
 fn timing(
     entry: &Entry,
     table: &Table,
-    default_zone: &DefaultZone,
+    defaults: &Defaults,
     problems: &mut Problems,
-) -> Option<Schedule> {
+) -> Option<(Schedule, Vec<(schedule::Place, Place)>)> {
     let before = problems.errors();
     table.refuse_unknown(&TABLES.schedule, problems);
-    let timezone = timezone(entry, table, default_zone, problems);
+    let timezone = timezone(entry, table, &defaults.zone, problems);
     let periods = periods(table, problems);
-    let holidays = holidays(table, problems);
+    let holidays = all_holidays(table, defaults, problems);
     let definition = Definition {
         // Lets the rest be checked even without a zone.
         timezone: timezone.unwrap_or_else(|| "UTC".to_owned()),
@@ -115,19 +132,45 @@ fn timing(
         holidays: holidays.iter().map(|(_, text)| text.clone()).collect(),
         start: cron(table, "start", problems),
         stop: cron(table, "stop", problems),
+        state: state(table, problems),
     };
     let in_order = problems.errors() == before;
     let found = match Schedule::new(&definition) {
-        Ok(schedule) => return Some(schedule),
+        Ok(schedule) => {
+            let keys = [
+                (schedule::Place::Timezone, "timezone"),
+                (schedule::Place::Start, "start"),
+                (schedule::Place::Stop, "stop"),
+            ];
+            let default_zone = match &defaults.zone {
+                DefaultZone::Good(_, place) if table.field("timezone").is_none() => Some(place),
+                DefaultZone::Good(..) | DefaultZone::Absent | DefaultZone::Bad => None,
+            };
+            let default_zone = default_zone.map(|place| (schedule::Place::Timezone, place.clone()));
+            let keys = keys
+                .into_iter()
+                .filter_map(|(part, key)| Some((part, table.field(key)?.place)));
+            let periods = (0..).zip(&periods).map(|(index, period)| {
+                (schedule::Place::Period(index), period.field.place.clone())
+            });
+            let holidays = (0..)
+                .zip(&holidays)
+                .map(|(index, (place, _))| (schedule::Place::Holiday(index), place.clone()));
+            let places = keys.chain(default_zone).chain(periods).chain(holidays);
+            return Some((schedule, places.collect()));
+        }
         Err(found) => found,
     };
     for problem in found {
+        if let schedule::Place::Holiday(index) = problem.place {
+            problems.error(&holidays[index].0, problem.message);
+            continue;
+        }
         let (field, in_order) = match problem.place {
-            schedule::Place::Schedule => (None, in_order),
+            schedule::Place::Schedule | schedule::Place::Holiday(_) => (None, in_order),
             schedule::Place::Timezone => (table.field("timezone"), true),
             schedule::Place::Start => (table.field("start"), true),
             schedule::Place::Stop => (table.field("stop"), true),
-            schedule::Place::Holiday(index) => (Some(holidays[index].0.clone()), true),
             schedule::Place::Period(index) => {
                 (Some(periods[index].field.clone()), periods[index].in_order)
             }
@@ -151,7 +194,7 @@ fn timezone(
 ) -> Option<String> {
     match (table.field("timezone"), default_zone) {
         (Some(field), _) => field.text("Europe/Berlin", problems).map(str::to_owned),
-        (None, DefaultZone::Good(zone)) => Some(zone.clone()),
+        (None, DefaultZone::Good(zone, _)) => Some(zone.clone()),
         (None, DefaultZone::Bad) => None,
         (None, DefaultZone::Absent) => {
             let advice = "write timezone = \"Europe/Berlin\" here or at the top of the file";
@@ -180,6 +223,8 @@ impl<'t> Period<'t> {
             PeriodField::Weekdays => ("weekdays", true),
             PeriodField::Monthdays => ("monthdays", true),
             PeriodField::Months => ("months", true),
+            PeriodField::From => ("from", true),
+            PeriodField::Until => ("until", true),
             // Each is validated against the other.
             PeriodField::Begin => ("begin", self.times_in_order),
             PeriodField::End => ("end", self.times_in_order),
@@ -216,6 +261,12 @@ fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
         weekdays: expressions(&table, "weekdays", "mon-fri", problems),
         monthdays: expressions(&table, "monthdays", "1-7", problems),
         months: expressions(&table, "months", "nov-feb", problems),
+        from: table
+            .field("from")
+            .and_then(|field| date(&field, "a day, such as \"2026-12-01\"", problems)),
+        until: table
+            .field("until")
+            .and_then(|field| date(&field, "a day, such as \"2027-02-28\"", problems)),
         begin,
         end,
     };
@@ -279,16 +330,58 @@ fn time(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
     Some(format!("{:02}:{:02}", time.hour, time.minute))
 }
 
-fn holidays<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<(Field<'t>, String)> {
-    let elements = elements_of(table, "holidays").into_iter();
-    elements
-        .filter_map(|field| holiday(&field, problems).map(|text| (field, text)))
-        .collect()
+/// Reads the holidays of a schedule: those of the top level and its own. An empty list is none at
+/// all.
+fn all_holidays(
+    table: &Table,
+    defaults: &Defaults,
+    problems: &mut Problems,
+) -> Vec<(Place, String)> {
+    let is_none = table
+        .field("holidays")
+        .is_some_and(|own| own.elements().is_empty());
+    let shared = defaults.holidays.iter().filter(|_| !is_none).cloned();
+    shared.chain(holidays(table, problems)).collect()
 }
 
-/// Reads a day or a range of days: a string, or TOML's own local date.
-fn holiday(field: &Field, problems: &mut Problems) -> Option<String> {
+/// Reads a list of holidays, with the place of each. The days of a file stand where it is named.
+fn holidays(table: &Table, problems: &mut Problems) -> Vec<(Place, String)> {
     let expected = "a day or days, such as \"2026-12-24..2026-12-26\", or \"01-01\" for every year";
+    let mut all = Vec::new();
+    for field in elements_of(table, "holidays") {
+        let Some(text) = date(&field, expected, problems) else {
+            continue;
+        };
+        let entries = if text.contains(holidays::FILE) {
+            text.split(',').map(str::trim).map(str::to_owned).collect()
+        } else {
+            vec![text]
+        };
+        for entry in entries {
+            let days = match entry.strip_prefix(holidays::FILE) {
+                Some(name) => holidays::read(name.trim(), problems.folder()),
+                None => Ok(vec![entry]),
+            };
+            match days {
+                Ok(days) => all.extend(days.into_iter().map(|day| (field.place.clone(), day))),
+                Err(message) => problems.error(&field.place, message),
+            }
+        }
+    }
+    all
+}
+
+/// Checks the holidays of the top level, which no schedule may have.
+fn check_holidays(holidays: &[(Place, String)], problems: &mut Problems) {
+    for (place, entry) in holidays {
+        if let Err(message) = schedule::check_holidays(entry) {
+            problems.error(place, message);
+        }
+    }
+}
+
+/// Reads a day: a string, which may hold more than one day, or TOML's own local date.
+fn date(field: &Field, expected: &str, problems: &mut Problems) -> Option<String> {
     let DeValue::Datetime(datetime) = field.value() else {
         if field.value().as_str().is_none() {
             field.report_wrong_type(expected, problems);
@@ -300,6 +393,11 @@ fn holiday(field: &Field, problems: &mut Problems) -> Option<String> {
         return None;
     };
     Some(date.to_string())
+}
+
+fn state(table: &Table, problems: &mut Problems) -> Option<Desired> {
+    let states = [Desired::Running, Desired::Stopped].map(|state| (state.as_str(), state));
+    table.field("state")?.choice(&states, problems)
 }
 
 fn cron(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {

@@ -122,6 +122,7 @@ fn what_is_in_order_fits() {
     check_accepted(
         r#"
 timezone = "America/Argentina/Buenos_Aires"
+holidays = ["01-01", 2026-12-24]
 protect = "name:*"
 accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14", accept_new_prices = true }
 accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", ssh_key = "team", url = "http://[::1]:8080/v2" }
@@ -154,6 +155,15 @@ methods = { droplet = "hibernate" }
 accept = ["new-ip", "custom-image"]
 needs_private_ip = true
 otherwise = "power-off"
+[schedules.v]
+stop = "0 20 * * 5-1"
+[schedules.w]
+start = "0 8 * * *"
+[schedules.x]
+state = "stopped"
+[schedules.y]
+periods = [{ end = "24:00" }, { from = 2026-12-01, until = "2027-02-28" }]
+holidays = []
 "#,
     );
 }
@@ -228,7 +238,9 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("[schedules.s]\n{period}"),
         format!("[schedules.-s]\ntimezone = \"UTC\"\n{period}"),
         schedule.to_owned(),
-        format!("{schedule}start = \"0 8 * * *\""),
+        format!("{schedule}state = \"off\""),
+        format!("{schedule}state = \"running\"\nstart = \"0 8 * * *\""),
+        format!("{schedule}{period}state = \"running\""),
         format!("{schedule}start = \"0 8 * *\"\nstop = \"0 9 * * *\""),
         format!("{schedule}{period}start = \"0 8 * * *\"\nstop = \"0 9 * * *\""),
         format!("{schedule}{period}enforce = true\nretain_running = true"),
@@ -251,6 +263,8 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{schedule}periods = [{{ begin = 08:00:30 }}]"),
         format!("{schedule}periods = [{{ begin = \"08:00\", end = \"24:01\" }}]"),
         format!("{schedule}periods = [{{ weekdays = 1 }}]"),
+        format!("{schedule}periods = [{{ from = \"12-24\" }}]"),
+        "holidays = \"christmas\"".to_owned(),
         format!("{schedule}periods = [{{ weekdays = \"1-5\" }}]"),
         format!("{schedule}periods = [{{ weekdays = [] }}]"),
         format!("{schedule}periods = [{{ weekdays = \"mon,\" }}]"),

@@ -156,6 +156,7 @@ database = "standbys"
                 months: texts(&["jan, mar"]),
                 begin: Some("08:00".to_owned()),
                 end: Some("19:00".to_owned()),
+                ..PeriodDefinition::default()
             },
             PeriodDefinition {
                 monthdays: texts(&["1", "L"]),
@@ -257,20 +258,20 @@ perods = []
 weekdays = "mon"
 [schedules.t]
 timezone = "Europe/Berlin"
-periods = [{ week-days = "mon", timezone = "UTC", "od\nd" = 1 }]
+periods = [{ week-days = "mon", enforce = true, "od\nd" = 1 }]
 droplet = "resize"
 rescale_to = "cpx12"
 methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:4: colour: unknown key; the keys here are accounts, max_new, max_stops, mode, protect, schedules, timezone
+    x.toml:4: colour: unknown key; the keys here are accounts, holidays, max_new, max_stops, mode, protect, schedules, timezone
     x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
     x.toml:13: schedules.s.weekdays: unknown key; it belongs in one of a schedule's periods
-    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, monthdays, months, weekdays
-    x.toml:16: schedules.t.periods[0].timezone: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:16: schedules.t.periods[0].enforce: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, from, monthdays, months, until, weekdays
     x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
     x.toml:17: schedules.t.droplet: unknown key; it belongs in a schedule's methods, methods = { droplet = "resize" }
     x.toml:19: schedules.t.methods.droplets: unknown key; did you mean `droplet`?
@@ -346,13 +347,13 @@ rescale_to = []
     x.toml:25: schedules.s.stop_nodes: 4 is out of bounds; write a whole number from 1 to 3
     x.toml:26: schedules.s.start_small: is a string; write true or false, without quotes
     x.toml:27: schedules.s.rescaled_runs: is a number; write true or false, without quotes
-    x.toml:28: schedules.t: the schedule has no times; give it periods, or start and stop
+    x.toml:28: schedules.t: the schedule has no times; give it periods, or start and stop, or a state for all times
     x.toml:30: schedules.t.methods.droplet: `rescale` is not known; the choices are power-off, resize, hibernate
     x.toml:30: schedules.t.methods.server: `shrink` is not known; the choices are power-off, rescale, hibernate
     x.toml:30: schedules.t.methods.database: is a number; write a string, such as "smallest-plan"
     x.toml:31: schedules.t.resize_to: invalid size `Large`; write a Droplet size's slug, such as "s-1vcpu-1gb"
     x.toml:32: schedules.t.rescale_to: invalid type ``; write the name of a server type, such as "cpx12"
-    x.toml:33: schedules.u: the schedule has no times; give it periods, or start and stop
+    x.toml:33: schedules.u: the schedule has no times; give it periods, or start and stop, or a state for all times
     x.toml:34: schedules.u.methods: is a string; write the methods as a table, methods = { droplet = "resize", server = "rescale", database = "standbys" }
     x.toml:35: schedules.u.resize_to: is a number; write a string, such as "s-1vcpu-1gb"
     x.toml:36: schedules.u.rescale_to: is a list; write a string, such as "cpx12"
@@ -401,7 +402,7 @@ months = "feb"
 
 [schedules.t.periods]
 begin = "08:00""#), @r#"
-    x.toml:6: schedules.s.periods[1]: no day matches all of weekdays, monthdays and months; widen one of them, or write two periods
+    x.toml:6: schedules.s.periods[1]: no day matches all of weekdays, monthdays, months, from and until; widen one of them, or write two periods
     x.toml:10: schedules.t: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
     x.toml:10: schedules.t.periods: is a table; write a list of tables, periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     "#);
@@ -448,9 +449,9 @@ start = "0 8 * * *"
 start = "8 o'clock"
 stop = "30 2 30 2 *"
 "#), @"
-    x.toml:3: schedules.empty: the schedule has no times; give it periods, or start and stop
-    x.toml:4: schedules.no-periods: the schedule has no times; give it periods, or start and stop
-    x.toml:6: schedules.both: a schedule has either periods or start and stop; remove one of the two
+    x.toml:3: schedules.empty: the schedule has no times; give it periods, or start and stop, or a state for all times
+    x.toml:4: schedules.no-periods: the schedule has no times; give it periods, or start and stop, or a state for all times
+    x.toml:6: schedules.both: a schedule has either periods, or start and stop, or a state; keep one of them
     x.toml:10: schedules.bad-cron.start: `8 o'clock` has 2 fields; a cron expression here has five: minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri
     x.toml:11: schedules.bad-cron.stop: `30 2 30 2 *` never fires because no such day exists; check day of month and month
     ");
@@ -937,4 +938,131 @@ fn a_key_that_two_accounts_share_or_one_names_twice_is_warned_of() {
     x.toml:53: accounts.lab-3.read_key: is the account's own key (line 52); leave this out, or name another
     x.toml:71: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
     ");
+}
+
+#[test]
+fn what_is_hardly_meant_is_warned_of_with_its_line() {
+    let text = format!(
+        r#"timezone = "EST"
+[schedules.evenings]
+periods = [
+  {{ begin = "08:00" }},
+  {{ end = "19:00" }},
+]
+[schedules.nights]
+periods = [{{ begin = "22:00", end = "06:00" }}]
+[schedules.week]
+timezone = "Europe/Berlin"
+start = "0 7 * * 1"
+stop = "0 20 * * fri"
+holidays = ["2027-01-01", "2027-01-04"]
+{ACCOUNTS}"#
+    );
+    let parsed = parse(&text, "x.toml").expect("the file is in order");
+    assert_eq!(parsed.warnings, []);
+    let warnings = parsed.warnings_at("2026-11-25T12:00Z".parse().unwrap());
+    insta::assert_snapshot!(lines(&warnings), @r#"
+    x.toml:1: timezone: `EST` has no summer time; America/New_York, for one, has it
+    x.toml:5: schedules.evenings.periods[1]: changes nothing in the coming years; to run until then, write begin and end in one period
+    x.toml:11: schedules.week.start: `1` is mon here, as in cron
+    x.toml:13: schedules.week.holidays[1]: takes more than its own day: without the start on Mon 2027-01-04, what is stopped stays so until Mon 2027-01-11 07:00; periods begin anew every day
+    "#);
+}
+
+#[test]
+fn holidays_at_the_top_are_those_of_every_schedule_that_does_not_leave_them_out() {
+    let text = r#"
+timezone = "UTC"
+holidays = [2026-12-24, "01-01"]
+[schedules.a]
+periods = [{}]
+[schedules.b]
+periods = [{}]
+holidays = "05-01"
+[schedules.c]
+periods = [{}]
+holidays = []
+"#;
+    let configuration = parsed(text);
+    let holidays = |name: &str| {
+        let name: domain::ScheduleName = name.parse().unwrap();
+        let schedule = &configuration.schedules[&name].schedule;
+        schedule.definition().holidays.join(" ")
+    };
+    assert_eq!(holidays("a"), "2026-12-24 01-01");
+    assert_eq!(holidays("b"), "2026-12-24 01-01 05-01");
+    assert_eq!(holidays("c"), "");
+    let shared = text.replace("holidays = []\n", "");
+    insta::assert_snapshot!(write(&parsed(&shared)), @r#"
+    timezone = "UTC"
+    holidays = ["2026-12-24", "01-01"]
+
+    [schedules.a]
+    periods = [{}]
+
+    [schedules.b]
+    periods = [{}]
+    holidays = ["05-01"]
+
+    [schedules.c]
+    periods = [{}]
+    "#);
+    insta::assert_snapshot!(problems("timezone = \"UTC\"\nholidays = [\"2026-02-30\"]\nschedules.a.periods = [{}]"), @"x.toml:2: holidays[0]: `2026-02-30`: no such day: 2026-02-30; check month and day");
+}
+
+#[test]
+fn holidays_in_a_file_beside_the_configuration_are_copied() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("days.txt", "2026-12-24..2026-12-26  # Christmas\n01-01\n");
+    write(
+        "holidays.ics",
+        "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20270326\r\n\
+         DTEND;VALUE=DATE:20270327\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
+    );
+    write("wrong.txt", "01-01\n13-01\n");
+    let file = folder.path().join("offhours.toml").display().to_string();
+    let parse = |holidays: &str| {
+        let text = format!(
+            "schedules.s = {{ timezone = \"UTC\", periods = [{{}}], holidays = {holidays} }}"
+        );
+        super::parse(&text, &file)
+    };
+    let parsed = parse(r#"["05-01, file:days.txt", "file:holidays.ics"]"#).unwrap();
+    let rule = parsed.configuration.schedules.values().next().unwrap();
+    let holidays = &rule.schedule.definition().holidays;
+    assert_eq!(
+        holidays.as_slice(),
+        ["05-01", "2026-12-24..2026-12-26", "01-01", "2027-03-26"]
+    );
+    for (holidays, expected) in [
+        (
+            "\"file:wrong.txt\"",
+            "holidays: wrong.txt:2: `13-01`: no such day: 13-01",
+        ),
+        ("\"file:none.txt\"", "holidays: cannot read none.txt: "),
+        (
+            "[\"file:../days.txt\"]",
+            "holidays[0]: `file:../days.txt`: name a file beside this one",
+        ),
+    ] {
+        let problems = lines(&parse(holidays).unwrap_err());
+        assert!(problems.contains(expected), "{problems}");
+    }
+}
+
+#[test]
+fn a_period_may_have_a_first_and_a_last_day() {
+    let text = "timezone = \"UTC\"\n[schedules.s]\n\
+                periods = [{ from = 2026-12-01, until = \"2027-02-28\", begin = \"08:00\" }]\n";
+    insta::assert_snapshot!(write(&parsed(text)), @r#"
+    timezone = "UTC"
+
+    [schedules.s]
+    periods = [{ from = "2026-12-01", until = "2027-02-28", begin = "08:00" }]
+    "#);
+    insta::assert_snapshot!(problems("schedules.s = { timezone = \"UTC\", periods = [{ from = 2026-12-01T08:00:00, until = \"12-24\" }] }"), @r#"
+    x.toml:1: schedules.s.periods[0].from: has a time; write a day, such as "2026-12-01"
+    x.toml:1: schedules.s.periods[0].until: invalid date `12-24`: expected YYYY-MM-DD, as in 2026-12-24
+    "#);
 }

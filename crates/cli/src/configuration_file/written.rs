@@ -33,6 +33,12 @@ pub(crate) struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "schema::TimeZone", extend("examples" = ["Europe/Berlin", "UTC"]))]
     timezone: Option<String>,
+    /// Days on which nothing starts in any schedule: YYYY-MM-DD for one year, MM-DD for every year,
+    /// with .. for ranges, or `file:NAME` for a list beside the configuration. A schedule's own
+    /// holidays come in addition; an empty list there leaves these out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "OneOrSeveral<schema::Holidays>", extend("examples" = [["2026-12-24..2026-12-26", "01-01"]]))]
+    holidays: Vec<String>,
     #[serde(flatten)]
     settings: Settings,
     /// The accounts, by a name of your choice: 1 to 63 of a-z, 0-9, - and _, with a letter or digit
@@ -48,7 +54,7 @@ pub(crate) struct File {
     schedules: BTreeMap<ScheduleName, ScheduleTable>,
 }
 
-/// A schedule: when resources run (periods, or start and stop), which resources follow it, and how
+/// A schedule: when resources run (periods, or start and stop, or a state), which resources follow it, and how
 /// it is followed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(
@@ -56,8 +62,12 @@ pub(crate) struct File {
     deny_unknown_fields,
     extend(
         "if" = { "required": ["periods"], "properties": { "periods": { "minItems": 1 } } },
-        "then" = { "properties": { "start": false, "stop": false } },
-        "else" = { "required": ["start", "stop"] },
+        "then" = { "properties": { "start": false, "stop": false, "state": false } },
+        "else" = {
+            "anyOf": [{ "required": ["start"] }, { "required": ["stop"] }, { "required": ["state"] }],
+            "if": { "required": ["state"] },
+            "then": { "properties": { "start": false, "stop": false } },
+        },
         "allOf" = keys_that_need_methods(),
         "not" = {
             "required": ["enforce", "retain_running"],
@@ -118,8 +128,9 @@ impl File {
     /// is at the top.
     pub(crate) fn of(configuration: &Configuration) -> Self {
         let timezone = commonest_timezone(configuration);
+        let holidays = shared_holidays(configuration);
         let schedules = configuration.schedules.iter();
-        let table = |rule| ScheduleTable::of(rule, timezone.as_deref());
+        let table = |rule| ScheduleTable::of(rule, timezone.as_deref(), holidays.len());
         Self {
             settings: configuration.settings.clone(),
             accounts: configuration.accounts.clone(),
@@ -127,13 +138,16 @@ impl File {
                 .map(|(name, rule)| (name.clone(), table(rule)))
                 .collect(),
             timezone,
+            holidays,
         }
     }
 }
 
 impl ScheduleTable {
-    fn of(rule: &Rule, default_zone: Option<&str>) -> Self {
+    /// The table of a schedule, without the holidays that stand at the top of the file.
+    fn of(rule: &Rule, default_zone: Option<&str>, shared: usize) -> Self {
         let mut definition = rule.schedule.definition().clone();
+        definition.holidays.drain(..shared);
         if default_zone == Some(definition.timezone.as_str()) {
             definition.timezone.clear();
         }
@@ -143,6 +157,22 @@ impl ScheduleTable {
             policy: rule.policy.clone(),
         }
     }
+}
+
+/// The holidays with which the lists of all schedules begin, if there are several.
+fn shared_holidays(configuration: &Configuration) -> Vec<String> {
+    let mut rules = configuration.schedules.values();
+    let lists = |rule: &'_ Rule| rule.schedule.definition().holidays.clone();
+    let Some(first) = rules.next().filter(|_| configuration.schedules.len() > 1) else {
+        return Vec::new();
+    };
+    rules.map(lists).fold(lists(first), |shared, list| {
+        let same = shared
+            .into_iter()
+            .zip(list)
+            .take_while(|(one, other)| one == other);
+        same.map(|(one, _)| one).collect()
+    })
 }
 
 /// The zone that most schedules have. A tie goes to the first by name.

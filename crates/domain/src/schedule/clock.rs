@@ -19,6 +19,9 @@ use serde::Serialize;
 
 pub(super) const MINUTE: i64 = 60;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
+/// How long what begins at midnight, and has no end of its own, lasts: until 06:00. This is more than
+/// a clock skips, and leaves room for another such midnight a day later.
+pub(super) const NIGHT: i64 = 6 * 60 * MINUTE;
 
 /// A change further away than this has no effect on a reading: no clock was ever moved by more than
 /// a day, and an hour is left for looking at neighboring minutes.

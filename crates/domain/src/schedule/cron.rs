@@ -1,4 +1,11 @@
 //! A schedule's `start` and `stop`: cron expressions in its time zone.
+//!
+//! With both, the desired state is that of the latest firing. One alone asks for its state until
+//! midnight, or from midnight until the morning, so that each day's first firing is an edge.
+
+mod text;
+
+pub(in crate::schedule) use text::digit_days;
 
 use std::iter;
 
@@ -10,7 +17,7 @@ use jiff::tz::TimeZone;
 
 use super::{
     Desired,
-    clock::{self, Clock, DAY, Instant, Reading},
+    clock::{self, Clock, DAY, Instant, NIGHT, Reading},
     days::Day,
     holidays::Holidays,
 };
@@ -45,6 +52,12 @@ impl Kind {
             Self::Start => clock.reached,
             Self::Stop => clock.over,
         }
+    }
+
+    /// Returns until when a firing's state is desired if the schedule has no other kind.
+    fn lasts_until(reading: Reading) -> Reading {
+        let midnight = Reading::midnight(reading.day());
+        midnight + if reading == midnight { NIGHT } else { DAY }
     }
 
     /// Returns the instant at which a firing comes.
@@ -84,12 +97,25 @@ impl Firings {
         }
     }
 
+    /// Returns the kind of the firings if all are of one.
+    fn only_kind(&self) -> Option<Kind> {
+        match (&self.start, &self.stop) {
+            (Some(_), None) => Some(Kind::Start),
+            (None, Some(_)) => Some(Kind::Stop),
+            (Some(_), Some(_)) | (None, None) => None,
+        }
+    }
+
     /// Returns the desired state of the firing with the latest reading; of two with the same, the
     /// start's.
     ///
     /// Readings are compared rather than instants, so that a repeated hour cannot swap a stop and
     /// the start after it, and a skipped one cannot merge them.
     pub(super) fn desired(&self, clock: Clock) -> Option<Desired> {
+        if let Some(kind) = self.only_kind() {
+            let last = self.find(kind, kind.reading(clock), Direction::Backward)?;
+            return (clock.over < Kind::lasts_until(last)).then_some(kind.desired());
+        }
         let latest = |kind: Kind| self.find(kind, kind.reading(clock), Direction::Backward);
         match (latest(Kind::Start), latest(Kind::Stop)) {
             (None, None) => None,
@@ -100,6 +126,9 @@ impl Firings {
 
     /// Returns the first instant after `after` at which the desired state becomes known or changes.
     pub(super) fn next_turn(&self, zone: &TimeZone, after: Instant) -> Option<Instant> {
+        if let Some(kind) = self.only_kind() {
+            return self.next_turn_of(kind, zone, after);
+        }
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(after);
         let first = |kind| {
@@ -115,6 +144,9 @@ impl Firings {
 
     /// Returns the last instant up to `until` at which the desired state changed.
     pub(super) fn latest_turn(&self, zone: &TimeZone, until: Instant) -> Option<Instant> {
+        if let Some(kind) = self.only_kind() {
+            return self.latest_turn_of(kind, zone, until);
+        }
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(until);
         let (kind, opposite) = match desired? {
@@ -126,6 +158,38 @@ impl Firings {
             .find(|&instant| desired_at(instant) != desired)?;
         self.after(zone, kind, other)
             .find(|&instant| desired_at(instant) == desired)
+    }
+
+    /// Returns the next turn if all firings are of one kind: each begins its state, and each state
+    /// ends no earlier than the one before it.
+    fn next_turn_of(&self, kind: Kind, zone: &TimeZone, after: Instant) -> Option<Instant> {
+        let desired_at = |instant| self.desired(Clock::at(zone, instant));
+        let desired = desired_at(after);
+        let reading = kind.reading(Clock::at(zone, after));
+        let next = |reading: Reading| self.find(kind, reading + 1, Direction::Forward);
+        let last = self.find(kind, reading, Direction::Backward);
+        iter::successors(last.or_else(|| next(reading)), |reading| next(*reading))
+            .take(MOST_FIRINGS)
+            .flat_map(|reading| {
+                let ends = clock::over_at(zone, Kind::lasts_until(reading));
+                [kind.instant(zone, reading), ends]
+            })
+            .find(|&at| at > after && desired_at(at) != desired)
+    }
+
+    /// Returns the latest turn if all firings are of one kind.
+    fn latest_turn_of(&self, kind: Kind, zone: &TimeZone, until: Instant) -> Option<Instant> {
+        let desired_at = |instant| self.desired(Clock::at(zone, instant));
+        let desired = desired_at(until);
+        let reading = kind.reading(Clock::at(zone, until));
+        let previous = |reading: Reading| self.find(kind, reading, Direction::Backward);
+        iter::successors(previous(reading), |reading| previous(*reading - 1))
+            .take(MOST_FIRINGS)
+            .flat_map(|reading| {
+                let ends = clock::over_at(zone, Kind::lasts_until(reading));
+                [ends, kind.instant(zone, reading)]
+            })
+            .find(|&at| at <= until && desired_at(at) == desired && desired_at(at - 1) != desired)
     }
 
     /// Returns the instants after another one at which a kind fires.
@@ -211,20 +275,12 @@ fn nearest(cron: &Cron, from: Reading, direction: Direction) -> Option<Reading> 
 
 /// Parses a five-field expression, or a nickname such as `@daily`.
 pub(super) fn parse(text: &str) -> Result<Cron, String> {
-    const FIELDS: &str = "minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri";
-    let fields = text.split_whitespace().count();
-    if fields != 5 && !text.trim().starts_with('@') {
-        return Err(format!(
-            "`{text}` has {fields} fields; a cron expression here has five: {FIELDS}"
-        ));
-    }
     let parser = CronParser::builder()
         .seconds(Seconds::Disallowed)
         .year(Year::Disallowed)
         .build();
-    let cron = parser.parse(text).map_err(|error| {
-        format!("invalid cron expression `{text}` ({error}): expected {FIELDS}")
-    })?;
+    let cron = parser.parse(&text::plain(text)?);
+    let cron = cron.map_err(|error| text::refused(text, &error))?;
     if nearest(&cron, Reading::midnight(0), Direction::Forward).is_none() {
         return Err(format!(
             "`{text}` never fires because no such day exists; check day of month and month"

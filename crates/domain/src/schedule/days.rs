@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{clock::Reading, definition::each};
 
-const WEEKDAYS: [&str; 7] = [
+pub(super) const WEEKDAYS: [&str; 7] = [
     "monday",
     "tuesday",
     "wednesday",
@@ -15,7 +15,7 @@ const WEEKDAYS: [&str; 7] = [
     "sunday",
 ];
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -87,6 +87,8 @@ pub enum Miss {
     Monthday,
     /// The month.
     Month,
+    /// The day is before the period's `from` or after its `until`.
+    Date,
     /// The day is a holiday, on which nothing begins.
     Holiday,
     /// The time of day has not come yet.
@@ -95,9 +97,10 @@ pub enum Miss {
     Over,
 }
 
-/// A set of days: those that all three fields contain.
+/// A set of days: those that all fields contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Days {
+    pub(super) dates: Dates,
     pub(super) weekdays: Weekdays,
     pub(super) monthdays: Monthdays,
     pub(super) months: Months,
@@ -105,7 +108,10 @@ pub(super) struct Days {
 
 impl Days {
     pub(super) fn contains(&self, day: Day) -> bool {
-        self.months.contains(day) && self.weekdays.contains(day) && self.monthdays.contains(day)
+        self.dates.contains(day)
+            && self.months.contains(day)
+            && self.weekdays.contains(day)
+            && self.monthdays.contains(day)
     }
 
     /// Returns the fields that do not contain a day.
@@ -114,13 +120,15 @@ impl Days {
             (Miss::Weekday, self.weekdays.contains(day)),
             (Miss::Monthday, self.monthdays.contains(day)),
             (Miss::Month, self.months.contains(day)),
+            (Miss::Date, self.dates.contains(day)),
         ]
         .into_iter()
         .filter_map(|(miss, contains)| (!contains).then_some(miss))
     }
 
     pub(super) fn contains_all(&self) -> bool {
-        self.weekdays == Weekdays::ALL
+        self.dates == Dates::default()
+            && self.weekdays == Weekdays::ALL
             && self.monthdays == Monthdays::ALL
             && self.months == Months::ALL
     }
@@ -130,6 +138,30 @@ impl Days {
         const FOUR_CENTURIES: i64 = 146_097;
         (0..FOUR_CENTURIES).any(|number| self.contains(Day::new(number)))
     }
+}
+
+/// The days from one to another, both included and either absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Dates {
+    pub(super) from: Option<Date>,
+    pub(super) until: Option<Date>,
+}
+
+impl Dates {
+    fn contains(self, day: Day) -> bool {
+        if self == Self::default() {
+            return true;
+        }
+        let date = day.date();
+        self.from.is_none_or(|from| from <= date) && self.until.is_none_or(|until| date <= until)
+    }
+}
+
+/// Parses a date of one year.
+pub(super) fn date(text: &str) -> Result<Date, String> {
+    let is_plain = text.len() == "2026-12-24".len();
+    let date = text.parse().ok().filter(|_| is_plain);
+    date.ok_or_else(|| format!("invalid date `{text}`: expected YYYY-MM-DD, as in 2026-12-24"))
 }
 
 /// A set of weekdays, each at every occurrence within the month or only at certain ones.
@@ -204,7 +236,7 @@ fn weekday(entry: &str, name: &str) -> Result<u32, String> {
 }
 
 /// Returns the index of a name, given in full or by its first three letters.
-fn position(names: &[&str], name: &str) -> Option<u32> {
+pub(super) fn position(names: &[&str], name: &str) -> Option<u32> {
     let name = name.trim();
     let found = names
         .iter()

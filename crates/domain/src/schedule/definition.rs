@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 
+use super::Desired;
+
 /// A schedule as its author wrote it, which is also how it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -18,20 +20,27 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::TimeZone", extend("examples" = ["Europe/Berlin", "UTC"])))]
     pub timezone: String,
-    /// When to run: in any of these windows. Cannot be combined with `start` and `stop`.
+    /// When to run: in any of these windows. Cannot be combined with `start`, `stop` and `state`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<PeriodDefinition>,
     /// When to start, as a cron expression of five fields in the schedule's time zone: minute,
-    /// hour, day of month, month, day of week. Used together with `stop`, instead of `periods`.
+    /// hour, day of month, month, day of week. Used instead of `periods`, with `stop` or alone:
+    /// then running is desired until midnight, and either state will do after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 8 * * mon-fri"])))]
     pub start: Option<String>,
-    /// When to stop, as a cron expression of five fields in the schedule's time zone.
+    /// When to stop, as a cron expression of five fields in the schedule's time zone. Used with
+    /// `start` or alone: then stopped is desired until midnight, and either state will do after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 19 * * *"])))]
     pub stop: Option<String>,
-    /// Days on which nothing starts: YYYY-MM-DD for one year, MM-DD for every year, with .. for
-    /// ranges.
+    /// The state that is always desired, instead of `periods`, `start` and `stop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["stopped"])))]
+    pub state: Option<Desired>,
+    /// Days on which nothing starts, in addition to those at the top of the file: YYYY-MM-DD for one
+    /// year, MM-DD for every year, with .. for ranges, or `file:NAME` for a list beside the
+    /// configuration. An empty list leaves out those at the top as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<schema::Holidays>", extend("examples" = [["2026-12-24..2026-12-26", "01-01"]])))]
     pub holidays: Vec<String>,
@@ -73,13 +82,22 @@ pub struct PeriodDefinition {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Months>", extend("examples" = ["nov-feb"])))]
     pub months: Vec<String>,
+    /// The first day on which the window may begin, as YYYY-MM-DD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Date", extend("examples" = ["2026-12-01"])))]
+    pub from: Option<String>,
+    /// The last day on which the window may begin, as YYYY-MM-DD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Date", extend("examples" = ["2027-02-28"])))]
+    pub until: Option<String>,
     /// When the window begins, as HH:MM. Without `end`, running is desired from then until
     /// midnight, and before it either state will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Begin", extend("examples" = ["08:00"])))]
     pub begin: Option<String>,
     /// When the window ends, as HH:MM up to 24:00; if not after `begin`, on the next day. Without
-    /// `begin`, stopped is desired from then until midnight, and before it either state will do.
+    /// `begin`, stopped is desired from then until midnight, and before it either state will do; at
+    /// 24:00, until 06:00 of the next day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::End", extend("examples" = ["19:00"])))]
     pub end: Option<String>,
@@ -151,6 +169,8 @@ pub enum PeriodField {
     Weekdays,
     Monthdays,
     Months,
+    From,
+    Until,
     Begin,
     End,
 }
@@ -175,6 +195,8 @@ impl fmt::Display for PeriodField {
             Self::Weekdays => "weekdays",
             Self::Monthdays => "monthdays",
             Self::Months => "months",
+            Self::From => "from",
+            Self::Until => "until",
             Self::Begin => "begin",
             Self::End => "end",
         })

@@ -167,6 +167,7 @@ impl Schedule {
                 Vec::new(),
                 self.explain_firings(firings, clock),
             ),
+            Rule::Always(_) => (false, false, Vec::new(), Vec::new()),
         };
         Evaluation {
             desired: self.desired(instant),

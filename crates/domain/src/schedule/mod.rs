@@ -7,6 +7,7 @@
 //!
 //! Clock changes are handled by the private module `clock`.
 
+mod advice;
 mod clock;
 mod cron;
 mod days;
@@ -22,7 +23,6 @@ mod zone;
 
 use std::{fmt, iter};
 
-use croner::Cron;
 use jiff::{
     SignedDuration, Timestamp,
     civil::{Date, DateTime},
@@ -124,6 +124,8 @@ pub struct Schedule {
 enum Rule {
     Periods(Periods),
     Cron(Box<Firings>),
+    /// Always the same.
+    Always(Desired),
 }
 
 impl Schedule {
@@ -161,6 +163,7 @@ impl Schedule {
         match &self.rule {
             Rule::Periods(periods) => periods.is_holiday(day),
             Rule::Cron(firings) => firings.is_holiday(day),
+            Rule::Always(_) => false,
         }
     }
 
@@ -177,6 +180,7 @@ impl Schedule {
         let since = match &self.rule {
             Rule::Periods(periods) => edges::latest_turn(self, periods, until),
             Rule::Cron(firings) => firings.latest_turn(&self.timezone, until),
+            Rule::Always(_) => None,
         };
         LatestEdge {
             since: since.map(Instant::timestamp),
@@ -196,6 +200,7 @@ impl Schedule {
         let (periods, firings) = match &self.rule {
             Rule::Periods(periods) => (Some(Edges::new(self, periods, after)), None),
             Rule::Cron(firings) => (None, Some(self.cron_edges(firings, after))),
+            Rule::Always(_) => (None, None),
         };
         let of_periods = periods.into_iter().flatten();
         of_periods.chain(firings.into_iter().flatten())
@@ -248,6 +253,7 @@ impl Schedule {
     fn desired(&self, instant: Instant) -> Option<Desired> {
         let clock = Clock::at(&self.timezone, instant);
         match &self.rule {
+            Rule::Always(desired) => Some(*desired),
             Rule::Cron(firings) => firings.desired(clock),
             Rule::Periods(periods) => {
                 if periods.say_running(clock) || self.is_bridged(periods, clock, instant) {
@@ -284,6 +290,13 @@ pub fn ends_at(zone: &TimeZone, reading: DateTime) -> Timestamp {
     clock::over_at(zone, Reading::of(reading)).timestamp()
 }
 
+/// Checks an entry of a list of holidays: days and ranges of days. The error says what to write
+/// instead.
+pub fn check_holidays(entry: &str) -> Result<(), String> {
+    let checked = Holidays::default().add(entry);
+    checked.map_err(|messages| messages.join("; "))
+}
+
 fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> {
     let mut holidays = Holidays::default();
     for (index, text) in definition.holidays.iter().enumerate() {
@@ -300,59 +313,37 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
     let start = cron(Place::Start, &definition.start);
     let stop = cron(Place::Stop, &definition.stop);
     let has_cron = definition.start.is_some() || definition.stop.is_some();
-    match (periods.is_empty(), has_cron) {
-        (false, false) => {
+    match (periods.is_empty(), has_cron, definition.state) {
+        (false, false, None) => {
             let periods: Option<Vec<Period>> = periods.into_iter().collect();
             Some(Rule::Periods(Periods::new(periods?, holidays)))
         }
-        (true, true) => {
-            note_half_of_cron(definition, start.as_ref(), stop.as_ref(), problems);
+        (true, true, None) => {
+            if start.is_some() && start == stop {
+                problems.note(
+                    Place::Stop,
+                    "start and stop always fire together, and then the start wins; write another \
+                     time for one of them",
+                );
+            }
             let firings = Firings::new(start, stop, holidays);
             Some(Rule::Cron(Box::new(firings)))
         }
-        (false, true) => {
+        (true, false, Some(desired)) => Some(Rule::Always(desired)),
+        (true, false, None) => {
             problems.note(
                 Place::Schedule,
-                "a schedule has either periods or start and stop; remove one of the two",
+                "the schedule has no times; give it periods, or start and stop, or a state for all \
+                 times",
             );
             None
         }
-        (true, false) => {
+        (_, _, _) => {
             problems.note(
                 Place::Schedule,
-                "the schedule has no times; give it periods, or start and stop",
+                "a schedule has either periods, or start and stop, or a state; keep one of them",
             );
             None
         }
-    }
-}
-
-/// Records what is wrong with `start` and `stop` together: one without the other, or both the same.
-fn note_half_of_cron(
-    definition: &Definition,
-    start: Option<&Cron>,
-    stop: Option<&Cron>,
-    problems: &mut Problems,
-) {
-    for (place, missing, alone) in [
-        (Place::Start, &definition.stop, "begin"),
-        (Place::Stop, &definition.start, "end"),
-    ] {
-        if missing.is_none() {
-            problems.note(
-                place,
-                format!(
-                    "alone it would act once and never again; give both start and stop, \
-                     or a period with only `{alone}`"
-                ),
-            );
-        }
-    }
-    if start.is_some() && start == stop {
-        problems.note(
-            Place::Stop,
-            "start and stop always fire together, and then the start wins; write another \
-             time for one of them",
-        );
     }
 }

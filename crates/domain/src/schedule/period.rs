@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::{
     PeriodSays,
-    clock::{Clock, DAY, MINUTE, Reading},
-    days::{Day, Days, Miss, Monthdays, Months, Weekdays},
+    clock::{Clock, DAY, MINUTE, NIGHT, Reading},
+    days::{self, Dates, Day, Days, Miss, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
     holidays::Holidays,
 };
@@ -18,7 +18,8 @@ enum Shape {
     Window { begin: i64, end: i64 },
     /// Running from begin to midnight, and no desired state before it; no say on other days.
     From { begin: i64 },
-    /// Stopped from end to midnight, and no desired state before it; no say on other days.
+    /// Stopped from end to midnight, and no desired state before it; no say on other days. An end at
+    /// midnight itself stops until the morning, whatever periods say that have yet to begin.
     Until { end: i64 },
 }
 
@@ -46,6 +47,7 @@ impl Shape {
             Self::Window { begin, end } => (midnight + begin <= clock.reached, end),
             Self::From { begin } => (midnight + begin <= clock.reached, DAY),
             // What this shape says begins at its end, and an end comes once its reading is over.
+            Self::Until { end: DAY } => (midnight + DAY <= clock.over, DAY + NIGHT),
             Self::Until { end } => (midnight + end <= clock.over, DAY),
         };
         if !begun {
@@ -88,8 +90,10 @@ impl Period {
         let weekdays = problems.take_all(place(PeriodField::Weekdays), weekdays);
         let monthdays = problems.take_all(place(PeriodField::Monthdays), monthdays);
         let months = problems.take_all(place(PeriodField::Months), months);
+        let dates = parse_dates(definition, index, problems);
         let shape = parse_shape(definition, index, problems);
         let days = Days {
+            dates: dates?,
             weekdays: weekdays?,
             monthdays: monthdays?,
             months: months?,
@@ -97,8 +101,8 @@ impl Period {
         if !days.ever_occur() {
             problems.note(
                 Place::Period(index),
-                "no day matches all of weekdays, monthdays and months; widen one of them, or \
-                 write two periods",
+                "no day matches all of weekdays, monthdays, months, from and until; widen one of \
+                 them, or write two periods",
             );
             return None;
         }
@@ -107,6 +111,33 @@ impl Period {
             shape: shape?,
         })
     }
+}
+
+fn parse_dates(
+    definition: &PeriodDefinition,
+    index: usize,
+    problems: &mut Problems,
+) -> Option<Dates> {
+    let mut date = |field, text: &Option<String>| match text.as_deref().map(days::date) {
+        None => Some(None),
+        Some(date) => problems
+            .take(Place::PeriodField(index, field), date)
+            .map(Some),
+    };
+    let from = date(PeriodField::From, &definition.from);
+    let until = date(PeriodField::Until, &definition.until);
+    let dates = Dates {
+        from: from?,
+        until: until?,
+    };
+    if let (Some(from), Some(until)) = (dates.from, dates.until)
+        && until < from
+    {
+        let message = format!("{until} is before {from}, from which the period is; swap them");
+        problems.note(Place::PeriodField(index, PeriodField::Until), message);
+        return None;
+    }
+    Some(dates)
 }
 
 fn parse_shape(
@@ -123,18 +154,7 @@ fn parse_shape(
     match (begin, end) {
         (None, None) => Some(Shape::Window { begin: 0, end: DAY }),
         (Some(begin), None) => Some(Shape::From { begin: begin? }),
-        (None, Some(end)) => {
-            let end = end?;
-            if end == DAY {
-                problems.note(
-                    end_place,
-                    "an end without a begin stops from then until midnight, and here that is no \
-                     time at all; write an earlier end, or a begin as well",
-                );
-                return None;
-            }
-            Some(Shape::Until { end })
-        }
+        (None, Some(end)) => Some(Shape::Until { end: end? }),
         (Some(begin), Some(end)) => {
             let (begin, end) = (begin?, end?);
             if begin == end {
@@ -234,6 +254,9 @@ impl Periods {
     /// Reports whether there is no desired state while no period says running: one of them leaves
     /// it open, or none of them has a say.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
+        if self.stopped_at_midnight(clock) {
+            return false;
+        }
         let day = Day::of(clock.over);
         let mut silent = true;
         for period in &self.list {
@@ -251,6 +274,20 @@ impl Periods {
             silent = false;
         }
         silent
+    }
+
+    /// Reports whether an end at the midnight before still says stopped.
+    fn stopped_at_midnight(&self, clock: Clock) -> bool {
+        let mut periods = self.list.iter();
+        periods.any(|period| self.day_stopped_at_midnight(period, clock).is_some())
+    }
+
+    /// Returns the day whose end at midnight still says stopped.
+    fn day_stopped_at_midnight(&self, period: &Period, clock: Clock) -> Option<Day> {
+        let is_such = matches!(period.shape, Shape::Until { end: DAY });
+        let day = is_such.then(|| Day::new(clock.over.day() - 1))?;
+        let is_under_way = period.shape.progress(clock, day.midnight()) == Progress::UnderWay;
+        (is_under_way && self.speaks(period, day)).then_some(day)
     }
 
     /// Reports whether a day is one of the period's own. On a holiday nothing begins, but ends
@@ -287,7 +324,7 @@ impl Periods {
         };
         let otherwise = if !period.shape.is_one_sided() {
             Some(PeriodSays::Stopped)
-        } else if self.speaks(period, day) {
+        } else if self.speaks(period, day) && !self.stopped_at_midnight(clock) {
             Some(PeriodSays::Any)
         } else {
             None
@@ -306,7 +343,9 @@ impl Periods {
     fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
         let present = Day::of(clock.over);
         if period.shape.running().is_none() {
-            return present;
+            return self
+                .day_stopped_at_midnight(period, clock)
+                .unwrap_or(present);
         }
         let mut under_way = (present.number - 1..=clock.reached.day())
             .rev()
@@ -339,6 +378,7 @@ impl Periods {
                 let (begin, ends) = match period.shape {
                     Shape::Window { begin, end } => (Some(begin), vec![end]),
                     Shape::From { begin } => (Some(begin), vec![0, DAY]),
+                    Shape::Until { end: DAY } => (None, vec![0, DAY, DAY + NIGHT]),
                     Shape::Until { end } => (None, vec![0, end, DAY]),
                 };
                 turns.begins.extend(begin.map(|time| midnight + time));

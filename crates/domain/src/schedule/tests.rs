@@ -228,6 +228,41 @@ fn an_end_alone_stops_until_midnight_and_has_no_desired_state_before() {
 }
 
 #[test]
+fn an_end_alone_at_midnight_stops_until_the_morning() {
+    for end in ["24:00", "00:00"] {
+        check_periods(
+            json!([{"weekdays": ["mon", "tue"], "end": end}]),
+            "2026-06-14",
+            "2026-06-18",
+            &[
+                "Tue 06-16 00:00 stopped",
+                "Tue 06-16 06:00 any",
+                "Wed 06-17 00:00 stopped",
+                "Wed 06-17 06:00 any",
+            ],
+        );
+    }
+    // It takes precedence over a begin that is yet to come, and yields to what runs.
+    check_periods(
+        json!([
+            {"begin": "08:00"},
+            {"end": "24:00"},
+            {"weekdays": ["tue"], "end": "20:00"},
+            {"weekdays": ["wed"], "begin": "00:00"},
+        ]),
+        "2026-06-15",
+        "2026-06-17",
+        &[
+            "Mon 06-15 06:00 any",
+            "Mon 06-15 08:00 running",
+            "Tue 06-16 00:00 stopped",
+            "Tue 06-16 06:00 any",
+            "Tue 06-16 08:00 running",
+        ],
+    );
+}
+
+#[test]
 fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
     // One day each: neither keeps the other from stopping.
     check_periods(
@@ -530,6 +565,53 @@ fn all_given_fields_must_match() {
     let fields = json!({"weekdays": ["mon-fri"], "monthdays": ["1-7"], "months": ["jun"]});
     check_days(fields.clone(), "2026-06", &[1, 2, 3, 4, 5]);
     check_days(fields, "2026-07", &[]);
+}
+
+#[test]
+fn a_period_has_a_first_and_a_last_day() {
+    check_periods(
+        json!([{"from": "2026-06-16", "until": "2026-06-17", "begin": "22:00", "end": "06:00"}]),
+        "2026-06-14",
+        "2026-06-20",
+        &[
+            "Tue 06-16 22:00 running",
+            "Wed 06-17 06:00 stopped",
+            "Wed 06-17 22:00 running",
+            "Thu 06-18 06:00 stopped",
+        ],
+    );
+    // One season begins where the other ends; a one-sided period has no say outside of its dates.
+    check_periods(
+        json!([
+            {"until": "2026-06-15", "begin": "08:00", "end": "19:00"},
+            {"from": "2026-06-16", "end": "17:00"},
+        ]),
+        "2026-06-15",
+        "2026-06-16",
+        &[
+            "Mon 06-15 08:00 running",
+            "Mon 06-15 19:00 stopped",
+            "Tue 06-16 00:00 any",
+            "Tue 06-16 17:00 stopped",
+        ],
+    );
+}
+
+#[test]
+fn dates_that_are_not_valid_are_refused() {
+    for date in ["2026-02-30", "12-24", "20261224", "2026-12-24T00", "x", ""] {
+        let words = "expected YYYY-MM-DD";
+        refuse_period(json!({"from": date}), &[("periods[0].from", words)]);
+        refuse_period(json!({"until": date}), &[("periods[0].until", words)]);
+    }
+    refuse_period(
+        json!({"from": "2026-06-16", "until": "2026-06-15"}),
+        &[("periods[0].until", "2026-06-15 is before 2026-06-16")],
+    );
+    refuse_period(
+        json!({"from": "2026-06-15", "until": "2026-06-19", "weekdays": "sat"}),
+        &[("periods[0]", "no day matches")],
+    );
 }
 
 #[test]
@@ -959,14 +1041,45 @@ fn on_a_holiday_no_cron_start_fires_and_stops_do() {
 }
 
 #[test]
-fn one_cron_expression_alone_is_refused_for_it_would_act_only_once() {
-    refuse(
-        json!({"timezone": "UTC", "start": "0 8 * * *"}),
-        &[("start", "a period with only `begin`")],
+fn one_cron_expression_alone_acts_until_midnight() {
+    check(
+        json!({"timezone": "Europe/Berlin", "stop": "0 20 * * mon-fri"}),
+        "2026-06-11T00:01+02",
+        "2026-06-16T00:00+02",
+        &[
+            "Thu 06-11 20:00+02:00 stopped",
+            "Fri 06-12 00:00+02:00 any",
+            "Fri 06-12 20:00+02:00 stopped",
+            "Sat 06-13 00:00+02:00 any",
+            "Mon 06-15 20:00+02:00 stopped",
+            "Tue 06-16 00:00+02:00 any",
+        ],
     );
-    refuse(
-        json!({"timezone": "UTC", "stop": "0 8 * * *"}),
-        &[("stop", "a period with only `end`")],
+    check(
+        json!({"timezone": "Europe/Berlin", "start": "0 7,9 * * *", "holidays": ["2026-06-12"]}),
+        "2026-06-11T00:01+02",
+        "2026-06-14T00:00+02",
+        &[
+            "Thu 06-11 07:00+02:00 running",
+            "Fri 06-12 00:00+02:00 any",
+            "Sat 06-13 07:00+02:00 running",
+            "Sun 06-14 00:00+02:00 any",
+        ],
+    );
+}
+
+#[test]
+fn a_stop_alone_at_midnight_is_an_edge_every_day() {
+    check(
+        json!({"timezone": "UTC", "stop": "0 0 * * *"}),
+        "2026-06-14T12:00Z",
+        "2026-06-16T12:00Z",
+        &[
+            "Mon 06-15 00:00+00:00 stopped",
+            "Mon 06-15 06:00+00:00 any",
+            "Tue 06-16 00:00+00:00 stopped",
+            "Tue 06-16 06:00+00:00 any",
+        ],
     );
 }
 
@@ -1209,15 +1322,12 @@ fn windows_of_no_length_are_refused() {
         json!({"begin": "24:00"}),
         &[("periods[0].begin", "write 00:00")],
     );
-    for end in ["00:00", "24:00"] {
-        refuse_period(json!({"end": end}), &[("periods[0].end", "no time at all")]);
-    }
 }
 
 #[test]
-fn a_schedule_has_either_periods_or_cron() {
+fn a_schedule_has_periods_or_cron_or_a_state() {
     let periods = json!([{"begin": "08:00"}]);
-    let words = "either periods or start and stop";
+    let words = "keep one of them";
     refuse(
         json!({"timezone": "UTC", "periods": periods, "start": "0 8 * * *"}),
         &[("schedule", words)],
@@ -1226,7 +1336,27 @@ fn a_schedule_has_either_periods_or_cron() {
         json!({"timezone": "UTC", "periods": periods, "stop": "0 8 * * *"}),
         &[("schedule", words)],
     );
+    refuse(
+        json!({"timezone": "UTC", "state": "running", "stop": "0 8 * * *"}),
+        &[("schedule", words)],
+    );
+    refuse(
+        json!({"timezone": "UTC", "state": "stopped", "periods": periods}),
+        &[("schedule", words)],
+    );
     refuse(json!({"timezone": "UTC"}), &[("schedule", "has no times")]);
+}
+
+#[test]
+fn a_state_is_desired_at_all_times() {
+    for (state, desired) in [("running", Desired::Running), ("stopped", Desired::Stopped)] {
+        let schedule = schedule(json!({"timezone": "UTC", "state": state, "holidays": ["06-15"]}));
+        let now = at("2026-06-15T12:00Z");
+        assert_eq!(schedule.desired_at(now), Some(desired));
+        assert_eq!(schedule.latest_edge(now).since, None);
+        assert_eq!(schedule.next_edge(now), None);
+        assert_eq!(schedule.explain(now).desired, Some(desired));
+    }
 }
 
 #[test]
@@ -1241,6 +1371,9 @@ fn cron_expressions_that_are_not_valid_are_refused() {
         ("0 8 * * someday", "invalid cron expression"),
         ("@reboot", "invalid cron expression"),
         ("30 2 30 2 *", "never fires"),
+        ("0 8 * * mon-thur", "unknown weekday `thur`"),
+        ("0 8 ? * 2-6", "and tue-sat in cron"),
+        ("CRON_TZ=UTC 0 8 * * *", "write timezone = \"UTC\""),
     ] {
         refuse(
             json!({"timezone": "UTC", "start": text, "stop": "0 19 * * *"}),
@@ -1302,7 +1435,7 @@ fn all_problems_are_reported_at_once() {
             ("periods[2].monthdays", "`0`"),
             ("periods[2].end", "ends when it begins"),
             ("stop", "has 1 fields"),
-            ("schedule", "either periods or start and stop"),
+            ("schedule", "keep one of them"),
         ],
     );
 }

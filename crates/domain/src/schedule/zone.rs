@@ -96,6 +96,13 @@ const RENAMED: [(&str, &str); 6] = [
     ("Asia/Rangoon", "Asia/Yangon"),
 ];
 
+/// Zones that share their name with one half of a clock that changes, and one that does change.
+const WITHOUT_SUMMER: [(&str, &str); 3] = [
+    ("EST", "America/New_York"),
+    ("MST", "America/Denver"),
+    ("HST", "America/Adak"),
+];
+
 /// Returns the version of the time zone database that is built in, such as `2026e`.
 #[must_use]
 pub fn database_version() -> &'static str {
@@ -126,6 +133,26 @@ fn instead(name: &str) -> String {
     } else {
         format!("did you mean {zones}?")
     }
+}
+
+/// Returns what to write instead of a zone that exists, but whose clock is hardly the one meant.
+pub(super) fn advice(name: &str) -> Option<String> {
+    let is = |(zone, _): &&(&str, &str)| name.eq_ignore_ascii_case(zone);
+    if let Some((zone, changing)) = WITHOUT_SUMMER.iter().find(is) {
+        return Some(format!(
+            "`{zone}` has no summer time; {changing}, for one, has it"
+        ));
+    }
+    let key = key(name);
+    let offset = Offset::of(key.strip_prefix("etc/")?).filter(|offset| offset.minutes != 0)?;
+    // The signs of these names are reversed.
+    let offset = Offset {
+        minutes: -offset.minutes,
+    };
+    Some(format!(
+        "`{name}` is {offset} all year, without summer time; a city's zone, such as Europe/Berlin, \
+         has it"
+    ))
 }
 
 fn key(name: &str) -> String {
@@ -356,12 +383,39 @@ mod tests {
 
     #[test]
     fn every_zone_that_is_suggested_exists() {
-        let tables = [&ABBREVIATIONS[..], &CITIES, &RENAMED];
+        let tables = [&ABBREVIATIONS[..], &CITIES, &RENAMED, &WITHOUT_SUMMER];
         let zones = tables.into_iter().flatten();
         let zones = zones.flat_map(|(_, zones)| zones.split(", "));
         let windows = WindowsTimezone::iter().map(|zone| renamed(zone.tzdb_id()));
         for zone in zones.chain(windows) {
             assert!(find(zone).is_ok(), "{zone}");
+        }
+    }
+
+    #[test]
+    fn a_zone_that_looks_like_one_with_summer_time_is_pointed_out() {
+        for (name, words) in [
+            ("EST", "America/New_York"),
+            ("mst", "America/Denver"),
+            ("HST", "no summer time"),
+            ("Etc/GMT+5", "`Etc/GMT+5` is UTC-05:00 all year"),
+            ("Etc/GMT-2", "UTC+02:00"),
+        ] {
+            find(name).unwrap();
+            let advice = advice(name).expect(name);
+            assert!(advice.contains(words), "{advice}");
+        }
+        for name in [
+            "UTC",
+            "GMT",
+            "Etc/UTC",
+            "Etc/GMT+0",
+            "Europe/Berlin",
+            "CET",
+            "EST5EDT",
+            "Asia/Kolkata",
+        ] {
+            assert_eq!(advice(name), None, "{name}");
         }
     }
 }

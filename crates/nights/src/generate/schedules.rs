@@ -155,6 +155,7 @@ fn period(chance: &mut Rng) -> PeriodDefinition {
         months: Vec::new(),
         begin: (chance.u8(..8) > 0).then(|| time(chance)),
         end: (chance.u8(..8) > 0).then(|| time(chance)),
+        ..PeriodDefinition::default()
     }
 }
 

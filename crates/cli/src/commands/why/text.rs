@@ -554,6 +554,13 @@ fn window(period: &PeriodDefinition) -> String {
         .filter(|field| !field.is_empty())
         .map(|field| field.join(","))
         .collect();
+    parts.extend(match (&period.from, &period.until) {
+        (None, None) => None,
+        (from, until) => {
+            let date = |date: &Option<String>| date.clone().unwrap_or_default();
+            Some(format!("{}..{}", date(from), date(until)))
+        }
+    });
     match (&period.begin, &period.end) {
         (None, None) if parts.is_empty() => parts.push("always".to_owned()),
         (None, None) => {}
@@ -617,6 +624,7 @@ fn day_miss(miss: Miss) -> &'static str {
         Miss::Weekday => "is none of its weekdays",
         Miss::Monthday => "is none of its days of the month",
         Miss::Month => "is in none of its months",
+        Miss::Date => "is outside of its dates",
         Miss::Holiday => "is a holiday",
         Miss::NotBegun => "has not begun",
         Miss::Over => "is over",

@@ -115,6 +115,7 @@ impl PeriodModel {
             months,
             begin: self.begin.map(time),
             end: self.end.map(time),
+            ..PeriodDefinition::default()
         }
     }
 
@@ -146,13 +147,9 @@ fn period() -> impl Strategy<Value = PeriodModel> {
             begin,
             end,
         })
-        .prop_filter(
-            "an end alone needs time until midnight, and a window its length",
-            |period| {
-                period.begin != period.end && (period.begin.is_some() || period.end != Some(1440))
-                    || period.begin.is_none() && period.end.is_none()
-            },
-        )
+        .prop_filter("a window needs its length", |period| {
+            period.begin != period.end || period.begin.is_none()
+        })
 }
 
 /// An instant, mostly within two days of a clock change.
@@ -284,6 +281,7 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<O
     let mut running = vec![false; count];
     let mut open = vec![false; count];
     let mut stopped = vec![false; count];
+    let mut stopped_at_midnight = vec![false; count];
     for period in periods {
         let one_sided = period.begin.is_some() != period.end.is_some();
         if !one_sided {
@@ -295,6 +293,10 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<O
             let (begin, end) = match (period.begin, period.end) {
                 (None, Some(end)) => {
                     let [from, to] = midnights;
+                    if end == 1440 {
+                        let morning = minutes.last_showing(reading(1440 + 360));
+                        stopped_at_midnight[to..morning.max(to)].fill(true);
+                    }
                     let end = minutes.last_showing(reading(end)).clamp(from, to.max(from));
                     open[from..end].fill(true);
                     stopped[end..to.max(end)].fill(true);
@@ -321,6 +323,10 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<O
         .collect();
     for index in gaps {
         running[index] = true;
+    }
+    for (index, stops) in stopped_at_midnight.into_iter().enumerate() {
+        open[index] &= !stops;
+        stopped[index] |= stops;
     }
     let desired_states = running.iter().zip(open).zip(stopped);
     desired_states
@@ -352,6 +358,29 @@ fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Ve
         }
     }
     latest
+}
+
+/// Returns the desired state at every minute, by firings of one kind: each lasts until midnight, or
+/// from midnight until the morning.
+fn fire_alone(
+    minutes: &Minutes,
+    (kind, firing): (Desired, Firing),
+    holidays: &[Date],
+) -> Vec<Option<Desired>> {
+    let mut desired = vec![None; minutes.readings.len()];
+    for date in minutes.days() {
+        let reading = |minute: i64| date.at(0, 0, 0, 0) + SignedDuration::from_mins(minute);
+        for minute in (0..1440).filter(|minute| (firing.1)(reading(*minute))) {
+            let from = match kind {
+                Desired::Running if holidays.contains(&date) => continue,
+                Desired::Running => minutes.first_showing(reading(minute)),
+                Desired::Stopped => minutes.last_showing(reading(minute)),
+            };
+            let to = minutes.last_showing(reading(if minute == 0 { 360 } else { 1440 }));
+            desired[from..to.max(from)].fill(Some(kind));
+        }
+    }
+    desired
 }
 
 /// Returns the desired state that explained periods add up to: running beats any, any beats
@@ -489,6 +518,27 @@ proptest! {
         })
         .unwrap();
         minutes.compare(&schedule, &fire(&minutes, start_at, stop_at, &holidays))?;
+    }
+
+    #[test]
+    fn cron_of_one_kind_wants_at_every_minute_what_the_model_fires(
+        (zone, start) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
+        firing in select(FIRINGS.to_vec()),
+        kind in select(vec![Desired::Running, Desired::Stopped]),
+        offsets in prop::collection::vec(-1..4_i64, 0..3),
+    ) {
+        let minutes = Minutes::around(&zone, start);
+        let holidays = holidays_near(start, &zone, &offsets);
+        let text = |of| (kind == of).then(|| firing.0.to_owned());
+        let schedule = Schedule::new(&Definition {
+            timezone: zone.iana_name().unwrap().to_owned(),
+            holidays: holidays.iter().map(Date::to_string).collect(),
+            start: text(Desired::Running),
+            stop: text(Desired::Stopped),
+            ..Definition::default()
+        })
+        .unwrap();
+        minutes.compare(&schedule, &fire_alone(&minutes, (kind, firing), &holidays))?;
     }
 
     #[test]

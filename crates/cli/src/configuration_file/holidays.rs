@@ -1,0 +1,276 @@
+//! Holidays in a file beside the configuration: days and ranges of days, one on each line, or the
+//! all-day events of a calendar in the format of RFC 5545.
+
+use std::path::Path;
+
+use domain::schedule::check_holidays;
+use environment::file::{self, LONGEST_TEXT};
+use jiff::{ToSpan as _, civil::Date};
+
+/// Stands before the name of such a file in a list of holidays.
+pub(super) const FILE: &str = "file:";
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Reads the holidays of a file, as they are written in a list of holidays.
+pub(super) fn read(name: &str, folder: &Path) -> Result<Vec<String>, String> {
+    if name.is_empty() || name.contains(['/', '\\']) || name == ".." {
+        return Err(format!(
+            "`{FILE}{name}`: name a file beside this one, such as {FILE}holidays.ics"
+        ));
+    }
+    let bytes = file::read(&folder.join(name), LONGEST_TEXT)
+        .map_err(|error| format!("cannot read {name}: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
+    let found = if text.starts_with("BEGIN:VCALENDAR") {
+        events(text)
+    } else {
+        days(text)
+    };
+    match found {
+        Ok(days) if days.is_empty() => Err(format!("{name} has no days and no all-day events")),
+        Ok(days) => Ok(days),
+        Err((line, message)) => Err(format!("{name}:{line}: {message}")),
+    }
+}
+
+/// What is wrong on a line, which is counted from 1.
+type LineError = (usize, String);
+
+/// Reads a day or a range on each line; `#` begins a comment.
+fn days(text: &str) -> Result<Vec<String>, LineError> {
+    let mut days = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let day = line.split('#').next().unwrap_or_default().trim();
+        if !day.is_empty() {
+            check_holidays(day).map_err(|message| (number, message))?;
+            days.push(day.to_owned());
+        }
+    }
+    Ok(days)
+}
+
+/// The properties of an event that say on which days it is.
+#[derive(Debug, Default)]
+struct Event {
+    line: usize,
+    begins: String,
+    ends: Option<String>,
+    lasts: Option<String>,
+    repeats: Option<String>,
+    /// A property that adds or removes repetitions.
+    exception: Option<String>,
+    cancelled: bool,
+}
+
+/// Reads the all-day events of a calendar; other events are no holidays.
+fn events(text: &str) -> Result<Vec<String>, LineError> {
+    let mut days = Vec::new();
+    let mut event: Option<Event> = None;
+    for (line, content) in unfolded(text) {
+        let Some((name, value)) = content.split_once(':') else {
+            continue;
+        };
+        let name = name.split(';').next().unwrap_or_default().to_uppercase();
+        let value = value.trim();
+        match (name.as_str(), event.as_mut()) {
+            ("BEGIN", _) if value == "VEVENT" => {
+                event = Some(Event {
+                    line,
+                    ..Event::default()
+                });
+            }
+            ("END", Some(_)) if value == "VEVENT" => {
+                let event = event.take().unwrap_or_default();
+                days.extend(event.days().map_err(|message| (event.line, message))?);
+            }
+            ("DTSTART", Some(event)) => value.clone_into(&mut event.begins),
+            ("DTEND", Some(event)) => event.ends = Some(value.to_owned()),
+            ("DURATION", Some(event)) => event.lasts = Some(value.to_owned()),
+            ("RRULE", Some(event)) => event.repeats = Some(value.to_uppercase()),
+            ("RDATE" | "EXDATE" | "EXRULE", Some(event)) => event.exception = Some(name),
+            ("STATUS", Some(event)) => event.cancelled = value.eq_ignore_ascii_case("CANCELLED"),
+            _ => {}
+        }
+    }
+    Ok(days)
+}
+
+/// Returns the lines with their numbers; a line that begins with a blank continues the one before.
+fn unfolded(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        match (line.strip_prefix([' ', '\t']), lines.last_mut()) {
+            (Some(rest), Some((_, last))) => last.push_str(rest),
+            (_, _) => lines.push((number, line.to_owned())),
+        }
+    }
+    lines
+}
+
+impl Event {
+    /// The days of the event, as one entry of a list; none if it is not an all-day event.
+    fn days(&self) -> Result<Option<String>, String> {
+        let Some(first) = date(&self.begins).filter(|_| !self.cancelled) else {
+            return Ok(None);
+        };
+        let wrong = |what: &str| format!("cannot read {what} of the event on {first}");
+        let length = match (&self.ends, &self.lasts) {
+            (Some(ends), _) => {
+                let ends = date(ends).ok_or_else(|| wrong("the end"))?;
+                (ends - first).get_days()
+            }
+            (None, Some(lasts)) => length(lasts).ok_or_else(|| wrong("the duration"))?,
+            (None, None) => 1,
+        };
+        // An end is the day after the last one; some programs write the last one.
+        let last = first.checked_add((length - 1).max(0).days());
+        let last = last.map_err(|_| wrong("the end"))?;
+        if let (Some(_), Some(exception)) = (&self.repeats, &self.exception) {
+            let message = "which is not supported; write its days";
+            return Err(format!(
+                "the event on {first} repeats with {exception}, {message}"
+            ));
+        }
+        let format = match &self.repeats {
+            None => "%Y-%m-%d",
+            Some(rule) if is_yearly(rule, first) => "%m-%d",
+            Some(rule) => {
+                let message = "which is not supported; write its days";
+                return Err(format!("the event on {first} repeats by {rule}, {message}"));
+            }
+        };
+        let (begin, end) = (first.strftime(format), last.strftime(format));
+        Ok(Some(if first == last {
+            begin.to_string()
+        } else {
+            format!("{begin}..{end}")
+        }))
+    }
+}
+
+/// Reads a date without a time.
+fn date(text: &str) -> Option<Date> {
+    let is_date = text.len() == 8;
+    Date::strptime("%Y%m%d", text).ok().filter(|_| is_date)
+}
+
+/// Reads a duration of whole days or weeks.
+fn length(text: &str) -> Option<i32> {
+    let span = text.strip_prefix('P')?;
+    let number = |text: &str| {
+        text.parse::<i32>()
+            .ok()
+            .filter(|number| (1..=366).contains(number))
+    };
+    match (span.strip_suffix('D'), span.strip_suffix('W')) {
+        (Some(days), _) => number(days),
+        (None, Some(weeks)) => number(weeks).map(|weeks| 7 * weeks),
+        (None, None) => None,
+    }
+}
+
+/// Reports whether a rule repeats its first day every year, without an end.
+fn is_yearly(rule: &str, first: Date) -> bool {
+    let is_same = |value: &str, own: i8| value.parse() == Ok(own);
+    rule.split(';').any(|part| part == "FREQ=YEARLY")
+        && rule.split(';').all(|part| match part.split_once('=') {
+            Some(("FREQ" | "WKST", _)) => true,
+            Some(("INTERVAL", every)) => every == "1",
+            Some(("BYMONTH", month)) => is_same(month, first.month()),
+            Some(("BYMONTHDAY", day)) => is_same(day, first.day()),
+            _ => part.is_empty(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calendar(events: &str) -> Result<Vec<String>, LineError> {
+        super::events(&format!("BEGIN:VCALENDAR\r\n{events}END:VCALENDAR\r\n"))
+    }
+
+    fn event(properties: &str) -> String {
+        format!("BEGIN:VEVENT\r\n{properties}\r\nSUMMARY:Holiday\r\nEND:VEVENT\r\n")
+    }
+
+    #[track_caller]
+    fn check(properties: &str, expected: &[&str]) {
+        let expected = expected.iter().map(ToString::to_string).collect();
+        assert_eq!(calendar(&event(properties)), Ok(expected), "{properties}");
+    }
+
+    #[test]
+    fn all_day_events_are_days_and_ranges() {
+        check(
+            "DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261226",
+            &["2026-12-25"],
+        );
+        check(
+            "DTSTART;VALUE=DATE:20261224\r\nDTEND;VALUE=DATE:20261227",
+            &["2026-12-24..2026-12-26"],
+        );
+        check("DTSTART;VALUE=DATE:20261224", &["2026-12-24"]);
+        check(
+            "DTSTART;VALUE=DATE:20261224\r\nDURATION:P2D",
+            &["2026-12-24..2026-12-25"],
+        );
+        check(
+            "DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261225",
+            &["2026-12-25"],
+        );
+        // A long line is folded.
+        check("DTSTART;VALUE=DA\r\n TE:2026\r\n\t1224", &["2026-12-24"]);
+    }
+
+    #[test]
+    fn yearly_events_are_yearly_days() {
+        check(
+            "DTSTART;VALUE=DATE:20200101\r\nRRULE:FREQ=YEARLY",
+            &["01-01"],
+        );
+        check(
+            "DTSTART;VALUE=DATE:20201224\r\nDTEND;VALUE=DATE:20201227\r\n\
+             RRULE:FREQ=YEARLY;INTERVAL=1;BYMONTH=12;BYMONTHDAY=24",
+            &["12-24..12-26"],
+        );
+        for rule in [
+            "FREQ=YEARLY;BYDAY=4TH;BYMONTH=11",
+            "FREQ=YEARLY;COUNT=3",
+            "FREQ=WEEKLY",
+        ] {
+            let text = event(&format!("DTSTART;VALUE=DATE:20261126\r\nRRULE:{rule}"));
+            let (line, message) = calendar(&text).unwrap_err();
+            assert_eq!(line, 2);
+            assert!(message.contains(rule), "{message}");
+        }
+        let text = "DTSTART;VALUE=DATE:20200101\r\nRRULE:FREQ=YEARLY\r\nEXDATE;VALUE=DATE:20260101";
+        assert!(calendar(&event(text)).unwrap_err().1.contains("EXDATE"));
+    }
+
+    #[test]
+    fn timed_and_cancelled_events_are_no_holidays() {
+        check(
+            "DTSTART;TZID=Europe/Berlin:20261224T180000\r\nDTEND:20261224T190000Z",
+            &[],
+        );
+        check("DTSTART;VALUE=DATE:20261225\r\nSTATUS:CANCELLED", &[]);
+    }
+
+    #[test]
+    fn a_list_has_a_day_or_a_range_on_each_line() {
+        let text = "# Closed\n2026-12-24..2026-12-26  # Christmas\r\n\n01-01\n";
+        assert_eq!(
+            days(text),
+            Ok(vec![
+                "2026-12-24..2026-12-26".to_owned(),
+                "01-01".to_owned()
+            ])
+        );
+        let (line, message) = days("01-01\n2026-02-30\n").unwrap_err();
+        assert_eq!(line, 2);
+        assert!(message.contains("no such day"), "{message}");
+    }
+}
