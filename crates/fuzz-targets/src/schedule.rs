@@ -60,7 +60,7 @@ fn definition(text: &str) -> (Definition, Timestamp) {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         let value = value.to_owned();
         match key {
-            "timezone" => definition.timezone = value,
+            "timezone" if definition.periods.is_empty() => definition.timezone = value,
             "start" => definition.start = Some(value),
             "stop" => definition.stop = Some(value),
             "state" => definition.state = serde_json::from_value(value.into()).ok(),
@@ -86,6 +86,7 @@ fn set(period: &mut PeriodDefinition, key: &str, value: String) {
         "end" => period.end = Some(value),
         "from" => period.from = Some(value),
         "until" => period.until = Some(value),
+        "timezone" => period.timezone = Some(value),
         _ => {}
     }
 }

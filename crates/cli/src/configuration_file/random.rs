@@ -379,7 +379,8 @@ fn period() -> impl Strategy<Value = PeriodDefinition> {
         date(&["2026-01-01", "2026-02-28"]),
         date(&["2026-06-30", "2030-12-31"]),
     );
-    (fields, dates, time(), time()).prop_map(|(fields, (from, until), begin, end)| {
+    let zone = option::weighted(0.2, select(ZONES.to_vec()));
+    (fields, dates, zone, time(), time()).prop_map(|(fields, (from, until), zone, begin, end)| {
         let (weekdays, monthdays, months) = fields;
         let clock = |(hour, minute)| format!("{hour:02}:{minute:02}");
         PeriodDefinition {
@@ -388,6 +389,7 @@ fn period() -> impl Strategy<Value = PeriodDefinition> {
             months: texts(months),
             from: from.map(str::to_owned),
             until: until.map(str::to_owned),
+            timezone: zone.map(str::to_owned),
             begin: begin.map(clock),
             end: end.map(clock),
         }

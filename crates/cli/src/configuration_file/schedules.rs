@@ -225,6 +225,7 @@ impl<'t> Period<'t> {
             PeriodField::Months => ("months", true),
             PeriodField::From => ("from", true),
             PeriodField::Until => ("until", true),
+            PeriodField::Timezone => ("timezone", true),
             // Each is validated against the other.
             PeriodField::Begin => ("begin", self.times_in_order),
             PeriodField::End => ("end", self.times_in_order),
@@ -261,6 +262,10 @@ fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
         weekdays: expressions(&table, "weekdays", "mon-fri", problems),
         monthdays: expressions(&table, "monthdays", "1-7", problems),
         months: expressions(&table, "months", "nov-feb", problems),
+        timezone: table
+            .field("timezone")
+            .and_then(|field| field.text("America/New_York", problems))
+            .map(str::to_owned),
         from: table
             .field("from")
             .and_then(|field| date(&field, "a day, such as \"2026-12-01\"", problems)),

@@ -271,7 +271,7 @@ methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
     x.toml:13: schedules.s.weekdays: unknown key; it belongs in one of a schedule's periods
     x.toml:16: schedules.t.periods[0].enforce: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, from, monthdays, months, until, weekdays
+    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, from, monthdays, months, timezone, until, weekdays
     x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
     x.toml:17: schedules.t.droplet: unknown key; it belongs in a schedule's methods, methods = { droplet = "resize" }
     x.toml:19: schedules.t.methods.droplets: unknown key; did you mean `droplet`?

@@ -18,6 +18,11 @@ impl Schedule {
         if let Some(message) = zone::advice(&self.definition.timezone) {
             advice.note(Place::Timezone, message);
         }
+        for (index, period) in self.definition.periods.iter().enumerate() {
+            if let Some(message) = period.timezone.as_deref().and_then(zone::advice) {
+                advice.note(Place::Period(index), message);
+            }
+        }
         self.note_digits(&mut advice);
         match &self.rule {
             Rule::Periods(_) => self.note_idle_periods(now, &mut advice),
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_periods(periods: Value, expected: &[(&str, &str)]) {
+    fn check_periods(periods: &Value, expected: &[(&str, &str)]) {
         check(
             json!({"timezone": "Europe/Berlin", "periods": periods, "holidays": ["12-25"]}),
             expected,
@@ -186,24 +191,24 @@ mod tests {
     #[test]
     fn a_period_without_which_the_schedule_is_the_same_is_noted() {
         check_periods(
-            json!([{"begin": "08:00"}, {"end": "19:00"}]),
+            &json!([{"begin": "08:00"}, {"end": "19:00"}]),
             &[("periods[1]", "write begin and end in one period")],
         );
         let office = json!({"weekdays": "mon-fri", "begin": "08:00", "end": "19:00"});
         check_periods(
-            json!([office, office]),
+            &json!([office, office]),
             &[("periods[1]", "changes nothing in the coming years")],
         );
         check_periods(
-            json!([office, {"weekdays": "wed", "begin": "10:00", "end": "12:00"}]),
+            &json!([office, {"weekdays": "wed", "begin": "10:00", "end": "12:00"}]),
             &[("periods[1]", "changes nothing")],
         );
         check_periods(
-            json!([{"months": "dec", "monthdays": "25"}]),
+            &json!([{"months": "dec", "monthdays": "25"}]),
             &[("periods[0]", "changes nothing")],
         );
         check_periods(
-            json!([office, {"until": "2026-11-22", "weekdays": "sun"}]),
+            &json!([office, {"until": "2026-11-22", "weekdays": "sun"}]),
             &[("periods[1]", "changes nothing")],
         );
     }
@@ -223,7 +228,7 @@ mod tests {
                 {"begin": "12:00", "end": "19:00"},
             ]),
         ] {
-            check_periods(periods, &[]);
+            check_periods(&periods, &[]);
         }
     }
 

@@ -90,6 +90,11 @@ pub struct PeriodDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Date", extend("examples" = ["2027-02-28"])))]
     pub until: Option<String>,
+    /// The IANA name of the time zone in which the period's days and times are judged. Default: the
+    /// schedule's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::TimeZone", extend("examples" = ["America/New_York"])))]
+    pub timezone: Option<String>,
     /// When the window begins, as HH:MM. Without `end`, running is desired from then until
     /// midnight, and before it either state will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,6 +176,7 @@ pub enum PeriodField {
     Months,
     From,
     Until,
+    Timezone,
     Begin,
     End,
 }
@@ -197,6 +203,7 @@ impl fmt::Display for PeriodField {
             Self::Months => "months",
             Self::From => "from",
             Self::Until => "until",
+            Self::Timezone => "timezone",
             Self::Begin => "begin",
             Self::End => "end",
         })

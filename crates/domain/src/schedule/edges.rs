@@ -24,7 +24,7 @@ const LONGEST_STRETCH: i64 = 32 * DAY;
 /// The edges of a schedule of periods, in order.
 pub(super) struct Edges<'a> {
     schedule: &'a Schedule,
-    periods: &'a Periods,
+    periods: &'a [Periods],
     /// The desired state before the next edge.
     desired: Option<Desired>,
     /// The instants that are collected but not yet evaluated.
@@ -37,7 +37,7 @@ pub(super) struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    pub(super) fn new(schedule: &'a Schedule, periods: &'a Periods, after: Instant) -> Self {
+    pub(super) fn new(schedule: &'a Schedule, periods: &'a [Periods], after: Instant) -> Self {
         Self {
             schedule,
             periods,
@@ -45,7 +45,7 @@ impl<'a> Edges<'a> {
             pending: Vec::new().into_iter(),
             until: after,
             stretch: DAY,
-            horizon: if periods.always_run() {
+            horizon: if periods.iter().any(Periods::always_run) {
                 after
             } else {
                 horizon(after)
@@ -76,7 +76,7 @@ impl Iterator for Edges<'_> {
             let from = self.until;
             self.until = self.horizon.min(self.until + self.stretch);
             self.stretch = LONGEST_STRETCH.min(2 * self.stretch);
-            self.pending = turns(self.schedule, self.periods, from, self.until).into_iter();
+            self.pending = turns(self.periods, from, self.until).into_iter();
         }
     }
 }
@@ -88,17 +88,17 @@ fn horizon(instant: Instant) -> Instant {
 /// Returns the last instant up to `until` at which the desired state changed.
 pub(super) fn latest_turn(
     schedule: &Schedule,
-    periods: &Periods,
+    periods: &[Periods],
     until: Instant,
 ) -> Option<Instant> {
-    if periods.always_run() {
+    if periods.iter().any(Periods::always_run) {
         return None;
     }
     let desired = schedule.desired(until);
     let (mut end, mut stretch) = (until, DAY);
     while until - end < HORIZON {
         let begin = end - stretch;
-        let turns = turns(schedule, periods, begin, end);
+        let turns = turns(periods, begin, end);
         let changed = |turn: &Instant| schedule.desired(*turn - 1) != desired;
         if let Some(turn) = turns.into_iter().rev().find(changed) {
             return Some(turn);
@@ -109,21 +109,23 @@ pub(super) fn latest_turn(
 }
 
 /// Returns the instants after `after`, up to `until`, at which a window begins or ends; sorted.
-fn turns(schedule: &Schedule, periods: &Periods, after: Instant, until: Instant) -> Vec<Instant> {
-    let zone = &schedule.timezone;
-    let (from, to) = (Clock::at(zone, after), Clock::at(zone, until));
-    // A window that ends within the stretch may have begun the day before.
-    let days = from.over.day() - 1..=to.reached.day();
-    let turns = periods.turns(days);
+fn turns(periods: &[Periods], after: Instant, until: Instant) -> Vec<Instant> {
     let mut instants = Vec::new();
-    for reading in turns.begins {
-        if from.reached < reading && reading <= to.reached {
-            instants.push(clock::reached_at(zone, reading));
+    for group in periods {
+        let zone = &group.zone;
+        let (from, to) = (Clock::at(zone, after), Clock::at(zone, until));
+        // A window that ends within the stretch may have begun the day before.
+        let days = from.over.day() - 1..=to.reached.day();
+        let turns = group.turns(days);
+        for reading in turns.begins {
+            if from.reached < reading && reading <= to.reached {
+                instants.push(clock::reached_at(zone, reading));
+            }
         }
-    }
-    for reading in turns.ends {
-        if from.over < reading && reading <= to.over {
-            instants.push(clock::over_at(zone, reading));
+        for reading in turns.ends {
+            if from.over < reading && reading <= to.over {
+                instants.push(clock::over_at(zone, reading));
+            }
         }
     }
     instants.sort_unstable();

@@ -156,9 +156,9 @@ impl Schedule {
         let today = Day::of(clock::shown(zone, instant));
         let (holiday, bridged, periods, firings) = match &self.rule {
             Rule::Periods(periods) => (
-                periods.is_holiday(today),
-                !periods.say_running(clock) && self.is_bridged(periods, clock, instant),
-                self.explain_periods(periods, clock, today),
+                periods.iter().any(|group| group.is_holiday(today)),
+                !super::say_running(periods, instant) && super::is_bridged(periods, instant),
+                explain_periods(periods, instant),
                 Vec::new(),
             ),
             Rule::Cron(firings) => (
@@ -178,28 +178,6 @@ impl Schedule {
             periods,
             firings,
         }
-    }
-
-    fn explain_periods(
-        &self,
-        periods: &Periods,
-        clock: Clock,
-        today: Day,
-    ) -> Vec<PeriodExplanation> {
-        let begin = |reading| turn(&self.timezone, reading, clock::reached_at);
-        let end = |reading| turn(&self.timezone, reading, clock::over_at);
-        periods
-            .says(clock, today)
-            .enumerate()
-            .map(|(index, said)| PeriodExplanation {
-                index,
-                says: said.says,
-                day: said.day.date(),
-                begins: said.begin.map(begin),
-                ends: said.end.map(end),
-                misses: said.misses,
-            })
-            .collect()
     }
 
     fn explain_firings(&self, firings: &Firings, clock: Clock) -> Vec<FiringExplanation> {
@@ -225,6 +203,29 @@ impl Schedule {
             })
             .collect()
     }
+}
+
+/// Explains the periods in their author's order.
+fn explain_periods(periods: &[Periods], instant: Instant) -> Vec<PeriodExplanation> {
+    let stance = super::stance(periods, instant);
+    let explained = periods.iter().flat_map(|group| {
+        let zone = &group.zone;
+        let begin = |reading| turn(zone, reading, clock::reached_at);
+        let end = |reading| turn(zone, reading, clock::over_at);
+        let today = Day::of(clock::shown(zone, instant));
+        let said = group.says(Clock::at(zone, instant), today, stance);
+        said.map(move |(index, said)| PeriodExplanation {
+            index,
+            says: said.says,
+            day: said.day.date(),
+            begins: said.begin.map(begin),
+            ends: said.end.map(end),
+            misses: said.misses,
+        })
+    });
+    let mut explained: Vec<_> = explained.collect();
+    explained.sort_by_key(|period| period.index);
+    explained
 }
 
 fn turn(

@@ -46,7 +46,7 @@ use days::Day;
 use definition::Problems;
 use edges::Edges;
 use holidays::Holidays;
-use period::{Period, Periods};
+use period::{Period, Periods, Stance};
 
 /// The time after which most schedules repeat.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -122,7 +122,8 @@ pub struct Schedule {
 
 #[derive(Debug, Clone)]
 enum Rule {
-    Periods(Periods),
+    /// Grouped by the zones in which they are judged; at least one.
+    Periods(Vec<Periods>),
     Cron(Box<Firings>),
     /// Always the same.
     Always(Desired),
@@ -133,7 +134,7 @@ impl Schedule {
     pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let timezone = problems.take(Place::Timezone, zone::find(&definition.timezone));
-        let rule = parse_rule(definition, &mut problems);
+        let rule = parse_rule(definition, timezone.as_ref(), &mut problems);
         match (timezone, rule, problems.into_list()) {
             (Some(timezone), Some(rule), problems) if problems.is_empty() => Ok(Self {
                 definition: definition.clone(),
@@ -161,7 +162,7 @@ impl Schedule {
     pub fn is_holiday(&self, date: Date) -> bool {
         let day = Day::of(Reading::of(date.at(0, 0, 0, 0)));
         match &self.rule {
-            Rule::Periods(periods) => periods.is_holiday(day),
+            Rule::Periods(periods) => periods.iter().any(|group| group.is_holiday(day)),
             Rule::Cron(firings) => firings.is_holiday(day),
             Rule::Always(_) => false,
         }
@@ -256,30 +257,47 @@ impl Schedule {
             Rule::Always(desired) => Some(*desired),
             Rule::Cron(firings) => firings.desired(clock),
             Rule::Periods(periods) => {
-                if periods.say_running(clock) || self.is_bridged(periods, clock, instant) {
-                    Some(Desired::Running)
-                } else if periods.leave_open(clock) {
-                    None
-                } else {
-                    Some(Desired::Stopped)
+                if say_running(periods, instant) || is_bridged(periods, instant) {
+                    return Some(Desired::Running);
+                }
+                match stance(periods, instant) {
+                    Stance::Silent | Stance::Any => None,
+                    Stance::Stopped | Stance::StoppedAtMidnight => Some(Desired::Stopped),
                 }
             }
         }
     }
+}
 
-    /// Reports whether an instant at which nothing runs lies in a one-minute gap. Windows begin and
-    /// end on whole minutes, so that is the case if both the minute before and the minute after
-    /// run.
-    fn is_bridged(&self, periods: &Periods, clock: Clock, instant: Instant) -> bool {
-        let runs = |distance: i64| {
-            periods.say_running(if clock.even {
+fn say_running(periods: &[Periods], instant: Instant) -> bool {
+    periods
+        .iter()
+        .any(|group| group.say_running(Clock::at(&group.zone, instant)))
+}
+
+/// Returns what all periods together say while none of them says running.
+fn stance(periods: &[Periods], instant: Instant) -> Stance {
+    let stances = periods
+        .iter()
+        .map(|group| group.stance(Clock::at(&group.zone, instant)));
+    stances.max().unwrap_or(Stance::Silent)
+}
+
+/// Reports whether an instant at which nothing runs lies in a one-minute gap. Windows begin and end
+/// on whole minutes, so that is the case if both the minute before and the minute after run.
+fn is_bridged(periods: &[Periods], instant: Instant) -> bool {
+    let runs = |distance: i64| {
+        periods.iter().any(|group| {
+            let clock = Clock::at(&group.zone, instant);
+            group.say_running(if clock.even {
                 clock.later(distance)
             } else {
-                Clock::at(&self.timezone, instant + distance)
+                Clock::at(&group.zone, instant + distance)
             })
-        };
-        periods.may_bridge(clock) && runs(-MINUTE) && runs(MINUTE)
-    }
+        })
+    };
+    let may_bridge = |group: &Periods| group.may_bridge(Clock::at(&group.zone, instant));
+    (periods.len() > 1 || periods.iter().any(may_bridge)) && runs(-MINUTE) && runs(MINUTE)
 }
 
 /// Returns the instant of an end at this reading of a zone's clock, by the same rule as for a
@@ -297,7 +315,11 @@ pub fn check_holidays(entry: &str) -> Result<(), String> {
     checked.map_err(|messages| messages.join("; "))
 }
 
-fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> {
+fn parse_rule(
+    definition: &Definition,
+    timezone: Option<&TimeZone>,
+    problems: &mut Problems,
+) -> Option<Rule> {
     let mut holidays = Holidays::default();
     for (index, text) in definition.holidays.iter().enumerate() {
         problems.take_all(Place::Holiday(index), holidays.add(text));
@@ -316,7 +338,8 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
     match (periods.is_empty(), has_cron, definition.state) {
         (false, false, None) => {
             let periods: Option<Vec<Period>> = periods.into_iter().collect();
-            Some(Rule::Periods(Periods::new(periods?, holidays)))
+            let periods = period::by_zone(&periods?, timezone?, &holidays);
+            Some(Rule::Periods(periods))
         }
         (true, true, None) => {
             if start.is_some() && start == stop {

@@ -2,12 +2,15 @@
 
 use std::ops::RangeInclusive;
 
+use jiff::tz::TimeZone;
+
 use super::{
     PeriodSays,
     clock::{Clock, DAY, MINUTE, NIGHT, Reading},
     days::{self, Dates, Day, Days, Miss, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
     holidays::Holidays,
+    zone,
 };
 
 /// What one period says about each of its days. Times are in seconds after the day's midnight; an
@@ -73,6 +76,8 @@ enum Progress {
 pub(super) struct Period {
     days: Days,
     shape: Shape,
+    /// The zone in which it is judged, if that is not the schedule's.
+    zone: Option<TimeZone>,
 }
 
 impl Period {
@@ -90,6 +95,10 @@ impl Period {
         let weekdays = problems.take_all(place(PeriodField::Weekdays), weekdays);
         let monthdays = problems.take_all(place(PeriodField::Monthdays), monthdays);
         let months = problems.take_all(place(PeriodField::Months), months);
+        let zone = match definition.timezone.as_deref().map(zone::find) {
+            None => Some(None),
+            Some(zone) => problems.take(place(PeriodField::Timezone), zone).map(Some),
+        };
         let dates = parse_dates(definition, index, problems);
         let shape = parse_shape(definition, index, problems);
         let days = Days {
@@ -109,8 +118,27 @@ impl Period {
         Some(Self {
             days,
             shape: shape?,
+            zone: zone?,
         })
     }
+}
+
+/// Groups the periods of a schedule by the zones in which they are judged.
+pub(super) fn by_zone(list: &[Period], own: &TimeZone, holidays: &Holidays) -> Vec<Periods> {
+    let mut zones: Vec<TimeZone> = Vec::new();
+    for period in list {
+        let zone = period.zone.as_ref().unwrap_or(own);
+        if !zones.contains(zone) {
+            zones.push(zone.clone());
+        }
+    }
+    let group = |zone: TimeZone| {
+        let list = list.iter().enumerate();
+        let list = list.filter(|(_, period)| *period.zone.as_ref().unwrap_or(own) == zone);
+        let list = list.map(|(position, period)| (position, period.clone()));
+        Periods::new(list.unzip(), zone.clone(), holidays.clone())
+    };
+    zones.into_iter().map(group).collect()
 }
 
 fn parse_dates(
@@ -202,23 +230,43 @@ fn parse_time(text: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("invalid time `{text}`: expected HH:MM, from 00:00 to 24:00"))
 }
 
-/// All periods of a schedule.
+/// What periods together say while none of them says running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stance {
+    /// None has a say, so that either state will do.
+    Silent,
+    Stopped,
+    Any,
+    /// Stopped by an end at midnight, which takes precedence over any.
+    StoppedAtMidnight,
+}
+
+/// The periods of a schedule that are judged in one time zone.
 #[derive(Debug, Clone)]
 pub(super) struct Periods {
+    pub(super) zone: TimeZone,
     list: Vec<Period>,
+    /// The position of each in the schedule.
+    positions: Vec<usize>,
     holidays: Holidays,
     /// Whether a window may begin one minute after another has ended.
     has_minute_gaps: bool,
 }
 
 impl Periods {
-    pub(super) fn new(list: Vec<Period>, holidays: Holidays) -> Self {
+    fn new(
+        (positions, list): (Vec<usize>, Vec<Period>),
+        zone: TimeZone,
+        holidays: Holidays,
+    ) -> Self {
         let windows = || list.iter().filter_map(|period| period.shape.running());
         let follows = |end: i64, begin: i64| (begin - end - MINUTE).rem_euclid(DAY) == 0;
         let has_minute_gaps =
             windows().any(|(_, end)| windows().any(|(begin, _)| follows(end, begin)));
         Self {
+            zone,
             list,
+            positions,
             holidays,
             has_minute_gaps,
         }
@@ -251,35 +299,24 @@ impl Periods {
             })
     }
 
-    /// Reports whether there is no desired state while no period says running: one of them leaves
-    /// it open, or none of them has a say.
-    pub(super) fn leave_open(&self, clock: Clock) -> bool {
-        if self.stopped_at_midnight(clock) {
-            return false;
-        }
+    /// Returns what the periods say while none of them says running.
+    pub(super) fn stance(&self, clock: Clock) -> Stance {
         let day = Day::of(clock.over);
-        let mut silent = true;
-        for period in &self.list {
-            let stops = match period.shape {
-                Shape::Window { .. } => true,
-                Shape::From { .. } if self.speaks(period, day) => false,
-                Shape::Until { .. } if self.speaks(period, day) => {
-                    period.shape.progress(clock, day.midnight()) == Progress::UnderWay
-                }
-                Shape::From { .. } | Shape::Until { .. } => continue,
-            };
-            if !stops {
-                return true;
+        let stance = |period: &Period| match period.shape {
+            Shape::Window { .. } => Stance::Stopped,
+            Shape::Until { .. } if self.day_stopped_at_midnight(period, clock).is_some() => {
+                Stance::StoppedAtMidnight
             }
-            silent = false;
-        }
-        silent
-    }
-
-    /// Reports whether an end at the midnight before still says stopped.
-    fn stopped_at_midnight(&self, clock: Clock) -> bool {
-        let mut periods = self.list.iter();
-        periods.any(|period| self.day_stopped_at_midnight(period, clock).is_some())
+            Shape::From { .. } | Shape::Until { .. } if !self.speaks(period, day) => Stance::Silent,
+            Shape::Until { .. }
+                if period.shape.progress(clock, day.midnight()) == Progress::UnderWay =>
+            {
+                Stance::Stopped
+            }
+            Shape::From { .. } | Shape::Until { .. } => Stance::Any,
+        };
+        let stances = self.list.iter().map(stance);
+        stances.max().unwrap_or(Stance::Silent)
     }
 
     /// Returns the day whose end at midnight still says stopped.
@@ -299,13 +336,21 @@ impl Periods {
         }
     }
 
-    /// Returns what each period says by itself, and why.
-    pub(super) fn says(&self, clock: Clock, today: Day) -> impl Iterator<Item = Said> {
-        let said = move |period| self.said(period, clock, today);
-        self.list.iter().map(said)
+    /// Returns what each period says by itself, and why, given what all of them together say.
+    pub(super) fn says(
+        &self,
+        clock: Clock,
+        today: Day,
+        stance: Stance,
+    ) -> impl Iterator<Item = (usize, Said)> {
+        let said = move |period| self.said(period, clock, today, stance);
+        self.positions
+            .iter()
+            .copied()
+            .zip(self.list.iter().map(said))
     }
 
-    fn said(&self, period: &Period, clock: Clock, today: Day) -> Said {
+    fn said(&self, period: &Period, clock: Clock, today: Day, stance: Stance) -> Said {
         let day = self.judged_day(period, clock, today);
         let midnight = day.midnight();
         let mut misses: Vec<_> = period.days.missing(day).collect();
@@ -324,7 +369,7 @@ impl Periods {
         };
         let otherwise = if !period.shape.is_one_sided() {
             Some(PeriodSays::Stopped)
-        } else if self.speaks(period, day) && !self.stopped_at_midnight(clock) {
+        } else if self.speaks(period, day) && stance != Stance::StoppedAtMidnight {
             Some(PeriodSays::Any)
         } else {
             None

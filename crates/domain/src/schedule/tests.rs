@@ -598,6 +598,47 @@ fn a_period_has_a_first_and_a_last_day() {
 }
 
 #[test]
+fn a_period_may_be_in_another_zone() {
+    // Offices in Berlin and New York, six hours apart: one after the other.
+    check_periods(
+        json!([
+            {"weekdays": ["mon-fri"], "begin": "08:00", "end": "19:00"},
+            {"weekdays": ["mon-fri"], "begin": "09:00", "end": "17:00", "timezone": "America/New_York"},
+            {"weekdays": ["sat"], "begin": "20:00", "end": "23:00", "timezone": "America/New_York"},
+        ]),
+        "2026-06-18",
+        "2026-06-21",
+        &[
+            "Thu 06-18 08:00 running",
+            "Thu 06-18 23:00 stopped",
+            "Fri 06-19 08:00 running",
+            "Fri 06-19 23:00 stopped",
+            "Sun 06-21 02:00 running",
+            "Sun 06-21 05:00 stopped",
+        ],
+    );
+    // The clocks change on different days: for two weeks, it is five hours.
+    let two = schedule(json!({"timezone": "Europe/Berlin", "periods": [
+        {"begin": "08:00", "end": "15:00"},
+        {"begin": "09:00", "end": "17:00", "timezone": "America/New_York"},
+    ]}));
+    let next = |from: &str| two.next_edge(at(from)).unwrap().at.to_string();
+    assert_eq!(next("2026-03-20T06:00Z"), "2026-03-20T07:00:00Z");
+    assert_eq!(next("2026-03-20T07:00Z"), "2026-03-20T21:00:00Z");
+    let explained = two.explain(at("2026-03-20T15:00Z"));
+    let says: Vec<_> = explained.periods.iter().map(|period| period.says).collect();
+    assert_eq!(says, [Some(PeriodSays::Stopped), Some(PeriodSays::Running)]);
+    assert_eq!(
+        two.latest_edge(at("2026-03-20T15:00Z")).since,
+        Some(at("2026-03-20T07:00Z"))
+    );
+    refuse_period(
+        json!({"begin": "08:00", "timezone": "Europe/Berln"}),
+        &[("periods[0].timezone", "did you mean Europe/Berlin?")],
+    );
+}
+
+#[test]
 fn dates_that_are_not_valid_are_refused() {
     for date in ["2026-02-30", "12-24", "20261224", "2026-12-24T00", "x", ""] {
         let words = "expected YYYY-MM-DD";

@@ -568,6 +568,7 @@ fn window(period: &PeriodDefinition) -> String {
         (Some(begin), None) => parts.push(format!("from {begin}")),
         (None, Some(end)) => parts.push(format!("until {end}")),
     }
+    parts.extend(period.timezone.clone());
     parts.join(" ")
 }
 
