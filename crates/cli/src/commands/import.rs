@@ -129,6 +129,13 @@ fn read(path: &Path) -> anyhow::Result<Source> {
         let message = format!("{name} is compressed; unpack it with gunzip first");
         return Err(UsageError(message).into());
     }
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        let message = format!(
+            "{name} is UTF-16 text, as PowerShell writes it; write it as UTF-8, with \
+             `| Out-File -Encoding utf8 {name}` instead of `>`"
+        );
+        return Err(UsageError(message).into());
+    }
     let text = String::from_utf8(bytes);
     let text = text.map_err(|_| UsageError(format!("{name} is not UTF-8 text")))?;
     Ok(Source { name, text })

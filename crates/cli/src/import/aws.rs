@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ScheduleName,
     configuration::{Adopt, Policy, Rule},
-    schedule::{Definition, PeriodDefinition, Schedule},
+    schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 
 use super::{Imported, Remark, Source};
@@ -150,8 +150,9 @@ impl Import {
         let name = self.free_name(item);
         self.names.insert(name.clone(), item.name.clone());
         match self.rule(item) {
-            Ok(rule) => {
-                let comments = self.comments(item, &name);
+            Ok((rule, overridden)) => {
+                let mut comments = self.comments(item, &name);
+                comments.extend(overridden);
                 self.translated.insert(name, (rule, comments));
             }
             Err(message) => self.add_remark(item, message, true),
@@ -188,25 +189,42 @@ impl Import {
         comments
     }
 
-    fn rule(&mut self, item: &Item) -> Result<Rule, String> {
-        let definition = Definition {
-            periods: self.periods_of(item)?,
+    /// The schedule, and its periods as a comment if an override takes precedence over them.
+    fn rule(&mut self, item: &Item) -> Result<(Rule, Option<String>), String> {
+        let periods = self.periods_of(item)?;
+        let state = override_status(item)?;
+        if periods.is_empty() && state.is_none() {
+            return Err("has no period that ever runs anything".to_owned());
+        }
+        let mut definition = Definition {
+            periods,
             timezone: self.timezone(item)?,
             ..Definition::default()
         };
-        // Any other problem is reported before one-sided periods are compared.
-        schedule(&definition)?;
-        let schedule = schedule(&Definition {
-            periods: self.settle_one_sided(item, definition.periods)?,
-            ..definition
-        })?;
-        let policy = self.policy(item)?;
-        self.report_untranslated(item)?;
-        Ok(Rule {
-            schedule,
+        let overridden = if let Some(state) = state {
+            definition.state = Some(state);
+            let periods = std::mem::take(&mut definition.periods);
+            let overridden = (!periods.is_empty()).then(|| as_comment(&periods));
+            let instead = match overridden {
+                Some(_) => "; to follow its periods, write them in its place",
+                None => "",
+            };
+            let message = format!("override_status {state} is state = \"{state}\" here{instead}");
+            self.remark(item, message);
+            overridden
+        } else {
+            // Any other problem is reported before one-sided periods are compared.
+            schedule(&definition)?;
+            definition.periods = self.settle_one_sided(item, definition.periods)?;
+            None
+        };
+        let rule = Rule {
+            schedule: schedule(&definition)?,
             resources: BTreeSet::new(),
-            policy,
-        })
+            policy: self.policy(item)?,
+        };
+        self.report_untranslated(item)?;
+        Ok((rule, overridden))
     }
 
     fn timezone(&mut self, item: &Item) -> Result<String, String> {
@@ -224,60 +242,81 @@ impl Import {
     /// The schedule's periods, except those that never run anything at AWS.
     fn periods_of(&mut self, item: &Item) -> Result<Vec<PeriodDefinition>, String> {
         let mut periods = Vec::new();
+        let mut problems = Vec::new();
         for named in item.list("periods")?.unwrap_or_default() {
-            let (name, instance_type) = match named.split_once('@') {
-                Some((name, instance_type)) => (name, Some(instance_type)),
-                None => (named.as_str(), None),
-            };
-            self.used.insert(name.to_owned());
-            let unknown = || format!("its period `{name}` is in none of the files");
-            let period = self.periods.get(name).cloned().ok_or_else(unknown)?;
-            if let Some(instance_type) = instance_type {
-                let message = format!(
-                    "the instance type {instance_type} in period `{name}` has no counterpart: \
-                     machines keep their size"
-                );
-                self.remark(item, message);
+            match self.period(item, &named) {
+                Ok(period) => periods.extend(period),
+                Err(message) => problems.push(message),
             }
-            let in_period = |message| format!("period `{name}`: {message}");
-            let definition = definition(&period).map_err(in_period)?;
-            if definition.begin >= definition.end
-                && let (Some(begin), Some(end)) = (&definition.begin, &definition.end)
-            {
+        }
+        if problems.is_empty() {
+            Ok(periods)
+        } else {
+            Err(problems.join("; "))
+        }
+    }
+
+    /// A period that the schedule names. `None` if it never runs anything at AWS.
+    fn period(&mut self, item: &Item, named: &str) -> Result<Option<PeriodDefinition>, String> {
+        let (name, instance_type) = match named.split_once('@') {
+            Some((name, instance_type)) => (name, Some(instance_type)),
+            None => (named, None),
+        };
+        self.used.insert(name.to_owned());
+        let unknown = || format!("its period `{name}` is in none of the files");
+        let period = self.periods.get(name).cloned().ok_or_else(unknown)?;
+        if let Some(instance_type) = instance_type {
+            let message = format!(
+                "the instance type {instance_type} in period `{name}` has no counterpart: \
+                 machines keep their size"
+            );
+            self.remark(item, message);
+        }
+        let in_period = |message| format!("period `{name}`: {message}");
+        let definition = definition(&period).map_err(in_period)?;
+        if definition.begin.is_none() && definition.end.as_deref() == Some("00:00") {
+            let message = "its end at 00:00 alone stops for the whole day there, and at the \
+                           midnight after the day here; write state = \"stopped\" for every day";
+            return Err(in_period(message.to_owned()));
+        }
+        if definition.begin >= definition.end
+            && let (Some(begin), Some(end)) = (&definition.begin, &definition.end)
+        {
+            let message = format!(
+                "from {begin} to {end} it never ran anything there, and is left out; here it would \
+                 end on the next day"
+            );
+            self.remark(&period, message);
+            return Ok(None);
+        }
+        for entry in period
+            .list("weekdays")
+            .map_err(in_period)?
+            .unwrap_or_default()
+        {
+            if let Some(day) = days::last_of_month(&entry).filter(|_| entry.ends_with('l')) {
                 let message = format!(
-                    "from {begin} to {end} it never ran anything there, and is left out; here it \
-                     would end on the next day"
+                    "`{entry}` is the last `{day}` of each month, there and here; for every one, \
+                     remove the l"
                 );
                 self.remark(&period, message);
-                continue;
             }
-            let known = [
-                "type",
-                "name",
-                "begintime",
-                "endtime",
-                "weekdays",
-                "monthdays",
-                "months",
-            ];
-            let silent = ["description", "configuredinstack"];
-            let known = [known.as_slice(), &silent].concat();
-            for other in period.others(&known) {
-                self.remark(&period, format!("`{other}` has no counterpart"));
-            }
-            periods.push(definition);
         }
-        if periods.is_empty() {
-            let message = match override_status(item)? {
-                Some(status) => format!(
-                    "has no periods, and is {status} by its override_status alone: give its \
-                     resources an `offhours override`"
-                ),
-                None => "has no period that ever runs anything".to_owned(),
-            };
-            return Err(message);
+        let known = [
+            "type",
+            "name",
+            "begintime",
+            "endtime",
+            "weekdays",
+            "monthdays",
+            "months",
+        ];
+        let silent = ["description", "configuredinstack"];
+        let known = [known.as_slice(), &silent].concat();
+        for other in period.others(&known) {
+            self.remark(&period, format!("`{other}` has no counterpart"));
         }
-        Ok(periods)
+        Ok(Some(definition))
     }
 
     fn settle_one_sided(
@@ -323,14 +362,6 @@ impl Import {
     }
 
     fn report_untranslated(&mut self, item: &Item) -> Result<(), String> {
-        let name = name(&item.name);
-        if let Some(status) = override_status(item)? {
-            let message = format!(
-                "override_status {status} is not part of a configuration here: use `offhours \
-                 override {status} {name}`"
-            );
-            self.remark(item, message);
-        }
         for (key, name) in [
             ("hibernate", "hibernate"),
             ("usemaintenancewindow", "use_maintenance_window"),
@@ -397,13 +428,27 @@ fn definition(period: &Item) -> Result<PeriodDefinition, String> {
         months: days::field(period.list("months")?, days::months)?,
         begin: time("begintime")?,
         end: time("endtime")?,
+        ..PeriodDefinition::default()
     })
 }
 
-/// The override of a schedule at AWS: running or stopped.
-fn override_status(schedule: &Item) -> Result<Option<String>, String> {
-    let status = schedule.text("overridestatus")?;
-    Ok(status.map(|status| status.to_lowercase()))
+/// The override of a schedule at AWS.
+fn override_status(schedule: &Item) -> Result<Option<Desired>, String> {
+    let Some(status) = schedule.text("overridestatus")? else {
+        return Ok(None);
+    };
+    let known = [Desired::Running, Desired::Stopped];
+    let found = known
+        .into_iter()
+        .find(|state| status.eq_ignore_ascii_case(state.as_str()));
+    let unknown = || format!("its override_status `{status}` is neither running nor stopped");
+    found.map(Some).ok_or_else(unknown)
+}
+
+fn as_comment(periods: &[PeriodDefinition]) -> String {
+    let periods = BTreeMap::from([("periods", periods)]);
+    let document = toml_edit::ser::to_document(&periods).expect("periods are TOML");
+    document.to_string()
 }
 
 /// The valid name closest to the original one.

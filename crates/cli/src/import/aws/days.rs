@@ -1,16 +1,36 @@
 //! Translates the days and times of AWS Instance Scheduler into ours.
 
-const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const WEEKDAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
 
 /// Writes `9:00` as `09:00`.
 pub(super) fn time(text: &str) -> Result<String, String> {
     let malformed = || format!("invalid time `{text}`");
     let (hour, minute) = text.split_once(':').ok_or_else(malformed)?;
-    let number = |text: &str, most: u32| {
-        let plain = (1..=2).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_digit());
-        text.parse().ok().filter(|n: &u32| plain && *n <= most)
-    };
-    match (number(hour, 23), number(minute, 59)) {
+    let digits = |text: &str, most| number(text, 0, most).filter(|_| text.len() <= 2);
+    match (digits(hour, 23), digits(minute, 59)) {
         (Some(hour), Some(minute)) => Ok(format!("{hour:02}:{minute:02}")),
         _ => Err(malformed()),
     }
@@ -40,41 +60,61 @@ pub(super) fn field(
 /// names. A step becomes a list of days.
 pub(super) fn weekdays(entry: &str) -> Result<String, String> {
     let day = |text: &str| weekday(entry, text);
-    let name = |text: &str| Ok(WEEKDAYS[day(text)?].to_owned());
+    let name = |text: &str| Ok(short(&WEEKDAYS, day(text)?));
     let lower = entry.to_lowercase();
     if lower == "l" {
         return Ok("sun".to_owned());
     }
     if let Some((text, occurrence)) = lower.split_once('#') {
+        let occurrence = number(occurrence, 1, 5);
+        let occurrence = occurrence.ok_or_else(|| format!("`{entry}` has no 1 to 5 after #"))?;
         return Ok(format!("{}#{occurrence}", name(text)?));
     }
     if let Some((range, step)) = lower.split_once('/') {
         let (first, last) = range.split_once('-').unwrap_or((range, "sun"));
         let (first, last) = (day(first)?, day(last)?);
-        let step = step.trim().parse().ok().filter(|step| *step > 0);
+        let step = number(step.trim(), 1, usize::MAX);
         let step = step.ok_or_else(|| format!("`{entry}` has no step"))?;
         let days = (first..=first + (last + 7 - first) % 7).step_by(step);
-        let days: Vec<_> = days.map(|day| WEEKDAYS[day % 7]).collect();
+        let days: Vec<_> = days.map(|day| short(&WEEKDAYS, day % 7)).collect();
         return Ok(days.join(", "));
     }
     if let Some((first, last)) = lower.split_once('-') {
         return Ok(format!("{}-{}", name(first)?, name(last)?));
     }
-    match lower.strip_suffix('l') {
+    match last_of_month(&lower) {
         Some(text) => Ok(format!("{}L", name(text)?)),
         None => name(&lower),
     }
 }
 
-/// The index of a weekday in the week, from its number or the first three letters of its name.
+/// The weekday whose last occurrence in the month an entry stands for: `friL`, and `fril` too.
+pub(super) fn last_of_month(entry: &str) -> Option<&str> {
+    entry.strip_suffix(['L', 'l']).filter(|day| !day.is_empty())
+}
+
 fn weekday(entry: &str, text: &str) -> Result<usize, String> {
     let text = text.trim();
-    let short = text.get(..3).unwrap_or(text);
-    let named = WEEKDAYS.iter().position(|name| *name == short);
-    let numbered = text.parse().ok().filter(|day| *day < WEEKDAYS.len());
-    named
-        .or(numbered)
-        .ok_or_else(|| format!("unknown weekday `{entry}`"))
+    position(&WEEKDAYS, text)
+        .or_else(|| number(text, 0, 6))
+        .ok_or_else(|| format!("unknown weekday `{text}` in `{entry}`"))
+}
+
+/// The index of a name in full or by its first letters, at least three. Earlier releases of AWS
+/// Instance Scheduler compared the first three only, as in `sept` and `thurs`: ISAWS.
+fn position(names: &[&str], text: &str) -> Option<usize> {
+    let stands_for = |name: &&str| text.len() >= 3 && name.starts_with(text);
+    names.iter().position(stands_for)
+}
+
+fn short(names: &[&str], index: usize) -> String {
+    names[index][..3].to_owned()
+}
+
+fn number(text: &str, least: usize, most: usize) -> Option<usize> {
+    let plain = text.bytes().all(|c| c.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| plain)?;
+    (least..=most).contains(&number).then_some(number)
 }
 
 /// Days of the month are written the same, except that ranges do not wrap at AWS.
@@ -90,13 +130,25 @@ pub(super) fn monthdays(entry: &str) -> Result<String, String> {
     Ok(upper)
 }
 
-/// Months are written the same.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "it stands where its fallible siblings do"
-)]
+/// Months are written the same, except that names are shortened.
 pub(super) fn months(entry: &str) -> Result<String, String> {
-    Ok(entry.to_lowercase())
+    let month = |text: &str| {
+        let text = text.trim();
+        let named = position(&MONTHS, text).map(|index| short(&MONTHS, index));
+        let numbered = || number(text, 1, 12).map(|month| month.to_string());
+        named
+            .or_else(numbered)
+            .ok_or_else(|| format!("unknown month `{text}` in `{entry}`"))
+    };
+    let lower = entry.to_lowercase();
+    let (range, step) = match lower.split_once('/') {
+        Some((range, step)) => (range, format!("/{}", step.trim())),
+        None => (lower.as_str(), String::new()),
+    };
+    Ok(match range.split_once('-') {
+        Some((first, last)) => format!("{}-{}{step}", month(first)?, month(last)?),
+        None => format!("{}{step}", month(range)?),
+    })
 }
 
 #[cfg(test)]
@@ -118,6 +170,8 @@ mod tests {
                 ("mon", "mon"),
                 ("Monday", "mon"),
                 ("Tues", "tue"),
+                ("thurs-sat", "thu-sat"),
+                ("fril", "friL"),
                 ("0", "mon"),
                 ("6", "sun"),
                 ("0-4", "mon-fri"),
@@ -132,7 +186,30 @@ mod tests {
                 ("L", "sun"),
             ],
         );
-        for text in ["7", "8-9", "fry", "mon-", "", "mon/0", "mon/x", "-1", "é"] {
+        for text in [
+            "7",
+            "8-9",
+            "fry",
+            "mon-",
+            "",
+            "mon/0",
+            "mon/x",
+            "-1",
+            "é",
+            // Words that begin with a weekday are not that weekday.
+            "tue-wed-sat",
+            "mon-fri#1",
+            "mon#1-3",
+            "mon to fri",
+            "mon;fri",
+            "monthly",
+            "friday-l",
+            "fri-L",
+            "mon-fri/2/3",
+            "mon/+2",
+            "+1",
+            "mo",
+        ] {
             assert!(weekdays(text).is_err(), "{text}");
         }
     }
@@ -149,7 +226,18 @@ mod tests {
             ],
         );
         assert!(monthdays("25-5").is_err());
-        check(months, &[("Jan/3", "jan/3"), ("11-2", "11-2")]);
+        check(
+            months,
+            &[
+                ("Jan/3", "jan/3"),
+                ("11-2", "11-2"),
+                ("sept", "sep"),
+                ("June - Sept / 2", "jun-sep/2"),
+            ],
+        );
+        for text in ["jan-mar-may", "jan to mar", "13", "0", "l", "*/2", "ju", ""] {
+            assert!(months(text).is_err(), "{text}");
+        }
         check(
             time,
             &[("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")],

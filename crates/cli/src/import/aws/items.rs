@@ -21,8 +21,17 @@ pub(super) struct Item {
 /// Reads all items of a file: one JSON document, or several in a row.
 pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
     let file = &source.name;
+    // Windows marks UTF-8 text by this character.
+    let text = source.text.trim_start_matches('\u{feff}');
+    if !text.trim_start().is_empty() && !text.trim_start().starts_with(['{', '[']) {
+        return Err(UsageError(format!(
+            "{file} is not JSON: a CSV file from DynamoDB's console, for example, cannot be read; \
+             write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > \
+             table.json`"
+        )));
+    }
     let mut items = Vec::new();
-    for document in serde_json::Deserializer::from_str(&source.text).into_iter::<Value>() {
+    for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
         let document =
             document.map_err(|error| UsageError(format!("{file} is not JSON: {error}")))?;
         collect(&document, &mut items)

@@ -59,6 +59,9 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     ]
     retain_running = true
 
+    [schedules.running]
+    state = "running"
+
     # Scale Up & Down! in AWS Instance Scheduler.
     [schedules.scale-up-down]
     timezone = "UTC"
@@ -74,8 +77,9 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     timezone = "US/Pacific"
     periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
 
+    # periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
     [schedules.uk-office-hours]
-    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+    state = "stopped"
     adopt = "next-edge"
 
     [schedules.week]
@@ -85,9 +89,9 @@ fn an_export_of_the_table_is_translated_line_by_line() {
       { weekdays = "fri", end = "17:00" },
     ]
     "#);
-    insta::assert_snapshot!(remarks, @"
+    insta::assert_snapshot!(remarks, @r#"
     warning: config scheduler: `regions`, `tagname`: such settings have no counterpart in schedules
-    warning: schedule uk-office-hours: override_status stopped is not part of a configuration here: use `offhours override stopped uk-office-hours`
+    warning: schedule uk-office-hours: override_status stopped is state = "stopped" here; to follow its periods, write them in its place
     warning: schedule uk-office-hours: `use_maintenance_window` has no counterpart
     warning: schedule uk-office-hours: `ssm_maintenance_window` (patching) has no counterpart
     warning: schedule Scale Up & Down!: the instance type t2.nano in period `weekends` has no counterpart: machines keep their size
@@ -96,8 +100,8 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     warning: schedule Scale Up & Down!: `hibernate` has no counterpart
     warning: schedule Scale Up & Down!: is called `scale-up-down` here, and in tags
     warning: period night: from 22:00 to 06:00 it never ran anything there, and is left out; here it would end on the next day
-    left out: schedule running: has no periods, and is running by its override_status alone: give its resources an `offhours override`
-    ");
+    warning: schedule running: override_status running is state = "running" here
+    "#);
 }
 
 #[test]
@@ -167,6 +171,47 @@ fn what_create_and_update_print_is_read_as_well() {
 }
 
 #[test]
+fn a_mark_at_the_beginning_is_not_part_of_the_text() {
+    let marked = format!("\u{feff}{SCAN}");
+    assert_eq!(imported(&[&marked], None), imported(&[SCAN], None));
+}
+
+#[test]
+fn every_problem_of_a_schedules_periods_is_named_and_none_is_called_unused() {
+    let text = r#"{"Schedule": {"Name": "s", "Timezone": "UTC", "Periods": ["a", "b", "c"]}}
+        {"Periods": [{"Name": "a", "Weekdays": "tue-wed-sat"}, {"Name": "b", "Begintime": "9 am"},
+                     {"Name": "c", "Weekdays": "mon to fri"}]}"#;
+    let (text, remarks) = imported(&[text], None);
+    assert_eq!(text, "");
+    insta::assert_snapshot!(remarks, @"left out: schedule s: period `a`: unknown weekday `wed-sat` in `tue-wed-sat`; period `b`: invalid time `9 am`; period `c`: unknown weekday `mon to fri` in `mon to fri`");
+}
+
+#[test]
+fn an_override_is_a_state_and_keeps_its_periods_as_a_comment() {
+    let text = r#"{"Schedule": {"Name": "s", "Timezone": "UTC", "Periods": ["p"],
+                               "OverrideStatus": "Running"}}
+        {"Period": {"Name": "p", "Weekdays": "mon-fri", "Begintime": "9:00", "Months": "sept"}}"#;
+    let (text, remarks) = imported(&[text], None);
+    insta::assert_snapshot!(text, @r#"
+    timezone = "UTC"
+
+    # periods = [{ weekdays = "mon-fri", months = "sep", begin = "09:00" }]
+    [schedules.s]
+    state = "running"
+    "#);
+    insta::assert_snapshot!(remarks, @r#"warning: schedule s: override_status running is state = "running" here; to follow its periods, write them in its place"#);
+}
+
+#[test]
+fn a_small_l_that_makes_a_day_the_last_of_the_month_is_pointed_out() {
+    let text = r#"{"Schedule": {"Name": "s", "Timezone": "UTC", "Periods": ["p"]}}
+        {"Period": {"Name": "p", "Weekdays": "mon,fril"}}"#;
+    let (text, remarks) = imported(&[text], None);
+    assert!(text.contains("weekdays = \"mon, friL\""), "{text}");
+    insta::assert_snapshot!(remarks, @"warning: period p: `fril` is the last `fri` of each month, there and here; for every one, remove the l");
+}
+
+#[test]
 fn names_keep_to_the_grammar_and_apart() {
     for (theirs, ours) in [
         ("office-hours", "office-hours"),
@@ -213,7 +258,7 @@ fn schedules_whose_names_become_one_are_numbered_and_the_name_that_fits_is_kept(
 #[test]
 fn other_files_are_refused_and_say_why() {
     insta::assert_snapshot!(refused(&["{\"Items\": ["]), @"0.json is not JSON: EOF while parsing a list at line 1 column 11");
-    insta::assert_snapshot!(refused(&["timezone = 1"]), @"0.json is not JSON: expected ident at line 1 column 2");
+    insta::assert_snapshot!(refused(&["\u{feff}\"type\",\"name\",\"begintime\"\n\"period\",\"p\",\"08:00\""]), @"0.json is not JSON: a CSV file from DynamoDB's console, for example, cannot be read; write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > table.json`");
     insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: is neither an export or scan of the scheduler's DynamoDB table nor output of scheduler-cli");
     insta::assert_snapshot!(refused(&["{\"Error\": \"not found\"}"]), @r#"0.json: holds an error of scheduler-cli: "not found""#);
     insta::assert_snapshot!(refused(&[PERIODS]), @"there are no schedules in 0.json");
@@ -246,11 +291,22 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
     );
     check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a string");
     check(
+        r#""OverrideStatus": "on""#,
+        "its override_status `on` is neither running nor stopped",
+    );
+    check(
         r#""SsmMaintenanceWindow": [{}]"#,
         "`SsmMaintenanceWindow` is not a list of strings",
     );
     for (field, expected) in [
-        (r#""Weekdays": ["7"]"#, "period `p`: unknown weekday `7`"),
+        (
+            r#""Weekdays": ["7"]"#,
+            "period `p`: unknown weekday `7` in `7`",
+        ),
+        (
+            r#""Weekdays": "mon-fri#1""#,
+            "period `p`: unknown weekday `mon-fri`",
+        ),
         (r#""Begintime": "9 am""#, "period `p`: invalid time `9 am`"),
         (
             r#""Monthdays": "25-5""#,
@@ -270,7 +326,7 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
         ),
         (
             r#""Endtime": "00:00""#,
-            "periods[0].end: an end without a begin",
+            "period `p`: its end at 00:00 alone stops for the whole day there",
         ),
     ] {
         let text = format!(
