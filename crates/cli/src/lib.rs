@@ -29,6 +29,8 @@ pub mod time;
 pub mod time_range;
 pub mod view;
 
+use std::sync::LazyLock;
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 use environment::Clock;
@@ -40,13 +42,20 @@ use commands::{
     forget, history, hours as hours_command, import as import_command, list, log, manual,
     overrides, preview, rehearse, savings, schema, status, validate, why,
 };
-use domain::record::Direction;
+use domain::{record::Direction, schedule::time_zone_database};
+
+/// The version, and that of the time zone database.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version}\ntime zone database {}", time_zone_database())
+});
 
 /// Stop cloud resources when nobody uses them, and start them again in time.
 #[derive(Debug, Parser)]
 #[command(
     name = "offhours",
     version,
+    long_version = LONG_VERSION.as_str(),
     propagate_version = true,
     arg_required_else_help = true,
     subcommand_required = true,

@@ -76,6 +76,15 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
 }
 
 #[test]
+fn the_version_names_the_time_zone_database() {
+    let (code, stdout, _) = parts(&offhours(&["--version"]));
+    assert_eq!(code, 0);
+    let database = stdout.lines().nth(1).expect("a second line");
+    assert!(database.starts_with("time zone database 20"), "{stdout}");
+    assert_eq!(parts(&offhours(&["-V"])).1.lines().count(), 1);
+}
+
+#[test]
 fn what_is_hardly_meant_goes_to_standard_error() {
     let text =
         "schedules.s = { timezone = \"UTC\", start = \"0 8 * * 1-5\", stop = \"0 19 * * *\" }";

@@ -70,7 +70,7 @@ async fn examine(
     };
     printer.report(store::unreadable(&contents))?;
     printer.report(store::configuration(&contents, now))?;
-    printer.report([store_clock(session).await])?;
+    printer.report([store_clock(session).await, clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {
         printer.report(functions::at_aws(lambda).await)?;
         printer.report(accounts::at_aws(lambda, &contents).await)?;
