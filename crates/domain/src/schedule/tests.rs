@@ -8,6 +8,7 @@
 mod early;
 mod explained;
 mod properties;
+mod unchanged;
 
 use jiff::{Timestamp, ToSpan, civil::Date};
 use serde_json::{Value, json};
