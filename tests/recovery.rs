@@ -7,7 +7,7 @@ use domain::{
     schedule::Desired,
 };
 use jiff::SignedDuration;
-use lifecycle::Event;
+use lifecycle::{Event, event::Answer};
 use serde_json::json;
 
 use crate::support::{ACCOUNTS, World, droplet, fault, monday, pool, run, server, short_night};
@@ -96,6 +96,32 @@ fn one_answer_of_any_refusal_costs_a_start_minutes_and_not_the_day() {
             }
         });
     }
+}
+
+#[test]
+fn a_change_that_is_not_permitted_needs_a_person_and_is_not_repeated_every_minute() {
+    run(async {
+        let mut world = before_the_start().await;
+        let forbidden = json!({"id": "forbidden", "message": "You are not authorized"});
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "POST", "resource": DROPLET },
+            "times": 100,
+            "does": { "answer": { "status": 403, "body": forbidden.to_string() } },
+        })));
+        let before = world.changes().len();
+        world.run_until(monday("20:41:30")).await;
+        // Ten in two hours for the Droplet, and one for the server.
+        let sent = world.changes().len() - before;
+        assert!((10..=13).contains(&sent), "{sent}");
+        let is_told = |event: &&Event| {
+            matches!(event, Event::Asked { answer: Answer::TokenRefused(words), .. }
+                if words.contains("the scope droplet:update, or the account is unpaid or blocked"))
+        };
+        assert_eq!(world.events(DROPLET).iter().filter(is_told).count(), 1);
+        let record = world.record(DROPLET).await;
+        let request = record.request.as_ref().unwrap();
+        assert!(request.problem.is_some(), "{record:#?}");
+    });
 }
 
 #[test]

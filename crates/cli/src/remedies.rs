@@ -51,6 +51,9 @@ fn of_token(error: &TokenError) -> String {
 pub(crate) fn of_provider(error: &ProviderError, account: AccountKind) -> &'static str {
     match error {
         ProviderError::TokenRefused(_) => account.login_remedy(),
+        ProviderError::NotPermitted { .. } => {
+            "give the token what it lacks, or pay or unblock the account at its provider"
+        }
         ProviderError::RateLimited { .. } => {
             "wait: the allowance comes back within the hour; see which other tools use the token"
         }

@@ -305,7 +305,7 @@ pub enum Answer {
     Busy(String),
     /// Certainly not accepted; retried later.
     NotAccepted(String),
-    /// Not accepted, because the account's token was refused; retried within a minute of a new one.
+    /// Not accepted, because the account's token is invalid or lacks a permission; retried.
     TokenRefused(String),
     /// No usable response: the request may have been accepted.
     Unknown(String),
@@ -491,7 +491,7 @@ impl Answer {
             }
             Self::TokenRefused(_) => {
                 let metrics = &[Metric::Asked, Metric::Failed, Metric::TokensRefused];
-                (Severity::Warning, metrics)
+                return Class::of(Severity::Warning, Course::NeedsPerson, metrics);
             }
         };
         Class::of(severity, Course::UnderWay, metrics)

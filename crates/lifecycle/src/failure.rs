@@ -14,8 +14,10 @@ pub(crate) struct ObservationError {
     pub reason: Reason,
     /// How long the provider asks to wait; `None` if it does not say.
     pub retry_after: Option<std::time::Duration>,
-    /// Whether the token was refused: it may have been rotated.
+    /// Whether the token is invalid or lacks a permission: it may have been rotated.
     pub token_refused: bool,
+    /// Whether the token is valid and lacks a permission.
+    pub not_permitted: bool,
     /// Whether a host presents a key that is not pinned.
     pub host_key_changed: bool,
     /// Whether there is no token to observe with.
@@ -29,9 +31,16 @@ impl ObservationError {
             reason: reason.into(),
             retry_after: None,
             token_refused: false,
+            not_permitted: false,
             host_key_changed: false,
             no_token: false,
         }
+    }
+
+    /// Reports whether a working token may be there at any minute: an invalid one is replaced soon,
+    /// while one that lacks a permission may stay so.
+    pub(crate) fn ends_soon(&self) -> bool {
+        self.no_token || self.token_refused && !self.not_permitted
     }
 
     /// Reports whether the login was refused: nothing is observed or done until a person has acted.
@@ -57,7 +66,8 @@ impl From<&ProviderError> for ObservationError {
         Self {
             reason: Reason::of(error),
             retry_after: error.retry_after(),
-            token_refused: matches!(error, ProviderError::TokenRefused(_)),
+            token_refused: error.is_about_token(),
+            not_permitted: matches!(error, ProviderError::NotPermitted { .. }),
             host_key_changed: matches!(
                 error,
                 ProviderError::Refused(refusal) if refusal.code == HOST_KEY_CHANGED

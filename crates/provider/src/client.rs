@@ -135,10 +135,19 @@ impl Client {
     /// Checks that the token may read a kind of resource, with one small request; kinds of other
     /// providers need none. Over SSH, runs every machine's status.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        match &self.api {
+        let tried = match &self.api {
             Api::DigitalOcean(api) => api.try_reading(kind).await,
             Api::Hetzner(api) => api.try_reading(kind).await,
             Api::Ssh(api) => api.try_reading(kind).await,
+        };
+        tried.map_err(|error| self.needing_to_read(kind, error))
+    }
+
+    /// Adds to an error the permission that reading a kind of resource needs.
+    fn needing_to_read(&self, kind: ResourceKind, error: ProviderError) -> ProviderError {
+        match &self.api {
+            Api::DigitalOcean(_) => error.needing(digitalocean::to_read(kind)),
+            Api::Hetzner(_) | Api::Ssh(_) => error,
         }
     }
 
@@ -153,10 +162,11 @@ impl Client {
     /// Like [`Self::status`], but a 404 is an error with the provider's words.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         let found = match &self.api {
-            Api::DigitalOcean(api) => api.status(id).await?,
-            Api::Hetzner(api) => api.status(id).await?,
-            Api::Ssh(api) => api.look(id).await?,
+            Api::DigitalOcean(api) => api.status(id).await,
+            Api::Hetzner(api) => api.status(id).await,
+            Api::Ssh(api) => api.look(id).await,
         };
+        let found = found.map_err(|error| self.needing_to_read(id.kind(), error))?;
         Ok(found.map(Resource::printable))
     }
 
@@ -287,12 +297,12 @@ impl Client {
 
     /// Sends one change as one request, and never retries it.
     pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
-        let sent = match &self.api {
-            Api::DigitalOcean(api) => api.send(change).await,
-            Api::Hetzner(api) => api.send(change).await,
+        let (sent, needs) = match &self.api {
+            Api::DigitalOcean(api) => (api.send(change).await, digitalocean::to_send(change)),
+            Api::Hetzner(api) => (api.send(change).await, "the right to write"),
             Api::Ssh(api) => return api.change(change).await,
         };
-        sent.map_err(ChangeError::from)
+        sent.map_err(|error| ChangeError::from(error.needing(needs)))
     }
 
     /// The rate limit in the provider's latest headers; `None` before the first response.

@@ -15,9 +15,22 @@ pub enum ProviderError {
         /// How long the provider asks to wait; `None` leaves it to the next tick.
         retry_after: Option<Duration>,
     },
-    /// The token is invalid or lacks permission. A person must replace it.
+    /// The token is invalid. A person must replace it.
     #[error("token refused")]
     TokenRefused(#[source] Refusal),
+    /// The token is valid and may not do this. A person must give it more rights, or pay: an unpaid
+    /// or blocked account is answered in the same way (DOUNPAID).
+    #[error(
+        "not permitted: the token lacks {}, or the account is unpaid or blocked",
+        needs.unwrap_or("a permission")
+    )]
+    NotPermitted {
+        /// The permission that the request needs, if known.
+        needs: Option<&'static str>,
+        /// The provider's words.
+        #[source]
+        refusal: Refusal,
+    },
     /// The provider does not know the resource (404 in the provider's own words).
     #[error("not found")]
     NotFound(#[source] Refusal),
@@ -71,6 +84,20 @@ impl ProviderError {
         Self::Foreign {
             resource: resource.clone(),
         }
+    }
+
+    /// Returns the same error with the permission that its request needs.
+    pub(crate) fn needing(mut self, permission: &'static str) -> Self {
+        if let Self::NotPermitted { needs, .. } = &mut self {
+            *needs = Some(permission);
+        }
+        self
+    }
+
+    /// Reports whether a person has to replace the token or give it more rights.
+    #[must_use]
+    pub fn is_about_token(&self) -> bool {
+        matches!(self, Self::TokenRefused(_) | Self::NotPermitted { .. })
     }
 
     /// Returns how long the provider asked to wait, if it did.
@@ -153,10 +180,16 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
-    /// Reports whether the account's token was refused.
+    /// Reports whether a person has to replace the account's token or give it more rights.
     #[must_use]
-    pub fn is_refused_token(&self) -> bool {
-        matches!(self, Self::NotAccepted(ProviderError::TokenRefused(_)))
+    pub fn is_about_token(&self) -> bool {
+        matches!(self, Self::NotAccepted(error) if error.is_about_token())
+    }
+
+    /// Reports whether the token is valid and may not make this change.
+    #[must_use]
+    pub fn is_not_permitted(&self) -> bool {
+        matches!(self, Self::NotAccepted(ProviderError::NotPermitted { .. }))
     }
 }
 
@@ -169,6 +202,7 @@ impl From<ProviderError> for ChangeError {
             // A refused token is the account's failure; whether the resource is gone is for its
             // own Status operation to say.
             ProviderError::TokenRefused(_)
+            | ProviderError::NotPermitted { .. }
             | ProviderError::NotFound(_)
             | ProviderError::RateLimited { .. }
             | ProviderError::OutOfTime { .. }

@@ -404,6 +404,10 @@ impl Http {
                 retry_after: retry_after(&answer.headers),
             },
             Disposition::TokenRefused => ProviderError::TokenRefused(refusal),
+            Disposition::NotPermitted => ProviderError::NotPermitted {
+                needs: None,
+                refusal,
+            },
             Disposition::NotFound => ProviderError::NotFound(refusal),
             Disposition::Busy => ProviderError::Busy(refusal),
             Disposition::Refused => ProviderError::Refused(refusal),
@@ -436,6 +440,7 @@ impl Drop for InFlightGuard<'_> {
 enum Disposition {
     RateLimited,
     TokenRefused,
+    NotPermitted,
     NotFound,
     Busy,
     Refused,
@@ -459,12 +464,14 @@ enum Match {
 const DISPOSITIONS: &[(Match, Disposition)] = &[
     (Match::Code("rate_limit_exceeded"), Disposition::RateLimited),
     (Match::Code("too_many_requests"), Disposition::RateLimited),
-    (Match::Code("token_readonly"), Disposition::TokenRefused),
+    (Match::Code("token_readonly"), Disposition::NotPermitted),
     (Match::Code("maintenance"), Disposition::Busy),
     (Match::Code("resource_limit_exceeded"), Disposition::Refused),
-    (Match::Status(403), Disposition::TokenRefused),
+    (Match::Status(403), Disposition::NotPermitted),
     (Match::Status(404), Disposition::NotFound),
     (Match::Code("protected"), Disposition::Refused),
+    // Only the provider's support unlocks it (HGO); "locked" is another action's, and brief.
+    (Match::Code("resource_locked"), Disposition::Refused),
     (Match::Code("uniqueness_error"), Disposition::Refused),
     // Addresses are released some seconds after their server is gone (HTF).
     (Match::Code("ip_not_available"), Disposition::Busy),

@@ -235,7 +235,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let details = MachineDetails::fetch(&client, &args.resource)
         .await
         .map_err(|error| {
-            let remedy = if is_droplet && matches!(error, ProviderError::TokenRefused(_)) {
+            let remedy = if is_droplet && error.is_about_token() {
                 SCOPES
             } else {
                 remedies::of_provider(&error, account.kind())

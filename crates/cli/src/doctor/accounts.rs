@@ -16,7 +16,7 @@ use lifecycle::{
     Providers, ProvidersError, Report,
     event::{Event, Subject},
 };
-use provider::{Client, ProviderError, Reading, Refusal};
+use provider::{Client, ProviderError, Reading};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
@@ -52,7 +52,7 @@ pub(crate) async fn here(
     for &kind in provider.kinds() {
         match client.try_reading(kind).await {
             Ok(()) => {}
-            Err(ProviderError::TokenRefused(refusal)) => refused.push((kind, refusal)),
+            Err(error) if error.is_about_token() => refused.push((kind, error)),
             Err(error) => {
                 let remedy = remedies::of_provider(&error, account.kind());
                 let finding = Finding::unknown(Check::Token, in_words(&error), remedy);
@@ -64,7 +64,7 @@ pub(crate) async fn here(
         }
     }
     let whose = format!("{name}'s provider");
-    let mut findings = vec![token(provider, &refused, has_tags(name, &contents.records)).of(name)];
+    let mut findings = vec![token(provider, &refused, name, &contents.records).of(name)];
     findings.extend(rate_here(&client, name));
     findings.push(compare(&whose, client.date(), clock.now()).of(name));
     findings
@@ -127,17 +127,25 @@ fn has_tags(account: &AccountName, records: &[Record]) -> bool {
 }
 
 /// Reports what can be known about a token without changing anything, and what cannot.
-fn token(provider: Provider, refused: &[(ResourceKind, Refusal)], tagged: bool) -> Finding {
-    if let Some((_, refusal)) = refused.first() {
-        let kinds: Vec<_> = refused.iter().map(|(kind, _)| format!("{kind}s")).collect();
-        let what = if refused.len() == provider.kinds().len() {
-            "the token is refused".to_owned()
-        } else {
-            format!("the token may not read {}", kinds.join(", "))
-        };
-        let remedy = provider.facts().token_remedy;
-        return Finding::problem(Check::Token, format!("{what}: {refusal}"), remedy);
+fn token(
+    provider: Provider,
+    refused: &[(ResourceKind, ProviderError)],
+    account: &AccountName,
+    records: &[Record],
+) -> Finding {
+    if let Some((_, error)) = refused.first() {
+        if refused.len() == provider.kinds().len() {
+            let found = if let ProviderError::TokenRefused(refusal) = error {
+                format!("the token is refused: {refusal}")
+            } else {
+                in_words(error)
+            };
+            let remedy = provider.facts().token_remedy;
+            return Finding::problem(Check::Token, found, remedy);
+        }
+        return kinds_refused(refused, account, records);
     }
+    let tagged = has_tags(account, records);
     let found = match (provider, tagged) {
         (Provider::DigitalOcean, true) => {
             "the token reads Droplets, databases, node pools and tags; whether it may change them \
@@ -155,6 +163,34 @@ fn token(provider: Provider, refused: &[(ResourceKind, Refusal)], tagged: bool) 
     match (provider, tagged) {
         (Provider::DigitalOcean, false) => Finding::hint(Check::Token, found),
         (Provider::DigitalOcean, true) | (Provider::Hetzner, _) => Finding::ok(Check::Token, found),
+    }
+}
+
+/// Reports the kinds that a token may not read. An account without such resources does not need the
+/// permission.
+fn kinds_refused(
+    refused: &[(ResourceKind, ProviderError)],
+    account: &AccountName,
+    records: &[Record],
+) -> Finding {
+    let of_kind = |(kind, error): &(ResourceKind, ProviderError)| {
+        format!("the token may not read {kind}s: {}", in_words(error))
+    };
+    let found: Vec<_> = refused.iter().map(of_kind).collect();
+    let found = found.join("; ");
+    let is_needed = records.iter().any(|record| {
+        let kind = record.kind();
+        record.reference.account == *account
+            && !matches!(record.phase, Phase::Gone { .. })
+            && refused.iter().any(|(refused, _)| *refused == kind)
+    });
+    if is_needed {
+        let remedy =
+            "give the token what it lacks: until then, they are neither stopped nor started";
+        Finding::problem(Check::Token, found, remedy)
+    } else {
+        let remedy = "give the token what it lacks, if the account has such resources to stop";
+        Finding::warning(Check::Token, found, remedy)
     }
 }
 
@@ -420,12 +456,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_token_and_a_missing_right_are_problems() {
+    async fn a_right_that_is_missing_for_no_known_resource_is_a_warning() {
         let clouds = clouds().await;
         let forbidden = json!({"answer": {"status": 403}});
         clouds
             .simulator
             .add_fault(fault("/v2/databases", &forbidden));
+        let found = checked(&clouds, "do-main").await;
+        assert_eq!(found[0].verdict, Verdict::Warning);
+        assert!(
+            found[0].found.contains("the scope database:read"),
+            "{found:#?}"
+        );
+        let remedy = found[0].remedy.as_ref().unwrap();
+        assert!(
+            remedy.contains("if the account has such resources"),
+            "{remedy}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_refused_token_and_a_missing_right_are_problems() {
+        let clouds = clouds().await;
+        let forbidden = json!({"answer": {"status": 403}});
+        clouds
+            .simulator
+            .add_fault(fault("/v2/droplets", &forbidden));
         clouds
             .simulator
             .add_fault(fault("/v1/", &json!("unauthorized")));
@@ -434,7 +490,7 @@ mod tests {
         assert!(
             found[0]
                 .found
-                .starts_with("the token may not read databases:"),
+                .starts_with("the token may not read droplets:"),
             "{found:#?}"
         );
         let found = checked(&clouds, "hz-eu").await;
@@ -520,11 +576,17 @@ mod tests {
 
     #[test]
     fn without_any_tag_seen_the_right_to_read_them_is_not_known() {
-        let none = token(Provider::DigitalOcean, &[], false);
-        assert_eq!(none.verdict, Verdict::Hint);
-        assert!(none.found.contains("lacks tag:read"));
-        assert!(has_tags(&"do-main".parse().unwrap(), &[web()]));
-        assert!(!has_tags(&"hz-eu".parse().unwrap(), &[web()]));
+        let [with, without] = ["do-main", "hz-eu"].map(|account| {
+            token(
+                Provider::DigitalOcean,
+                &[],
+                &account.parse().unwrap(),
+                &[web()],
+            )
+        });
+        assert_eq!(with.verdict, Verdict::Ok);
+        assert_eq!(without.verdict, Verdict::Hint);
+        assert!(without.found.contains("lacks tag:read"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Batch<'_> {
         let mut shown = self.context.report(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
-        if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
+        if answer.as_ref().is_err_and(ChangeError::is_about_token) {
             self.context.providers.forget(self.account);
         }
         let event = match effect_of(&record, &answer) {
@@ -152,8 +152,7 @@ impl Batch<'_> {
             record.attempts = 0;
         }
         record.attempts += 1;
-        // A token may be replaced at any minute.
-        let attempts = if failure.token_refused || failure.no_token {
+        let attempts = if failure.ends_soon() {
             1
         } else {
             record.attempts

@@ -92,6 +92,20 @@ fn it_must_still_be_opted_in_by_the_look() {
 }
 
 #[test]
+fn a_cut_that_was_not_accepted_is_sent_again_after_a_while() {
+    let failed = |attempts, now| {
+        let case = ignored()
+            .at(now)
+            .record(|record| record.attempts = attempts);
+        case.request(|request| request.asked_at = at("19:01:15"))
+    };
+    spares(&failed(1, "19:01:50"));
+    cuts(&failed(1, "19:02"));
+    spares(&failed(3, "19:04"));
+    cuts(&failed(3, "19:05"));
+}
+
+#[test]
 fn it_must_be_on_and_not_locked() {
     spares(&ignored().busy());
     spares(&ignored().off());

@@ -194,6 +194,34 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
 }
 
 #[test]
+fn what_is_not_permitted_is_sent_again_less_and_less_often_and_needs_a_person() {
+    for direction in [STOP, START] {
+        let error = || {
+            ChangeError::NotAccepted(ProviderError::NotPermitted {
+                needs: Some("the scope droplet:update"),
+                refusal: refusal(),
+            })
+        };
+        let mut record = asked(droplet(), direction);
+        let first = effect_of(&record, &Err(error()));
+        assert!(matches!(
+            first,
+            AnswerEffect::Answer(Answer::TokenRefused(_))
+        ));
+        for retry_at in ["19:01", "19:02", "19:04", "19:08", "19:15", "19:15"] {
+            record = noted(&record, Purpose::Transition, &Err(error())).0;
+            assert_eq!(*ask(&record), failed(retry_at));
+            assert!(record.request.as_ref().unwrap().problem.is_some());
+        }
+        let known = effect_of(&record, &Err(error()));
+        assert!(matches!(
+            known,
+            AnswerEffect::Answer(Answer::NotAccepted(_))
+        ));
+    }
+}
+
+#[test]
 fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
     let erring = droplet()
         .asked(START, "19:00", Ask::Open)

@@ -37,7 +37,10 @@ pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) 
             AnswerEffect::Answer(Answer::NotAccepted(refusal.to_string()))
         }
         Err(ChangeError::Refused(refusal)) => AnswerEffect::Refused(Reason::of(refusal)),
-        Err(error) if error.is_refused_token() => {
+        Err(error) if error.is_not_permitted() && is_known(asked, &Reason::of(error)) => {
+            AnswerEffect::Answer(Answer::NotAccepted(in_words(error)))
+        }
+        Err(error) if error.is_about_token() => {
             AnswerEffect::Answer(Answer::TokenRefused(in_words(error)))
         }
         Err(ChangeError::Busy(refusal)) => AnswerEffect::Answer(Answer::Busy(refusal.to_string())),
@@ -48,7 +51,7 @@ pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) 
     }
 }
 
-/// Reports whether the provider refused this very start before, in the same words.
+/// Reports whether the provider refused this very request before, in the same words.
 fn is_known(asked: &Record, reason: &Reason) -> bool {
     let problem = asked.request.as_ref().and_then(|r| r.problem.as_ref());
     problem.is_some_and(|problem| problem.eq_ignoring_request(reason))
@@ -157,10 +160,14 @@ fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>)
 }
 
 fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
+    if let Err(error) = answer {
+        record.attempts += 1;
+        note_not_permitted(record, error);
+    }
     if let Some(request) = &mut record.request {
         request.forced = match answer {
             Ok(_) => Forced::Accepted,
-            // It is looked at again: off by itself, or cut at the next tick.
+            // It is looked at again: off by itself, or cut after a while.
             Err(_) if !request.unknown => Forced::No,
             // An earlier ask was never answered: it may have been a cut.
             Err(_) => Forced::Intended,
@@ -178,19 +185,29 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
                 ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => None,
             };
             record.attempts += 1;
-            // A token may be replaced at any minute.
-            let attempts = if error.is_refused_token() {
+            // An invalid token is replaced at any minute. One that may not do this may stay so.
+            let attempts = if error.is_about_token() && !error.is_not_permitted() {
                 1
             } else {
                 record.attempts
             };
             let retry_at = backoff::retry_at(now, attempts, asked_for);
+            note_not_permitted(record, error);
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at };
             }
             record.last_error = Some(Reason::of(error));
         }
         Err(ChangeError::Refused(_) | ChangeError::Unknown(_)) => {}
+    }
+}
+
+/// Records that a change is not permitted: it is sent again and needs a person meanwhile.
+fn note_not_permitted(record: &mut Record, error: &ChangeError) {
+    if let Some(request) = &mut record.request
+        && error.is_not_permitted()
+    {
+        request.problem = Some(Reason::of(error));
     }
 }
 

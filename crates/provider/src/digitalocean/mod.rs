@@ -33,6 +33,7 @@ use crate::{
 
 pub(crate) use schema::read_error;
 pub use scopes::MissingScope;
+pub(crate) use scopes::{to_read, to_send};
 pub use surroundings::snapshot_price;
 
 /// The maximum page size (DODESC).

@@ -1,9 +1,62 @@
-//! The scopes that a token lacks for hibernating Droplets, as far as reading shows (DOSPEC).
+//! The scopes that requests need, and which of them a token lacks for hibernating Droplets, as far
+//! as reading shows (DOSPEC).
 
+use domain::{ResourceKind, hibernation::Attachment};
 use serde::de::IgnoredAny;
 
 use super::Api;
-use crate::{error::ProviderError, http::Request};
+use crate::{
+    change::{Change, Hibernate},
+    error::ProviderError,
+    http::Request,
+};
+
+/// Returns the scope that listing a kind needs, and reading one of it.
+pub(crate) fn to_read(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Droplet => "the scope droplet:read",
+        ResourceKind::Database => "the scope database:read",
+        ResourceKind::NodePool => "the scope kubernetes:read",
+        ResourceKind::Server | ResourceKind::Machine => "a scope",
+    }
+}
+
+/// Returns the scopes that a change needs.
+pub(crate) fn to_send(change: &Change) -> &'static str {
+    match change {
+        Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => {
+            "the scope droplet:update"
+        }
+        Change::ResizeMachine { .. } => "one of the scopes droplet:update and droplet:create",
+        Change::ResizeDatabase { .. } => "the scope database:update",
+        Change::ScaleNodePool { .. } => "the scope kubernetes:update",
+        Change::Hibernate { what, .. } => match what {
+            Hibernate::Snapshot(_) => "one of the scopes droplet:update and image:create",
+            Hibernate::Delete => "the scope droplet:delete",
+            Hibernate::DeleteSnapshot { .. } => {
+                "one of the scopes image:delete and snapshot:delete"
+            }
+            Hibernate::Attach(what) => to_attach(what),
+            // Its tags are created with it.
+            Hibernate::Create { .. } => "one of the scopes droplet:create and tag:create",
+            Hibernate::KeepAddress { .. } | Hibernate::Protect { .. } => "a scope",
+        },
+    }
+}
+
+fn to_attach(what: &Attachment) -> &'static str {
+    match what {
+        Attachment::Firewall(_) => "the scope firewall:update",
+        Attachment::LoadBalancer(_) => "the scope load_balancer:update",
+        Attachment::FloatingIp(_) => "the scope reserved_ip:update",
+        Attachment::Volume(_) => "the scope block_storage_action:create",
+        Attachment::Project(_) => "the scope project:assign_resource",
+        Attachment::Backups(_) => "the scope droplet:update",
+        Attachment::Address(_) | Attachment::Network(_) | Attachment::PlacementGroup(_) => {
+            "a scope"
+        }
+    }
+}
 
 /// A scope that a token lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +133,7 @@ impl Api {
             }
             match self.0.read::<IgnoredAny>(&Request::get(path)).await {
                 Ok(_) => {}
-                Err(error @ ProviderError::TokenRefused(_)) => {
+                Err(error) if error.is_about_token() => {
                     missing.push(MissingScope { scope, reads });
                     refused = Some(error);
                 }

@@ -48,6 +48,7 @@ fn kind(error: &ProviderError) -> &'static str {
     match error {
         ProviderError::RateLimited { .. } => "rate limited",
         ProviderError::TokenRefused(_) => "token refused",
+        ProviderError::NotPermitted { .. } => "not permitted",
         ProviderError::NotFound(_) => "not found",
         ProviderError::Busy(_) => "busy",
         ProviderError::Refused(_) => "refused",

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{ResourceId, ResourceKind, reason::Reason};
+use domain::{DatabaseId, ResourceId, ResourceKind, hibernation::Attachment, reason::Reason};
 use futures_util::future::BoxFuture;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     script::{Answer, Script, TOKEN, answer, ok},
 };
 use crate::{
-    Carrier, CarrierResult, Change, ChangeError, Client, Listed, ProviderError, Transport,
+    Carrier, CarrierResult, Change, ChangeError, Client, Hibernate, Listed, ProviderError, Transport,
     http::builder, http_client, transport::LONGEST_BODY,
 };
 
@@ -44,7 +44,7 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
     for (status, code, message, read, change) in [
         (400, "bad_request", "no", "refused", "refused"),
         (401, "unauthorized", "no", "token refused", "not accepted"),
-        (403, "forbidden", "no", "token refused", "not accepted"),
+        (403, "forbidden", "no", "not permitted", "not accepted"),
         (404, "not_found", "no", "not found", "not accepted"),
         (408, "timeout", "no", "unavailable", "unknown"),
         (409, "conflict", "no", "busy", "busy"),
@@ -116,8 +116,8 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
     for (status, code, read, change) in [
         (400, "json_error", "refused", "refused"),
         (401, "unauthorized", "token refused", "not accepted"),
-        (403, "forbidden", "token refused", "not accepted"),
-        (403, "token_readonly", "token refused", "not accepted"),
+        (403, "forbidden", "not permitted", "not accepted"),
+        (403, "token_readonly", "not permitted", "not accepted"),
         (403, "maintenance", "busy", "busy"),
         (403, "resource_limit_exceeded", "refused", "refused"),
         (404, "not_found", "not found", "not accepted"),
@@ -132,6 +132,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         (422, "unsupported_error", "refused", "refused"),
         (423, "locked", "busy", "busy"),
         (423, "protected", "refused", "refused"),
+        (423, "resource_locked", "refused", "refused"),
         (429, "rate_limit_exceeded", "rate limited", "not accepted"),
         (500, "server_error", "unavailable", "unknown"),
         (502, "bad_gateway", "unavailable", "unknown"),
@@ -151,6 +152,66 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
     }
+}
+
+/// The scope that each change needs, by the request that is refused.
+#[tokio::test]
+async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
+    let database = DatabaseId("9cc10173-e9ea-4176-9dbc-a4cee4c4ff30".to_owned());
+    let changes = [
+        (Change::PowerOn(droplet()), "droplet:update"),
+        (
+            Change::ResizeDatabase {
+                id: database,
+                plan: "db-s-1vcpu-1gb".to_owned(),
+                nodes: 1,
+                storage_mib: None,
+            },
+            "database:update",
+        ),
+        (
+            Change::Hibernate {
+                id: droplet(),
+                what: Hibernate::Delete,
+            },
+            "droplet:delete",
+        ),
+        (
+            Change::Hibernate {
+                id: droplet(),
+                what: Hibernate::Attach(Attachment::Firewall("f1".to_owned())),
+            },
+            "firewall:update",
+        ),
+    ];
+    let requests = [
+        POWER_ON,
+        "PUT /v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30/resize application/json \
+         {\"size\":\"db-s-1vcpu-1gb\",\"num_nodes\":1}",
+        "DELETE /v2/droplets/1",
+        "POST /v2/firewalls/f1/droplets application/json {\"droplet_ids\":[1]}",
+    ];
+    let refused = || answer(403, do_error("forbidden", "You are not authorized"));
+    let cloud = Script::play(requests.map(|request| (request, refused()))).await;
+    let client = cloud.digitalocean();
+    for (change, scope) in changes {
+        let error = client.send(&change).await.unwrap_err();
+        assert!(error.is_not_permitted(), "{error:?}");
+        let words = Reason::of(&error).to_string();
+        let expected =
+            format!("the scope {scope}, or the account is unpaid or blocked: 403 forbidden");
+        assert!(words.contains(&expected), "{words}");
+    }
+    cloud.finish();
+
+    let cloud = Script::play([(START, answer(403, hz_error("token_readonly", "no")))]).await;
+    let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+    let words = Reason::of(&sent.unwrap_err()).to_string();
+    assert!(
+        words.contains("the token lacks the right to write"),
+        "{words}"
+    );
+    cloud.finish();
 }
 
 #[tokio::test]

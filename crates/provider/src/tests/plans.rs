@@ -98,7 +98,7 @@ async fn a_list_of_plans_that_is_refused_or_not_understood_is_an_error() {
         (ok(unpriced), "not understood"),
         (
             answer(403, do_error("forbidden", "no sizes:read")),
-            "token refused",
+            "not permitted",
         ),
     ] {
         let cloud = Script::play([("GET /v2/sizes?per_page=200&page=1", given)]).await;

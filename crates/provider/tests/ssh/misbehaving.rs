@@ -29,7 +29,7 @@ async fn a_refused_key_is_not_followed_by_another_attempt() {
     for behavior in [Behavior::RefusesKey, Behavior::WantsMore] {
         let mut server = Hostile::start(behavior).await;
         let error = start(&server.api()).await.unwrap_err();
-        assert!(error.is_refused_token(), "{error:?}");
+        assert!(error.is_about_token(), "{error:?}");
         assert_discreet(&error);
         assert_eq!(
             server.seen(1).await,

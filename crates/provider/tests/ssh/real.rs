@@ -217,7 +217,7 @@ async fn a_key_that_the_host_does_not_know_is_refused_after_one_attempt() {
     let login = login(sshd.port(), sshd.user(), &[sshd.host_key()], machines);
     let api = api(login, &sshd.other_key());
     let error = start(&api).await.unwrap_err();
-    assert!(error.is_refused_token(), "{error:?}");
+    assert!(error.is_about_token(), "{error:?}");
     assert_discreet(&error);
     let error = api.list().await.unwrap_err();
     assert!(

@@ -182,9 +182,10 @@ fn remedy_of_client(error: &ProvidersError, configuration: &Configuration) -> St
 }
 
 fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
-    match (error, kind) {
-        (ProviderError::TokenRefused(_), AccountKind::Cloud(Provider::DigitalOcean)) => SCOPES,
-        (error, kind) => remedies::of_provider(error, kind),
+    if kind == AccountKind::Cloud(Provider::DigitalOcean) && error.is_about_token() {
+        SCOPES
+    } else {
+        remedies::of_provider(error, kind)
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use provider::Change;
 
 use super::power_off;
-use crate::transition::log::opposes;
+use crate::{backoff, transition::log::opposes};
 
 /// Returns the request for a direction.
 pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
@@ -45,9 +45,13 @@ pub(crate) fn may_be_forced(
         Forced::Intended => record.permit_is_open(now),
         Forced::Accepted => true,
     };
+    // A cut that was not accepted is sent again after a while.
+    let waits =
+        record.attempts > 0 && now < backoff::retry_at(request.asked_at, record.attempts, None);
     let off = resource.power == Direction::Stop.target_state();
     request.graceful
         && !cut
+        && !waits
         && !off
         && resource.busy.is_none()
         && now.duration_since(at) >= GRACE
