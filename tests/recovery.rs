@@ -125,6 +125,28 @@ fn a_change_that_is_not_permitted_needs_a_person_and_is_not_repeated_every_minut
 }
 
 #[test]
+fn a_start_that_was_accepted_and_had_no_effect_is_sent_again_and_reported_once() {
+    run(async {
+        let mut world = before_the_start().await;
+        let action = json!({"action": {"id": 987, "command": "start_server", "status": "success"}});
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "POST", "resource": SERVER },
+            "times": 2,
+            "does": { "answer": { "status": 201, "body": action.to_string() } },
+        })));
+        world.run_until(monday("18:55:30")).await;
+        let record = world.record(SERVER).await;
+        assert!(record.in_flight().is_some(), "{record:#?}");
+        assert!(record.request.unwrap().problem.is_some());
+        world.run_until(monday("19:10:30")).await;
+        assert!(is_settled(&world.record(SERVER).await, Power::Running));
+        let events = world.events(SERVER);
+        let stuck = events.iter().filter(|e| matches!(e, Event::Stuck { .. }));
+        assert_eq!(stuck.count(), 1);
+    });
+}
+
+#[test]
 fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hour() {
     run(async {
         let mut world = before_the_start().await;

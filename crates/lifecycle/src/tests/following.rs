@@ -418,7 +418,38 @@ fn what_opts_out_and_reaches_its_end_is_simply_seen() {
 }
 
 #[test]
-fn past_its_deadline_a_transition_is_stuck() {
+fn past_its_deadline_a_start_without_effect_needs_a_person_and_is_sent_again() {
+    let off = || server().off().asked(START, "08:00", accepted("08:00:10"));
+    let off = || off().request(|request| request.first_accepted_at = Some(at("08:00:10")));
+    off().at("08:10:09").goes_on();
+    let write = off().at("08:10:10").records();
+    let request = write.record.request.clone().unwrap();
+    assert_eq!(request.ask, failed("08:11"));
+    assert!(request.unknown, "it may still take effect");
+    assert!(request.problem.is_some() && write.record.last_error.is_some());
+    assert!(matches!(
+        write.events[..],
+        [Event::Stuck {
+            direction: START,
+            ..
+        }]
+    ));
+    // Sent again, it is reported no more, and waits longer each time.
+    let mut again = off().at("08:11");
+    again.record = write.record;
+    let mut taken = again.sends(START).record;
+    let request = taken.request.as_mut().unwrap();
+    assert!(request.problem.is_some() && request.first_accepted_at.is_some());
+    request.ask = accepted("08:11:10");
+    taken.permit = None;
+    again.record = taken;
+    let write = again.at("08:21:10").records();
+    assert_eq!(write.record.request.unwrap().ask, failed("08:23"));
+    assert_eq!(write.events, []);
+}
+
+#[test]
+fn past_its_deadline_a_stop_is_stuck() {
     let saved = || database().saved(database_of("db-s-2vcpu-4gb", 2));
     for (case, before, deadline) in [
         (stopping(droplet()), "19:10:09", "19:10:10"),

@@ -267,7 +267,10 @@ impl Follower<'_> {
             Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
                 let minutes = deadline.as_mins();
                 let reason = format!("accepted, and not seen within {minutes} minutes");
-                self.stuck(self.with_observation(), reason)
+                match direction {
+                    Direction::Stop => self.stuck(self.with_observation(), reason),
+                    Direction::Start => self.had_no_effect(&reason),
+                }
             }
             // A command over SSH that ends without a clear answer is not run all night.
             Some(Ask::Open) if self.is_vague() => {
@@ -378,6 +381,18 @@ impl Follower<'_> {
             }
             (true, Direction::Start) | (false, _) => self.write(record, None, Vec::new()),
         }
+    }
+
+    /// Handles an accepted start that had no effect: it is sent again after a while and needs a person
+    /// meanwhile. A machine that stays off all day costs more than a request.
+    fn had_no_effect(&self, reason: &str) -> Follow {
+        let mut record = self.failed(reason);
+        if let Some(request) = &mut record.request {
+            // It may still take effect.
+            request.unknown = true;
+        }
+        let stuck = self.report_problem(&mut record, reason);
+        self.write(record, None, stuck.into_iter().collect())
     }
 
     /// Handles what applies only to a machine that is hibernated or woken: the last request is
