@@ -1,11 +1,11 @@
 //! The inventory on request: the same as the timer's, but taken when a person asks.
 
-use domain::{AccountName, invocation::Question};
+use domain::{AccountName, invocation::Question, record::Phase};
 use lifecycle::{Event, Outcome, event::Subject};
 use serde_json::json;
 
 use crate::support::{
-    ACCOUNTS, TOKENS, World, fault, monday, office_hours, one_of_each_kind, run, server,
+    ACCOUNTS, EACH_KIND, TOKENS, World, fault, monday, office_hours, one_of_each_kind, run, server,
 };
 
 /// The events that an inventory on request reports for one account.
@@ -162,5 +162,49 @@ fn a_conflict_is_over_when_one_of_the_accounts_looks_after_it_no_more() {
         world.run_until(monday("18:02:30")).await;
         assert_eq!(world.touched().len(), 1);
         assert!(world.was_seen("hz-us/server/11"));
+    });
+}
+
+const POOL: &str = "do-main/node-pool/c1/p1";
+
+/// The reason that an account's state gives for what its lists do not show.
+async fn unread(world: &World, account: &str) -> Option<String> {
+    let states = world.local.store().account_states().await.unwrap().read;
+    let state = &states[&account.parse().unwrap()];
+    state.error.as_ref().map(ToString::to_string)
+}
+
+#[test]
+fn a_kind_that_the_token_may_not_read_takes_nothing_else_away_and_is_not_gone() {
+    run(async {
+        let mut world = at_nine().await;
+        world.run_until(monday("09:01:00")).await;
+        let error = |id: &str| json!({"id": id, "message": "no"}).to_string();
+        for (path, status, id) in [
+            // Not even a 404 counts where the list cannot be read.
+            ("/v2/kubernetes/clusters/c1", 404, "not_found"),
+            ("/v2/kubernetes", 403, "forbidden"),
+        ] {
+            world.simulator().add_fault(fault(&json!({
+                "match": {"path_prefix": path},
+                "times": 100_000,
+                "does": {"answer": {"status": status, "body": error(id)}},
+            })));
+        }
+        world.run_until(monday("09:06:00")).await;
+        let said = unread(&world, "do-main").await.unwrap();
+        assert!(said.contains("kubernetes:read"), "{said}");
+        world.run_until(monday("18:40:00")).await;
+        // Everything else is stopped.
+        for resource in EACH_KIND.iter().filter(|one| **one != POOL) {
+            assert!(world.was_seen(resource), "{resource}");
+        }
+        let told = world.outcomes().iter().filter(|outcome| {
+            matches!(&outcome.event, Event::Postponed { reason, .. } if reason.to_string() == said)
+        });
+        assert_eq!(told.count(), 1, "said once");
+        let pool = world.record(POOL).await;
+        assert!(!matches!(pool.phase, Phase::Gone { .. }), "{pool:?}");
+        assert_eq!(pool.missing_since, None);
     });
 }

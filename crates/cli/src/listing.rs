@@ -80,8 +80,13 @@ pub(crate) async fn at_providers(
     let mut listed = Vec::new();
     for (account, answer) in answers {
         match answer {
-            Ok(AccountListing { found, price }) => {
+            Ok(AccountListing {
+                found,
+                price,
+                unread,
+            }) => {
                 listed.push(account);
+                listing.failures.extend(unread);
                 if let Some(price) = price {
                     listing.prices.note(account, price);
                 }
@@ -105,6 +110,8 @@ struct AccountListing {
     found: Vec<(ResourceRef, Look)>,
     /// The monthly price of a GB of snapshot, if something was hibernated.
     price: Option<Money>,
+    /// What could not be read.
+    unread: Vec<Failure>,
 }
 
 /// Lists an account, each resource under its reference: a machine that was hibernated has a new id
@@ -122,15 +129,18 @@ async fn list(
     };
     let client = providers.client(account, configuration).await;
     let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
-    let failed = |error: ProviderError| {
+    let remedy = |error: &ProviderError| {
         let kind = configuration.accounts[account].kind();
-        let remedy = remedies::of_provider(&error, kind).to_owned();
-        failure(&error, remedy)
+        remedies::of_provider(error, kind).to_owned()
     };
+    let failed = |error: ProviderError| failure(&error, remedy(&error));
     let listed = client.list(client.kinds(), reading).await.map_err(failed)?;
+    let unread = listed.unread.iter();
+    let unread = unread.map(|one| failure(one, remedy(&one.error))).collect();
+    let unread_kinds: Vec<_> = listed.unread_kinds().map(|(kind, _)| kind).collect();
     let of_account = known
         .values()
-        .filter(|one| one.reference.account == *account);
+        .filter(|one| one.reference.account == *account && !unread_kinds.contains(&one.kind()));
     let hibernated = of_account.filter(|one| one.hibernation.is_some());
     let mut hibernated: Vec<_> = hibernated.collect();
     // A failure only means that the price of snapshots is not shown.
@@ -158,7 +168,11 @@ async fn list(
         let look = look.await.map_err(failed)?;
         found.extend(look.map(|look| (record.reference.clone(), look)));
     }
-    Ok(AccountListing { found, price })
+    Ok(AccountListing {
+        found,
+        price,
+        unread,
+    })
 }
 
 /// Whether this resource is the present machine of a record that was hibernated.

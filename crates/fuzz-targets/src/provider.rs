@@ -95,9 +95,17 @@ impl Conversation {
         };
         let kinds = self.client.kinds();
         let listed = ready(self.client.list(kinds, reading));
-        let Some(Listed { looks, requests }) = understood(listed) else {
+        let Some(listed) = understood(listed) else {
             return;
         };
+        let Listed {
+            looks,
+            requests,
+            unread,
+        } = listed;
+        if !unread.is_empty() {
+            return;
+        }
         let ids: Vec<_> = looks.iter().map(|look| &look.resource.id).collect();
         assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
         let counted: u32 = requests.values().sum();

@@ -3,9 +3,12 @@
 use domain::{reason::Reason, record::LOOK_AGE, resource::Look};
 use environment::causes_in_words;
 use jiff::Timestamp;
-use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
+use provider::{ProviderError, Unread, ssh::HOST_KEY_CHANGED};
 
 use crate::ProvidersError;
+
+/// How many resources are named that a list could not show.
+const UNREAD_NAMED: usize = 5;
 
 /// Why there is no observation.
 #[derive(Debug, Clone)]
@@ -46,6 +49,24 @@ impl ObservationError {
     /// Reports whether the login was refused: nothing is observed or done until a person has acted.
     pub(crate) fn login_refused(&self) -> bool {
         self.token_refused || self.host_key_changed
+    }
+
+    /// Returns what a list could not show, and why; `None` if it shows everything.
+    pub(crate) fn of_unread(unread: &[Unread]) -> Option<Self> {
+        let reason = match unread {
+            [] => return None,
+            [one] => Reason::of(one),
+            several => {
+                let words = several.iter().take(UNREAD_NAMED);
+                let words: Vec<_> = words.map(|one| Reason::of(one).words()).collect();
+                let more = match several.len() - words.len() {
+                    0 => String::new(),
+                    more => format!("; and {more} more"),
+                };
+                format!("{}{more}", words.join("; ")).into()
+            }
+        };
+        Some(Self::of(reason))
     }
 
     /// Returns why a look can no longer be relied on, if it is too old.

@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// Lists every resource of the requested kinds, all pages; kinds of other providers have none.
-    /// A list that could not be read completely is an error.
+    /// A kind, or an element, that could not be read is named; if no kind could, that is an error.
     pub async fn list(
         &self,
         kinds: &[ResourceKind],

@@ -100,6 +100,14 @@ impl ProviderError {
         matches!(self, Self::TokenRefused(_) | Self::NotPermitted { .. })
     }
 
+    /// Reports whether any other list of the account would fail in the same way.
+    pub(crate) fn is_of_account(&self) -> bool {
+        matches!(
+            self,
+            Self::TokenRefused(_) | Self::RateLimited { .. } | Self::OutOfTime { .. }
+        )
+    }
+
     /// Returns how long the provider asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use domain::{
     ResourceKind,
     resource::{LoggedAction, Look, Resource},
+    text::{LONGEST_NAME, one_line},
 };
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{error::ProviderError, http::Request};
 
@@ -46,30 +49,133 @@ impl Reading<'_> {
     }
 }
 
-/// A list that was read completely.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a list could not show. Nothing is concluded about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.what())]
+pub struct Unread {
+    /// The kind of resource.
+    pub kind: ResourceKind,
+    /// Which resource, or which resources; `None` for all of the kind.
+    pub name: Option<String>,
+    /// Why it could not be read.
+    #[source]
+    pub error: ProviderError,
+}
+
+impl Unread {
+    fn what(&self) -> String {
+        let kind = self.kind;
+        match &self.name {
+            Some(name) => format!("{kind} {name} not read"),
+            None => format!("no {kind} read"),
+        }
+    }
+}
+
+/// An element of a list that may have an unexpected form, which does not spoil the others.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Element<T> {
+    Read(T),
+    Unread(Value),
+}
+
+impl<T> Element<T> {
+    /// Returns what was read, or names what was not.
+    pub(crate) fn of_kind(self, kind: ResourceKind, list: &str) -> Result<T, Unread> {
+        match self {
+            Self::Read(read) => Ok(read),
+            Self::Unread(value) => Err(Unread {
+                kind,
+                name: Some(name_of(&value)),
+                error: Request::get(list).not_understood("unexpected content"),
+            }),
+        }
+    }
+
+    /// Reports whether this may be the element with an id.
+    pub(crate) fn has_id(&self, id: &str, read: impl Fn(&T) -> &str) -> bool {
+        match self {
+            Self::Read(element) => read(element) == id,
+            Self::Unread(value) => value["id"] == id,
+        }
+    }
+}
+
+/// Names an element by whatever can be read of it.
+fn name_of(value: &Value) -> String {
+    let name = value["name"].as_str();
+    let id = match &value["id"] {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    };
+    match (name, id) {
+        (Some(name), Some(id)) => format!("{name} ({id})"),
+        (Some(name), None) => name.to_owned(),
+        (None, Some(id)) => id,
+        (None, None) => "without a name".to_owned(),
+    }
+}
+
+/// What an account's lists show. Each list was read to its end, or is named among what is unread.
+#[derive(Debug, Default)]
 pub struct Listed {
     /// Each resource once, ordered by id. Pages shift when something is created or deleted while
     /// they are read, so a resource that is missing here may still exist.
     pub looks: Vec<Look>,
     /// How many requests each kind's list took.
     pub requests: BTreeMap<ResourceKind, u32>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
 }
 
 impl Listed {
-    pub(crate) fn add<T>(
+    /// Adds the list of one kind. Other kinds are still read after a failure of this one, unless it
+    /// is the account's.
+    pub(crate) fn add(
         &mut self,
         kind: ResourceKind,
-        read: Read<T>,
-        resource: impl Fn(T) -> Resource,
-    ) {
+        read: Result<Read<Result<Resource, Unread>>, ProviderError>,
+    ) -> Result<(), ProviderError> {
+        let read = match read {
+            Ok(read) => read,
+            Err(error) if error.is_of_account() => return Err(error),
+            Err(error) => {
+                self.unread.push(Unread {
+                    kind,
+                    name: None,
+                    error,
+                });
+                return Ok(());
+            }
+        };
         *self.requests.entry(kind).or_default() += read.requests;
-        let looks = read.items.into_iter().map(|(requested_at, item)| Look {
-            requested_at,
-            resource: resource(item),
-            sight: None,
-        });
-        self.looks.extend(looks);
+        for (requested_at, resource) in read.items {
+            match resource {
+                Ok(resource) => self.looks.push(Look {
+                    requested_at,
+                    resource,
+                    sight: None,
+                }),
+                Err(unread) => self.unread.push(unread),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the first kind's error if no kind could be read.
+    pub(crate) fn or_error(mut self) -> Result<Self, ProviderError> {
+        if self.requests.is_empty() && !self.unread.is_empty() {
+            return Err(self.unread.swap_remove(0).error);
+        }
+        Ok(self)
+    }
+
+    /// Returns the kinds of which nothing could be read, each with the reason.
+    pub fn unread_kinds(&self) -> impl Iterator<Item = (ResourceKind, &ProviderError)> {
+        let whole = self.unread.iter().filter(|unread| unread.name.is_none());
+        whole.map(|unread| (unread.kind, &unread.error))
     }
 
     /// Sorts by id and keeps each resource once, as the latest of its pages showed it.
@@ -90,6 +196,9 @@ impl Listed {
             ..look
         });
         self.looks = looks.collect();
+        for name in self.unread.iter_mut().filter_map(|one| one.name.as_mut()) {
+            *name = one_line(name, LONGEST_NAME).into_owned();
+        }
         self
     }
 }
@@ -139,6 +248,14 @@ impl<T> Read<T> {
         Self {
             items: Vec::new(),
             requests: 0,
+        }
+    }
+
+    pub(crate) fn map<U>(self, of: impl Fn(T) -> U) -> Read<U> {
+        let items = self.items.into_iter();
+        Read {
+            items: items.map(|(at, item)| (at, of(item))).collect(),
+            requests: self.requests,
         }
     }
 

@@ -35,6 +35,8 @@ pub struct AccountTrial {
     pub places: Vec<Place>,
     /// Machines over SSH whose state is unknown, and why.
     pub unknown: Vec<UnknownState>,
+    /// Kinds and resources that could not be read, and why.
+    pub unread: Vec<String>,
     /// The resources that would be managed, as first seen.
     #[serde(skip)]
     pub found: Vec<Record>,
@@ -102,6 +104,7 @@ pub async fn try_accounts(
         trials = summed(report.trials, new);
     }
     trials.extend(later.into_iter().map(|(account, of)| AccountTrial {
+        unread: Vec::new(),
         account,
         login: Login::of(&of),
         error: None,
@@ -151,6 +154,7 @@ async fn inventory(session: &Session, accounts: &[AccountName]) -> anyhow::Resul
             account: account.clone(),
             error: failure.map(|failure| failure.error.clone()),
             found: readable(session.store.records_of(account).await?),
+            unread: Vec::new(),
         });
     }
     Ok(trials)
@@ -189,6 +193,7 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         later: false,
         places: places.collect(),
         unknown: trial.found.iter().filter_map(unknown_state).collect(),
+        unread: trial.unread,
         found: trial.found.into_iter().filter(chosen).collect(),
     }
 }

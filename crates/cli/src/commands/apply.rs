@@ -1008,6 +1008,9 @@ fn warnings(trial: &AccountTrial) -> String {
         let name = &trial.account;
         writeln!(text, "warning: account {name} could not be listed: {error}").ok();
     }
+    for unread in &trial.unread {
+        writeln!(text, "warning: account {}: {unread}", trial.account).ok();
+    }
     for UnknownState { resource, reason } in &trial.unknown {
         writeln!(
             text,

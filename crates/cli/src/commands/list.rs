@@ -206,7 +206,7 @@ async fn report_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Res
             None => "not listed yet".to_owned(),
         };
         let error = state.and_then(|state| state.error.as_ref());
-        let error = error.map(|error| format!("; the latest try failed: {error}"));
+        let error = error.map(|error| format!("; the latest try: {error}"));
         output::remark(&format!("{account}: {seen}{}\n", error.unwrap_or_default()));
     }
     Ok(())

@@ -375,7 +375,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     match (age > OBSERVATION_AGE, error) {
         (false, None) => Finding::ok(Check::Inventory, listed),
         (false, Some(error)) => {
-            let found = format!("{listed}; the latest try failed: {error}");
+            let found = format!("{listed}; the latest try: {error}");
             if state.is_some_and(|state| state.token_fails) {
                 Finding::problem(Check::Inventory, found, remedy)
             } else {

@@ -201,6 +201,7 @@ async fn take(
     newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, mut listed)) => {
+            let unread = listed.unread_kinds().map(|(kind, _)| kind).collect();
             let lists = known.sent_before.map(|sent| sent + requests(&listed));
             let sent_before = lists.unwrap_or_else(|| client.requests());
             taking.doubt_tags(&records, &mut listed.looks);
@@ -216,6 +217,7 @@ async fn take(
                 first: !listed_before,
                 elsewhere: covered.elsewhere(account, configuration),
                 newer,
+                unread,
                 reported_errors: ReportedErrors::default(),
                 wrote: Cell::new(false),
                 sent_before,
@@ -287,7 +289,13 @@ impl Taking<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
-        let shown = format!("listed whole: {} resources", listed.looks.len());
+        let whole = if listed.unread.is_empty() {
+            " whole"
+        } else {
+            ""
+        };
+        let shown = format!("listed{whole}: {} resources", listed.looks.len());
+        let unread = ObservationError::of_unread(&listed.unread);
         let measured = self.others(inventory.client, &listed);
         let rate = account::rate(inventory.client, self.requested_at, measured);
         self.state.rate = rate;
@@ -307,6 +315,8 @@ impl Taking<'_> {
         self.state.listed_at = Some(self.requested_at);
         if self.doubts_tags {
             self.failed(ObservationError::of(TAGS_VANISHED), report);
+        } else if let Some(unread) = unread {
+            self.failed(unread, report);
         } else {
             self.state.error = None;
         }
@@ -366,8 +376,8 @@ fn requests(listed: &Listed) -> u64 {
     lists.map(|&requests| u64::from(requests)).sum()
 }
 
-/// Counts records whose account could not be listed; what is due does not depend on the listing.
-async fn count_recorded(
+/// Counts records whose account or kind could not be listed; what is due does not depend on the listing.
+pub(super) async fn count_recorded(
     context: Context<'_>,
     in_force: &InForce,
     records: Vec<Record>,
@@ -405,8 +415,11 @@ async fn list(
         }
         failure
     })?;
+    if listed.unread.iter().any(|one| one.error.is_about_token()) {
+        context.providers.forget(account);
+    }
     let is_cloud = configuration.accounts[account].cloud().is_some();
-    if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed.looks)).await? {
+    if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed)).await? {
         return Err(ObservationError::of(ALL_VANISHED));
     }
     Ok((client, listed))
@@ -454,13 +467,14 @@ async fn all_vanished(
     client: &Client,
     budget: Budget<'_>,
     records: &[Record],
-    looks: &[Look],
+    listed: &Listed,
 ) -> Result<bool, ObservationError> {
-    let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
+    let unread: BTreeSet<_> = listed.unread_kinds().map(|(kind, _)| kind).collect();
+    let listed: HashSet<_> = listed.looks.iter().map(|look| &look.resource.id).collect();
     // Without its machine, a hibernated resource is in no list.
     let expected = records.iter().filter(|record| {
         let is_gone = matches!(record.phase, Phase::Gone { .. });
-        !is_gone && !record.needs_sight()
+        !is_gone && !record.needs_sight() && !unread.contains(&record.kind())
     });
     let expected: Vec<_> = expected.collect();
     let is_listed = |record: &&Record| record.present().is_some_and(|id| listed.contains(id));

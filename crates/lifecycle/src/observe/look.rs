@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use domain::{
@@ -71,10 +71,8 @@ pub(crate) struct Looks<'a> {
     budget: Budget<'a>,
     shared: &'a SharedLists,
     listed: HashMap<ResourceId, Look>,
-    /// The kinds whose list failed, and why.
-    unlisted: BTreeMap<ResourceKind, ObservationError>,
-    /// Why the provider would not answer about any other resource of the account either.
-    refused: Mutex<Option<ObservationError>>,
+    /// The kinds about which the provider would not answer, and why.
+    failed: Mutex<BTreeMap<ResourceKind, ObservationError>>,
     /// When the lists were read.
     taken_at: Timestamp,
 }
@@ -120,13 +118,15 @@ impl<'a> Looks<'a> {
             budget,
             shared,
             listed: HashMap::new(),
-            unlisted: BTreeMap::new(),
-            refused: Mutex::default(),
+            failed: Mutex::default(),
             taken_at: budget.now(),
         };
         if !kinds.is_empty() {
             match list(client, budget, &kinds).await {
                 Ok(listed) => {
+                    for (kind, error) in listed.unread_kinds() {
+                        looks.failed().insert(kind, ObservationError::from(error));
+                    }
                     let of_these = |look: &Look| ids.contains(&look.resource.id);
                     let shown = listed.looks.into_iter().filter(of_these);
                     looks.listed = shown.map(|look| (look.resource.id.clone(), look)).collect();
@@ -134,7 +134,7 @@ impl<'a> Looks<'a> {
                 Err(error) => {
                     let failure = ObservationError::from(&error);
                     let failed = kinds.into_iter().map(|kind| (kind, failure.clone()));
-                    looks.unlisted = failed.collect();
+                    looks.failed = Mutex::new(failed.collect());
                 }
             }
             looks.taken_at = budget.now();
@@ -172,11 +172,8 @@ impl<'a> Looks<'a> {
         {
             return Ok(Some(look.clone()));
         }
-        if let Some(failure) = self.unlisted.get(&id.kind()) {
+        if let Some(failure) = self.failed().get(&id.kind()) {
             return Err(failure.clone());
-        }
-        if let Some(failure) = self.refused().clone() {
-            return Err(failure);
         }
         let looked = by_status(self.client, self.budget, id).await;
         if matches!(looked, Ok(None)) && record.hibernation.is_some() {
@@ -189,13 +186,13 @@ impl<'a> Looks<'a> {
         if let Err(failure) = &looked
             && failure.token_refused
         {
-            *self.refused() = Some(failure.clone());
+            self.failed().insert(id.kind(), failure.clone());
         }
         looked
     }
 
-    fn refused(&self) -> std::sync::MutexGuard<'_, Option<ObservationError>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<ResourceKind, ObservationError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -152,7 +152,7 @@ async fn of_account(
             configuration,
             failed,
         );
-        answer.moves = moves.await?;
+        (answer.moves, answer.error) = moves.await?;
     }
     Ok(answer)
 }
@@ -164,8 +164,9 @@ async fn previews_of(
     kinds: &[ResourceKind],
     configuration: &Configuration,
     failed: impl Fn(ProviderError) -> String,
-) -> Result<Vec<StopPreview>, String> {
+) -> Result<(Vec<StopPreview>, Option<String>), String> {
     let listed = look::list(client, budget, kinds).await.map_err(&failed)?;
+    let unread = ObservationError::of_unread(&listed.unread).map(|one| one.reason.to_string());
     let known = recorded(context.store, account, configuration).await;
     let (known, hibernated) = known.map_err(|error| in_words(&error))?;
     let resources = listed.looks.into_iter().map(|look| look.resource);
@@ -195,7 +196,7 @@ async fn previews_of(
         };
         found.extend(offered.snapshot(follower, &around, configuration, &terms));
     }
-    Ok(found)
+    Ok((found, unread))
 }
 
 /// Returns the records of the account's resources, including those under its previous name, each by

@@ -63,15 +63,23 @@ pub async fn trials(
         };
         let (found, error) = match listed {
             Ok(found) => (found, None),
-            Err(words) => (Vec::new(), Some(words)),
+            Err(words) => (Found::default(), Some(words)),
         };
         trials.push(Trial {
             account: name.clone(),
             error,
-            found,
+            found: found.records,
+            unread: found.unread,
         });
     }
     Ok(trials)
+}
+
+/// What a list shows, and what it could not show, in words.
+#[derive(Default)]
+struct Found {
+    records: Vec<Record>,
+    unread: Vec<String>,
 }
 
 /// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one
@@ -80,7 +88,7 @@ async fn list_with_all(
     asking: (Context<'_>, Budget<'_>),
     name: &AccountName,
     configuration: &Configuration,
-) -> Result<Vec<Record>, String> {
+) -> Result<Found, String> {
     let cloud = configuration.accounts.get(name).and_then(Account::cloud);
     if cloud.is_none_or(|cloud| cloud.read_token.is_none()) {
         return list(asking, Access::Change, name, configuration).await;
@@ -88,11 +96,11 @@ async fn list_with_all(
     if cloud.is_some_and(CloudAccount::keeps_token_from_poll_status) {
         return list(asking, Access::Read, name, configuration).await;
     }
-    let mut found = Vec::new();
+    let mut found = Found::default();
     let mut failures = Vec::new();
     for (access, key) in [(Access::Change, "token"), (Access::Read, "read_token")] {
         match list(asking, access, name, configuration).await {
-            Ok(records) => found = records,
+            Ok(listed) => found = listed,
             Err(words) => failures.push(format!("with its {key}: {words}")),
         }
     }
@@ -108,7 +116,7 @@ async fn list(
     access: Access,
     account: &AccountName,
     configuration: &Configuration,
-) -> Result<Vec<Record>, String> {
+) -> Result<Found, String> {
     let client = context.providers.client_to(access, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
@@ -128,5 +136,8 @@ async fn list(
         record.observed = Some(observed(&record, look));
         record
     };
-    Ok(listed.looks.iter().map(first_seen).collect())
+    Ok(Found {
+        records: listed.looks.iter().map(first_seen).collect(),
+        unread: listed.unread.iter().map(|one| in_words(one)).collect(),
+    })
 }

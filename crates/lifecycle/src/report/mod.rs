@@ -108,6 +108,9 @@ pub struct Trial {
     /// Everything that was listed, in every location, as first seen.
     #[serde(default)]
     pub found: Vec<Record>,
+    /// What the list could not show, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// Where stops would lead for those of an account's resources whose schedule changes their plan,

@@ -27,7 +27,7 @@ use crate::{
     change::{Accepted, Change},
     error::ProviderError,
     http::{Http, Request, parse},
-    pages::{self, AT_ONCE, Listed, Page, Read, Reading},
+    pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
 
@@ -85,6 +85,9 @@ impl DatabasePlans {
 #[derive(Debug, Clone)]
 pub(crate) struct Api(pub(crate) Http);
 
+/// The list of one kind.
+type ResourcesRead = Read<Result<Resource, Unread>>;
+
 impl Api {
     pub(crate) async fn list(
         &self,
@@ -92,19 +95,22 @@ impl Api {
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
         let mut listed = Listed::default();
-        if kinds.contains(&ResourceKind::Droplet) {
-            let droplets = self.all("/v2/droplets", reading).await?;
-            listed.add(ResourceKind::Droplet, droplets, droplet);
+        for &kind in kinds {
+            let read = match kind {
+                ResourceKind::Droplet => self.droplets(reading).await,
+                ResourceKind::Database => self.databases(reading).await,
+                ResourceKind::NodePool => self.node_pools(reading).await,
+                ResourceKind::Server | ResourceKind::Machine => continue,
+            };
+            listed.add(kind, read.map_err(|error| error.needing(to_read(kind))))?;
         }
-        if kinds.contains(&ResourceKind::Database) {
-            let databases = self.databases(reading).await?;
-            listed.add(ResourceKind::Database, databases, database);
-        }
-        if kinds.contains(&ResourceKind::NodePool) {
-            let pools = self.node_pools(reading).await?;
-            listed.add(ResourceKind::NodePool, pools, |pool| pool);
-        }
-        Ok(listed)
+        listed.or_error()
+    }
+
+    async fn droplets(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
+        let path = "/v2/droplets";
+        let droplets = self.all::<Element<schema::Droplet>>(path, reading).await?;
+        Ok(droplets.map(|one| one.of_kind(ResourceKind::Droplet, path).map(droplet)))
     }
 
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
@@ -120,52 +126,65 @@ impl Api {
     }
 
     /// The list is not paginated (DOSPEC). If it comes in pages all the same, all pages are read.
-    async fn databases(
-        &self,
-        reading: Reading<'_>,
-    ) -> Result<Read<schema::Database>, ProviderError> {
+    async fn databases(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
         let path = "/v2/databases";
         let requested_at = reading
             .begin()
             .ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
         let whole: schema::Page<_> = self.0.read(&Request::get(path)).await?;
-        let mut databases = Read::nothing();
+        let mut databases = Read::<Element<schema::Database>>::nothing();
         if whole.next_and_last().0.is_some() {
             databases = self.all(path, reading).await?;
             databases.requests += 1;
         } else {
             databases.add(reading, requested_at, whole.items);
         }
-        Ok(databases)
+        Ok(databases.map(|one| one.of_kind(ResourceKind::Database, path).map(database)))
     }
 
     /// A cluster that is deleted after the list was read counts as having no pools.
-    async fn node_pools(&self, reading: Reading<'_>) -> Result<Read<Resource>, ProviderError> {
+    async fn node_pools(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
+        let kind = ResourceKind::NodePool;
+        let path = "/v2/kubernetes/clusters";
         let of_clusters = Reading {
             read: &|_| (),
             ..reading
         };
-        let clusters = self.all("/v2/kubernetes/clusters", of_clusters).await?;
+        let clusters = self.all::<Element<_>>(path, of_clusters).await?;
         let requests = clusters.requests;
-        let clusters = clusters.items.into_iter().map(|(_, cluster)| cluster);
+        let (clusters, unread): (Vec<_>, Vec<_>) = clusters
+            .items
+            .into_iter()
+            .map(|(at, cluster)| (at, cluster.of_kind(kind, path)))
+            .partition(|(_, cluster)| cluster.is_ok());
+        let clusters = clusters.into_iter().filter_map(|(_, cluster)| cluster.ok());
         let pools = pages::each(
             reading,
             AT_ONCE,
             clusters,
             async |cluster: schema::Cluster| {
-                let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
-                match self.0.read(&Request::get(path)).await {
+                let path = format!("{path}/{}/node_pools", cluster.id.0);
+                match self.0.read(&Request::get(path.as_str())).await {
                     Ok(schema::NodePools { node_pools }) => {
                         let pools = node_pools.into_iter();
-                        Ok(pools.map(|pool| node_pool(&cluster, pool)).collect())
+                        let pools = pools.map(|pool| pool.of_kind(kind, &path));
+                        let pools = pools.map(|pool| Ok(node_pool(&cluster, pool?)));
+                        Ok(pools.collect())
                     }
                     Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
-                    Err(error) => Err(error),
+                    Err(error) if error.is_of_account() => Err(error),
+                    Err(error) => Ok(vec![Err(unread_pools(cluster.name, error))]),
                 }
             },
         );
         let mut pools = pools.await?;
         pools.requests += requests;
+        let unread = unread.into_iter().filter_map(|(at, cluster)| {
+            let unread = cluster.err()?;
+            let name = unread.name.unwrap_or_default();
+            Some((at, Err(unread_pools(name, unread.error))))
+        });
+        pools.items.extend(unread);
         Ok(pools)
     }
 
@@ -190,8 +209,16 @@ impl Api {
                 let pools = cluster.node_pools.take();
                 let pools = pools
                     .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
-                let pool = pools.into_iter().find(|one| one.id.0 == *pool);
-                Ok(pool.map(|pool| node_pool(&cluster, pool)))
+                let pool = pools
+                    .into_iter()
+                    .find(|one| one.has_id(pool, |pool| &pool.id.0));
+                match pool {
+                    Some(Element::Read(pool)) => Ok(Some(node_pool(&cluster, pool))),
+                    Some(Element::Unread(_)) => {
+                        Err(request.not_understood("unexpected content of the node pool"))
+                    }
+                    None => Ok(None),
+                }
             }
             ResourceId::Server(_) | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
         }
@@ -336,6 +363,14 @@ impl Api {
         let next = next.map(|link| page_number(link).unwrap_or_default());
         let last = last.and_then(page_number);
         Page::new(&request, number, page.items, (next, last))
+    }
+}
+
+fn unread_pools(cluster: String, error: ProviderError) -> Unread {
+    Unread {
+        kind: ResourceKind::NodePool,
+        name: Some(format!("of the cluster {cluster}")),
+        error,
     }
 }
 

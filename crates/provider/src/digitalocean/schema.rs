@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 
-use crate::http::{ErrorWords, null_is_empty};
+use crate::{
+    http::{ErrorWords, null_is_empty},
+    pages::Element,
+};
 
 pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
     #[derive(Deserialize)]
@@ -322,7 +325,7 @@ pub(super) struct Cluster {
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) tags: BTreeSet<String>,
     pub(super) status: State,
-    pub(super) node_pools: Option<Vec<NodePool>>,
+    pub(super) node_pools: Option<Vec<Element<NodePool>>>,
 }
 
 #[derive(Deserialize)]
@@ -333,7 +336,7 @@ pub(super) struct State {
 #[derive(Deserialize)]
 pub(super) struct NodePools {
     #[serde(deserialize_with = "null_is_empty")]
-    pub(super) node_pools: Vec<NodePool>,
+    pub(super) node_pools: Vec<Element<NodePool>>,
 }
 
 #[derive(Deserialize)]

@@ -22,7 +22,7 @@ use crate::{
     change::{Accepted, Change},
     error::ProviderError,
     http::{Http, Request, parse},
-    pages::{self, Listed, Page, Read, Reading},
+    pages::{self, Element, Listed, Page, Reading},
 };
 
 pub(crate) use schema::read_error;
@@ -69,14 +69,21 @@ impl Api {
     ) -> Result<Listed, ProviderError> {
         let mut listed = Listed::default();
         if kinds.contains(&ResourceKind::Server) {
-            let page = async |number| self.page("/v1/servers?sort=id:asc", number).await;
-            let mut servers: Read<schema::Server> = pages::all(reading, page).await?;
-            servers
-                .items
-                .retain(|(_, server)| self.covers(&server.location.name));
-            listed.add(ResourceKind::Server, servers, |server| self.server(server));
+            let path = "/v1/servers?sort=id:asc";
+            let page = async |number| self.page::<Element<schema::Server>>(path, number).await;
+            let servers = pages::all(reading, page).await.map(|mut servers| {
+                servers.items.retain(|(_, server)| match server {
+                    Element::Read(server) => self.covers(&server.location.name),
+                    Element::Unread(_) => true,
+                });
+                servers.map(|one| {
+                    let server = one.of_kind(ResourceKind::Server, path)?;
+                    Ok(self.server(server))
+                })
+            });
+            listed.add(ResourceKind::Server, servers)?;
         }
-        Ok(listed)
+        listed.or_error()
     }
 
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {

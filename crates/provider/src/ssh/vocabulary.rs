@@ -23,10 +23,11 @@ impl Api {
         if kinds.contains(&ResourceKind::Machine) {
             let look = async |name| Ok(self.status(name).await?.into_iter().collect());
             let names = self.login.machines.keys();
-            let looks = pages::each(reading, AT_ONCE, names, look).await?;
-            listed.add(ResourceKind::Machine, looks, |seen| self.resource(seen));
+            let looks = pages::each(reading, AT_ONCE, names, look).await;
+            let looks = looks.map(|read| read.map(|seen| Ok(self.resource(seen))));
+            listed.add(ResourceKind::Machine, looks)?;
         }
-        Ok(listed)
+        listed.or_error()
     }
 
     /// Checks that the host accepts the key, by observing every machine.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId, ResourceKind,
+    reason::Reason,
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, MachineFacts,
         MachineSize, NodePoolSize, Power, Resource, Size,
@@ -16,7 +17,7 @@ use super::{
     change_kind, do_error, ids, kind, list,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, Change, ChangeError, Client};
+use crate::{Accepted, Change, ChangeError, Client, Listed};
 
 const CLUSTER: &str = "bd5f5959-5e1e-4205-a714-a914373942af";
 const POOL: &str = "cdda885e-7663-40c8-bc74-3a036c66545d";
@@ -199,6 +200,157 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
     cloud.finish();
 }
 
+/// What could not be read, each in words and with the variant of its error.
+fn unread(listed: &Listed) -> Vec<(String, &'static str)> {
+    let unread = listed.unread.iter();
+    unread
+        .map(|one| (one.to_string(), kind(&one.error)))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_read_takes_no_other_kind_away() {
+    let forbidden = do_error("forbidden", "You are not authorized");
+    let unavailable = do_error("server_error", "no");
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets?per_page=200&page=1",
+            answer(503, &unavailable),
+        ),
+        (
+            "GET /v2/databases",
+            ok(json!({"databases": [database("online", "pg")]})),
+        ),
+        (
+            "GET /v2/kubernetes/clusters?per_page=200&page=1",
+            answer(403, &forbidden),
+        ),
+    ])
+    .await;
+    let listed = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
+    let listed = listed.unwrap();
+    assert_eq!(listed.looks.len(), 1);
+    assert_eq!(listed.requests, [(ResourceKind::Database, 1)].into());
+    let expected = [
+        ("no droplet read".to_owned(), "unavailable"),
+        ("no node-pool read".to_owned(), "not permitted"),
+    ];
+    assert_eq!(unread(&listed), expected);
+    let words = Reason::of(&listed.unread[1]).to_string();
+    assert!(words.contains("lacks the scope kubernetes:read"), "{words}");
+    cloud.finish();
+
+    // No kind at all, or a failure of the account.
+    for (status, expected) in [(403, "not permitted"), (401, "token refused")] {
+        let kinds = if status == 403 { 3 } else { 1 };
+        let requests = [
+            "GET /v2/droplets?per_page=200&page=1",
+            "GET /v2/databases",
+            "GET /v2/kubernetes/clusters?per_page=200&page=1",
+        ];
+        let refused = |request| (request, answer(status, &forbidden));
+        let cloud = Script::play(requests.into_iter().take(kinds).map(refused)).await;
+        let error = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
+        assert_eq!(kind(&error.unwrap_err()), expected);
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn an_element_that_cannot_be_read_is_named_and_spoils_no_other() {
+    let mut odd = droplet(2, "active");
+    odd["vcpus"] = json!("two");
+    let mut unnamed = droplet(3, "active");
+    unnamed["name"] = Value::Null;
+    let mut broken = pool(1, &["running"]);
+    broken["nodes"] = json!([{"id": "478247f8", "status": null}]);
+    let mut sound = pool(1, &["running"]);
+    sound["id"] = json!("5ea11e55-0000-4000-8000-000000000000");
+    let mut unread_cluster = cluster("running", json!([]));
+    unread_cluster["name"] = json!(7);
+    // The list of clusters shows their pools too.
+    let whole = cluster("running", json!([broken, sound]));
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets?per_page=200&page=1".to_owned(),
+            ok(page(
+                "droplets",
+                vec![droplet(1, "off"), odd, unnamed],
+                None,
+            )),
+        ),
+        (
+            "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
+            ok(page(
+                "kubernetes_clusters",
+                vec![whole.clone(), unread_cluster],
+                None,
+            )),
+        ),
+        (
+            format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
+            ok(json!({"node_pools": [broken, sound]})),
+        ),
+        (
+            format!("GET /v2/kubernetes/clusters/{CLUSTER}"),
+            ok(json!({"kubernetes_cluster": whole})),
+        ),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let kinds = [ResourceKind::Droplet, ResourceKind::NodePool];
+    let listed = list(&client, &kinds).await.unwrap();
+    assert_eq!(listed.looks.len(), 2);
+    let expected = [
+        "droplet web-2 (2) not read".to_owned(),
+        "droplet 3 not read".to_owned(),
+        format!("node-pool backend-pool ({POOL}) not read"),
+        format!("node-pool of the cluster {CLUSTER} not read"),
+    ];
+    let found: Vec<_> = unread(&listed)
+        .into_iter()
+        .map(|(words, _)| words)
+        .collect();
+    assert_eq!(found, expected);
+    // Its own Status operation does not understand it either, which is not a 404.
+    let status = client.status(&pool_id()).await;
+    assert_eq!(kind(&status.unwrap_err()), "not understood");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn the_pools_of_a_cluster_that_cannot_be_read_are_named_by_it() {
+    let mut other = cluster("running", json!([]));
+    other["id"] = json!("c0ffee00-0000-4000-8000-000000000000");
+    other["name"] = json!("production");
+    let cloud = Script::play([
+        (
+            "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
+            ok(page(
+                "kubernetes_clusters",
+                vec![cluster("running", json!([])), other],
+                None,
+            )),
+        ),
+        (
+            format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
+            answer(500, do_error("server_error", "no")),
+        ),
+        (
+            "GET /v2/kubernetes/clusters/c0ffee00-0000-4000-8000-000000000000/node_pools"
+                .to_owned(),
+            ok(json!({"node_pools": [pool(1, &["running"])]})),
+        ),
+    ])
+    .await;
+    let listed = list(&cloud.digitalocean(), &[ResourceKind::NodePool]).await;
+    let listed = listed.unwrap();
+    assert_eq!(listed.looks.len(), 1);
+    let words = "node-pool of the cluster staging not read".to_owned();
+    assert_eq!(unread(&listed), [(words, "unavailable")]);
+    cloud.finish();
+}
+
 #[tokio::test]
 async fn a_list_of_databases_that_has_pages_all_the_same_is_read_whole() {
     let next = "https://x/v2/databases?page=2&per_page=20";
@@ -255,7 +407,6 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
             ok(page("droplets", vec![], Some("https://x/?after=3"))),
             "not understood",
         ),
-        (ok(json!({"droplets": [{"id": 1}]})), "not understood"),
         (answer(200, "<html>"), "not understood"),
     ] {
         let good = ok(page(
@@ -576,8 +727,10 @@ async fn an_id_that_would_lead_to_another_path_is_not_understood() {
         database["id"] = json!(id);
         let cloud =
             Script::play([("GET /v2/databases", ok(json!({"databases": [database]})))]).await;
-        let list = list(&cloud.digitalocean(), &[ResourceKind::Database]).await;
-        assert_eq!(kind(&list.unwrap_err()), "not understood", "{id}");
+        let listed = list(&cloud.digitalocean(), &[ResourceKind::Database]).await;
+        let listed = listed.unwrap();
+        assert!(listed.looks.is_empty(), "{id}");
+        assert_eq!(unread(&listed)[0].1, "not understood", "{id}");
         cloud.finish();
     }
 }

@@ -19,7 +19,7 @@ use report::savings::nodes_while_stopped;
 
 use crate::{
     listing::{Failure, Spinners},
-    remedies,
+    output, remedies,
 };
 
 /// The remedy for a refused `DigitalOcean` token: the scopes for everything that is read here.
@@ -201,7 +201,11 @@ async fn holdings(
         until: None,
         read,
     };
-    let looks = client.list(client.kinds(), reading).await?.looks;
+    let listed = client.list(client.kinds(), reading).await?;
+    for unread in &listed.unread {
+        output::remark(&format!("warning: {account}: {}\n", in_words(unread)));
+    }
+    let looks = listed.looks;
     let has = |fits: fn(&Size) -> bool| looks.iter().any(|look| fits(&look.resource.size));
     let has_machines = has(|size| matches!(size, Size::Machine(_)));
     let mut catalog = Catalog::default();

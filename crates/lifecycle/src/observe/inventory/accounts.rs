@@ -14,6 +14,7 @@ use domain::{
 };
 use environment::Invoke;
 use jiff::Timestamp;
+use provider::ProviderError;
 use store::{AccountState, AccountStates};
 
 use super::{InventoryTrigger, Known, covered::Covered, kinds, names, take};
@@ -162,12 +163,17 @@ async fn token_is_accepted(
         return false;
     };
     for kind in kinds(account, configuration) {
-        if let Err(error) = client.try_reading(*kind).await {
-            if ObservationError::from(&error).token_refused {
-                context.providers.forget(account);
+        match client.try_reading(*kind).await {
+            Ok(()) => return true,
+            // A token need not read every kind.
+            Err(ProviderError::NotPermitted { .. }) => context.providers.forget(account),
+            Err(error) => {
+                if ObservationError::from(&error).token_refused {
+                    context.providers.forget(account);
+                }
+                return false;
             }
-            return false;
         }
     }
-    true
+    false
 }

@@ -2,11 +2,11 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use domain::{
-    AccountName, ResourceId, ResourceRef,
+    AccountName, ResourceId, ResourceKind, ResourceRef,
     decision::{Verdict, due_at, judge},
     hibernation::{HibernationState, OF_LABEL, of_label},
     joining::{self, follows},
@@ -21,6 +21,7 @@ use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
 
 use super::{
+    count_recorded,
     covered::{Elsewhere, present_id},
     hibernated::{Machines, UnlistedLooks},
     mend,
@@ -41,7 +42,7 @@ use crate::{
     },
 };
 
-/// The inventory of an account that was listed completely.
+/// The inventory of an account that was listed.
 pub(super) struct Inventory<'a> {
     pub(super) context: Context<'a>,
     pub(super) budget: Budget<'a>,
@@ -53,6 +54,8 @@ pub(super) struct Inventory<'a> {
     pub(super) elsewhere: Elsewhere<'a>,
     /// The resources that a newer program recorded: neither new nor gone, and left alone.
     pub(super) newer: Vec<ResourceRef>,
+    /// The kinds that could not be read: nothing is concluded from their absence.
+    pub(super) unread: BTreeSet<ResourceKind>,
     pub(super) reported_errors: ReportedErrors,
     /// Whether any record may have been written.
     pub(super) wrote: Cell<bool>,
@@ -120,7 +123,10 @@ impl Inventory<'_> {
         }
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
-        let unlisted: Vec<_> = recorded.into_values().flatten().collect();
+        let unlisted = recorded.into_values().flatten();
+        let (unread, unlisted): (Vec<_>, Vec<_>) =
+            unlisted.partition(|record| self.unread.contains(&record.kind()));
+        tally.health += count_recorded(self.context, self.in_force, unread, report).await;
         let looks = UnlistedLooks::begin(self, &unlisted, &machines).await;
         let written = self.write_all(compared, (unlisted, &looks), invoke, &mut tally);
         let whole = written.await;

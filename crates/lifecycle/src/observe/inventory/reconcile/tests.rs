@@ -77,6 +77,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         wrote: Cell::new(false),
         sent_before: 0,
         newer: Vec::new(),
+        unread: BTreeSet::new(),
     })
 }
 
