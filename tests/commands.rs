@@ -1,6 +1,7 @@
 //! A person's commands on a local store, run with the built program.
 
 use offhours::configuration_file;
+use serde_json::json;
 
 use crate::{
     programs::{SimulatorProgram, Terminal},
@@ -234,6 +235,64 @@ fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
             let seen = done.stdout.matches(r#""event":"seen""#).count();
             assert_eq!(seen, EACH_KIND.len(), "{}", done.stdout);
             assert!(changes(&terminal.simulator).await > before);
+        }
+    });
+}
+
+#[test]
+fn what_was_not_accepted_is_sent_again_by_the_command_that_waits() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let hetzner = |code| json!({"error": {"code": code, "message": "no", "details": null}});
+        let pending = json!({
+            "id": "unprocessable_entity", "message": "Droplet already has a pending event.",
+        });
+        for (resource, direction, path, status, body) in [
+            (
+                "hz-eu/server/11",
+                "stop",
+                "/v1/servers/11/actions/shutdown",
+                423,
+                hetzner("locked"),
+            ),
+            (
+                "hz-eu/server/11",
+                "start",
+                "/v1/servers/11/actions/poweron",
+                409,
+                hetzner("conflict"),
+            ),
+            (
+                "do-main/droplet/1",
+                "stop",
+                "/v2/droplets/1/actions",
+                422,
+                pending.clone(),
+            ),
+            (
+                "do-main/droplet/1",
+                "start",
+                "/v2/droplets/1/actions",
+                422,
+                pending,
+            ),
+        ] {
+            terminal
+                .simulator
+                .fault(json!({
+                    "match": {"method": "POST", "path_prefix": path},
+                    "does": {"answer": {"status": status, "body": body.to_string()}},
+                }))
+                .await;
+            let before = changes(&terminal.simulator).await;
+            let began = terminal.simulator.now().await;
+            let ended = terminal.run(&[direction, resource]).await;
+            assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+            let sent = changes(&terminal.simulator).await - before;
+            assert!(sent >= 2, "{direction} {resource}: {sent}");
+            let took = terminal.simulator.now().await.duration_since(began);
+            assert!(took.as_secs() < 180, "{direction} {resource}: {took}");
         }
     });
 }

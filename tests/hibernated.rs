@@ -68,6 +68,29 @@ impl Terminal {
 }
 
 #[test]
+fn a_rehearsal_sends_a_deletion_again_that_found_the_machine_locked() {
+    run(async {
+        let terminal = afternoon(&HETZNER).await;
+        terminal.local(CONFIGURATION, "13:03:00").await;
+        let locked = json!({"error": {"code": "locked", "message": "no", "details": null}});
+        terminal
+            .simulator
+            .fault(json!({
+                "match": {"method": "DELETE", "path_prefix": "/v1/servers/42"},
+                "does": {"answer": {"status": 423, "body": locked.to_string()}},
+            }))
+            .await;
+        let began = terminal.simulator.now().await;
+        let ended = terminal
+            .run(&["rehearse", SERVER, "--cycle", "--yes"])
+            .await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let took = terminal.simulator.now().await.duration_since(began);
+        assert!(took.as_hours() < 1, "{took}");
+    });
+}
+
+#[test]
 fn every_command_shows_it_under_its_reference_with_its_snapshot() {
     run(async {
         let (terminal, _) = evening().await;

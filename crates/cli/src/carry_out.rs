@@ -9,8 +9,10 @@ use std::{
 use domain::{
     ResourceRef,
     activity::{Action, Author},
+    decision::{Decision, judge},
     invocation::{CommandTarget, Invocation},
-    record::{Direction, Phase, SKEW},
+    membership::Subject as Judged,
+    record::{Direction, Phase, Record, SKEW},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
@@ -23,6 +25,7 @@ use crate::{
     commands::Format,
     connection::{Functions, Session},
     output, progress,
+    state::problem,
     view::{GOES_ON, NOTHING_ASKED, View},
 };
 
@@ -79,6 +82,7 @@ pub async fn carry_out(
             WAIT_AT_MOST
         },
         view: format.map_or(View::None, |format| view(format, dry_run)),
+        waits: command.until == Until::Seen && !dry_run,
         asked: BTreeSet::new(),
         needs_person: false,
         failed: false,
@@ -102,7 +106,7 @@ pub async fn carry_out(
     if report.outcomes.is_empty() {
         output::remark("Nothing to do.\n");
     }
-    if command.until == Until::Seen && !dry_run {
+    if pending.waits {
         pending.until_seen().await?;
     }
     pending.view.finish();
@@ -126,6 +130,17 @@ async fn record(session: &Session, author: &Author, command: &Command) -> anyhow
     Ok(())
 }
 
+/// Reports whether nothing was done this time, for a reason that may end soon.
+fn is_postponed(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Postponed {
+            token_refused: false,
+            ..
+        }
+    )
+}
+
 fn view(format: Format, dry_run: bool) -> View {
     let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
     progress::on_interrupt(left);
@@ -143,6 +158,8 @@ struct PendingCommand<'a> {
     direction: Direction,
     at_most: SignedDuration,
     view: View,
+    /// Whether it is followed until its result is seen.
+    waits: bool,
     asked: BTreeSet<ResourceRef>,
     needs_person: bool,
     failed: bool,
@@ -163,6 +180,10 @@ impl PendingCommand<'_> {
             Course::Ended | Course::NeedsPerson => {
                 self.asked.remove(resource);
             }
+            // It is still due, and is tried again while this command waits.
+            Course::NotDone if self.waits && is_postponed(&outcome.event) => {
+                self.asked.insert(resource.clone());
+            }
             Course::NotDone => self.failed = true,
             Course::Unrelated => {}
         }
@@ -177,6 +198,10 @@ impl PendingCommand<'_> {
         while !self.asked.is_empty() && self.waited() < self.at_most {
             self.session.wait(LOOK_EVERY).await?;
             self.view.passed(self.session.present());
+            let due = self.due().await?;
+            if !due.is_empty() {
+                self.functions.act(self.direction, due).await?;
+            }
             for outcome in self.functions.look().await? {
                 self.handle_outcome(&outcome)?;
             }
@@ -184,6 +209,29 @@ impl PendingCommand<'_> {
         }
         self.failed |= !self.asked.is_empty();
         Ok(())
+    }
+
+    /// Returns the resources for which a request is due: the latest one was not accepted, or none has
+    /// been sent yet.
+    async fn due(&self) -> anyhow::Result<Vec<ResourceRef>> {
+        if self.functions.lambda().is_some() {
+            return Ok(Vec::new());
+        }
+        let references: Vec<_> = self.asked.iter().cloned().collect();
+        let records = self.session.store.records(&references).await?.read;
+        let in_force = self.session.store.in_force().await?;
+        let (rules, now) = (in_force.rules(), self.session.present());
+        let is_due = |record: &Record| {
+            let verdict = judge(record, Judged::recorded(record), rules, now);
+            let direction = match verdict.decision {
+                Decision::Act(due) => Some(due.direction),
+                Decision::AskAgain(direction) => Some(direction),
+                Decision::Leave(_) => None,
+            };
+            direction == Some(self.direction) && record.due_at.is_some_and(|at| at <= now)
+        };
+        let due = records.into_iter().filter(is_due);
+        Ok(due.map(|record| record.reference).collect())
     }
 
     fn waited(&self) -> SignedDuration {
@@ -206,6 +254,10 @@ impl PendingCommand<'_> {
             });
             let watched = record.watched_until().filter(|_| picked_up);
             match &record.phase {
+                Phase::InFlight { .. } if problem(&record).is_some() => {
+                    self.needs_person = true;
+                    self.asked.remove(&record.reference);
+                }
                 Phase::InFlight { .. } => {
                     if let Some(until) = watched {
                         let direction = self.direction;

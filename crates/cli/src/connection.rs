@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use domain::{
+    ResourceRef,
     activity::Person,
     invocation::{Invocation, Question},
     record::{Direction, Record},
@@ -176,6 +177,23 @@ impl Functions {
             }
             Self::Lambda(_) => Ok(Vec::new()),
         }
+    }
+
+    /// Carries out what is due for these resources; [`Self::look`] then returns what happened. The
+    /// service beside a local store may not be running. At AWS, dispatch sees to it.
+    pub async fn act(
+        &self,
+        direction: Direction,
+        due: Vec<ResourceRef>,
+    ) -> Result<(), lifecycle::Error> {
+        match self {
+            #[cfg(feature = "local")]
+            Self::Local { service, .. } => {
+                service.command(direction, Invocation::Due(due)).await?;
+            }
+            Self::Lambda(_) => {}
+        }
+        Ok(())
     }
 
     /// The functions at AWS. `None` if they run in this process.

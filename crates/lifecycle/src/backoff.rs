@@ -26,6 +26,16 @@ pub(crate) fn retry_at(
     asked_for.map_or(retry_at, |asked_for| retry_at.max(now + asked_for))
 }
 
+/// Returns when to try again what a resource was too busy for: a lock is often over in seconds. The
+/// first waits are 5, 10, 20 and 40 seconds, and the others those of [`retry_at`].
+pub(crate) fn when_free(now: Timestamp, attempts: u32) -> Timestamp {
+    const SHORT: u32 = 4;
+    match attempts.saturating_sub(1) {
+        short @ 0..SHORT => now + SignedDuration::from_secs(5 << short),
+        _ => retry_at(now, attempts - SHORT, None),
+    }
+}
+
 /// Returns the whole minute before `now + wait`: timers fire on the minute, and would otherwise
 /// always be just too early.
 pub(crate) fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
@@ -51,6 +61,14 @@ mod tests {
         let after = |attempts| retry_at(at("19:00"), attempts, None);
         let expected = ["19:01", "19:02", "19:04", "19:08", "19:15", "19:15"].map(at);
         assert_eq!([1, 2, 3, 4, 5, 6].map(after), expected);
+    }
+
+    #[test]
+    fn a_lock_is_tried_again_after_seconds_at_first() {
+        let after = |attempts| when_free(at("19:00"), attempts);
+        let expected = ["19:00:05", "19:00:10", "19:00:20", "19:00:40"].map(at);
+        assert_eq!([1, 2, 3, 4].map(after), expected);
+        assert_eq!([5, 6, 9].map(after), ["19:01", "19:02", "19:15"].map(at));
     }
 
     #[test]

@@ -99,10 +99,10 @@ fn a_cut_that_was_not_accepted_is_sent_again_after_a_while() {
             .record(|record| record.attempts = attempts);
         case.request(|request| request.asked_at = at("19:01:15"))
     };
-    spares(&failed(1, "19:01:50"));
-    cuts(&failed(1, "19:02"));
-    spares(&failed(3, "19:04"));
-    cuts(&failed(3, "19:05"));
+    spares(&failed(1, "19:01:19"));
+    cuts(&failed(1, "19:01:20"));
+    spares(&failed(7, "19:04:59"));
+    cuts(&failed(7, "19:05"));
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
 #[test]
 fn busy_is_not_a_refusal_and_is_asked_again_after_a_while() {
     let mut record = asked(pool().saved(pool_of(3)), STOP);
-    for retry_at in ["19:01", "19:02", "19:04"] {
+    for retry_at in ["19:00:15", "19:00:20", "19:00:30", "19:00:50", "19:01"] {
         record = noted(&record, Purpose::Transition, &busy()).0;
         assert_eq!(*ask(&record), failed(retry_at));
         assert!(record.in_flight().is_some());

@@ -180,18 +180,19 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
     match answer {
         Ok(accepted) => note_accepted(record, accepted.action, now),
         Err(error @ (ChangeError::Busy(_) | ChangeError::NotAccepted(_))) => {
-            let asked_for = match error {
-                ChangeError::NotAccepted(error) => error.retry_after(),
-                ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => None,
-            };
             record.attempts += 1;
-            // An invalid token is replaced at any minute. One that may not do this may stay so.
-            let attempts = if error.is_about_token() && !error.is_not_permitted() {
-                1
-            } else {
-                record.attempts
+            let retry_at = match error {
+                ChangeError::NotAccepted(error) => {
+                    // An invalid token is replaced at any minute. One that may not do this may
+                    // stay so.
+                    let ends_soon = matches!(error, ProviderError::TokenRefused(_));
+                    let attempts = if ends_soon { 1 } else { record.attempts };
+                    backoff::retry_at(now, attempts, error.retry_after())
+                }
+                ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => {
+                    backoff::when_free(now, record.attempts)
+                }
             };
-            let retry_at = backoff::retry_at(now, attempts, asked_for);
             note_not_permitted(record, error);
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at };

@@ -46,8 +46,7 @@ pub(crate) fn may_be_forced(
         Forced::Accepted => true,
     };
     // A cut that was not accepted is sent again after a while.
-    let waits =
-        record.attempts > 0 && now < backoff::retry_at(request.asked_at, record.attempts, None);
+    let waits = record.attempts > 0 && now < backoff::when_free(request.asked_at, record.attempts);
     let off = resource.power == Direction::Stop.target_state();
     request.graceful
         && !cut
