@@ -462,10 +462,10 @@ pub struct CloudAccount {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/reading/do-main"])))]
     pub read_token: Option<TokenReference>,
-    /// Hetzner: the datacenters to cover, by their old names. Default: all locations.
+    /// Hetzner: the locations to cover, such as `fsn1`. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Datacenter>"))]
-    pub datacenters: Vec<Datacenter>,
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Location>"))]
+    pub datacenters: Vec<Location>,
     /// Hetzner: whether servers from before 2026-06-15 may be rescaled. They are billed at older
     /// prices, and a change of type moves them to the new prices permanently. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -491,7 +491,7 @@ impl CloudAccount {
     /// Reports whether the account covers a region or location. Without datacenters, it covers all.
     #[must_use]
     pub fn covers(&self, region: &str) -> bool {
-        let mut locations = self.datacenters.iter().map(|one| one.location());
+        let mut locations = self.datacenters.iter().map(Location::name);
         self.datacenters.is_empty() || locations.any(|location| location == region)
     }
 
@@ -510,69 +510,72 @@ impl CloudAccount {
     }
 }
 
-/// A Hetzner datacenter that may be named in an account.
-///
-/// The API has returned no datacenters since 2026-07-01, so a name matches the location before its
-/// dash (HGO changelog v2.45; hcloud CLI v1.67.0 release note).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[expect(missing_docs, reason = "the names say all there is")]
-pub enum Datacenter {
-    #[serde(rename = "fsn1-dc14")]
-    Fsn1Dc14,
-    #[serde(rename = "nbg1-dc3")]
-    Nbg1Dc3,
-    #[serde(rename = "hel1-dc2")]
-    Hel1Dc2,
-    #[serde(rename = "ash-dc1")]
-    AshDc1,
-    #[serde(rename = "hil-dc1")]
-    HilDc1,
+/// A Hetzner location that an account covers, as it is written: `fsn1`, or one of five datacenters,
+/// which stand for their locations because the API has had no datacenters since 2026-07-01 (HGO).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, extend(
+        "pattern" = "^([a-z]{2,8}[0-9]{0,2}|fsn1-dc14|nbg1-dc3|hel1-dc2|ash-dc1|hil-dc1)$",
+        "examples" = ["fsn1"]
+    ))
+)]
+pub struct Location(String);
+
+impl Location {
+    /// The locations that are known; the API may have others (HZLOCATIONS).
+    pub const KNOWN: [&str; 6] = ["fsn1", "nbg1", "hel1", "ash", "hil", "sin"];
+
+    /// The datacenters that stand for their locations.
+    pub const DATACENTERS: [&str; 5] = ["fsn1-dc14", "nbg1-dc3", "hel1-dc2", "ash-dc1", "hil-dc1"];
+
+    /// Returns the location as it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the location's name in the API.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.split_once('-').map_or(&self.0, |(name, _)| name)
+    }
 }
 
-impl Datacenter {
-    /// All allowed names.
-    pub const ALL: [Self; 5] = [
-        Self::Fsn1Dc14,
-        Self::Nbg1Dc3,
-        Self::Hel1Dc2,
-        Self::AshDc1,
-        Self::HilDc1,
-    ];
+/// Not a location.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown location `{0}`: expected one such as {known}", known = Location::KNOWN.join(", "))]
+pub struct UnknownLocation(pub String);
 
-    /// Returns the name as a user writes it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fsn1Dc14 => "fsn1-dc14",
-            Self::Nbg1Dc3 => "nbg1-dc3",
-            Self::Hel1Dc2 => "hel1-dc2",
-            Self::AshDc1 => "ash-dc1",
-            Self::HilDc1 => "hil-dc1",
+impl FromStr for Location {
+    type Err = UnknownLocation;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLocation> {
+        let letters = text.trim_end_matches(|c: char| c.is_ascii_digit());
+        let is_name = (2..=8).contains(&letters.len())
+            && text.len() - letters.len() <= 2
+            && letters.bytes().all(|byte| byte.is_ascii_lowercase());
+        if is_name || Self::DATACENTERS.contains(&text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(UnknownLocation(text.to_owned()))
         }
     }
+}
 
-    /// Returns the location that the provider's responses name: the part before the dash.
-    #[must_use]
-    pub fn location(self) -> &'static str {
-        let name = self.as_str();
-        name.split_once('-').map_or(name, |(location, _)| location)
+impl TryFrom<String> for Location {
+    type Error = UnknownLocation;
+
+    fn try_from(text: String) -> Result<Self, UnknownLocation> {
+        text.parse()
     }
 }
 
-/// A datacenter name that is not allowed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown datacenter `{0}`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1")]
-pub struct UnknownDatacenter(pub String);
-
-impl FromStr for Datacenter {
-    type Err = UnknownDatacenter;
-
-    fn from_str(text: &str) -> Result<Self, UnknownDatacenter> {
-        Self::ALL
-            .into_iter()
-            .find(|datacenter| datacenter.as_str() == text)
-            .ok_or_else(|| UnknownDatacenter(text.to_owned()))
+impl From<Location> for String {
+    fn from(location: Location) -> Self {
+        location.0
     }
 }
 
@@ -1169,10 +1172,25 @@ mod tests {
     }
 
     #[test]
-    fn datacenters_match_on_the_location_before_the_dash() {
-        let locations: Vec<_> = Datacenter::ALL.iter().map(|d| d.location()).collect();
-        assert_eq!(locations, ["fsn1", "nbg1", "hel1", "ash", "hil"]);
-        assert!("fsn1".parse::<Datacenter>().is_err());
+    fn any_location_is_valid_and_five_datacenters_stand_for_theirs() {
+        let name = |text: &str| text.parse().map(|one: Location| one.name().to_owned()).ok();
+        for known in Location::KNOWN.into_iter().chain(["syd2"]) {
+            assert_eq!(name(known).as_deref(), Some(known));
+        }
+        let datacenters = Location::DATACENTERS.map(|one| name(one).unwrap());
+        assert_eq!(datacenters, ["fsn1", "nbg1", "hel1", "ash", "hil"]);
+        for unknown in [
+            "",
+            "1",
+            "FSN1",
+            "fsn1-dc15",
+            "sin-dc1",
+            "fsn 1",
+            "eu-central",
+            "f",
+        ] {
+            assert_eq!(name(unknown), None, "{unknown}");
+        }
     }
 
     fn account(json: &str) -> Account {

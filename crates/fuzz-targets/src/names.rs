@@ -2,7 +2,7 @@
 
 use domain::{
     AccountName, MachineName, ResourceId, ResourceRef, ScheduleName,
-    configuration::{Datacenter, Pattern, TokenReference},
+    configuration::{Location, Pattern, TokenReference},
     machine::KeyReference,
     resource::PlanCapacity,
 };
@@ -34,8 +34,8 @@ pub(crate) fn references(data: &[u8]) {
                     .all(|c| c.is_ascii_alphanumeric() || "/-_".contains(c))
             );
         }
-        if let Ok(datacenter) = line.parse::<Datacenter>() {
-            assert_eq!(datacenter.as_str(), line);
+        if let Ok(location) = line.parse::<Location>() {
+            assert_eq!(location.as_str(), line);
         }
         if let Some(capacity) = PlanCapacity::of_plan(line) {
             let plan = format!("-{}vcpu-{}gb", capacity.vcpus, capacity.memory_gib);

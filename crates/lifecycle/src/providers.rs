@@ -161,7 +161,7 @@ impl Providers {
         Ok(match account.provider {
             Provider::DigitalOcean => Client::digitalocean(base, token, transport),
             Provider::Hetzner => {
-                let locations = account.datacenters.iter().map(|d| d.location().to_owned());
+                let locations = account.datacenters.iter().map(|one| one.name().to_owned());
                 Client::hetzner(base, token, transport, locations.collect())
             }
         })

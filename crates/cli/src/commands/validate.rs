@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::{Account, AccountKind, Configuration},
+    configuration::{Account, AccountKind, Configuration, Location},
     schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
@@ -154,7 +154,7 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
     for (name, account) in &configuration.accounts {
         let scope = match account {
             Account::Cloud(account) => {
-                let datacenters = account.datacenters.iter().map(|d| d.as_str());
+                let datacenters = account.datacenters.iter().map(Location::as_str);
                 let datacenters: Vec<_> = datacenters.collect();
                 match datacenters.as_slice() {
                     [] => String::new(),
@@ -198,7 +198,7 @@ mod tests {
     fn the_summary_says_what_is_there_and_what_comes_next() {
         let text = r#"
 timezone = "Europe/Berlin"
-accounts.hz-eu = { provider = "hetzner", token = "env:T", datacenters = ["fsn1-dc14", "hel1-dc2"] }
+accounts.hz-eu = { provider = "hetzner", token = "env:T", datacenters = ["fsn1", "hel1-dc2"] }
 accounts.do-main = { provider = "digitalocean", token = "env:U" }
 [schedules.office]
 periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
@@ -211,7 +211,7 @@ periods = [{}]
         insta::assert_snapshot!(summary("my.toml", &parsed.configuration, now), @"
         my.toml is valid: 2 accounts, 2 schedules.
           account do-main: digitalocean
-          account hz-eu: hetzner, fsn1-dc14 and hel1-dc2 only
+          account hz-eu: hetzner, fsn1 and hel1-dc2 only
           schedule always: running now, and nothing changes that
           schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST; 1 resource besides the tagged ones
         ");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName,
     configuration::{
-        Account, AccountKind, CloudAccount, Datacenter, Provider, Ssh, SshAccount, TokenReference,
+        Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount, TokenReference,
     },
     machine::KeyReference,
 };
@@ -16,6 +16,7 @@ use super::{
     document::{Entry, Field, Place, Problems, Table},
     machines, mode,
 };
+use crate::resolve::nearest::advice;
 
 /// The accounts of a file.
 pub(super) struct Accounts {
@@ -256,12 +257,12 @@ fn datacenters(
     table: &Table,
     provider: Option<Provider>,
     problems: &mut Problems,
-) -> Vec<Datacenter> {
+) -> Vec<Location> {
     let Some(field) = table.field("datacenters") else {
         return Vec::new();
     };
     if provider.is_some_and(|provider| !provider.facts().has_datacenters) {
-        let message = "only Hetzner accounts have datacenters; remove the key";
+        let message = "only Hetzner accounts have locations; remove the key";
         problems.error(&field.place, message);
         return Vec::new();
     }
@@ -271,18 +272,24 @@ fn datacenters(
             "is empty; leave the key out to scan all locations",
         );
     }
-    let mut datacenters = Vec::new();
+    let mut locations = Vec::<Location>::new();
     for element in field.elements() {
-        let Some(datacenter) = element.parsed("fsn1-dc14", problems) else {
+        let Some(location) = element.parsed::<Location>("fsn1", problems) else {
             continue;
         };
-        if datacenters.contains(&datacenter) {
+        let name = location.name();
+        if !Location::KNOWN.contains(&name) {
+            let advice = advice(name, "known locations", Location::KNOWN);
+            let message = format!("`{name}` is not a known location of Hetzner's; {advice}");
+            problems.warning(&element.place, message);
+        }
+        if locations.iter().any(|one| one.name() == name) {
             problems.warning(&element.place, "is listed twice");
         } else {
-            datacenters.push(datacenter);
+            locations.push(location);
         }
     }
-    datacenters
+    locations
 }
 
 fn accept_new_prices(table: &Table, provider: Option<Provider>, problems: &mut Problems) -> bool {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
-        Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, Datacenter,
-        DropletMethod, Floor, Generation, Methods, Mode, Otherwise, Pattern, Policy, Provider,
-        Rule, ServerMethod, Settings, Ssh, SshAccount, TokenReference,
+        Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, DropletMethod,
+        Floor, Generation, Location, Methods, Mode, Otherwise, Pattern, Policy, Provider, Rule,
+        ServerMethod, Settings, Ssh, SshAccount, TokenReference,
     },
     hibernation::Risk,
     machine::Machine,
@@ -233,7 +233,12 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
     let read_token = string_regex("(ssm:/offhours/[a-z._-]{1,12}-read|env:[A-Z0-9_]{1,12}_READ)")
         .expect("a regex");
     let read_token = read_token.prop_map(|text| text.parse().expect("a token's place"));
-    let datacenters = proptest::sample::subsequence(Datacenter::ALL.to_vec(), 0..=5);
+    let datacenters =
+        proptest::sample::subsequence(vec!["fsn1-dc14", "nbg1", "hel1-dc2", "ash", "sin"], 0..=5);
+    let datacenters = datacenters.prop_map(|names| {
+        let parsed = names.into_iter().map(str::parse::<Location>);
+        parsed.collect::<Result<_, _>>().unwrap()
+    });
     let url = option::of(select(vec![
         "https://api.example.com:8443/clouds/do",
         "http://127.0.0.1:8080",

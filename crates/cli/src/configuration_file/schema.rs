@@ -124,7 +124,7 @@ fn what_is_in_order_fits() {
 timezone = "America/Argentina/Buenos_Aires"
 holidays = ["01-01", 2026-12-24]
 protect = "name:*"
-accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14", accept_new_prices = true }
+accounts.a = { provider = "hetzner", token = "env:T", datacenters = "sin", accept_new_prices = true }
 accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", ssh_key = "team", url = "http://[::1]:8080/v2" }
 [schedules.s]
 periods = [
@@ -230,7 +230,7 @@ fn what_is_out_of_order_is_refused_by_both() {
             .to_owned(),
         format!("{account}accept_new_prices = \"yes\""),
         format!("{account}datacenters = []"),
-        format!("{account}datacenters = [\"fsn1\"]"),
+        format!("{account}datacenters = [\"fsn1-dc15\"]"),
         format!("{account}url = \"http://api.example.com\""),
         format!("{account}tokens = \"env:T\""),
         format!("{account}read_token = \"dop_v1_x\""),

@@ -2,8 +2,7 @@
 
 use domain::{
     configuration::{
-        Adopt, DatabaseMethod, Datacenter, DropletMethod, Methods, Mode, Policy, Provider,
-        ServerMethod,
+        Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Policy, Provider, ServerMethod,
     },
     schedule::PeriodDefinition,
 };
@@ -135,7 +134,7 @@ database = "standbys"
     assert_eq!(account.mode, Mode::Act);
     assert_eq!(
         account.datacenters,
-        [Datacenter::Fsn1Dc14, Datacenter::Nbg1Dc3]
+        ["fsn1-dc14", "nbg1-dc3"].map(|one| one.parse().unwrap())
     );
     assert!(account.accept_new_prices);
 
@@ -291,7 +290,7 @@ protect = ["prod", 5]
 [accounts.a]
 provider = "hetzer"
 token = true
-datacenters = ["fsn1", 3]
+datacenters = ["fsn1-dc15", 3]
 mode = "obsrve"
 accept_new_prices = "yes"
 url = ["https://api.example.com"]
@@ -327,8 +326,8 @@ rescale_to = []
     x.toml:6: protect[1]: is a number; write a string, such as "name:*prod*"
     x.toml:8: accounts.a.provider: `hetzer` is not known; did you mean `hetzner`?
     x.toml:9: accounts.a.token: is true or false; write a string, such as "ssm:/offhours/acting/NAME"
-    x.toml:10: accounts.a.datacenters[0]: unknown datacenter `fsn1`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
-    x.toml:10: accounts.a.datacenters[1]: is a number; write a string, such as "fsn1-dc14"
+    x.toml:10: accounts.a.datacenters[0]: unknown location `fsn1-dc15`: expected one such as fsn1, nbg1, hel1, ash, hil, sin
+    x.toml:10: accounts.a.datacenters[1]: is a number; write a string, such as "fsn1"
     x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
     x.toml:12: accounts.a.accept_new_prices: is a string; write true or false, without quotes
     x.toml:13: accounts.a.url: is a list; write a string, such as "https://api.example.com"
@@ -677,7 +676,7 @@ periods = [{}]
     x.toml:2: accounts.empty: has no provider; write provider = "digitalocean", "hetzner" or "ssh"
     x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/acting/NAME" or "env:VARIABLE"
     x.toml:3: accounts.off: `off` is reserved and cannot be a name
-    x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
+    x.toml:6: accounts.off.datacenters: only Hetzner accounts have locations; remove the key
     x.toml:7: accounts.off.accept_new_prices: only Hetzner bills old servers at old prices; remove the key
     x.toml:8: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:11: accounts.Main.datacenters: is empty; leave the key out to scan all locations
@@ -724,7 +723,7 @@ fn what_looks_like_a_mistake_is_a_warning() {
 [accounts.a]
 provider = "hetzner"
 token = "env:TOKEN"
-datacenters = ["fsn1-dc14", "fsn1-dc14"]
+datacenters = ["fsn1-dc14", "fsn1", "fns1"]
 [accounts.b]
 provider = "hetzner"
 token = "env:TOKEN"
@@ -744,6 +743,7 @@ resources = ["a/server/1", "a/server/1"]
     insta::assert_snapshot!(warnings(file), @"
     x.toml:1: protect[0]: there is no account `do-mian`, so this protects nothing
     x.toml:5: accounts.a.datacenters[1]: is listed twice
+    x.toml:5: accounts.a.datacenters[2]: `fns1` is not a known location of Hetzner's; did you mean `fsn1`?
     x.toml:8: accounts.b.token: is the token of account `a` too (line 4); a resource that is reached through two accounts is not touched
     x.toml:12: accounts.c.read_token: is the account's own token (line 11); leave this out, or name another
     x.toml:16: accounts.d.read_token: is the token of account `c` too (line 11); a resource that is reached through two accounts is not touched

@@ -42,15 +42,10 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A datacenter's name stands for its location: the API no longer returns datacenters (HGO).
     pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
-        let location = |name: String| match name.split_once('-') {
-            Some((location, _)) => location.to_owned(),
-            None => name,
-        };
         Self {
             http,
-            locations: locations.into_iter().map(location).collect(),
+            locations: locations.into(),
         }
     }
 
@@ -221,7 +216,7 @@ impl Api {
             size: Size::Machine(size(server.plan, server.primary_disk_size)),
             facts,
             unsupported: is_elsewhere
-                .then(|| format!("location {location} is not among the account's datacenters")),
+                .then(|| format!("location {location} is not among the account's locations")),
             region: location,
         }
     }

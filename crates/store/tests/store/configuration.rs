@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{
-        CloudAccount, Configuration, Datacenter, Floor, Generation, Mode, Policy, Rule, Settings,
-    },
+    configuration::{CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings},
     schedule::{Definition, Schedule},
 };
 use store::{ApplyError, Head, Store};
@@ -148,7 +146,7 @@ async fn everything_that_a_configuration_says_comes_back() {
         },
     };
     let account = CloudAccount {
-        datacenters: vec![Datacenter::Fsn1Dc14, Datacenter::HilDc1],
+        datacenters: ["fsn1-dc14", "sin"].map(|one| one.parse().unwrap()).into(),
         mode: Mode::Observe,
         url: Some("http://127.0.0.1:8080".to_owned()),
         ..hetzner()

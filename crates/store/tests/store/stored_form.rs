@@ -9,8 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceKind,
     configuration::{
-        Account, CloudAccount, Configuration, Datacenter, Generation, Mode, Override, Settings,
-        Target,
+        Account, CloudAccount, Configuration, Generation, Mode, Override, Settings, Target,
     },
     history::HistoryEntry,
     pacing::Rate,
@@ -741,7 +740,7 @@ fn the_form_of_a_schedule() {
 #[test]
 fn the_form_of_an_account() {
     let account = CloudAccount {
-        datacenters: vec![Datacenter::Fsn1Dc14],
+        datacenters: vec!["fsn1-dc14".parse().unwrap()],
         mode: Mode::Observe,
         url: Some("http://127.0.0.1:8080".to_owned()),
         read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
