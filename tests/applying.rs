@@ -844,7 +844,8 @@ fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
         };
         assert_eq!(
             (asked("/v2/droplets"), asked("/v2/sizes")),
-            (1, 0),
+            // One list for those with GPUs.
+            (2, 0),
             "{log:#?}"
         );
 

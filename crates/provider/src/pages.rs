@@ -82,14 +82,14 @@ pub(crate) enum Element<T> {
 
 impl<T> Element<T> {
     /// Returns what was read, or names what was not.
-    pub(crate) fn of_kind(self, kind: ResourceKind, list: &str) -> Result<T, Unread> {
+    pub(crate) fn of_kind(self, kind: ResourceKind, list: &str) -> Result<T, Box<Unread>> {
         match self {
             Self::Read(read) => Ok(read),
-            Self::Unread(value) => Err(Unread {
+            Self::Unread(value) => Err(Box::new(Unread {
                 kind,
                 name: Some(name_of(&value)),
                 error: Request::get(list).not_understood("unexpected content"),
-            }),
+            })),
         }
     }
 
@@ -105,11 +105,9 @@ impl<T> Element<T> {
 /// Names an element by whatever can be read of it.
 fn name_of(value: &Value) -> String {
     let name = value["name"].as_str();
-    let id = match &value["id"] {
-        Value::String(id) => Some(id.clone()),
-        Value::Number(id) => Some(id.to_string()),
-        _ => None,
-    };
+    let id = &value["id"];
+    let number = id.as_u64().map(|id| id.to_string());
+    let id = number.or_else(|| id.as_str().map(str::to_owned));
     match (name, id) {
         (Some(name), Some(id)) => format!("{name} ({id})"),
         (Some(name), None) => name.to_owned(),
@@ -136,7 +134,7 @@ impl Listed {
     pub(crate) fn add(
         &mut self,
         kind: ResourceKind,
-        read: Result<Read<Result<Resource, Unread>>, ProviderError>,
+        read: Result<Read<Result<Resource, Box<Unread>>>, ProviderError>,
     ) -> Result<(), ProviderError> {
         let read = match read {
             Ok(read) => read,
@@ -158,7 +156,7 @@ impl Listed {
                     resource,
                     sight: None,
                 }),
-                Err(unread) => self.unread.push(unread),
+                Err(unread) => self.unread.push(*unread),
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ pub struct UnsupportedService {
 }
 
 /// All of them; the documentation's table has the same rows.
-pub const UNSUPPORTED_SERVICES: [UnsupportedService; 8] = [
+pub const UNSUPPORTED_SERVICES: [UnsupportedService; 9] = [
     UnsupportedService {
         service: "DigitalOcean App Platform",
         reason: "it has no pause: an app is billed until it is deleted",
@@ -33,6 +33,12 @@ pub const UNSUPPORTED_SERVICES: [UnsupportedService; 8] = [
         service: "DigitalOcean Functions",
         reason: "billed per use: an idle one costs nothing to begin with",
         words: &["function", "functions", "serverless"],
+    },
+    UnsupportedService {
+        service: "DigitalOcean MicroVMs",
+        // DOMICROVMS
+        reason: "not supported yet: they pause when idle, and their API is a preview",
+        words: &["microvm", "microvms", "micro-vm", "micro-vms"],
     },
     UnsupportedService {
         service: "DigitalOcean Kafka, OpenSearch and Advanced databases",
@@ -136,6 +142,8 @@ mod tests {
             ("apps", "App Platform"),
             ("spaces", "Spaces"),
             ("functions", "per use"),
+            ("MicroVM", "not supported yet"),
+            ("micro_vms", "not supported yet"),
             ("load_balancers", "another address"),
             ("LoadBalancer", "another address"),
             ("dedicated-server", "SSH"),

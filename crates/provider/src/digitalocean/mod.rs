@@ -86,7 +86,7 @@ impl DatabasePlans {
 pub(crate) struct Api(pub(crate) Http);
 
 /// The list of one kind.
-type ResourcesRead = Read<Result<Resource, Unread>>;
+type ResourcesRead = Read<Result<Resource, Box<Unread>>>;
 
 impl Api {
     pub(crate) async fn list(
@@ -107,10 +107,33 @@ impl Api {
         listed.or_error()
     }
 
+    /// GPU Droplets are listed only if their type is asked for (DOSPEC). The others do not depend on
+    /// that list.
     async fn droplets(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
-        let path = "/v2/droplets";
-        let droplets = self.all::<Element<schema::Droplet>>(path, reading).await?;
-        Ok(droplets.map(|one| one.of_kind(ResourceKind::Droplet, path).map(droplet)))
+        let kind = ResourceKind::Droplet;
+        let read = async |path| -> Result<ResourcesRead, ProviderError> {
+            let droplets = self.all::<Element<schema::Droplet>>(path, reading).await?;
+            Ok(droplets.map(|one| one.of_kind(kind, path).map(droplet)))
+        };
+        let mut droplets = read("/v2/droplets").await?;
+        match read("/v2/droplets?type=gpus").await {
+            Ok(gpus) => {
+                droplets.requests += gpus.requests;
+                droplets.items.extend(gpus.items);
+            }
+            Err(error) if error.is_of_account() => return Err(error),
+            Err(error) => {
+                let unread = Unread {
+                    kind,
+                    name: Some("with GPUs".to_owned()),
+                    error,
+                };
+                droplets
+                    .items
+                    .push(((reading.now)(), Err(Box::new(unread))));
+            }
+        }
+        Ok(droplets)
     }
 
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
@@ -173,7 +196,7 @@ impl Api {
                     }
                     Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
                     Err(error) if error.is_of_account() => Err(error),
-                    Err(error) => Ok(vec![Err(unread_pools(cluster.name, error))]),
+                    Err(error) => Ok(vec![Err(Box::new(unread_pools(&cluster.name, error)))]),
                 }
             },
         );
@@ -182,7 +205,7 @@ impl Api {
         let unread = unread.into_iter().filter_map(|(at, cluster)| {
             let unread = cluster.err()?;
             let name = unread.name.unwrap_or_default();
-            Some((at, Err(unread_pools(name, unread.error))))
+            Some((at, Err(Box::new(unread_pools(&name, unread.error)))))
         });
         pools.items.extend(unread);
         Ok(pools)
@@ -366,7 +389,7 @@ impl Api {
     }
 }
 
-fn unread_pools(cluster: String, error: ProviderError) -> Unread {
+fn unread_pools(cluster: &str, error: ProviderError) -> Unread {
     Unread {
         kind: ResourceKind::NodePool,
         name: Some(format!("of the cluster {cluster}")),
@@ -390,7 +413,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         other => (Power::Between, Some(format!("status is {other}"))),
     };
     let tags = droplet.tags.unwrap_or_default();
-    let is_worker = tags.iter().any(|tag| tag.starts_with("k8s"));
+    let is_worker = tags.iter().any(|tag| is_worker_tag(tag));
     Resource {
         id: ResourceId::Droplet(DropletId(droplet.id)),
         name: droplet.name,
@@ -515,10 +538,20 @@ fn or_empty(value: Value, empty: Value) -> String {
     if value.is_null() { empty } else { value }.to_string()
 }
 
+/// Reports whether a tag is one that the service itself sets on every worker (DOSPEC).
+fn is_worker_tag(tag: &str) -> bool {
+    matches!(tag, "k8s" | "k8s-worker" | "k8s:worker")
+        || tag.strip_prefix("k8s:").is_some_and(is_cluster_id)
+}
+
 /// Reports whether a tag is one that the service itself sets on every pool of the cluster (DOSPEC).
 fn is_service_tag(tag: &str, cluster: &ClusterId) -> bool {
-    matches!(tag, "k8s" | "k8s-worker" | "k8s:worker")
-        || tag.strip_prefix("k8s:") == Some(cluster.0.as_str())
+    is_worker_tag(tag) || tag.strip_prefix("k8s:") == Some(cluster.0.as_str())
+}
+
+/// Reports whether a text may be the id of a cluster: hexadecimal digits and hyphens.
+fn is_cluster_id(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
 /// Builds a pool's complete update: whatever it leaves out would be removed (DOCTL), and a count of

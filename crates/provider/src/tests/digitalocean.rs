@@ -23,6 +23,9 @@ const CLUSTER: &str = "bd5f5959-5e1e-4205-a714-a914373942af";
 const POOL: &str = "cdda885e-7663-40c8-bc74-3a036c66545d";
 const DATABASE: &str = "9cc10173-e9ea-4176-9dbc-a4cee4c4ff30";
 
+/// The list of Droplets with GPUs.
+const GPUS: &str = "GET /v2/droplets?type=gpus&per_page=200&page=1";
+
 fn droplet(id: u64, status: &str) -> Value {
     json!({
         "id": id, "name": format!("web-{id}"), "status": status, "locked": false,
@@ -139,12 +142,13 @@ async fn all_pages_of_droplets_are_listed_and_no_link_leads_elsewhere() {
                 None,
             )),
         ),
+        (GPUS, ok(page("droplets", vec![droplet(4, "active")], None))),
     ])
     .await;
     let found = list(&cloud.digitalocean(), &[ResourceKind::Droplet]).await;
     let found = found.unwrap();
-    assert_eq!(ids(&found), [1, 2, 3].map(droplet_id));
-    assert_eq!(found.requests, [(ResourceKind::Droplet, 2)].into());
+    assert_eq!(ids(&found), [1, 2, 3, 4].map(droplet_id));
+    assert_eq!(found.requests, [(ResourceKind::Droplet, 3)].into());
     cloud.finish();
 }
 
@@ -158,6 +162,7 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
             "GET /v2/droplets?per_page=200&page=1".to_owned(),
             ok(page("droplets", vec![droplet(1, "active")], None)),
         ),
+        (GPUS.to_owned(), ok(page("droplets", vec![], None))),
         (
             "GET /v2/databases".to_owned(),
             ok(json!({"databases": [database("online", "pg")]})),
@@ -183,7 +188,7 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
     let listed = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
     let listed = listed.unwrap();
     let requests = [
-        (ResourceKind::Droplet, 1),
+        (ResourceKind::Droplet, 2),
         (ResourceKind::Database, 1),
         (ResourceKind::NodePool, 3),
     ];
@@ -279,6 +284,7 @@ async fn an_element_that_cannot_be_read_is_named_and_spoils_no_other() {
                 None,
             )),
         ),
+        (GPUS.to_owned(), answer(403, do_error("forbidden", "no"))),
         (
             "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
             ok(page(
@@ -304,6 +310,7 @@ async fn an_element_that_cannot_be_read_is_named_and_spoils_no_other() {
     let expected = [
         "droplet web-2 (2) not read".to_owned(),
         "droplet 3 not read".to_owned(),
+        "droplet with GPUs not read".to_owned(),
         format!("node-pool backend-pool ({POOL}) not read"),
         format!("node-pool of the cluster {CLUSTER} not read"),
     ];
@@ -530,6 +537,14 @@ async fn a_kubernetes_worker_is_not_a_droplet_of_its_own() {
             Some("a Kubernetes worker is scheduled as its node pool"),
             "{tag}"
         );
+    }
+    // Only the service's own tags make a worker.
+    for tag in ["k8s-bastion", "k8s:bastion", "k8sworker", "env:k8s"] {
+        let mut own = droplet(1, "active");
+        own["tags"] = json!(["web", tag]);
+        let shown = droplet_status(own).await;
+        assert_eq!(shown.unsupported, None, "{tag}");
+        assert!(!shown.facts.kubernetes_worker, "{tag}");
     }
 }
 

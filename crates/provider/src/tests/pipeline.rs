@@ -458,6 +458,9 @@ async fn a_response_that_repeats_the_token_is_redacted_before_anything_keeps_it(
         (DROPLET, answer(422, refused).with("x-request-id", TOKEN)),
         (DROPLET, answer(422, do_error("no", half))),
         (DROPLET, answer(429, do_error("too_many_requests", half))),
+        (
+            DROPLET,
+        ),
         (DROPLET, ok(named)),
     ])
     .await;
@@ -543,7 +546,10 @@ async fn a_resource_that_cannot_be_shown_as_it_is_is_never_touched() {
         named["droplet"]["tags"] = serde_json::json!([tag]);
         let page = serde_json::json!({"droplets": [named["droplet"]], "links": {}});
         let page_one = "GET /v2/droplets?per_page=200&page=1";
-        let cloud = Script::play([(DROPLET, ok(named)), (page_one, ok(page))]).await;
+        let gpus = "GET /v2/droplets?type=gpus&per_page=200&page=1";
+        let none = serde_json::json!({"droplets": []});
+        let cloud =
+            Script::play([(DROPLET, ok(named)), (page_one, ok(page)), (gpus, ok(none))]).await;
         let client = cloud.digitalocean();
         let one = client.look(&droplet()).await.unwrap().unwrap();
         let listed = list(&client, &[ResourceKind::Droplet]).await.unwrap();

@@ -194,6 +194,8 @@ fn what_offhours_does_not_stop_is_shown_with_its_reason() {
     DigitalOcean App Platform                              it has no pause: an app is billed until it is deleted
     DigitalOcean Spaces                                    billed for what they hold: there is nothing to stop
     DigitalOcean Functions                                 billed per use: an idle one costs nothing to begin with
+    DigitalOcean MicroVMs
+        not supported yet: they pause when idle, and their API is a preview
     DigitalOcean Kafka, OpenSearch and Advanced databases  no plan to which they could shrink and come back unharmed
     load balancers of both clouds                          one can only be deleted, and a new one has another address
     Hetzner dedicated servers
