@@ -40,6 +40,9 @@ pub(crate) struct Database {
     /// The ids of the Droplets among its trusted sources.
     #[serde(default)]
     pub(crate) lets_in: Vec<u64>,
+    /// The addresses among its trusted sources, each alone or as a network.
+    #[serde(default)]
+    pub(crate) lets_in_addresses: Vec<String>,
     #[serde(default)]
     pub(crate) status: DatabaseStatus,
     /// Whether a plan with less memory or fewer vCPUs is refused.

@@ -435,15 +435,20 @@ pub(super) fn ssh_keys(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "ssh_keys", keys, SshKey::to_json)
 }
 
-/// Lists the trusted sources of a database. Only Droplets are simulated.
+/// Lists the trusted sources of a database: Droplets and addresses (DOSPEC).
 pub(super) fn trusted_sources(call: &mut Call<'_>) -> Result<Answer> {
     let database = call.database()?;
-    let rules = database.lets_in.iter().map(|droplet| {
+    let droplets = database.lets_in.iter();
+    let droplets = droplets.map(|droplet| ("droplet", droplet.to_string()));
+    let addresses = database.lets_in_addresses.iter();
+    let addresses = addresses.map(|address| ("ip_addr", address.clone()));
+    let rules = droplets.chain(addresses).zip(1..);
+    let rules = rules.map(|((kind, value), number)| {
         json!({
-            "uuid": crate::world::uuid_of(*droplet),
+            "uuid": crate::world::uuid_of(number),
             "cluster_uuid": database.id,
-            "type": "droplet",
-            "value": droplet.to_string(),
+            "type": kind,
+            "value": value,
             "created_at": "2026-01-15T08:00:00Z",
             "description": "",
         })
