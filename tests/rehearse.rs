@@ -46,6 +46,14 @@ nodes = 1
 plan = "db-s-1vcpu-2gb"
 lets_in = [1]
 
+[[databases]]
+id = "9cc10173-e9ea-4176-9dbc-a4cee4c4ff31"
+name = "by-address"
+engine = "pg"
+nodes = 1
+plan = "db-s-1vcpu-2gb"
+lets_in_addresses = ["10.0.0.0/8", "198.18.0.1/32"]
+
 [[digitalocean.reserved_ips]]
 ip = "203.0.113.20"
 droplet = 1
@@ -172,6 +180,7 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
             &[
                 "its public address 2001:db8:1::1 would be lost",
                 "database orders names it",
+                "database by-address names it",
                 "a rule of firewall lets-in names it",
                 "alert policy busy names it",
                 "its backups would be deleted",
@@ -187,6 +196,10 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
         ] {
             assert!(put_back.contains(expected), "{expected}: {put_back}");
         }
+
+        let lost = web["lost"].to_string();
+        let outgoing = "address 198.18.0.1, from which its outgoing traffic comes";
+        assert!(lost.contains(outgoing), "{lost}");
 
         let (code, plain) = report(&clouds, &["digitalocean/droplet/2"]).await;
         assert_eq!(code, 3);

@@ -44,6 +44,9 @@ const LEAD_PER_GB: SignedDuration = SignedDuration::from_secs(15);
 pub struct Surroundings {
     /// Its public addresses.
     pub addresses: Vec<Address>,
+    /// Its own public addresses behind those that can be kept: its outgoing traffic comes from them,
+    /// and the new machine has others.
+    pub outgoing: Vec<String>,
     /// Its addresses in private networks.
     pub private: Vec<PrivateAddress>,
     /// Attached resources that would be reattached, each in words: `volume data`.

@@ -397,8 +397,12 @@ impl MachineDetails {
             .iter()
             .filter(|address| !address.stays);
         let lost = lost.map(|address| format!("address {}", address.ip));
+        let outgoing = self.around.outgoing.iter();
+        let outgoing =
+            outgoing.map(|ip| format!("address {ip}, from which its outgoing traffic comes"));
         let always = hibernation::always_lost(&self.resource).iter();
-        lost.chain(always.map(|&what| what.to_owned())).collect()
+        let always = always.map(|&what| what.to_owned());
+        lost.chain(outgoing).chain(always).collect()
     }
 
     fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<HibernatedMonth> {

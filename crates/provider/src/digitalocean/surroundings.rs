@@ -1,7 +1,7 @@
 //! A Droplet's surroundings. The Droplet itself shows few of them: whatever else is attached to it
 //! or names it is looked up in the lists of such resources (DOSPEC).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use domain::{
     DropletId, ResourceId,
@@ -76,6 +76,16 @@ pub(super) struct LoadBalancer {
     #[serde(default, deserialize_with = "null_is_empty")]
     droplet_ids: Vec<u64>,
     tag: Option<String>,
+    firewall: Option<BalancerFirewall>,
+}
+
+/// What a load balancer lets in and keeps out: `ip:ADDRESS` and `cidr:NETWORK`.
+#[derive(Deserialize)]
+struct BalancerFirewall {
+    #[serde(default, deserialize_with = "null_is_empty")]
+    allow: Vec<String>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    deny: Vec<String>,
 }
 
 /// The project that a Droplet is in.
@@ -95,6 +105,30 @@ impl LoadBalancer {
         let by_tag = self.tag.as_ref().is_some_and(|tag| !tag.is_empty());
         !by_tag && self.droplet_ids.contains(&droplet)
     }
+
+    /// Reports whether its own firewall names one of these addresses.
+    fn filters(&self, ips: &[IpAddr]) -> bool {
+        let rules = self.firewall.iter();
+        let mut rules = rules.flat_map(|firewall| firewall.allow.iter().chain(&firewall.deny));
+        rules.any(|rule| {
+            let address = rule.split_once(':').map_or("", |(_, address)| address);
+            is_one_of(address, ips)
+        })
+    }
+}
+
+/// Reports whether a text is one of these addresses, alone or as a network of only one. A wider
+/// network names no machine.
+fn is_one_of(text: &str, ips: &[IpAddr]) -> bool {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    let Ok(address) = address.trim().parse::<IpAddr>() else {
+        return false;
+    };
+    let whole = if address.is_ipv4() { "32" } else { "128" };
+    length.is_none_or(|length| length == whole) && ips.contains(&address)
 }
 
 #[derive(Deserialize)]
@@ -150,18 +184,36 @@ struct AccountStatus {
 }
 
 impl RuleEndpoints {
-    /// Reports whether a rule names a Droplet by its number, or by one of its addresses, not a
-    /// range.
-    fn name(&self, id: u64, ips: &[&str]) -> bool {
-        let is_one = |address: &String| {
-            let alone = address.strip_suffix("/32").unwrap_or(address);
-            ips.contains(&alone)
-        };
+    /// Reports whether a rule names a Droplet by its number, or by one of its addresses.
+    fn name(&self, id: u64, ips: &[IpAddr]) -> bool {
+        let is_one = |address: &String| is_one_of(address, ips);
         self.droplet_ids.contains(&id) || self.addresses.iter().any(is_one)
     }
 }
 
 impl DropletWithAttachments {
+    /// Returns all of its own addresses, public and private.
+    fn ips(&self) -> Vec<IpAddr> {
+        let networks = self.networks.v4.iter().chain(&self.networks.v6);
+        let ips = networks.map(|network| network.ip_address.parse());
+        ips.filter_map(Result::ok).collect()
+    }
+
+    /// Returns its own public addresses in the families in which it has a reserved one.
+    fn outgoing(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<String> {
+        let families = [
+            (reserved, &self.networks.v4),
+            (reserved_v6, &self.networks.v6),
+        ];
+        let behind = families
+            .into_iter()
+            .filter(|(reserved, _)| !reserved.is_empty());
+        behind
+            .flat_map(|(_, own)| ips(own, "public"))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Returns the public addresses: in each family the reserved ones, or else the Droplet's own,
     /// which it always loses.
     fn addresses(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<Address> {
@@ -233,16 +285,23 @@ impl Api {
                 .as_ref()
                 .is_some_and(|image| image.kind.as_deref() == Some("custom")),
             unreadable: unreadable.map(|(_, what)| what).collect(),
+            outgoing: whole.outgoing(&reserved, &reserved_v6),
             addresses,
             ..Surroundings::default()
         };
         self.firewalls(&whole, &mut around).await?;
         let balancers: Vec<LoadBalancer> = self.things("/v2/load_balancers").await?;
-        let balancers = balancers.iter().filter(|one| one.names(*id));
+        let own = balancers.iter().filter(|one| one.names(*id));
         around
             .attached
-            .extend(balancers.map(|one| format!("load balancer {}", one.name)));
-        around.named_by.extend(self.naming_databases(*id).await?);
+            .extend(own.map(|one| format!("load balancer {}", one.name)));
+        let ips = whole.ips();
+        let filtering = balancers.iter().filter(|one| one.filters(&ips));
+        around
+            .named_by
+            .extend(filtering.map(|one| format!("the firewall of load balancer {}", one.name)));
+        let databases = self.naming_databases(*id, &ips).await?;
+        around.named_by.extend(databases);
         let policies: Vec<Policy> = self.things("/v2/monitoring/alerts").await?;
         let watching = policies
             .iter()
@@ -316,9 +375,7 @@ impl Api {
         around: &mut Surroundings,
     ) -> Result<(), ProviderError> {
         let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;
-        let (droplet, networks) = (&whole.droplet, &whole.networks);
-        let ips = networks.v4.iter().chain(&networks.v6);
-        let ips: Vec<_> = ips.map(|network| network.ip_address.as_str()).collect();
+        let (droplet, ips) = (&whole.droplet, whole.ips());
         let none = BTreeSet::new();
         let tags = droplet.tags.as_ref().unwrap_or(&none);
         let (mut by_number, mut by_tag) = (false, false);
@@ -345,9 +402,13 @@ impl Api {
         Ok(())
     }
 
-    /// Returns the databases that let a Droplet in by its number. A database that is deleted
-    /// meanwhile is skipped.
-    async fn naming_databases(&self, id: u64) -> Result<Vec<String>, ProviderError> {
+    /// Returns the databases that let a Droplet in by its number or by one of its addresses. A
+    /// database that is deleted meanwhile is skipped.
+    async fn naming_databases(
+        &self,
+        id: u64,
+        ips: &[IpAddr],
+    ) -> Result<Vec<String>, ProviderError> {
         let Databases { databases } = self.0.read_shared(&Request::get("/v2/databases")).await?;
         let naming = async |database: DatabaseName| {
             let path = format!("/v2/databases/{}/firewall", database.id.0);
@@ -356,8 +417,11 @@ impl Api {
                 Err(ProviderError::NotFound(_)) => Vec::new(),
                 Err(error) => return Err(error),
             };
-            let names =
-                |rule: &TrustedSource| rule.kind == "droplet" && rule.value == id.to_string();
+            let names = |rule: &TrustedSource| match rule.kind.as_str() {
+                "droplet" => rule.value == id.to_string(),
+                "ip_addr" => is_one_of(&rule.value, ips),
+                _ => false,
+            };
             let names = sources.iter().any(names);
             Ok(names
                 .then(|| format!("database {}", database.name))
@@ -366,5 +430,35 @@ impl Api {
         };
         let named = pages::each(Reading::UNTIMED, AT_ONCE, databases, naming).await?;
         Ok(named.items.into_iter().map(|(_, name)| name).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_recognized_in_every_spelling_and_in_no_wider_network() {
+        let ips = ["203.0.113.5", "10.110.0.3", "2001:db8::5"].map(|ip| ip.parse().unwrap());
+        for text in [
+            "203.0.113.5",
+            "203.0.113.5/32",
+            "10.110.0.3/32",
+            "2001:db8::5",
+            "2001:DB8:0:0:0:0:0:5",
+            "2001:db8::5/128",
+        ] {
+            assert!(is_one_of(text, &ips), "{text}");
+        }
+        for text in [
+            "203.0.113.6",
+            "203.0.113.5/31",
+            "10.0.0.0/8",
+            "2001:db8::5/32",
+            "",
+            "web",
+        ] {
+            assert!(!is_one_of(text, &ips), "{text}");
+        }
     }
 }
