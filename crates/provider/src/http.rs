@@ -477,6 +477,11 @@ const DISPOSITIONS: &[(Match, Disposition)] = &[
     (Match::Code("ip_not_available"), Disposition::Busy),
     (Match::Code("no_subnet_available"), Disposition::Busy),
     (Match::Code("primary_ip_assigned"), Disposition::Busy),
+    (
+        Match::Code("primary_ip_already_assigned"),
+        Disposition::Busy,
+    ),
+    (Match::Code("must_be_unassigned"), Disposition::Busy),
     (Match::Status(423), Disposition::Busy),
     (Match::Code("locked"), Disposition::Busy),
     (Match::Status(409), Disposition::Busy),

@@ -3,6 +3,7 @@
 //! obstacle.
 
 use domain::{
+    ResourceKind,
     configuration::{Account, AccountKind, CloudAccount, Configuration, Provider},
     invocation::Question,
     record::Record,
@@ -21,12 +22,46 @@ pub(crate) async fn check(functions: &Functions, contents: &StoreContents) -> Ve
     }
     let question = Question::Moves(Box::new(Configuration::clone(configuration)));
     match functions.ask(question).await {
-        Ok(report) => found(report.moves, configuration),
+        Ok(report) => found(report.moves, configuration)
+            .into_iter()
+            .chain(snapshots(&contents.records))
+            .collect(),
         Err(error) => vec![Finding::unknown(
             Check::Hibernation,
             format!("what stands in the way of hibernating machines is unknown: {error:#}"),
             "see the findings about the functions, and check again",
         )],
+    }
+}
+
+/// How many snapshots a customer of Hetzner's may have by default (HZLIMITS).
+const HETZNER_SNAPSHOTS: usize = 30;
+
+/// Counts the snapshots of servers against what a customer may have. A stop takes a new one before
+/// the oldest is removed. Returns `None` if there are none.
+fn snapshots(records: &[Record]) -> Option<Finding> {
+    let servers = records
+        .iter()
+        .filter(|record| record.kind() == ResourceKind::Server);
+    let kept = servers.filter_map(|record| record.hibernation.as_deref());
+    let kept: Vec<_> = kept
+        .map(|kept| kept.snapshots.len())
+        .filter(|&own| own > 0)
+        .collect();
+    let ours: usize = kept.iter().sum();
+    let found = format!(
+        "Offhours keeps {} at Hetzner, where a customer may have {HETZNER_SNAPSHOTS} by default, in \
+         all projects together",
+        count(ours, "snapshot")
+    );
+    match ours {
+        0 => None,
+        ours if ours + kept.len() > HETZNER_SNAPSHOTS => {
+            let remedy = "delete other snapshots, or ask Hetzner for a higher limit: a server whose \
+                          snapshot is refused is only powered off";
+            Some(Finding::warning(Check::Hibernation, found, remedy))
+        }
+        _ => Some(Finding::ok(Check::Hibernation, found)),
     }
 }
 
@@ -137,7 +172,7 @@ mod tests {
     use super::*;
     use crate::{
         doctor::Verdict,
-        scene::{OFFICE, configuration},
+        scene::{OFFICE, asleep, configuration},
     };
 
     fn answer(to: MoveTarget) -> AccountPreview {
@@ -155,6 +190,23 @@ mod tests {
                 to,
             }],
         }
+    }
+
+    #[test]
+    fn our_snapshots_are_counted_against_what_a_customer_of_hetzners_may_have() {
+        let verdict = |servers| {
+            let records = vec![asleep(); servers];
+            snapshots(&records).map(|finding| (finding.verdict, finding.found))
+        };
+        assert_eq!(verdict(0), None);
+        // Each has two, and takes a third one before the first is removed.
+        let (few, words) = verdict(10).unwrap();
+        assert_eq!(few, Verdict::Ok);
+        assert!(
+            words.starts_with("Offhours keeps 20 snapshots at Hetzner"),
+            "{words}"
+        );
+        assert_eq!(verdict(11).unwrap().0, Verdict::Warning);
     }
 
     #[test]

@@ -462,7 +462,8 @@ fn plan(size: schema::PlanSize) -> Result<MachinePlan, NotAnAmount> {
 }
 
 fn database(database: schema::Database) -> Resource {
-    let is_idle = database.status == "online";
+    // Both words are in use (DOSPEC, DOACTIVE).
+    let is_idle = matches!(database.status.as_str(), "online" | "active");
     Resource {
         id: ResourceId::Database(DatabaseId(database.id.0)),
         name: database.name,

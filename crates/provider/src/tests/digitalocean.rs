@@ -589,6 +589,7 @@ async fn a_database_that_is_not_online_is_busy() {
         assert_eq!(found.power, Power::Running);
         assert_eq!(found.busy, Some(format!("status is {status}")));
     }
+    assert_eq!(database_status(database("active", "pg")).await.busy, None);
 }
 
 #[tokio::test]

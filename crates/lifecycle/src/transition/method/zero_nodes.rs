@@ -73,7 +73,9 @@ fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
     // Its autoscaler may have moved the count within its bounds, or within those that a person set.
     let moved = |bounds: AutoscaleBounds| (bounds.min..=bounds.max).contains(&pool.count);
     let enough = pool.count >= *count || pool.autoscale.is_some_and(moved);
-    whole && enough && scales && pool.count > 0
+    // An autoscaler may keep no node (DODOCS).
+    let may_be_empty = pool.autoscale.is_some_and(|bounds| bounds.min == 0);
+    whole && enough && scales && (pool.count > 0 || may_be_empty)
 }
 
 /// Reports whether its count is the one asked for while its nodes still come and go.
@@ -173,7 +175,9 @@ mod tests {
         let mut fewer = pool(2, 2, 2);
         fewer.autoscale = Some(AutoscaleBounds { min: 1, max: 2 });
         assert!(is_restored(&fewer, &saved, true));
-        fewer.count = 0;
+        (fewer.count, fewer.present, fewer.ready) = (0, 0, 0);
         assert!(!is_restored(&fewer, &saved, true));
+        fewer.autoscale = Some(AutoscaleBounds { min: 0, max: 2 });
+        assert!(is_restored(&fewer, &saved, true), "nothing needs a node");
     }
 }
