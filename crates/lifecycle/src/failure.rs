@@ -17,14 +17,21 @@ pub(crate) struct ObservationError {
     pub reason: Reason,
     /// How long the provider asks to wait; `None` if it does not say.
     pub retry_after: Option<std::time::Duration>,
-    /// Whether the token is invalid or lacks a permission: it may have been rotated.
-    pub token_refused: bool,
-    /// Whether the token is valid and lacks a permission.
-    pub not_permitted: bool,
-    /// Whether a host presents a key that is not pinned.
-    pub host_key_changed: bool,
-    /// Whether there is no token to observe with.
-    pub no_token: bool,
+    /// What is wrong with the account's login; `None` if the failure is another one.
+    pub login: Option<LoginFailure>,
+}
+
+/// What is wrong with an account's login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginFailure {
+    /// There is no token to observe with.
+    NoToken,
+    /// The token is invalid.
+    InvalidToken,
+    /// The token is valid and lacks a permission.
+    NotPermitted,
+    /// A host presents a key that is not pinned.
+    HostKeyChanged,
 }
 
 impl ObservationError {
@@ -33,22 +40,30 @@ impl ObservationError {
         Self {
             reason: reason.into(),
             retry_after: None,
-            token_refused: false,
-            not_permitted: false,
-            host_key_changed: false,
-            no_token: false,
+            login: None,
         }
+    }
+
+    /// Reports whether the token is invalid or lacks a permission: it may have been rotated.
+    pub(crate) fn token_refused(&self) -> bool {
+        matches!(
+            self.login,
+            Some(LoginFailure::InvalidToken | LoginFailure::NotPermitted)
+        )
     }
 
     /// Reports whether a working token may be there at any minute: an invalid one is replaced soon,
     /// while one that lacks a permission may stay so.
     pub(crate) fn ends_soon(&self) -> bool {
-        self.no_token || self.token_refused && !self.not_permitted
+        matches!(
+            self.login,
+            Some(LoginFailure::NoToken | LoginFailure::InvalidToken)
+        )
     }
 
     /// Reports whether the login was refused: nothing is observed or done until a person has acted.
     pub(crate) fn login_refused(&self) -> bool {
-        self.token_refused || self.host_key_changed
+        self.token_refused() || self.login == Some(LoginFailure::HostKeyChanged)
     }
 
     /// Returns what a list could not show, and why; `None` if it shows everything.
@@ -84,16 +99,26 @@ impl ObservationError {
 
 impl From<&ProviderError> for ObservationError {
     fn from(error: &ProviderError) -> Self {
+        let login = match error {
+            ProviderError::TokenRefused(_) => Some(LoginFailure::InvalidToken),
+            ProviderError::NotPermitted { .. } => Some(LoginFailure::NotPermitted),
+            ProviderError::Refused(refusal) if refusal.code == HOST_KEY_CHANGED => {
+                Some(LoginFailure::HostKeyChanged)
+            }
+            ProviderError::Refused(_)
+            | ProviderError::RateLimited { .. }
+            | ProviderError::NotFound(_)
+            | ProviderError::Busy(_)
+            | ProviderError::Unavailable(_)
+            | ProviderError::NotUnderstood { .. }
+            | ProviderError::Transport { .. }
+            | ProviderError::OutOfTime { .. }
+            | ProviderError::Foreign { .. } => None,
+        };
         Self {
             reason: Reason::of(error),
             retry_after: error.retry_after(),
-            token_refused: error.is_about_token(),
-            not_permitted: matches!(error, ProviderError::NotPermitted { .. }),
-            host_key_changed: matches!(
-                error,
-                ProviderError::Refused(refusal) if refusal.code == HOST_KEY_CHANGED
-            ),
-            no_token: false,
+            login,
         }
     }
 }
@@ -101,7 +126,7 @@ impl From<&ProviderError> for ObservationError {
 impl From<&ProvidersError> for ObservationError {
     fn from(error: &ProvidersError) -> Self {
         Self {
-            no_token: matches!(error, ProvidersError::Token { .. }),
+            login: matches!(error, ProvidersError::Token { .. }).then_some(LoginFailure::NoToken),
             ..Self::of(Reason::new(error.to_string(), causes_in_words(error)))
         }
     }
@@ -123,7 +148,7 @@ mod tests {
                 request_id: None,
             });
             let failure = ObservationError::from(&error);
-            (failure.login_refused(), failure.token_refused)
+            (failure.login_refused(), failure.token_refused())
         };
         assert_eq!(refused(HOST_KEY_CHANGED), (true, false));
         assert_eq!(refused("exit-code"), (false, false));

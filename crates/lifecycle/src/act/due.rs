@@ -247,7 +247,7 @@ impl Batch<'_> {
                 self.postpone(record, &missing).await
             }
             Err(failure) => {
-                if failure.token_refused {
+                if failure.token_refused() {
                     self.context.providers.forget(self.account);
                 }
                 self.postpone(record, &failure).await

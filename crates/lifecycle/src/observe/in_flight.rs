@@ -157,7 +157,7 @@ impl Follower<'_> {
             Ok(Some(look)) => look,
             Ok(None) => return follow::missing(record, self.plan_context()),
             Err(failure) => {
-                if failure.token_refused {
+                if failure.token_refused() {
                     self.context.providers.forget(&record.reference.account);
                 }
                 return Follow::Wait;

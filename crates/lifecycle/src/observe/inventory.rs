@@ -33,7 +33,7 @@ use crate::{
     Context, Error, account,
     budget::Budget,
     event::{Event, Outcome},
-    failure::ObservationError,
+    failure::{LoginFailure, ObservationError},
     observe::{in_flight::ReportedErrors, look, set_back},
     report::{Report, health::Health},
 };
@@ -337,7 +337,8 @@ impl Taking<'_> {
 
     /// Keeps why the account could not be listed, and returns the failure as counted.
     fn not_listed(&mut self, failure: ObservationError, report: &mut Report) -> Health {
-        self.state.token_fails = failure.token_refused || failure.no_token;
+        let no_token = failure.login == Some(LoginFailure::NoToken);
+        self.state.token_fails = failure.token_refused() || no_token;
         self.state.cost = Some(ListCost {
             took: self.took(),
             ..self.state.cost.take().unwrap_or_default()
@@ -410,7 +411,7 @@ async fn list(
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
         let failure = ObservationError::from(&error);
-        if failure.token_refused {
+        if failure.token_refused() {
             context.providers.forget(account);
         }
         failure

@@ -184,7 +184,7 @@ impl<'a> Looks<'a> {
             return Box::pin(sight).await;
         }
         if let Err(failure) = &looked
-            && failure.token_refused
+            && failure.token_refused()
         {
             self.failed().insert(id.kind(), failure.clone());
         }

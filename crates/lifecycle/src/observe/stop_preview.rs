@@ -119,7 +119,7 @@ async fn of_account(
     let client = providers.client_to(Access::Read, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
     let failed = |error: ProviderError| {
-        if ObservationError::from(&error).token_refused {
+        if ObservationError::from(&error).token_refused() {
             // It may have been rotated: it is read again the next time.
             providers.forget_to(Access::Read, account);
         }

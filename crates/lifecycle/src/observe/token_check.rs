@@ -121,7 +121,7 @@ async fn list(
     let client = client.await.map_err(|error| in_words(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
-        if ObservationError::from(&error).token_refused {
+        if ObservationError::from(&error).token_refused() {
             // The next trial reads the token again.
             context.providers.forget_to(access, account);
         }

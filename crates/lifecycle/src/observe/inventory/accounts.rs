@@ -168,7 +168,7 @@ async fn token_is_accepted(
             // A token need not read every kind.
             Err(ProviderError::NotPermitted { .. }) => context.providers.forget(account),
             Err(error) => {
-                if ObservationError::from(&error).token_refused {
+                if ObservationError::from(&error).token_refused() {
                     context.providers.forget(account);
                 }
                 return false;
