@@ -77,6 +77,11 @@ impl Elsewhere {
         Ok(Self { router })
     }
 
+    /// Reports whether a resource is one of this project.
+    pub(crate) fn holds(id: &ResourceId) -> bool {
+        id.provider_id() == "800001"
+    }
+
     pub(crate) fn token_of(account: &AccountName) -> &'static str {
         match account.as_str() {
             "hz-eu" => "secret-of-elsewhere-hz",

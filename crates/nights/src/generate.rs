@@ -155,17 +155,17 @@ impl EventGenerator {
             let at = self.near(&hot, from, until);
             self.remove_account(at, until);
         }
-        if self.chance.u8(..6) == 0 {
+        if self.chance.u8(..12) == 0 {
             let at = self.near(&hot, from, until);
             self.long_outage(at, until);
         }
-        if self.chance.u8(..8) == 0 {
+        if self.chance.u8(..32) == 0 {
             let at = self.near(&hot, from, until);
             let minutes = self.chance.i64(5..700).min(minutes_between(at, until));
             let account = fleet::Fleet::account(&mut self.chance);
             self.add(at, EventKind::Mistake { account, minutes });
         }
-        if self.chance.u8(..8) == 0 {
+        if self.chance.u8(..24) == 0 {
             let at = self.near(&hot, from, until);
             self.untag_account(at, until);
         }

@@ -22,7 +22,7 @@ use domain::{
     configuration::{Override, Target},
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
-    record::Record,
+    record::{Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Outcome;
@@ -30,6 +30,7 @@ use serde_json::Value;
 
 use crate::{
     clockwork::{TaskId, Time},
+    clouds::Elsewhere,
     night::Setup,
     trace::{Actor, Trace},
 };
@@ -323,11 +324,16 @@ impl Observer {
         }
     }
 
-    /// Checks a request that goes to the project of somebody else.
+    /// Checks a request that goes to the project of somebody else. What that holds is only believed
+    /// where nothing of the account is recorded.
     pub(crate) fn sent_elsewhere(&self, account: &AccountName, path: &str, changes: bool) {
         let mut state = self.lock();
         let mut records = state.records.values();
-        let knows = records.any(|record| record.reference.account == *account);
+        let knows = records.any(|record| {
+            let is_gone = matches!(record.phase, Phase::Gone { .. });
+            let is_theirs = Elsewhere::holds(&record.reference.id);
+            record.reference.account == *account && !is_gone && !is_theirs
+        });
         if changes && knows {
             state.violated(format!("{path} is sent with the token of another project"));
         }

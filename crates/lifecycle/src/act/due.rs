@@ -243,6 +243,8 @@ impl Batch<'_> {
                 Err(failure) => self.postpone(record, &failure).await,
             },
             Ok(None) => {
+                // The token may be another project's, and its own be in its place by now.
+                self.context.providers.forget(self.account);
                 let missing = ObservationError::of("the provider answers 404");
                 self.postpone(record, &missing).await
             }

@@ -421,6 +421,8 @@ async fn list(
     }
     let is_cloud = configuration.accounts[account].cloud().is_some();
     if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed)).await? {
+        // A token of another project is never refused, and its own may be in its place by now.
+        context.providers.forget(account);
         return Err(ObservationError::of(ALL_VANISHED));
     }
     Ok((client, listed))

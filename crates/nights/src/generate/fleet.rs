@@ -448,7 +448,7 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
 
 /// Returns how many seconds something takes: rarely more than any night has.
 fn seconds_or_never(chance: &mut Rng, usual: std::ops::Range<u32>) -> u32 {
-    if chance.u8(..24) == 0 {
+    if chance.u8(..120) == 0 {
         10_000_000
     } else {
         chance.u32(usual)

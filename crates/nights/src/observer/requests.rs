@@ -3,7 +3,7 @@
 use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::Target,
-    record::{Ask, Direction, Handled},
+    record::{Ask, Cause, Direction, Handled},
 };
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -159,13 +159,19 @@ impl State {
         let Some(tracked) = self.resources.get(resource) else {
             return;
         };
-        let commanded = tracked
-            .commanded_at
-            .is_some_and(|at| now.duration_since(at) < COMMAND);
+        let record = self.records.get(resource);
+        // A command waits for its account and its cloud, and goes on until it ends.
+        let began = record.and_then(|record| {
+            let transition = record.in_flight()?;
+            let is_manual = matches!(transition.cause, Cause::Manual { .. });
+            is_manual.then_some(transition.claimed_at)
+        });
+        let commanded = tracked.commanded_at.is_some_and(|at| {
+            now.duration_since(at) < COMMAND || began.is_some_and(|began| began >= at)
+        });
         let named = self.overrides.get(&Target::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
         // A start by name restores what is held stopped, even if it has opted out.
-        let record = self.records.get(resource);
         let starts = record.is_some_and(|one| one.under_way_towards(Direction::Start).is_some());
         let restores = commanded && starts && !rules::is_protected(&state, &self.setup);
         let may_be_named = restores || !rules::is_excluded(&state, &self.setup);

@@ -124,7 +124,9 @@ impl State {
                 .request
                 .as_ref()
                 .is_some_and(|request| request.problem.is_some());
-        if needs_a_person || is_left_running(record) {
+        // An action that never ends keeps a machine busy at its cloud, and status says so.
+        let is_busy = !state["action"].is_null() && record.last_error.is_some();
+        if needs_a_person || is_busy || is_left_running(record) {
             return None;
         }
         let is_there = self.state_of(reference).is_some();
