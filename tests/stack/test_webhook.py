@@ -95,7 +95,8 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
     def posted() -> bool:
         return any("web-1" in body["text"] for _, body in webhook.posts)
 
-    expect(posted, "the post of a refusal", patience=60)
+    # If it is on its way just now, the next change is that of the next edge.
+    expect(posted, "the post of a refusal", patience=240)
     headers, body = webhook.posts[0]
     assert body.keys() == {"text"}
     assert "refused" in body["text"]
