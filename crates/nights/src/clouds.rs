@@ -39,7 +39,7 @@ pub(crate) struct Wire {
     pub(crate) accounts: Vec<(String, AccountName)>,
 }
 
-/// The project of somebody else at each cloud, whose token may be stored by mistake.
+/// Another project at each cloud, whose token may be stored by mistake.
 pub(crate) struct Elsewhere {
     router: Router,
 }

@@ -324,8 +324,8 @@ impl Observer {
         }
     }
 
-    /// Checks a request that goes to the project of somebody else. What that holds is only believed
-    /// where nothing of the account is recorded.
+    /// Checks a request that goes to another project. What that contains is believed only if no
+    /// resource of the account is recorded.
     pub(crate) fn sent_elsewhere(&self, account: &AccountName, path: &str, changes: bool) {
         let mut state = self.lock();
         let mut records = state.records.values();

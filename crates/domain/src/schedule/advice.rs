@@ -135,8 +135,7 @@ impl Schedule {
             .map(|edge| edge.at)
     }
 
-    /// Returns the end of the first day after a holiday, and after those that follow it directly,
-    /// that is none.
+    /// Returns the end of the first day after a holiday that is not a holiday itself.
     fn day_after_holidays(&self, holiday: Date) -> Option<Timestamp> {
         let mut days = holiday.series(1.day());
         let day = days.find(|day| !self.is_holiday(*day))?;

@@ -1,4 +1,4 @@
-//! Names of time zones, and what to write instead of a name that is none or is hardly meant.
+//! Names of time zones, and what to write instead of one that is unknown or probably a mistake.
 
 use jiff::tz::TimeZone;
 use strum::IntoEnumIterator as _;

@@ -475,13 +475,13 @@ mod tests {
     #[test]
     fn of_many_alerts_the_first_are_mailed_and_one_event_stands_for_the_rest() {
         let mut events = Events::default();
-        let mut told = |event: &Event| {
+        let mut is_folded = |event: &Event| {
             let event = events.of_outcome("offhours", &outcome(event.clone()));
             let detail: Value = serde_json::from_str(&event.unwrap().detail).unwrap();
             detail["folded"] == true
         };
         let orphaned = Event::Orphaned { barrier: None };
-        let folded: Vec<_> = (0..30).map(|_| told(&orphaned)).collect();
+        let folded: Vec<_> = (0..30).map(|_| is_folded(&orphaned)).collect();
         assert_eq!(
             folded,
             [vec![false; MAILED], vec![true; 30 - MAILED]].concat()
@@ -489,9 +489,12 @@ mod tests {
         let conflict = Event::Conflict {
             reason: "two".to_owned(),
         };
-        assert!(!told(&conflict), "each kind by itself");
+        assert!(!is_folded(&conflict), "each kind is counted separately");
         let gone = Event::Gone { saved: None };
-        assert!((0..30).all(|_| !told(&gone)), "it is not mailed at all");
+        assert!(
+            (0..30).all(|_| !is_folded(&gone)),
+            "this kind is never mailed"
+        );
         let [event] = &events.of_folded("offhours")[..] else {
             panic!("one event stands for the rest");
         };
