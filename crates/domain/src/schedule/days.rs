@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::{clock::Reading, definition::each};
 
-pub(super) const WEEKDAYS: [&str; 7] = [
+/// The names of the weekdays, from Monday on.
+pub const WEEKDAYS: [&str; 7] = [
     "monday",
     "tuesday",
     "wednesday",
@@ -15,7 +16,8 @@ pub(super) const WEEKDAYS: [&str; 7] = [
     "sunday",
 ];
 
-pub(super) const MONTHS: [&str; 12] = [
+/// The names of the months.
+pub const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",

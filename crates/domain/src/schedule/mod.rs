@@ -31,7 +31,7 @@ use jiff::{
 use serde::{Deserialize, Serialize};
 
 pub use clock::Moved;
-pub use days::Miss;
+pub use days::{MONTHS, Miss, WEEKDAYS};
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
 pub use early::Early;
 pub use explain::{

@@ -1,29 +1,6 @@
 //! Translates the days and times of AWS Instance Scheduler into ours.
 
-const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+use domain::schedule::{MONTHS, WEEKDAYS};
 
 /// Writes `9:00` as `09:00`.
 pub(super) fn time(text: &str) -> Result<String, String> {
