@@ -20,21 +20,13 @@ fn each_command_that_changes_something_is_an_entry() {
         let changes: [(&[&str], &str); 6] = [
             (&["apply", "--yes", "--message", "the first one"], "apply"),
             (
-                &[
-                    "override", "running", "web", "--for", "2h", "--reason", "a demo",
-                ],
+                &["override", "running", "web", "--for", "2h", "--reason", "a demo"],
                 "override running",
             ),
-            (
-                &["override", "clear", "web", "--reason", "over"],
-                "override clear",
-            ),
+            (&["override", "clear", "web", "--reason", "over"], "override clear"),
             (&["stop", "web", "--reason", "loud"], "stop"),
             (&["start", "web"], "start"),
-            (
-                &["forget", "web", "--anyway", "--yes", "--reason", "trial"],
-                "forget",
-            ),
+            (&["forget", "web", "--anyway", "--yes", "--reason", "trial"], "forget"),
         ];
         for (number, (command, verb)) in changes.iter().enumerate() {
             if number > 0 {
@@ -50,9 +42,7 @@ fn each_command_that_changes_something_is_an_entry() {
             }
         }
         // A dry run changes nothing, and nothing is held.
-        terminal
-            .run(&["override", "stopped", "web", "--for", "1h", "--dry-run"])
-            .await;
+        terminal.run(&["override", "stopped", "web", "--for", "1h", "--dry-run"]).await;
         terminal.run(&["approve", "--all"]).await;
 
         let shown = async |arguments: &[&str]| -> Vec<Value> {
@@ -61,28 +51,14 @@ fn each_command_that_changes_something_is_an_entry() {
             serde_json::from_str(&ended.stdout).unwrap()
         };
         let entries = shown(&[]).await;
-        let ours = entries
-            .iter()
-            .filter(|one| one["by"]["name"] != "offhours local");
+        let ours = entries.iter().filter(|one| one["by"]["name"] != "offhours local");
         let whys: Vec<_> = ours.map(|one| one["why"].clone()).collect();
         let expected = ["trial", "", "loud", "over", "a demo", "the first one"];
-        let expected = expected.map(|why| {
-            if why.is_empty() {
-                Value::Null
-            } else {
-                json!(why)
-            }
-        });
+        let expected = expected.map(|why| if why.is_empty() { Value::Null } else { json!(why) });
         assert_eq!(whys, expected, "{entries:#?}");
         let first = entries.last().unwrap();
         let lines = &first["action"]["applied"]["changes"];
-        assert!(
-            lines
-                .as_array()
-                .unwrap()
-                .contains(&json!("schedule office added")),
-            "{first}"
-        );
+        assert!(lines.as_array().unwrap().contains(&json!("schedule office added")), "{first}");
 
         assert_eq!(shown(&["do-main/droplet/1"]).await.len(), 5);
         assert_eq!(shown(&["--limit", "2"]).await.len(), 2);
@@ -141,9 +117,7 @@ fn at_aws_the_author_is_who_aws_says_and_without_it_nothing_changes() {
         // The function cannot be asked here: the override is in force all the same.
         assert!(text.contains("within five minutes"), "{text}");
         assert_eq!(overrides().await, ["platform/ada@example.com (boss)"]);
-        let arguments = [
-            "activity", "--by", "ada@", "--since", "90d", "--format", "json",
-        ];
+        let arguments = ["activity", "--by", "ada@", "--since", "90d", "--format", "json"];
         let (_, text) = at_aws(&world, &nobody, &arguments).await;
         let entries: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(entries[0]["by"]["arn"], ARN);

@@ -69,12 +69,8 @@ fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
 fn a_file_with_problems_changes_nothing() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
-        let (code, shown) = apply(
-            &terminal,
-            "timezone = \"Mars/Olympus\"\nmdoe = 1\n",
-            &["--yes"],
-        )
-        .await;
+        let (code, shown) =
+            apply(&terminal, "timezone = \"Mars/Olympus\"\nmdoe = 1\n", &["--yes"]).await;
         assert_eq!(code, Some(2));
         let shown = shown.as_str().unwrap();
         assert!(
@@ -92,10 +88,8 @@ fn a_token_that_is_refused_is_reported_before_anything_is_applied() {
         let configuration = office_hours("", "", "").replace("env:HZ_TOKEN", "env:DO_TOKEN");
         let (_, plan) = apply(&terminal, &configuration, &["--dry-run"]).await;
         let trials = plan["accounts"].as_array().unwrap();
-        let errors: Vec<_> = trials
-            .iter()
-            .map(|t| (t["account"].as_str().unwrap(), t["error"].is_null()))
-            .collect();
+        let errors: Vec<_> =
+            trials.iter().map(|t| (t["account"].as_str().unwrap(), t["error"].is_null())).collect();
         assert_eq!(errors, [("do-main", true), ("hz-eu", false)], "{plan}");
         // Applied anyway, but the exit code shows that not everything is in order.
         let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
@@ -120,11 +114,7 @@ fn what_would_be_left_behind_refuses_the_apply() {
         assert_eq!(rehearsed.code, Some(3));
         let shown = rehearsed.stderr.matches("left behind: ").count();
         assert_eq!(shown, EACH_KIND.len(), "{}", rehearsed.stderr);
-        assert!(
-            rehearsed.stderr.contains("--restore"),
-            "{}",
-            rehearsed.stderr
-        );
+        assert!(rehearsed.stderr.contains("--restore"), "{}", rehearsed.stderr);
 
         let (code, shown) = apply(&terminal, &renamed, &["--yes"]).await;
         assert_eq!(code, Some(2), "{shown}");
@@ -132,10 +122,7 @@ fn what_would_be_left_behind_refuses_the_apply() {
         for resource in EACH_KIND {
             assert!(shown.contains(resource), "{shown}");
         }
-        assert!(
-            shown.contains("--restore") && shown.contains("--leave"),
-            "{shown}"
-        );
+        assert!(shown.contains("--restore") && shown.contains("--leave"), "{shown}");
         assert_eq!(in_force(&terminal).await.len(), 1);
 
         let without_account = format!("{}{OTHER}", office_hours("", "", ""))
@@ -164,10 +151,7 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
         let (code, shown) = apply(&terminal, &without, &["--yes"]).await;
         assert_eq!(code, Some(2), "{shown}");
         let shown = shown.as_str().unwrap();
-        assert!(
-            shown.contains("3 resources would be left behind"),
-            "{shown}"
-        );
+        assert!(shown.contains("3 resources would be left behind"), "{shown}");
         for resource in left {
             assert!(shown.contains(resource), "{shown}");
         }
@@ -176,9 +160,7 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
         assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)));
         let orphaned = async |until: &str| {
             let news = terminal.local(&without, until).await;
-            let status = terminal
-                .run(&["status", "--needs-person", "--format", "json"])
-                .await;
+            let status = terminal.run(&["status", "--needs-person", "--format", "json"]).await;
             let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
             let rows = rows.iter().filter(|row| {
                 let why = row["needs_person"].as_str().unwrap();
@@ -186,11 +168,7 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
             });
             let rows = rows.map(|row| row["resource"].as_str().unwrap().to_owned());
             let rows: Vec<_> = rows.collect();
-            (
-                status.code,
-                rows,
-                news.matches(r#""event":"orphaned""#).count(),
-            )
+            (status.code, rows, news.matches(r#""event":"orphaned""#).count())
         };
         // The override lasts until after three; the others are reported once.
         let by_command = left[..2].iter().map(ToString::to_string).collect();
@@ -262,10 +240,7 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
         assert_eq!(code, Some(2), "{shown}");
         let why = "and the whole service only observes";
         assert_eq!(shown.matches(why).count(), EACH_KIND.len(), "{shown}");
-        assert!(
-            shown.contains("once what is named above has ended"),
-            "{shown}"
-        );
+        assert!(shown.contains("once what is named above has ended"), "{shown}");
 
         let (code, plan) = apply(&terminal, &observing, &["--yes", "--leave"]).await;
         assert_eq!(code, Some(0), "{plan}");
@@ -300,10 +275,7 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
         let (code, shown) = apply(&terminal, &renamed, &["--yes"]).await;
         let shown = shown.as_str().unwrap();
         assert_eq!(code, Some(2), "{shown}");
-        assert!(
-            shown.contains("schedule office to running until"),
-            "{shown}"
-        );
+        assert!(shown.contains("schedule office to running until"), "{shown}");
         let (code, plan) = apply(&terminal, &renamed, &["--dry-run"]).await;
         assert_eq!(code, Some(3), "{plan}");
         let lapsing = &plan["consequences"]["lapsing"];
@@ -329,10 +301,7 @@ fn a_second_account_over_one_project_is_refused_before_it_freezes_both() {
         let (code, shown) = apply(&terminal, &twice, &["--yes"]).await;
         let shown = shown.as_str().unwrap();
         assert_eq!(code, Some(2), "{shown}");
-        assert!(
-            shown.contains("would be reached by two accounts"),
-            "{shown}"
-        );
+        assert!(shown.contains("would be reached by two accounts"), "{shown}");
         assert_eq!(in_force(&terminal).await.len(), 1);
         let instead = office.replace("do-main", "do-read");
         let (code, plan) = apply(&terminal, &instead, &["--yes"]).await;
@@ -344,17 +313,10 @@ fn a_second_account_over_one_project_is_refused_before_it_freezes_both() {
 fn restoring_starts_what_would_be_left_behind_and_then_applies() {
     run(async {
         let terminal = stopped().await;
-        let (code, plan) = apply(
-            &terminal,
-            &format!("{}{OTHER}", accounts_alone()),
-            &["--yes", "--restore"],
-        )
-        .await;
-        assert_eq!(
-            (code, &plan["applied"]),
-            (Some(0), &Value::from(2)),
-            "{plan}"
-        );
+        let (code, plan) =
+            apply(&terminal, &format!("{}{OTHER}", accounts_alone()), &["--yes", "--restore"])
+                .await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
         let ended = terminal.run(&["status", "--format", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
         for row in &rows {
@@ -385,19 +347,9 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
         let restored = terminal.run(&["apply", "--yes", "--restore"]).await;
         assert_eq!(restored.code, Some(0), "{}", restored.stderr);
         let shown = restored.stderr;
-        assert_eq!(
-            shown.matches("keeps it running until").count(),
-            EACH_KIND.len(),
-            "{shown}"
-        );
-        assert_eq!(
-            shown.matches(", in place of that by ").count(),
-            1,
-            "{shown}"
-        );
-        let overrides = terminal
-            .run(&["override", "list", "--format", "json"])
-            .await;
+        assert_eq!(shown.matches("keeps it running until").count(), EACH_KIND.len(), "{shown}");
+        assert_eq!(shown.matches(", in place of that by ").count(), 1, "{shown}");
+        let overrides = terminal.run(&["override", "list", "--format", "json"]).await;
         assert_eq!(overrides.stdout.trim(), "[]");
 
         // Nothing stops them again, whatever overruled the schedule before.
@@ -405,10 +357,7 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
         let ended = terminal.run(&["status", "--format", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
         for row in &rows {
-            assert_eq!(
-                (&row["state"], &row["saved"]),
-                (&Value::from("running"), &Value::Null)
-            );
+            assert_eq!((&row["state"], &row["saved"]), (&Value::from("running"), &Value::Null));
         }
     });
 }
@@ -417,36 +366,15 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
 fn leaving_applies_and_status_says_what_is_owed_until_a_person_starts_it() {
     run(async {
         let terminal = stopped().await;
-        let (code, plan) = apply(
-            &terminal,
-            &format!("{}{OTHER}", accounts_alone()),
-            &["--yes", "--leave"],
-        )
-        .await;
-        assert_eq!(
-            (code, &plan["applied"]),
-            (Some(0), &Value::from(2)),
-            "{plan}"
-        );
-        terminal
-            .local(&format!("{}{OTHER}", accounts_alone()), "18:40:00")
-            .await;
+        let (code, plan) =
+            apply(&terminal, &format!("{}{OTHER}", accounts_alone()), &["--yes", "--leave"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
+        terminal.local(&format!("{}{OTHER}", accounts_alone()), "18:40:00").await;
         let ended = terminal.run(&["status"]).await;
         assert_eq!(ended.code, Some(3), "{}", ended.stdout);
-        assert_eq!(
-            ended.stdout.matches("orphaned").count(),
-            EACH_KIND.len(),
-            "{}",
-            ended.stdout
-        );
+        assert_eq!(ended.stdout.matches("orphaned").count(), EACH_KIND.len(), "{}", ended.stdout);
         let started = terminal.run(&["start", "web", "orders"]).await;
-        assert_eq!(
-            started.code,
-            Some(0),
-            "{}{}",
-            started.stdout,
-            started.stderr
-        );
+        assert_eq!(started.code, Some(0), "{}{}", started.stdout, started.stderr);
     });
 }
 
@@ -458,34 +386,19 @@ fn a_rollback_brings_back_what_was_in_force_before_as_a_new_generation() {
         apply(&terminal, &first, &["--yes"]).await;
         let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
         assert_eq!(ended.code, Some(2));
-        assert!(
-            ended.stderr.contains("nothing was in force before"),
-            "{}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("nothing was in force before"), "{}", ended.stderr);
         apply(&terminal, &format!("{first}{OTHER}"), &["--yes"]).await;
 
         let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(
-            ended.stdout.contains("- schedule other"),
-            "{}",
-            ended.stdout
-        );
+        assert!(ended.stdout.contains("- schedule other"), "{}", ended.stdout);
         let log = in_force(&terminal).await;
-        assert_eq!(
-            (&log[0]["generation"], &log[0]["repeats"]),
-            (&Value::from(3), &Value::from(1))
-        );
+        assert_eq!((&log[0]["generation"], &log[0]["repeats"]), (&Value::from(3), &Value::from(1)));
         let (code, _) = apply(&terminal, &first, &["--dry-run"]).await;
         assert_eq!(code, Some(0), "the file says what is in force again");
         let ended = terminal.run(&["apply", "--rollback=9", "--yes"]).await;
         assert_eq!(ended.code, Some(2));
-        assert!(
-            ended.stderr.contains("generation 9 was never in force"),
-            "{}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("generation 9 was never in force"), "{}", ended.stderr);
     });
 }
 
@@ -506,11 +419,7 @@ fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
             assert_eq!(consequences[nothing], serde_json::json!([]), "{nothing}");
         }
         let (code, plan) = apply(&terminal, &renamed(), &["--yes"]).await;
-        assert_eq!(
-            (code, &plan["applied"]),
-            (Some(0), &Value::from(2)),
-            "{plan}"
-        );
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
 
         let status = terminal.run(&["status", "--format", "json"]).await;
         let rows: Value = serde_json::from_str(&status.stdout).unwrap();
@@ -566,17 +475,10 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
         let (code, shown) = apply(&terminal, &without, &["--yes"]).await;
         assert_eq!(code, Some(2), "{shown}");
         let shown = shown.as_str().unwrap();
-        assert!(
-            shown.contains("Offhours cannot start them later"),
-            "{shown}"
-        );
+        assert!(shown.contains("Offhours cannot start them later"), "{shown}");
         assert!(!shown.contains("`offhours start`"), "{shown}");
         let (code, plan) = apply(&terminal, &without, &["--yes", "--leave"]).await;
-        assert_eq!(
-            (code, &plan["applied"]),
-            (Some(0), &Value::from(2)),
-            "{plan}"
-        );
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
     });
 }
 
@@ -611,11 +513,7 @@ fn a_local_service_runs_what_is_in_force_whatever_file_is_beside_it() {
         terminal.write("protekt = 1\n");
         let ended = terminal.run(&local).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(
-            ended.stderr.contains("`offhours validate`"),
-            "{}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("`offhours validate`"), "{}", ended.stderr);
 
         terminal.write(&second);
         let named = [&local[..], &["--config", "offhours.toml"]].concat();
@@ -764,9 +662,7 @@ fn what_could_not_come_back_refuses_the_apply_and_each_is_named() {
         assert_eq!(code, Some(3), "{plan}");
         let stops = plan["moves"]["stops"].as_array().unwrap();
         let refused = stops.iter().filter(|stop| !stop["refused"].is_null());
-        let mut refused: Vec<_> = refused
-            .map(|stop| stop["resource"].as_str().unwrap())
-            .collect();
+        let mut refused: Vec<_> = refused.map(|stop| stop["resource"].as_str().unwrap()).collect();
         refused.sort_unstable();
         let mut expected = REFUSED.map(|(resource, ..)| resource);
         expected.sort_unstable();
@@ -785,11 +681,7 @@ fn what_could_not_come_back_refuses_the_apply_and_each_is_named() {
                     assert!(line.contains(words), "{line}");
                 }
             }
-            assert!(
-                ended.stderr.contains("3 resources could not come back"),
-                "{}",
-                ended.stderr
-            );
+            assert!(ended.stderr.contains("3 resources could not come back"), "{}", ended.stderr);
             // The others are shown anyway.
             for words in ["web (do-main/droplet/1)", "stays on s-1vcpu-512mb-10gb"] {
                 assert!(ended.stdout.contains(words), "{}", ended.stdout);
@@ -837,11 +729,7 @@ fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
         assert_eq!(code, Some(0), "{plan}");
         assert_eq!(plan["moves"], json!({"stops": [], "unknown": []}));
         let log = terminal.simulator.log().await;
-        let asked = |path: &str| {
-            log.iter()
-                .filter(|one| one["request"]["path"] == path)
-                .count()
-        };
+        let asked = |path: &str| log.iter().filter(|one| one["request"]["path"] == path).count();
         assert_eq!(
             (asked("/v2/droplets"), asked("/v2/sizes")),
             // One list for those with GPUs.

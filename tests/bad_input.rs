@@ -29,20 +29,14 @@ fn stopped(record: &Record) -> bool {
 /// afterwards.
 async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     world.run_until(monday("18:09:30")).await;
-    assert!(
-        stopped(&world.record(SOUND).await),
-        "the other cloud was held up"
-    );
+    assert!(stopped(&world.record(SOUND).await), "the other cloud was held up");
     for resource in AT_FAULT {
         assert!(!world.was_seen(resource), "{resource} counts as stopped");
         let record = world.record(resource).await;
         assert!(!stopped(&record), "{resource}: {:?}", record.phase);
     }
     let shown = |e: &Event| {
-        matches!(
-            e,
-            Event::Postponed { .. } | Event::Asked { .. } | Event::Refused { .. }
-        )
+        matches!(e, Event::Postponed { .. } | Event::Asked { .. } | Event::Refused { .. })
     };
     let shown = world.outcomes().iter().filter(|o| shown(&o.event)).count();
     assert!(shown > 1, "nothing was reported");
@@ -68,11 +62,7 @@ fn misbehaving(method: &'static str, does: Value) {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
-        let methods: &[&str] = if method == "GET" {
-            &["GET"]
-        } else {
-            &["POST", "PUT"]
-        };
+        let methods: &[&str] = if method == "GET" { &["GET"] } else { &["POST", "PUT"] };
         for method in methods {
             world.simulator().add_fault(fault(&json!({
                 "match": { "account": "do-main", "method": method },
@@ -90,10 +80,7 @@ fn answer(status: u16, body: &str, headers: &Value) -> Value {
 
 #[test]
 fn observations_that_are_garbage() {
-    misbehaving(
-        "GET",
-        answer(200, "<html>Welcome to our status page</html>", &json!({})),
-    );
+    misbehaving("GET", answer(200, "<html>Welcome to our status page</html>", &json!({})));
 }
 
 #[test]
@@ -110,11 +97,7 @@ fn observations_that_end_in_the_middle() {
 fn observations_that_fail() {
     misbehaving(
         "GET",
-        answer(
-            500,
-            "{\"id\": \"server_error\", \"message\": \"oops\"}",
-            &json!({}),
-        ),
+        answer(500, "{\"id\": \"server_error\", \"message\": \"oops\"}", &json!({})),
     );
 }
 
@@ -188,11 +171,7 @@ fn changes_that_are_answered_with_garbage_and_have_no_effect() {
 fn changes_that_fail() {
     misbehaving(
         "POST",
-        answer(
-            500,
-            "{\"id\": \"server_error\", \"message\": \"oops\"}",
-            &json!({}),
-        ),
+        answer(500, "{\"id\": \"server_error\", \"message\": \"oops\"}", &json!({})),
     );
 }
 
@@ -412,9 +391,6 @@ fn resources_that_are_deleted_while_they_stop() {
             assert!(!world.was_seen(resource));
         }
         let history = world.history("do-main/database/d1").await;
-        assert!(
-            history[0].saved.is_some(),
-            "what it was owed goes to history"
-        );
+        assert!(history[0].saved.is_some(), "what it was owed goes to history");
     });
 }

@@ -61,10 +61,7 @@ fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
         // It is observed before acting, and at 5, 10 and 20 seconds; a Droplet is off after 10.
         assert!((2..=4).contains(&per_look.len()), "{per_look:?}");
         for id in 1..=MANY {
-            let power = world
-                .record(&format!("do-main/droplet/{id}"))
-                .await
-                .observed;
+            let power = world.record(&format!("do-main/droplet/{id}")).await.observed;
             assert_eq!(power.unwrap().power, Power::Stopped);
         }
     });
@@ -97,10 +94,7 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
                 assert_eq!(dispatched, dispatch::DispatchReport::default());
                 assert!(invoke.0.lock().unwrap().is_empty());
                 let requests = counter.take_count();
-                assert!(
-                    (1..=3).contains(&requests),
-                    "{temperature}, {fleet}: {requests}"
-                );
+                assert!((1..=3).contains(&requests), "{temperature}, {fleet}: {requests}");
             }
         }
     });
@@ -174,11 +168,7 @@ fn databases_that_stop_together_ask_once_for_the_plans_that_there_are() {
         world.run_until(monday("18:02:30")).await;
         assert_eq!(world.changes().len(), 5);
         let log = world.simulator().log();
-        let asked = |path| {
-            log.iter()
-                .filter(|entry| entry.request.path == path)
-                .count()
-        };
+        let asked = |path| log.iter().filter(|entry| entry.request.path == path).count();
         assert_eq!(asked("/v2/databases/options"), 1);
     });
 }
@@ -223,9 +213,7 @@ async fn requests_of_inventories(accounts: u64) -> usize {
     let world = World::start(&configuration, &fleet, monday("17:30:00")).await;
     world.run_until(monday("17:31:30")).await;
     let (counter, store) = RequestCounter::on(&world.engine);
-    let kept: Vec<_> = numbers
-        .map(|n| (format!("env:HZ_{n}"), format!("secret-{n}")))
-        .collect();
+    let kept: Vec<_> = numbers.map(|n| (format!("env:HZ_{n}"), format!("secret-{n}"))).collect();
     let kept: Vec<_> = kept.iter().map(|(at, token)| (&**at, &**token)).collect();
     let clock = SteppedClock::at(monday("17:35:00"));
     let poll_status = PollStatus::new(&world, &store, &kept, clock);
@@ -259,10 +247,7 @@ fn what_another_process_applies_holds_from_the_next_tick_on() {
         let mut earlier = parse(&earlier);
         earlier.generation = elsewhere.in_force().await.unwrap().configuration.generation;
         let now = world.local.now();
-        elsewhere
-            .apply(&earlier, "another process", now)
-            .await
-            .unwrap();
+        elsewhere.apply(&earlier, "another process", now).await.unwrap();
         world.run_until(instant("2026-11-23T17:11:01Z")).await;
         assert_eq!(world.touched().len(), 4);
     });

@@ -111,10 +111,7 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
 
     functions.answer_the_command().await;
 
-    assert_eq!(
-        functions.changes().await,
-        ["power_off", "power_on", "power_off", "power_on"]
-    );
+    assert_eq!(functions.changes().await, ["power_off", "power_on", "power_off", "power_on"]);
     functions.end().await;
 }
 
@@ -175,10 +172,7 @@ impl Functions {
             // The target directory of this test, so that existing builds are reused.
             .env("CARGO_TARGET_DIR", target_directory())
             .env("AWS_ENDPOINT_URL", &store)
-            .env(
-                "AWS_ENDPOINT_URL_LAMBDA",
-                format!("http://127.0.0.1:{port}"),
-            )
+            .env("AWS_ENDPOINT_URL_LAMBDA", format!("http://127.0.0.1:{port}"))
             .env("AWS_REGION", "eu-central-1")
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")
@@ -198,14 +192,7 @@ impl Functions {
             assert_eq!(ended, None, "{}", printed(directory.path()));
             tokio::task::yield_now().await;
         }
-        Self {
-            local,
-            watch,
-            port,
-            store,
-            clouds,
-            directory,
-        }
+        Self { local, watch, port, store, clouds, directory }
     }
 
     /// Invokes a function with one of its committed events, and returns its response.
@@ -235,18 +222,10 @@ impl Functions {
 
         let (code, shown) = self.offhours(&["start", "berlin-dev-1", "--dry-run"]).await;
         let shown: Value = serde_json::from_str(&shown).unwrap();
-        assert_eq!(
-            (code, &shown["event"]),
-            (Some(0), &json!("would-ask")),
-            "{shown}"
-        );
+        assert_eq!((code, &shown["event"]), (Some(0), &json!("would-ask")), "{shown}");
         let (code, shown) = self.offhours(&["start", "berlin-dev-1", "--no-wait"]).await;
         let shown: Value = serde_json::from_str(&shown).unwrap();
-        assert_eq!(
-            (code, &shown["event"]),
-            (Some(0), &json!("asked")),
-            "{shown}"
-        );
+        assert_eq!((code, &shown["event"]), (Some(0), &json!("asked")), "{shown}");
         self.poll_until_seen("start").await;
 
         let (code, rows) = self.offhours(&["list", "--refresh"]).await;
@@ -271,10 +250,7 @@ impl Functions {
             .current_dir(self.directory.path())
             .env("AWS_ENDPOINT_URL", &self.store)
             .env("AWS_ENDPOINT_URL_STS", sts)
-            .env(
-                "AWS_ENDPOINT_URL_LAMBDA",
-                format!("http://127.0.0.1:{}", self.port),
-            )
+            .env("AWS_ENDPOINT_URL_LAMBDA", format!("http://127.0.0.1:{}", self.port))
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("OFFHOURS_STOP_FUNCTION", "stop")
@@ -344,11 +320,7 @@ impl Drop for Functions {
 /// cargo-lambda, from the environment that builds the functions.
 fn cargo_lambda() -> PathBuf {
     let path = root().join(".build/bin/cargo-lambda");
-    assert!(
-        path.is_file(),
-        "there is no {}: run `make build`",
-        path.display()
-    );
+    assert!(path.is_file(), "there is no {}: run `make build`", path.display());
     path
 }
 

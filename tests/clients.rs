@@ -31,9 +31,6 @@ async fn the_official_clients_work_against_the_simulator() {
     ] {
         assert!(printed.contains(&format!("\nok     {check}")), "{printed}");
     }
-    assert!(
-        printed.trim_end().ends_with(" passed, 0 failed"),
-        "{printed}"
-    );
+    assert!(printed.trim_end().ends_with(" passed, 0 failed"), "{printed}");
     traffic::logged_ones_fit(&simulator.log().await);
 }

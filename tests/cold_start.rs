@@ -83,11 +83,7 @@ fn a_wrong_setting_ends_the_start_with_one_line_that_names_it() {
         ("stop", "OFFHOURS_EVENT_BUS", "my bus"),
         ("stop", "OFFHOURS_HETZNER_URL", "http://example.com"),
         ("start", "OFFHOURS_TABLE_PREFIX", "off/hours-"),
-        (
-            "start",
-            "OFFHOURS_DIGITALOCEAN_URL",
-            "https://me:secret@example.com",
-        ),
+        ("start", "OFFHOURS_DIGITALOCEAN_URL", "https://me:secret@example.com"),
     ] {
         let line = ends_with(function, wrong, Some(to));
         assert!(!line.contains("secret"), "{line}");

@@ -22,19 +22,11 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let ended = terminal.run(&["status", "--format", "json"]).await;
         assert_eq!(ended.code, Some(0));
         let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
-        let known: Vec<_> = rows
-            .iter()
-            .map(|r| r["resource"].as_str().unwrap())
-            .collect();
+        let known: Vec<_> = rows.iter().map(|r| r["resource"].as_str().unwrap()).collect();
         assert_eq!(known, EACH_KIND);
-        assert!(
-            rows.iter().all(|row| row["schedule"] == "office"),
-            "{rows:#?}"
-        );
+        assert!(rows.iter().all(|row| row["schedule"] == "office"), "{rows:#?}");
 
-        let ended = terminal
-            .run(&["status", "--live", "--format", "json"])
-            .await;
+        let ended = terminal.run(&["status", "--live", "--format", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
         let live = |row: &serde_json::Value| row["live"].as_str().unwrap().contains("running, ");
@@ -61,10 +53,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
         let shown = ended.stderr;
         assert!(shown.starts_with("error: Stop 4 resources: "), "{shown}");
-        assert!(
-            shown.contains("web, ") && shown.contains("--yes"),
-            "{shown}"
-        );
+        assert!(shown.contains("web, ") && shown.contains("--yes"), "{shown}");
         let ended = terminal.run(&["stop", "--account", "hz-eu"]).await;
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.starts_with("error: Stop 1 resource: ci? "));
@@ -73,9 +62,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(ended.code, Some(2));
         let shown = ended.stderr;
         assert!(shown.contains("no resource matches `*/web`"), "{shown}");
-        let ended = terminal
-            .run(&["stop", "W?b", "*/droplet/1", "--dry-run"])
-            .await;
+        let ended = terminal.run(&["stop", "W?b", "*/droplet/1", "--dry-run"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
         let ended = terminal.run(&["why", "*"]).await;
@@ -99,11 +86,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert!(file.starts_with("# Generation 1, applied by "), "{file}");
         let exported = configuration_file::parse(&file, "exported").unwrap();
         let applied = configuration_file::parse(&office_hours("", "", ""), "applied").unwrap();
-        assert!(
-            exported
-                .configuration
-                .eq_ignoring_generation(&applied.configuration)
-        );
+        assert!(exported.configuration.eq_ignoring_generation(&applied.configuration));
         let ended = terminal.run(&["export", "--format", "json"]).await;
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(ended.code, Some(0));
@@ -158,10 +141,7 @@ fn the_command_status_and_why_say_until_when_a_manual_stop_stands_and_whose_it_i
         let rows: serde_json::Value = serde_json::from_str(&rows.stdout).unwrap();
         let (next, manual) = (&rows[0]["next"], &rows[0]["manual"]);
         let change = ("2026-11-24T07:00:00Z", "running");
-        assert_eq!(
-            (next["at"].as_str(), next["to"].as_str()),
-            (Some(change.0), Some(change.1))
-        );
+        assert_eq!((next["at"].as_str(), next["to"].as_str()), (Some(change.0), Some(change.1)));
         assert_eq!(manual["until"]["at"], change.0);
         assert_eq!(manual["desired"], "stopped");
         let by = manual["by"].as_str().unwrap();
@@ -181,10 +161,7 @@ fn why_explains_the_chain_of_one_resource_and_what_it_cannot_find() {
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
         let ended = terminal.run(&["why", "web"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        for expected in [
-            "It is running, as it should be.",
-            "What the schedule office says",
-        ] {
+        for expected in ["It is running, as it should be.", "What the schedule office says"] {
             assert!(ended.stdout.contains(expected), "{}", ended.stdout);
         }
         assert_eq!(ended.stderr, "");
@@ -193,20 +170,13 @@ fn why_explains_the_chain_of_one_resource_and_what_it_cannot_find() {
         let ended = terminal.run(&night).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        let shown = [
-            &why["desired"],
-            &why["evaluation"]["desired"],
-            &why["schedule"],
-        ];
+        let shown = [&why["desired"], &why["evaluation"]["desired"], &why["schedule"]];
         assert_eq!(shown, ["stopped", "stopped", "office"]);
         assert_eq!(why["evaluation"]["reading"], "2026-06-15T23:00:00");
 
         for (target, expected) in [
             ("wbe", "did you mean `web`?"),
-            (
-                "do-main/droplet/999",
-                "no inventory has seen do-main/droplet/999",
-            ),
+            ("do-main/droplet/999", "no inventory has seen do-main/droplet/999"),
         ] {
             let ended = terminal.run(&["why", target]).await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
@@ -249,13 +219,7 @@ fn what_was_not_accepted_is_sent_again_by_the_command_that_waits() {
             "id": "unprocessable_entity", "message": "Droplet already has a pending event.",
         });
         for (resource, direction, path, status, body) in [
-            (
-                "hz-eu/server/11",
-                "stop",
-                "/v1/servers/11/actions/shutdown",
-                423,
-                hetzner("locked"),
-            ),
+            ("hz-eu/server/11", "stop", "/v1/servers/11/actions/shutdown", 423, hetzner("locked")),
             (
                 "hz-eu/server/11",
                 "start",
@@ -263,20 +227,8 @@ fn what_was_not_accepted_is_sent_again_by_the_command_that_waits() {
                 409,
                 hetzner("conflict"),
             ),
-            (
-                "do-main/droplet/1",
-                "stop",
-                "/v2/droplets/1/actions",
-                422,
-                pending.clone(),
-            ),
-            (
-                "do-main/droplet/1",
-                "start",
-                "/v2/droplets/1/actions",
-                422,
-                pending,
-            ),
+            ("do-main/droplet/1", "stop", "/v2/droplets/1/actions", 422, pending.clone()),
+            ("do-main/droplet/1", "start", "/v2/droplets/1/actions", 422, pending),
         ] {
             terminal
                 .simulator
@@ -325,10 +277,7 @@ fn list_and_doctor_observe_and_change_nothing() {
         let ended = terminal.run(&["doctor", "--format", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);
         let verdicts = rows(&ended.stdout);
-        assert!(
-            verdicts.iter().all(|row| row["verdict"] == "ok"),
-            "{verdicts:#?}"
-        );
+        assert!(verdicts.iter().all(|row| row["verdict"] == "ok"), "{verdicts:#?}");
         assert_eq!(changes(&terminal.simulator).await, 0);
     });
 }
@@ -342,11 +291,7 @@ fn a_preview_follows_the_simulators_clock() {
         let table = terminal.bare(&["preview", &simulate]).await.stdout;
         assert!(table.starts_with("At 2026-11-23T12:00:00Z:"), "{table}");
         let picture = terminal.bare(&["preview", "--week", &simulate]).await;
-        assert!(
-            picture
-                .stdout
-                .contains("\nMon 2026-11-23  ................####")
-        );
+        assert!(picture.stdout.contains("\nMon 2026-11-23  ................####"));
     });
 }
 

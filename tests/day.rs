@@ -61,10 +61,7 @@ fn day() -> Day {
         for outcome in world.outcomes() {
             summary.count(outcome);
         }
-        summary
-            .add_untouched(world.local.store(), end)
-            .await
-            .unwrap();
+        summary.add_untouched(world.local.store(), end).await.unwrap();
         Day {
             outcomes: world.outcomes().to_vec(),
             digests: world.digests().to_vec(),
@@ -89,10 +86,7 @@ fn a_day_of_the_example_fleet() {
 }
 
 fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
-    let printed = day
-        .digests
-        .iter()
-        .map(|d| (d.schedule.as_str(), d.edge, d.desired));
+    let printed = day.digests.iter().map(|d| (d.schedule.as_str(), d.edge, d.desired));
     let edges = [
         ("berlin-lab", "23T06:30", Desired::Running),
         ("berlin-office", "23T07:00", Desired::Running),
@@ -121,25 +115,15 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
             .collect();
         assert_eq!(digest.asked, asked.len());
         assert_eq!(digest.seen, count(|e| matches!(e, Event::Seen { .. })));
-        assert_eq!(
-            digest.refused,
-            count(|e| matches!(e, Event::Refused { .. }))
-        );
+        assert_eq!(digest.refused, count(|e| matches!(e, Event::Refused { .. })));
         let already = count(|e| matches!(e, Event::AlreadyThere { .. }));
         assert_eq!(digest.already, already);
-        assert_eq!(
-            (digest.unfinished, digest.stuck, digest.overtaken),
-            (0, 0, 0)
-        );
+        assert_eq!((digest.unfinished, digest.stuck, digest.overtaken), (0, 0, 0));
         let ended = digest.seen + digest.already + digest.refused;
         assert_eq!(digest.followed, ended);
         assert_eq!(digest.not_seen.len(), digest.refused);
         let longest = during().filter_map(|outcome| {
-            if let Event::Seen { seconds, .. } = outcome.event {
-                Some(seconds)
-            } else {
-                None
-            }
+            if let Event::Seen { seconds, .. } = outcome.event { Some(seconds) } else { None }
         });
         let slowest = digest.slowest.as_ref().map(|slowest| slowest.seconds);
         assert_eq!(slowest, longest.max());
@@ -264,9 +248,7 @@ impl RequestHistory {
         };
         let change = match word.as_str() {
             "shutdown" => Change::PowerOff { forced: false },
-            "power_off" | "poweroff" => Change::PowerOff {
-                forced: self.open.is_some(),
-            },
+            "power_off" | "poweroff" => Change::PowerOff { forced: self.open.is_some() },
             "power_on" | "poweron" => Change::PowerOn,
             _ => self.resize(&body),
         };
@@ -274,11 +256,7 @@ impl RequestHistory {
     }
 
     fn resize(&mut self, body: &Value) -> Change {
-        let last = self
-            .last
-            .as_ref()
-            .and_then(|shown| shown.size.clone())
-            .unwrap();
+        let last = self.last.as_ref().and_then(|shown| shown.size.clone()).unwrap();
         let number = |key: &str| body[key].as_u64().and_then(|n| u32::try_from(n).ok());
         let wanted = match &last {
             SavedState::Database { .. } => SavedState::Database {
@@ -327,10 +305,7 @@ fn fits(asked: &SavedState, size: &SavedState) -> bool {
     }
     let mut asked = asked.clone();
     if let (
-        SavedState::Database {
-            storage_mib: asked @ None,
-            ..
-        },
+        SavedState::Database { storage_mib: asked @ None, .. },
         SavedState::Database { storage_mib, .. },
     ) = (&mut asked, size)
     {
@@ -349,16 +324,10 @@ fn shown(entry: &Entry) -> Vec<(String, Shown)> {
     };
     let mut found = Vec::new();
     for droplet in rows("droplets", "droplet") {
-        found.push((
-            format!("{account}/droplet/{}", droplet["id"]),
-            machine(&droplet, "active"),
-        ));
+        found.push((format!("{account}/droplet/{}", droplet["id"]), machine(&droplet, "active")));
     }
     for server in rows("servers", "server") {
-        found.push((
-            format!("{account}/server/{}", server["id"]),
-            machine(&server, "running"),
-        ));
+        found.push((format!("{account}/server/{}", server["id"]), machine(&server, "running")));
     }
     for database in rows("databases", "database") {
         let id = database["id"].as_str().unwrap();
@@ -368,26 +337,16 @@ fn shown(entry: &Entry) -> Vec<(String, Shown)> {
     let mut pools: Vec<(String, Value)> = Vec::new();
     for cluster in clusters {
         let id = cluster["id"].as_str().unwrap();
-        let of_cluster = cluster["node_pools"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let of_cluster = cluster["node_pools"].as_array().cloned().unwrap_or_default();
         pools.extend(of_cluster.into_iter().map(|pool| (id.to_owned(), pool)));
     }
     if let Some(rest) = entry.request.path.strip_suffix("/node_pools") {
         let id = rest.rsplit('/').next().unwrap();
-        pools.extend(
-            rows("node_pools", "")
-                .into_iter()
-                .map(|pool| (id.to_owned(), pool)),
-        );
+        pools.extend(rows("node_pools", "").into_iter().map(|pool| (id.to_owned(), pool)));
     }
     for (cluster, pool) in pools {
         let id = pool["id"].as_str().unwrap();
-        found.push((
-            format!("{account}/node-pool/{cluster}/{id}"),
-            node_pool(&pool),
-        ));
+        found.push((format!("{account}/node-pool/{cluster}/{id}"), node_pool(&pool)));
     }
     found
 }
@@ -434,36 +393,25 @@ fn sized(database: &Value) -> Shown {
         nodes: u32::try_from(database["num_nodes"].as_u64().unwrap()).unwrap(),
         storage_mib: database["storage_size_mib"].as_u64(),
     };
-    Shown {
-        on: (database["status"] == "online").then_some(true),
-        size: Some(size),
-    }
+    Shown { on: (database["status"] == "online").then_some(true), size: Some(size) }
 }
 
 fn node_pool(pool: &Value) -> Shown {
     let number = |key: &str| u32::try_from(pool[key].as_u64().unwrap_or_default()).unwrap();
     let nodes = pool["nodes"].as_array().cloned().unwrap_or_default();
-    let ready = nodes
-        .iter()
-        .filter(|node| node["status"]["state"] == "running")
-        .count();
+    let ready = nodes.iter().filter(|node| node["status"]["state"] == "running").count();
     let count = number("count");
     let size = SavedState::NodePool {
         count,
-        autoscale: (pool["auto_scale"] == true).then(|| AutoscaleBounds {
-            min: number("min_nodes"),
-            max: number("max_nodes"),
-        }),
+        autoscale: (pool["auto_scale"] == true)
+            .then(|| AutoscaleBounds { min: number("min_nodes"), max: number("max_nodes") }),
     };
     let on = match (nodes.len(), ready) {
         (0, _) => Some(false),
         (present, ready) if present == ready && ready == count as usize => Some(true),
         _ => None,
     };
-    Shown {
-        on,
-        size: Some(size),
-    }
+    Shown { on, size: Some(size) }
 }
 
 fn the_summary_is_what_the_clouds_saw(day: &Day) {
@@ -471,43 +419,21 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
     let none = Tally::default();
     for (resource, history) in &histories {
         let printed = day.summary.resources.get(resource).unwrap_or(&none);
-        assert_eq!(
-            history.open, None,
-            "{resource}: a change was never seen to its end"
-        );
-        let counts = (
-            printed.stopped,
-            printed.started,
-            printed.restored,
-            printed.forced,
-        );
-        let expected = (
-            history.stopped,
-            history.started,
-            history.restored,
-            history.forced,
-        );
-        assert_eq!(
-            counts, expected,
-            "{resource}: stopped, started, restored, forced"
-        );
+        assert_eq!(history.open, None, "{resource}: a change was never seen to its end");
+        let counts = (printed.stopped, printed.started, printed.restored, printed.forced);
+        let expected = (history.stopped, history.started, history.restored, history.forced);
+        assert_eq!(counts, expected, "{resource}: stopped, started, restored, forced");
         let saved = history.saved.as_ref().filter(|_| history.stopped > 0);
         assert_eq!(printed.saved.as_ref(), saved, "{resource}");
         assert_eq!(printed.refused.len(), history.refused.len(), "{resource}");
         for (printed, body) in printed.refused.iter().zip(&history.refused) {
             let body: Value = serde_json::from_str(body).unwrap();
-            let words = body["message"]
-                .as_str()
-                .or(body["error"]["message"].as_str())
-                .unwrap();
+            let words = body["message"].as_str().or(body["error"]["message"].as_str()).unwrap();
             assert!(printed.contains(words), "{printed} is not {words}");
         }
     }
     for resource in day.summary.resources.keys() {
-        assert!(
-            histories.contains_key(resource),
-            "{resource} is unknown to the clouds"
-        );
+        assert!(histories.contains_key(resource), "{resource} is unknown to the clouds");
     }
     let some = |what: fn(&RequestHistory) -> bool| histories.values().any(what);
     assert!(some(|t| t.stopped > 0), "stopped");
@@ -520,11 +446,7 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
 
 fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
     let histories = histories(&day.log);
-    let options = day
-        .log
-        .iter()
-        .find(|e| e.request.path == "/v2/databases/options")
-        .unwrap();
+    let options = day.log.iter().find(|e| e.request.path == "/v2/databases/options").unwrap();
     let options: Value = serde_json::from_str(&options.answer.as_ref().unwrap().body).unwrap();
     let mut smallest = BTreeSet::new();
     for entry in &day.log {
@@ -536,26 +458,20 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
             let reference = format!("do-main/database/{}", database["id"].as_str().unwrap());
             let engine = database["engine"].as_str().unwrap();
             let layouts = options["options"][engine]["layouts"].as_array().unwrap();
-            let layout = layouts
-                .iter()
-                .find(|l| l["num_nodes"] == database["num_nodes"])
-                .unwrap();
+            let layout = layouts.iter().find(|l| l["num_nodes"] == database["num_nodes"]).unwrap();
             let plans = layout["sizes"].as_array().unwrap().iter();
-            let least = plans
-                .min_by_key(|plan| PlanCapacity::of_plan(plan.as_str().unwrap()))
-                .unwrap();
+            let least =
+                plans.min_by_key(|plan| PlanCapacity::of_plan(plan.as_str().unwrap())).unwrap();
             let untouched = histories[&reference].changes == 0;
             if *least == database["size"] && untouched {
                 smallest.insert(reference);
             }
         }
     }
-    let printed = day.summary.resources.iter().filter(|(_, tally)| {
-        tally
-            .already
-            .iter()
-            .any(|words| words.contains("already smallest"))
-    });
+    let printed =
+        day.summary.resources.iter().filter(|(_, tally)| {
+            tally.already.iter().any(|words| words.contains("already smallest"))
+        });
     let printed: BTreeSet<_> = printed.map(|(resource, _)| resource.clone()).collect();
     assert_eq!(printed, smallest);
     assert_eq!(smallest.len(), 1);
@@ -608,23 +524,12 @@ fn nothing_protected_opted_out_or_unnamed_is_touched(day: &Day) {
         assert!(!UNTOUCHABLE.contains(&resource.as_str()), "{entry:?}");
     }
     for resource in UNTOUCHABLE {
-        assert!(
-            day.before.contains_key(resource),
-            "{resource} is in the fleet"
-        );
+        assert!(day.before.contains_key(resource), "{resource} is in the fleet");
         assert_eq!(day.before[resource], day.after[resource]);
     }
     let printed = |resource: &str| day.summary.resources[resource].notes.join("; ");
-    assert!(
-        printed(UNTOUCHABLE[0]).contains("protected"),
-        "{}",
-        printed(UNTOUCHABLE[0])
-    );
-    assert!(
-        printed(UNTOUCHABLE[2]).contains("opted out"),
-        "{}",
-        printed(UNTOUCHABLE[2])
-    );
+    assert!(printed(UNTOUCHABLE[0]).contains("protected"), "{}", printed(UNTOUCHABLE[0]));
+    assert!(printed(UNTOUCHABLE[2]).contains("opted out"), "{}", printed(UNTOUCHABLE[2]));
     assert_eq!(day.summary.resources[BERLIN_CATALOG].stopped, 0);
 }
 
@@ -634,21 +539,11 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
         let is_id = |part: &&str| part.len() == 36 || part.bytes().all(|c| c.is_ascii_digit());
         let parts = entry.request.path.split('/').skip(1);
         let path: String = parts
-            .map(|part| {
-                if is_id(&part) {
-                    "/{id}".to_owned()
-                } else {
-                    format!("/{part}")
-                }
-            })
+            .map(|part| if is_id(&part) { "/{id}".to_owned() } else { format!("/{part}") })
             .collect();
         let body: Value = serde_json::from_str(&entry.request.body).unwrap_or_default();
         let word = body["type"].as_str().unwrap_or_default();
-        used.insert(
-            format!("{} {path} {word}", entry.request.method)
-                .trim()
-                .to_owned(),
-        );
+        used.insert(format!("{} {path} {word}", entry.request.method).trim().to_owned());
     }
     let documented = [
         "POST /v1/servers/{id}/actions/change_type",
@@ -669,16 +564,7 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
 #[test]
 fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     let output = Command::new(program("offhours"))
-        .args([
-            "local",
-            "--simulate",
-            "--speed",
-            "0",
-            "--for",
-            "2h",
-            "--format",
-            "json",
-        ])
+        .args(["local", "--simulate", "--speed", "0", "--for", "2h", "--format", "json"])
         .output()
         .unwrap();
     let complaints = String::from_utf8(output.stderr).unwrap();
@@ -700,17 +586,9 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     assert!(!digests.is_empty());
     let tallies = |summary: &Summary| -> Vec<_> {
         let all = summary.resources.iter();
-        all.map(|(name, t)| {
-            (
-                name.clone(),
-                t.stopped,
-                t.started,
-                t.saved.clone(),
-                t.restored,
-            )
-        })
-        .filter(|(_, stopped, started, ..)| stopped + started > 0)
-        .collect()
+        all.map(|(name, t)| (name.clone(), t.stopped, t.started, t.saved.clone(), t.restored))
+            .filter(|(_, stopped, started, ..)| stopped + started > 0)
+            .collect()
     };
     assert_eq!(tallies(&summary), tallies(&counted));
     assert!(!tallies(&summary).is_empty());
@@ -738,12 +616,8 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
             continue;
         }
         let outcome: Outcome = serde_json::from_value(printed).unwrap();
-        if let (
-            Subject::Resource { resource, .. },
-            Event::Seen {
-                direction, method, ..
-            },
-        ) = (&outcome.subject, &outcome.event)
+        if let (Subject::Resource { resource, .. }, Event::Seen { direction, method, .. }) =
+            (&outcome.subject, &outcome.event)
         {
             let of = seen.entry(resource.to_string()).or_default();
             of.push((outcome.at, *direction, *method));
@@ -767,12 +641,8 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
         all.filter(|one| one.name == name).count()
     };
     assert_eq!((names("berlin-bench"), names("berlin-build")), (1, 1));
-    let of_builds = digests
-        .iter()
-        .filter(|digest| digest.schedule.as_str() == "berlin-builds");
-    let counted: Vec<_> = of_builds
-        .map(|digest| (digest.desired, digest.seen))
-        .collect();
+    let of_builds = digests.iter().filter(|digest| digest.schedule.as_str() == "berlin-builds");
+    let counted: Vec<_> = of_builds.map(|digest| (digest.desired, digest.seen)).collect();
     assert_eq!(counted, [(Desired::Stopped, 2), (Desired::Running, 2)]);
     assert!(!summary.bill.is_empty());
     let mut bills = summary.bill.values();
@@ -814,11 +684,7 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
         .arg(&file)
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let preview: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut edges = BTreeSet::new();
     for schedule in preview["schedules"].as_array().unwrap() {
@@ -899,9 +765,6 @@ fn over_two_clock_changes_power_follows_the_preview_and_nothing_else() {
         ("night", "2026-10-25T01:30:00Z"),
         ("new-york", "2026-10-30T22:00:00Z"),
     ] {
-        assert!(
-            edges.iter().any(|(n, t, _)| n == name && *t == instant(at)),
-            "{name} {at}"
-        );
+        assert!(edges.iter().any(|(n, t, _)| n == name && *t == instant(at)), "{name} {at}");
     }
 }

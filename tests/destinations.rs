@@ -141,12 +141,7 @@ fn on_aws_no_configuration_chooses_where_a_token_goes() {
 #[test]
 #[ignore = "needs the functions as `make build` builds them: `make test-stack`"]
 fn on_aws_no_configuration_chooses_where_a_token_of_the_shipped_functions_goes() {
-    run(check_functions(|function| {
-        root()
-            .join("target/lambda")
-            .join(function)
-            .join("bootstrap")
-    }));
+    run(check_functions(|function| root().join("target/lambda").join(function).join("bootstrap")));
 }
 
 // --- Without AWS --------------------------------------------------------------------------------

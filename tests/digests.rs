@@ -29,11 +29,7 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
 
 /// Deletes the note that the evening edge has been reported.
 async fn forget(world: &World) {
-    let delete = world
-        .engine
-        .client()
-        .delete_item()
-        .table_name("offhours-accounts");
+    let delete = world.engine.client().delete_item().table_name("offhours-accounts");
     let key = digest_key(&"office".parse().unwrap());
     delete.set_key(Some(key)).send().await.unwrap();
 }
@@ -50,10 +46,7 @@ fn ticks_at_once_and_cold_starts_report_an_edge_once() {
     run(async {
         let mut world = after_the_edge().await;
         let shown = only(world.digests()).clone();
-        assert_eq!(
-            (shown.followed, shown.seen, shown.desired),
-            (4, 4, Desired::Stopped)
-        );
+        assert_eq!((shown.followed, shown.seen, shown.desired), (4, 4, Desired::Stopped));
         let at = monday("18:32:00");
         let (_, cold) = RequestCounter::on(&world.engine);
         assert_eq!(tick(&world, &cold, "cold", at).await.digests, []);
@@ -64,21 +57,12 @@ fn ticks_at_once_and_cold_starts_report_an_edge_once() {
         // The same invocation delivered twice runs twice.
         let (left, right) = tokio::join!(
             tick(&world, &first, "twice", at),
-            tick(
-                &world,
-                &second,
-                "twice",
-                at + SignedDuration::from_millis(1)
-            ),
+            tick(&world, &second, "twice", at + SignedDuration::from_millis(1)),
         );
         let both = [left.digests, right.digests].concat();
         let again = only(&both);
         assert_eq!((again.edge, again.seen), (shown.edge, shown.seen));
-        for (store, at) in [
-            (&first, "18:33:00"),
-            (&cold, "18:34:00"),
-            (&second, "18:40:00"),
-        ] {
+        for (store, at) in [(&first, "18:33:00"), (&cold, "18:34:00"), (&second, "18:40:00")] {
             assert_eq!(tick(&world, store, "later", monday(at)).await.digests, []);
         }
     });
@@ -150,10 +134,7 @@ fn a_stop_just_before_midnight_is_reported_once_it_has_ended() {
         // In Dhaka, midnight is at 18:00 UTC.
         let configuration = office_hours("", "", "")
             .replace("Europe/Berlin", "Asia/Dhaka")
-            .replace(
-                r#"weekdays = "mon-fri", begin = "08:00", end = "19:00""#,
-                r#"end = "23:55""#,
-            );
+            .replace(r#"weekdays = "mon-fri", begin = "08:00", end = "19:00""#, r#"end = "23:55""#);
         let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
         world.run_until(monday("18:45:00")).await;
         let digest = only(world.digests());

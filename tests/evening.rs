@@ -53,14 +53,8 @@ const NIGHT: Transcript = Transcript {
     begin: "<!-- The night begins: `make readme` writes what the commands print. -->\n",
     end: "<!-- The night ends. -->\n",
     between: &[
-        (
-            "<!-- The token of do-main is revoked. -->\n",
-            ProviderEvent::TokenRevoked,
-        ),
-        (
-            "<!-- The token of do-main is replaced. -->\n",
-            ProviderEvent::TokenReplaced,
-        ),
+        ("<!-- The token of do-main is revoked. -->\n", ProviderEvent::TokenRevoked),
+        ("<!-- The token of do-main is replaced. -->\n", ProviderEvent::TokenReplaced),
     ],
 };
 
@@ -198,11 +192,7 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
 /// Runs a command and returns its output, which has no colors because it is not a terminal's.
 fn shell(command: &str, directory: &Path, simulator: &str) -> String {
     let programs = program("offhours");
-    let path = format!(
-        "{}:{}",
-        programs.parent().unwrap().display(),
-        env::var("PATH").unwrap()
-    );
+    let path = format!("{}:{}", programs.parent().unwrap().display(), env::var("PATH").unwrap());
     let output = Command::new("sh")
         .args(["-c", &format!("exec 2>&1\n{command}")])
         .current_dir(directory)

@@ -22,21 +22,14 @@ async fn world(floor: Floor, fleet: &str) -> World {
 }
 
 fn protecting(pattern: &str) -> Floor {
-    Floor {
-        protect: vec![pattern.parse().unwrap()],
-        mode: Mode::Act,
-    }
+    Floor { protect: vec![pattern.parse().unwrap()], mode: Mode::Act }
 }
 
 #[test]
 fn what_the_deployment_protects_is_touched_by_no_schedule_and_no_command() {
     run(async {
         let tags = ["offhours:office"];
-        let fleet = [
-            ACCOUNTS,
-            &droplet(1, "shop-prod", &tags),
-            &droplet(2, "free", &tags),
-        ];
+        let fleet = [ACCOUNTS, &droplet(1, "shop-prod", &tags), &droplet(2, "free", &tags)];
         let world = world(protecting("name:*prod*"), &fleet.concat()).await;
         world.run_until(monday("17:50:30")).await;
         let command = json!({ "resources": ["do-main/droplet/1"] });
@@ -52,10 +45,7 @@ fn what_the_deployment_protects_is_touched_by_no_schedule_and_no_command() {
 #[test]
 fn a_deployment_that_observes_sends_nothing_whatever_is_applied() {
     run(async {
-        let floor = Floor {
-            protect: Vec::new(),
-            mode: Mode::Observe,
-        };
+        let floor = Floor { protect: Vec::new(), mode: Mode::Observe };
         let mut world = world(floor, &one_of_each_kind()).await;
         world.run_until(monday("18:12:30")).await;
         world.stop(&json!({ "resources": EACH_KIND })).await;
@@ -73,10 +63,8 @@ fn the_functions_keep_to_the_floor_of_their_settings() {
         let world = world(Floor::default(), &one_of_each_kind()).await;
         world.run_until(monday("17:50:30")).await;
         let store = format!("http://{}", testing::serve(world.engine.clone()).await);
-        let settings = [
-            ("AWS_ENDPOINT_URL", store.as_str()),
-            ("OFFHOURS_PROTECT", "name:web,name:ci"),
-        ];
+        let settings =
+            [("AWS_ENDPOINT_URL", store.as_str()), ("OFFHOURS_PROTECT", "name:web,name:ci")];
         let command = json!({ "resources": ["do-main/droplet/1", "hz-eu/server/11"] });
         for function in ["stop", "start"] {
             let function = Function::start(program(function), command.clone(), &settings).await;
@@ -102,18 +90,10 @@ fn a_pipeline_gives_up_no_guard_rail_unless_it_says_so() {
         let refused = terminal.run(&["apply", "--yes"]).await;
         assert_eq!(refused.code, Some(2), "{}", refused.stdout);
         let words = &refused.stderr;
-        assert!(
-            words.contains("2 guard rails") && words.contains("--loosen"),
-            "{words}"
-        );
-        assert!(
-            words.contains("`name:*prod*` is no longer protected"),
-            "{words}"
-        );
+        assert!(words.contains("2 guard rails") && words.contains("--loosen"), "{words}");
+        assert!(words.contains("`name:*prod*` is no longer protected"), "{words}");
 
-        let shown = terminal
-            .run(&["apply", "--dry-run", "--format", "json"])
-            .await;
+        let shown = terminal.run(&["apply", "--dry-run", "--format", "json"]).await;
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         assert_eq!(shown["loosened"].as_array().unwrap().len(), 2);
 
@@ -131,10 +111,7 @@ fn apply_and_why_show_what_the_deployment_protects() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         let with_floor = async |arguments: &[&str]| {
-            let floor = [
-                ("OFFHOURS_PROTECT", "name:web"),
-                ("OFFHOURS_MODE", "observe"),
-            ];
+            let floor = [("OFFHOURS_PROTECT", "name:web"), ("OFFHOURS_MODE", "observe")];
             terminal.run_with(&floor, arguments).await
         };
         terminal.write(&office_hours("", "", ""));
@@ -148,10 +125,7 @@ fn apply_and_why_show_what_the_deployment_protects() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let stopped = with_floor(&["stop", "do-main/droplet/1", "--yes"]).await;
         let words = format!("{}{}", stopped.stdout, stopped.stderr);
-        assert!(
-            words.contains("protected by `name:web`, which the deployment sets"),
-            "{words}"
-        );
+        assert!(words.contains("protected by `name:web`, which the deployment sets"), "{words}");
         let log = terminal.simulator.log().await;
         assert!(log.iter().all(|entry| entry["request"]["method"] == "GET"));
     });

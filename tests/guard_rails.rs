@@ -44,9 +44,7 @@ async fn approve(world: &World, references: &[&str]) -> BTreeSet<String> {
     let asked = world.local.service().ask(Question::Approve(resources));
     let Report { outcomes, .. } = asked.await.unwrap();
     let approved = outcomes.iter().filter(|o| o.event == Event::Approved);
-    approved
-        .map(|outcome| outcome.resource().unwrap().to_string())
-        .collect()
+    approved.map(|outcome| outcome.resource().unwrap().to_string()).collect()
 }
 
 fn seconds(count: i64) -> SignedDuration {
@@ -90,20 +88,14 @@ fn protected_resources_are_touched_by_no_schedule_command_or_override() {
         let configuration = office_hours(protect, "", "");
         let world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
-        let guarded = [
-            "do-main/droplet/1",
-            "do-main/droplet/2",
-            "do-main/droplet/3",
-            "hz-eu/server/11",
-        ];
+        let guarded =
+            ["do-main/droplet/1", "do-main/droplet/2", "do-main/droplet/3", "hz-eu/server/11"];
         let report = world.stop(&json!({ "resources": guarded })).await;
         let declined = report.outcomes.iter();
         let declined = declined.filter(|o| matches!(o.event, Event::Declined { .. }));
         assert_eq!(declined.count(), guarded.len());
         for resource in guarded {
-            world
-                .override_with(resource, Desired::Stopped, seconds(7200))
-                .await;
+            world.override_with(resource, Desired::Stopped, seconds(7200)).await;
         }
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/4"]));
@@ -126,9 +118,7 @@ fn a_name_or_tag_that_protects_is_judged_on_the_observation_before_the_change() 
         // After the last inventory before the edge.
         world.run_until(monday("17:59:30")).await;
         world.retag("do-main/droplet/1", &["offhours:office", "production"]);
-        let rename = Act::Rename {
-            name: "prod-worker".to_owned(),
-        };
+        let rename = Act::Rename { name: "prod-worker".to_owned() };
         world.person("do-main/droplet/2", rename);
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/3"]));
@@ -162,12 +152,8 @@ fn an_opt_out_wins_on_the_resource_and_on_its_cluster() {
         let configuration = office_hours("", "", listed);
         let world = World::start(&configuration, &fleet, before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
-        world
-            .stop(&json!({ "resources": ["do-main/droplet/1", "do-main/node-pool/c1/p1"] }))
-            .await;
-        world
-            .override_with("hz-eu/server/11", Desired::Stopped, seconds(7200))
-            .await;
+        world.stop(&json!({ "resources": ["do-main/droplet/1", "do-main/node-pool/c1/p1"] })).await;
+        world.override_with("hz-eu/server/11", Desired::Stopped, seconds(7200)).await;
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/2"]));
     });
@@ -201,18 +187,11 @@ fn observes(
         let configuration = office_hours(top, account, policy);
         let mut world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(after_the_edge()).await;
-        let others: BTreeSet<_> = set(&EACH_KIND)
-            .difference(&set(observed))
-            .cloned()
-            .collect();
+        let others: BTreeSet<_> = set(&EACH_KIND).difference(&set(observed)).cloned().collect();
         assert_eq!(world.touched(), others);
         for resource in observed {
             let observed_only = |event: &Event| matches!(event, Event::WouldAsk { .. });
-            let shown = world
-                .events(resource)
-                .iter()
-                .filter(|e| observed_only(e))
-                .count();
+            let shown = world.events(resource).iter().filter(|e| observed_only(e)).count();
             assert_eq!(shown, 1, "{resource}");
         }
         world.apply(&office_hours("", "", "")).await;
@@ -253,9 +232,7 @@ fn observe_mode_holds_back_what_was_to_be_asked_again_and_the_cut_of_power() {
         })));
         world.run_until(monday("18:00:30")).await;
         assert_eq!(world.changes().len(), 2, "one request each");
-        world
-            .apply(&office_hours("mode = \"observe\"", "", ""))
-            .await;
+        world.apply(&office_hours("mode = \"observe\"", "", "")).await;
         world.run_until(monday("18:30:30")).await;
         assert_eq!(world.changes().len(), 2, "{:#?}", world.changes());
     });
@@ -272,14 +249,10 @@ fn max_stops_bounds_the_stops_of_an_account_in_one_tick() {
         let mut per_tick = BTreeMap::<_, usize>::new();
         for change in world.changes() {
             let tick = change.at.as_second() / 60;
-            *per_tick
-                .entry((change.account.unwrap().to_string(), tick))
-                .or_default() += 1;
+            *per_tick.entry((change.account.unwrap().to_string(), tick)).or_default() += 1;
         }
-        let counts: Vec<_> = per_tick
-            .iter()
-            .map(|((account, _), count)| (account.as_str(), *count))
-            .collect();
+        let counts: Vec<_> =
+            per_tick.iter().map(|((account, _), count)| (account.as_str(), *count)).collect();
         let expected = [("do-main", 3), ("do-main", 3), ("do-main", 2), ("hz-eu", 2)];
         assert_eq!(counts, expected);
     });
@@ -308,11 +281,7 @@ fn more_than_max_new_at_once_are_held_until_approved() {
             assert_eq!(since, now, "late by an edge that it was held at");
         }
         world.run_until(monday("18:25:30")).await;
-        let expected = [
-            "do-main/droplet/1",
-            "do-main/droplet/2",
-            "do-main/droplet/3",
-        ];
+        let expected = ["do-main/droplet/1", "do-main/droplet/2", "do-main/droplet/3"];
         assert_eq!(world.touched(), set(&expected));
     });
 }
@@ -328,11 +297,7 @@ fn no_more_than_max_new_join_without_approval() {
             world.create_droplet(id);
         }
         world.run_until(after_the_edge()).await;
-        let expected = [
-            "do-main/droplet/1",
-            "do-main/droplet/2",
-            "do-main/droplet/3",
-        ];
+        let expected = ["do-main/droplet/1", "do-main/droplet/2", "do-main/droplet/3"];
         assert_eq!(world.touched(), set(&expected));
     });
 }
@@ -348,9 +313,7 @@ fn two_schedules_on_one_level_are_a_conflict() {
         let configuration = office_hours("", "", NIGHTS);
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
-        world
-            .stop(&json!({ "resources": ["do-main/droplet/1"] }))
-            .await;
+        world.stop(&json!({ "resources": ["do-main/droplet/1"] })).await;
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/2"]));
         let events = world.events("do-main/droplet/1");
@@ -361,11 +324,7 @@ fn two_schedules_on_one_level_are_a_conflict() {
 #[test]
 fn one_resource_reached_through_two_accounts_is_a_conflict() {
     run(async {
-        let fleet = [
-            ACCOUNTS,
-            &droplet(1, "web", &["offhours:office"]),
-            &server(11, ""),
-        ];
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"]), &server(11, "")];
         let twice = r#"
             [accounts.do-too]
             provider = "digitalocean"
@@ -397,9 +356,7 @@ fn a_tag_that_names_no_schedule_stops_nothing_and_is_reported() {
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/2"]));
-        let shown = Event::UnknownSchedule {
-            word: "ofice".to_owned(),
-        };
+        let shown = Event::UnknownSchedule { word: "ofice".to_owned() };
         assert_eq!(world.events("do-main/droplet/1"), [shown]);
     });
 }
@@ -408,11 +365,7 @@ fn a_tag_that_names_no_schedule_stops_nothing_and_is_reported() {
 fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
     run(async {
         let tags = ["offhours:office"];
-        let fleet = [
-            ACCOUNTS,
-            &droplet(1, "web", &tags),
-            &droplet(2, "db", &tags),
-        ];
+        let fleet = [ACCOUNTS, &droplet(1, "web", &tags), &droplet(2, "db", &tags)];
         let configuration = office_hours("", "", "");
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
@@ -422,11 +375,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         world.run_until(monday("18:05:30")).await;
         assert_eq!(world.touched(), set(&[]));
         let vanished = |e: &Event| matches!(e, Event::Postponed { reason, .. } if reason.words().contains("vanished"));
-        let shown = world
-            .outcomes()
-            .iter()
-            .filter(|o| vanished(&o.event))
-            .count();
+        let shown = world.outcomes().iter().filter(|o| vanished(&o.event)).count();
         assert_eq!(shown, 1);
         assert!(world.record("do-main/droplet/1").await.opted_in);
         for resource in ["do-main/droplet/1", "do-main/droplet/2"] {
@@ -440,11 +389,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
 #[test]
 fn the_last_tag_of_an_account_can_be_removed_and_what_a_schedule_lists_is_stopped_all_the_same() {
     run(async {
-        let fleet = [
-            ACCOUNTS,
-            &droplet(1, "web", &["offhours:office"]),
-            &droplet(2, "db", &[]),
-        ];
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"]), &droplet(2, "db", &[])];
         let listed = "resources = [\"do-main/droplet/2\"]";
         let configuration = office_hours("", "", listed);
         let from = monday("16:48:00");
@@ -496,16 +441,7 @@ fn a_configuration_with_mistakes_changes_nothing_and_names_all_of_them() {
         let shown = shown.await.unwrap();
         let words = String::from_utf8(shown.stderr).unwrap();
         assert_eq!(shown.status.code(), Some(2), "{words}");
-        for mistake in [
-            ":2:",
-            "protekt",
-            ":7:",
-            "Berln",
-            ":8:",
-            "25:00",
-            ":9:",
-            "2026-02-30",
-        ] {
+        for mistake in [":2:", "protekt", ":7:", "Berln", ":8:", "25:00", ":9:", "2026-02-30"] {
             assert!(words.contains(mistake), "{mistake}: {words}");
         }
         assert_eq!(world.simulator().log().len(), 0);
@@ -582,16 +518,8 @@ fn without_force_no_power_is_cut() {
         world.run_until(monday("18:30:30")).await;
         let changes = world.changes();
         assert_eq!(changes.len(), 2, "{changes:#?}");
-        assert!(
-            changes
-                .iter()
-                .any(|c| c.request.path.ends_with("/actions/shutdown"))
-        );
-        assert!(
-            changes
-                .iter()
-                .any(|c| c.request.body.contains("\"shutdown\""))
-        );
+        assert!(changes.iter().any(|c| c.request.path.ends_with("/actions/shutdown")));
+        assert!(changes.iter().any(|c| c.request.body.contains("\"shutdown\"")));
         for resource in ["do-main/droplet/1", "hz-eu/server/11"] {
             let phase = world.record(resource).await.phase;
             assert!(matches!(phase, Phase::Stuck { .. }), "{phase:?}");
@@ -637,12 +565,8 @@ fn an_opt_out_during_the_grace_keeps_the_power() {
         world.retag("hz-eu/server/11", &["offhours=off"]);
         world.run_until(monday("18:10:30")).await;
         let changes = world.changes();
-        let cut = changes
-            .iter()
-            .filter(|c| c.request.path.ends_with("/poweroff"));
-        let cut: Vec<_> = cut
-            .map(|c| c.resource.clone().unwrap().to_string())
-            .collect();
+        let cut = changes.iter().filter(|c| c.request.path.ends_with("/poweroff"));
+        let cut: Vec<_> = cut.map(|c| c.resource.clone().unwrap().to_string()).collect();
         assert_eq!(cut, ["hz-eu/server/12"]);
     });
 }
@@ -664,9 +588,7 @@ fn a_start_by_name_restores_what_opted_out_while_it_was_stopped_and_no_stop_reac
         let before = world.changes().len();
         let declined = |report: Report| {
             let events = report.outcomes.into_iter().map(|outcome| outcome.event);
-            events
-                .filter(|event| matches!(event, Event::Declined { .. }))
-                .count()
+            events.filter(|event| matches!(event, Event::Declined { .. })).count()
         };
         let named = json!({ "resources": kinds });
         assert_eq!(declined(world.stop(&named).await), kinds.len());
@@ -676,11 +598,7 @@ fn a_start_by_name_restores_what_opted_out_while_it_was_stopped_and_no_stop_reac
         for resource in kinds {
             let record = world.record(resource).await;
             let running = Phase::Settled { at: Power::Running };
-            assert_eq!(
-                (&record.phase, &record.saved),
-                (&running, &None),
-                "{record:#?}"
-            );
+            assert_eq!((&record.phase, &record.saved), (&running, &None), "{record:#?}");
         }
         // What is restored is left alone again.
         assert_eq!(declined(world.start_now(&named).await), kinds.len());
@@ -713,12 +631,8 @@ fn where_a_schedule_is_enforced_a_command_that_an_override_agrees_with_is_follow
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         let [web, ci] = ["do-main/droplet/1", "hz-eu/server/11"];
-        world
-            .override_with(web, Desired::Stopped, seconds(3600))
-            .await;
-        world
-            .override_with(ci, Desired::Running, seconds(3600))
-            .await;
+        world.override_with(web, Desired::Stopped, seconds(3600)).await;
+        world.override_with(ci, Desired::Running, seconds(3600)).await;
         world.stop(&json!({ "resources": [web, ci] })).await;
         assert_eq!(world.touched(), set(&[web]));
     });
@@ -731,17 +645,12 @@ fn a_command_against_an_override_is_declined() {
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         for resource in EACH_KIND {
-            world
-                .override_with(resource, Desired::Running, seconds(3600))
-                .await;
+            world.override_with(resource, Desired::Running, seconds(3600)).await;
         }
         let report = world.stop(&json!({ "account": "do-main" })).await;
         let declined = |event: &Event| matches!(event, Event::Declined { reason } if reason.contains("a person"));
         assert_eq!(report.outcomes.len(), 3);
-        assert!(
-            report.outcomes.iter().all(|o| declined(&o.event)),
-            "{report:?}"
-        );
+        assert!(report.outcomes.iter().all(|o| declined(&o.event)), "{report:?}");
         // Neither the command nor the edge at 18:00 stops anything; the end of the override does.
         world.run_until(monday("18:49:30")).await;
         assert_eq!(world.changes().len(), 0);
@@ -843,18 +752,9 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         for resource in EACH_KIND {
             before.push(world.record(resource).await);
         }
-        let report = world
-            .stop(&json!({ "schedule": "office", "dry_run": true }))
-            .await;
+        let report = world.stop(&json!({ "schedule": "office", "dry_run": true })).await;
         let observed_only = |event: &Event| matches!(event, Event::WouldAsk { .. });
-        assert_eq!(
-            report
-                .outcomes
-                .iter()
-                .filter(|o| observed_only(&o.event))
-                .count(),
-            4
-        );
+        assert_eq!(report.outcomes.iter().filter(|o| observed_only(&o.event)).count(), 4);
         for (resource, before) in EACH_KIND.into_iter().zip(before) {
             assert_eq!(world.record(resource).await, before);
         }

@@ -61,9 +61,7 @@ impl Terminal {
     /// Sends a request to Hetzner with the project's token.
     async fn hetzner(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let path = format!("v1/{path}");
-        self.simulator
-            .asked("secret-hz-token", method, &path, body)
-            .await
+        self.simulator.asked("secret-hz-token", method, &path, body).await
     }
 }
 
@@ -81,9 +79,7 @@ fn a_rehearsal_sends_a_deletion_again_that_found_the_machine_locked() {
             }))
             .await;
         let began = terminal.simulator.now().await;
-        let ended = terminal
-            .run(&["rehearse", SERVER, "--cycle", "--yes"])
-            .await;
+        let ended = terminal.run(&["rehearse", SERVER, "--cycle", "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let took = terminal.simulator.now().await.duration_since(began);
         assert!(took.as_hours() < 1, "{took}");
@@ -97,10 +93,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         let status = terminal.shown(&["status", SERVER]).await;
         assert_eq!(status["state"], "hibernated");
         let kept = &status["hibernation"];
-        assert_eq!(
-            (&kept["asleep"], &kept["rehearsed"]),
-            (&json!(true), &json!(true))
-        );
+        assert_eq!((&kept["asleep"], &kept["rehearsed"]), (&json!(true), &json!(true)));
         let snapshots = kept["snapshots"].as_array().unwrap();
         assert_eq!(snapshots.len(), 2);
         assert_eq!(snapshots[0]["wakes"], true);
@@ -108,26 +101,17 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         // The price is unknown here: neither the store nor a file has it.
         assert_eq!(kept["month"], Value::Null);
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!(
-            (&listed["resource"], &listed["schedule"]),
-            (&json!(SERVER), &json!("office"))
-        );
+        assert_eq!((&listed["resource"], &listed["schedule"]), (&json!(SERVER), &json!("office")));
         let kept = &listed["hibernation"];
         // Two snapshots of 4.5 GB at the provider's price of 0.0143 EUR.
-        assert_eq!(
-            (&kept["month"], &kept["currency"]),
-            (&json!(0.13), &json!("EUR"))
-        );
+        assert_eq!((&kept["month"], &kept["currency"]), (&json!(0.13), &json!("EUR")));
         let ended = terminal.run(&["list"]).await;
         assert!(ended.stdout.contains("hibernated"), "{}", ended.stdout);
         assert!(!ended.stdout.contains("offhours-mark"), "{}", ended.stdout);
         let live = terminal.shown(&["status", "--live", SERVER]).await;
         let live = live["live"].as_str().unwrap();
         assert!(live.starts_with("hibernated: snapshot "), "{live}");
-        assert!(
-            live.ends_with(" of 4.5 GB is there, protected, 0.06 EUR a month"),
-            "{live}"
-        );
+        assert!(live.ends_with(" of 4.5 GB is there, protected, 0.06 EUR a month"), "{live}");
         let why = terminal.run(&["why", SERVER]).await.stdout;
         for expected in [
             "It is hibernated, as it should be.",
@@ -139,20 +123,12 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
             assert!(why.contains(expected), "{expected}: {why}");
         }
 
-        terminal
-            .local_until(CONFIGURATION, tuesday("06:05:00"))
-            .await;
+        terminal.local_until(CONFIGURATION, tuesday("06:05:00")).await;
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!(
-            (&listed["resource"], &listed["status"]),
-            (&json!(SERVER), &json!("running"))
-        );
+        assert_eq!((&listed["resource"], &listed["status"]), (&json!(SERVER), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "server/42");
         let why = terminal.run(&["why", SERVER]).await.stdout;
-        assert!(
-            why.contains(" at its cloud, since it was made again"),
-            "{why}"
-        );
+        assert!(why.contains(" at its cloud, since it was made again"), "{why}");
     });
 }
 
@@ -166,34 +142,19 @@ fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
         let status = terminal.shown(&["status", droplet]).await;
         assert_eq!(status["state"], "hibernated");
         let kept = &status["hibernation"];
-        assert_eq!(
-            (&kept["asleep"], &kept["rehearsed"]),
-            (&json!(true), &json!(true))
-        );
+        assert_eq!((&kept["asleep"], &kept["rehearsed"]), (&json!(true), &json!(true)));
         assert_eq!(kept["snapshots"].as_array().unwrap().len(), 2);
         let by_hand = kept["by_hand"].to_string();
-        assert!(
-            by_hand.contains("doctl compute droplet create build"),
-            "{by_hand}"
-        );
+        assert!(by_hand.contains("doctl compute droplet create build"), "{by_hand}");
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!(
-            (&listed["resource"], &listed["schedule"]),
-            (&json!(droplet), &json!("office"))
-        );
+        assert_eq!((&listed["resource"], &listed["schedule"]), (&json!(droplet), &json!("office")));
         // Two snapshots of 4.5 GB at 0.06 USD.
         let kept = &listed["hibernation"];
-        assert_eq!(
-            (&kept["month"], &kept["currency"]),
-            (&json!(0.54), &json!("USD"))
-        );
+        assert_eq!((&kept["month"], &kept["currency"]), (&json!(0.54), &json!("USD")));
         let live = terminal.shown(&["status", "--live", droplet]).await;
         let live = live["live"].as_str().unwrap();
         assert!(live.starts_with("hibernated: snapshot "), "{live}");
-        assert!(
-            live.ends_with(" of 4.5 GB is there, 0.27 USD a month"),
-            "{live}"
-        );
+        assert!(live.ends_with(" of 4.5 GB is there, 0.27 USD a month"), "{live}");
         let why = terminal.run(&["why", droplet]).await.stdout;
         for expected in [
             "It is hibernated, as it should be.",
@@ -204,14 +165,9 @@ fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
             assert!(why.contains(expected), "{expected}: {why}");
         }
 
-        terminal
-            .local_until(DIGITALOCEAN.configuration, tuesday("06:05:00"))
-            .await;
+        terminal.local_until(DIGITALOCEAN.configuration, tuesday("06:05:00")).await;
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!(
-            (&listed["resource"], &listed["status"]),
-            (&json!(droplet), &json!("running"))
-        );
+        assert_eq!((&listed["resource"], &listed["status"]), (&json!(droplet), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "droplet/42");
     });
 }
@@ -222,9 +178,7 @@ fn while_it_is_made_again_it_is_said_what_is_waited_for() {
         let (terminal, _) = evening().await;
         let stays = json!({"match": {"method": "POST", "account": "hz-eu"}, "does": {"answer": {"status": 503}}, "times": 3});
         terminal.simulator.fault(stays).await;
-        terminal
-            .local_until(CONFIGURATION, tuesday("05:50:30"))
-            .await;
+        terminal.local_until(CONFIGURATION, tuesday("05:50:30")).await;
         let why = terminal.run(&["why", SERVER]).await.stdout;
         for expected in ["making it again: asked for at ", "what it had, then on"] {
             assert!(why.contains(expected), "{expected}: {why}");
@@ -238,9 +192,7 @@ fn while_it_is_made_again_it_is_said_what_is_waited_for() {
 fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
     run(async {
         let (terminal, _) = evening().await;
-        let images = terminal
-            .hetzner(Method::GET, "images?type=snapshot", None)
-            .await;
+        let images = terminal.hetzner(Method::GET, "images?type=snapshot", None).await;
         for image in images["images"].as_array().unwrap() {
             let mut labels = image["labels"].clone();
             labels["offhours"] = json!("off");
@@ -248,21 +200,12 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
             let body = json!({"labels": labels});
             terminal.hetzner(Method::PUT, &path, Some(body)).await;
         }
-        assert_eq!(
-            terminal.shown(&["list"]).await["uncovered"]["why"],
-            "opted-out"
-        );
+        assert_eq!(terminal.shown(&["list"]).await["uncovered"]["why"], "opted-out");
         terminal.local(CONFIGURATION, "19:40:00").await;
         let status = terminal.shown(&["status", SERVER]).await;
-        assert_eq!(
-            (&status["schedule"], &status["state"]),
-            (&Value::Null, &json!("hibernated"))
-        );
+        assert_eq!((&status["schedule"], &status["state"]), (&Value::Null, &json!("hibernated")));
         let needed = status["needs_person"].as_str().unwrap();
-        assert!(
-            needed.starts_with("orphaned: `offhours start` restores it"),
-            "{needed}"
-        );
+        assert!(needed.starts_with("orphaned: `offhours start` restores it"), "{needed}");
         let why = terminal.run(&["why", SERVER]).await.stdout;
         assert!(why.contains("by its own tag"), "{why}");
 
@@ -270,18 +213,13 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         terminal.write(&protecting);
         let ended = terminal.run(&["apply", "--yes", "--leave"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert_eq!(
-            terminal.shown(&["list"]).await["uncovered"]["why"],
-            "protected"
-        );
+        assert_eq!(terminal.shown(&["list"]).await["uncovered"]["why"], "protected");
         let why = terminal.run(&["why", SERVER]).await.stdout;
         assert!(why.contains("`name:build` covers it"), "{why}");
         let before = terminal.simulator.log().await.len();
         terminal.local_until(&protecting, tuesday("07:00:00")).await;
         let log = terminal.simulator.log().await;
-        let reads = log[before..]
-            .iter()
-            .all(|one| one["request"]["method"] == "GET");
+        let reads = log[before..].iter().all(|one| one["request"]["method"] == "GET");
         assert!(reads, "{log:#?}");
         let status = terminal.shown(&["status", SERVER]).await;
         assert_eq!(status["state"], "hibernated");
@@ -299,10 +237,7 @@ fn without_us_it_is_made_again_by_the_commands_that_are_printed() {
         }
         let servers = terminal.hetzner(Method::GET, "servers", None).await;
         let server = &servers["servers"][0];
-        assert_eq!(
-            server_has(&terminal.simulator.url, &server["id"]).await,
-            first
-        );
+        assert_eq!(server_has(&terminal.simulator.url, &server["id"]).await, first);
 
         // To Offhours it is an unrelated machine until a person says otherwise.
         terminal.local(CONFIGURATION, "20:00:00").await;
@@ -330,9 +265,8 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
             labels = { offhours = "office" }
             has = ["backups"]
         "#;
-        let fleet = HETZNER
-            .fleet
-            .replace("id = 42\n", "id = 42\ncreated = \"2026-09-01T08:00:00Z\"\n");
+        let fleet =
+            HETZNER.fleet.replace("id = 42\n", "id = 42\ncreated = \"2026-09-01T08:00:00Z\"\n");
         let terminal = Terminal::with_fleet(&format!("{ACCOUNTS}{fleet}{more}"), "13:00:00").await;
         let apply = async |configuration: &str| {
             terminal.write(configuration);
@@ -341,11 +275,7 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
         let without_key = CONFIGURATION.replace("ssh_key = \"team\"", "");
         let ended = apply(&without_key).await;
         assert_eq!(ended.code, Some(2), "{}", ended.stdout);
-        assert!(
-            ended.stderr.contains("no SSH key is named"),
-            "{}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("no SSH key is named"), "{}", ended.stderr);
         let ended = apply(CONFIGURATION).await;
         assert_eq!(ended.code, Some(2));
         for expected in [
@@ -353,11 +283,7 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
             "accept = [\"lost-backups\"]",
             "1 resource could not come back",
         ] {
-            assert!(
-                ended.stderr.contains(expected),
-                "{expected}: {}",
-                ended.stderr
-            );
+            assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
         }
         let ended = apply(&format!("{CONFIGURATION}otherwise = \"power-off\"\n")).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -367,11 +293,7 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
             " EUR a month; not before `offhours rehearse hz-eu/server/42 --cycle`",
             "kept (hz-eu/server/43), schedule office: only switched off, and stays on cpx22: its backups",
         ] {
-            assert!(
-                ended.stdout.contains(expected),
-                "{expected}: {}",
-                ended.stdout
-            );
+            assert!(ended.stdout.contains(expected), "{expected}: {}", ended.stdout);
         }
         let ended = terminal.run(&["doctor"]).await;
         let said = "hz-eu/server/43 (kept): it is only powered off: its backups";
@@ -406,10 +328,7 @@ fn reading_without(missing: &[&str]) -> String {
         "tag:read",
         "vpc:read",
     ];
-    let scopes: Vec<_> = scopes
-        .into_iter()
-        .filter(|one| !missing.contains(one))
-        .collect();
+    let scopes: Vec<_> = scopes.into_iter().filter(|one| !missing.contains(one)).collect();
     let token = "token = \"secret-do-token\"\n";
     let accounts = ACCOUNTS.replace(token, &format!("{token}scopes = {scopes:?}\n"));
     format!("{accounts}{}", DIGITALOCEAN.fleet)
@@ -425,11 +344,8 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
             let log = terminal.simulator.log().await;
             assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
             let found: Value = serde_json::from_str(&ended.stdout).unwrap();
-            let about = found
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|one| one["check"] == "hibernation");
+            let about =
+                found.as_array().unwrap().iter().filter(|one| one["check"] == "hibernation");
             let about = about.map(|one| format!("{} {}", one["verdict"], one["found"]));
             about.collect::<Vec<_>>().join("\n")
         };
@@ -443,10 +359,7 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
         assert!(found.starts_with("\"problem\""), "{found}");
 
         let found = doctor(&reading_without(&[]), hibernating).await;
-        assert!(
-            found.contains("reads all that hibernating needs"),
-            "{found}"
-        );
+        assert!(found.contains("reads all that hibernating needs"), "{found}");
         assert!(found.contains("shows only when they do"), "{found}");
 
         // Without a schedule that hibernates, nothing is requested.
@@ -465,36 +378,25 @@ async fn hcloud(terminal: &Terminal, line: &str) {
     };
     let (named, options) = parsed(rest);
     let number = |text: &str| text.parse::<u64>().unwrap();
-    let one = |name: &str| {
-        options
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| *value)
-    };
+    let one = |name: &str| options.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
     let all = |name: &'static str| {
         let all = options.iter().filter(move |(key, _)| *key == name);
         all.map(|(_, value)| number(value))
     };
     let server = async |name: &str| -> u64 {
-        let found = terminal
-            .hetzner(Method::GET, &format!("servers?name={name}"), None)
-            .await;
+        let found = terminal.hetzner(Method::GET, &format!("servers?name={name}"), None).await;
         found["servers"][0]["id"].as_u64().unwrap()
     };
     let (path, body) = match (*of, *what) {
         ("image", "describe") => {
-            let found = terminal
-                .hetzner(Method::GET, &format!("images/{}", named[0]), None)
-                .await;
+            let found = terminal.hetzner(Method::GET, &format!("images/{}", named[0]), None).await;
             assert_eq!(found["image"]["status"], "available");
             return;
         }
         ("server", "create") => {
             let labels = options.iter().filter(|(key, _)| *key == "label");
             let labels = labels.map(|(_, label)| label.split_once('=').unwrap());
-            let labels: Map<_, _> = labels
-                .map(|(key, of)| (key.to_owned(), json!(of)))
-                .collect();
+            let labels: Map<_, _> = labels.map(|(key, of)| (key.to_owned(), json!(of))).collect();
             let firewalls: Vec<_> = all("firewall").map(|id| json!({"firewall": id})).collect();
             let mut body = json!({
                 "name": one("name"),
@@ -520,20 +422,14 @@ async fn hcloud(terminal: &Terminal, line: &str) {
             ("servers".to_owned(), body)
         }
         ("server", "attach-to-network") => (
-            format!(
-                "servers/{}/actions/attach_to_network",
-                server(named[0]).await
-            ),
+            format!("servers/{}/actions/attach_to_network", server(named[0]).await),
             json!({"network": number(one("network").unwrap()), "ip": one("ip")}),
         ),
         ("load-balancer", "add-target") => {
             let id = server(one("server").unwrap()).await;
             let private = one("use-private-ip").is_some();
             let body = json!({"type": "server", "server": {"id": id}, "use_private_ip": private});
-            (
-                format!("load_balancers/{}/actions/add_target", named[0]),
-                body,
-            )
+            (format!("load_balancers/{}/actions/add_target", named[0]), body)
         }
         ("server", "poweron") => {
             let path = format!("servers/{}/actions/poweron", server(named[0]).await);
@@ -568,10 +464,7 @@ fn parsed<'w>(words: &[&'w str]) -> (Vec<&'w str>, Vec<(&'w str, &'w str)>) {
 
 async fn wait(terminal: &Terminal) {
     let now = terminal.simulator.now().await;
-    terminal
-        .simulator
-        .move_to(now + SignedDuration::from_mins(2))
-        .await;
+    terminal.simulator.move_to(now + SignedDuration::from_mins(2)).await;
 }
 
 /// The cloud has no room in the morning, and meanwhile its account is removed.
@@ -588,9 +481,7 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
             "times": 1000,
         });
         terminal.simulator.fault(full).await;
-        terminal
-            .local_until(CONFIGURATION, tuesday("07:30:00"))
-            .await;
+        terminal.local_until(CONFIGURATION, tuesday("07:30:00")).await;
         let before = terminal.shown(&["status", SERVER]).await;
         assert_eq!(before["state"], "start failing");
 
@@ -603,11 +494,7 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
             "only its record says how to recreate it",
             "--leave (Offhours cannot start them later)",
         ] {
-            assert!(
-                ended.stderr.contains(expected),
-                "{expected}: {}",
-                ended.stderr
-            );
+            assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
         }
         let ended = terminal.run(&["apply", "--yes", "--leave"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -617,20 +504,13 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
         let needed = status["needs_person"].as_str().unwrap();
         assert!(needed.contains("configure it again"), "{needed}");
         assert!(!needed.contains("forget"), "{needed}");
-        assert_eq!(
-            terminal.shown(&["status", "build"]).await["resource"],
-            SERVER
-        );
+        assert_eq!(terminal.shown(&["status", "build"]).await["resource"], SERVER);
         let doctor = terminal.run(&["doctor"]).await.stdout;
         assert!(doctor.contains("configure the account again"), "{doctor}");
 
         let ended = terminal.run(&["forget", SERVER, "--yes"]).await;
         assert_eq!(ended.code, Some(2), "{}", ended.stdout);
-        assert!(
-            ended.stderr.contains("configure its account hz-eu again"),
-            "{}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("configure its account hz-eu again"), "{}", ended.stderr);
         let ended = terminal.run(&["forget", SERVER, "--anyway", "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let history = ["history", SERVER, "--limit", "1"];
@@ -646,17 +526,13 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
 fn it_is_woken_from_a_snapshot_whose_labels_a_person_replaced() {
     run(async {
         let (terminal, first) = evening().await;
-        let images = terminal
-            .hetzner(Method::GET, "images?type=snapshot", None)
-            .await;
+        let images = terminal.hetzner(Method::GET, "images?type=snapshot", None).await;
         for image in images["images"].as_array().unwrap() {
             let path = format!("images/{}", image["id"]);
             let body = json!({"labels": {"kept": "forever"}});
             terminal.hetzner(Method::PUT, &path, Some(body)).await;
         }
-        terminal
-            .local_until(CONFIGURATION, tuesday("06:05:00"))
-            .await;
+        terminal.local_until(CONFIGURATION, tuesday("06:05:00")).await;
         let status = terminal.shown(&["status", SERVER]).await;
         assert_eq!(status["state"], "running");
         let servers = terminal.hetzner(Method::GET, "servers", None).await;

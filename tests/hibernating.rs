@@ -338,10 +338,7 @@ impl Night {
         let (_, id) = other.split_once('/').unwrap();
         self.run_until(tuesday("06:30:30")).await;
         self.stuck(&format!("{id} has its name"));
-        assert_eq!(
-            self.only()["id"],
-            id.split_once('/').unwrap().1.parse::<u64>().unwrap()
-        );
+        assert_eq!(self.only()["id"], id.split_once('/').unwrap().1.parse::<u64>().unwrap());
         self.world.person(other, Act::Delete);
         self.run_until(tuesday("07:00:30")).await;
         self.runs().await;
@@ -361,9 +358,7 @@ impl Night {
         let request = http.post(format!("{}/v2/droplets", self.url().await));
         let request = request.bearer_auth("secret-do-token").json(body);
         let made: Value = request.send().await.unwrap().json().await.unwrap();
-        made["droplet"]["id"]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{made}"))
+        made["droplet"]["id"].as_u64().unwrap_or_else(|| panic!("{made}"))
     }
 
     fn stuck(&mut self, with: &str) {
@@ -445,27 +440,18 @@ impl Night {
         let policy = &self.asks(format!("droplets/{id}/backups/policy")).await["policy"];
         let balancers = &self.asks("load_balancers".to_owned()).await["load_balancers"];
         let mut reserved = Vec::new();
-        for (path, key) in [
-            ("reserved_ips", "reserved_ips"),
-            ("reserved_ipv6", "reserved_ipv6s"),
-        ] {
+        for (path, key) in [("reserved_ips", "reserved_ips"), ("reserved_ipv6", "reserved_ipv6s")] {
             let all = self.asks(path.to_owned()).await;
             let own = all[key].as_array().unwrap().iter();
             let own = own.filter(|ip| ip["droplet"]["id"] == *id);
             reserved.extend(own.map(|ip| ip["ip"].clone()));
         }
         let mut projects = Vec::new();
-        for project in self.asks("projects".to_owned()).await["projects"]
-            .as_array()
-            .unwrap()
-        {
+        for project in self.asks("projects".to_owned()).await["projects"].as_array().unwrap() {
             let path = format!("projects/{}/resources", project["id"].as_str().unwrap());
             let resources = &self.asks(path).await["resources"];
             let resources = resources.as_array().unwrap();
-            if resources
-                .iter()
-                .any(|one| one["urn"] == format!("do:droplet:{id}"))
-            {
+            if resources.iter().any(|one| one["urn"] == format!("do:droplet:{id}")) {
                 projects.push(project["name"].clone());
             }
         }
@@ -835,9 +821,7 @@ fn a_droplet_that_was_made_from_our_snapshot_is_in_the_way() {
             "image": snapshot.waking_snapshot().unwrap().id,
         });
         let made = night.makes(&body).await;
-        night
-            .is_in_the_way(&format!("do-main/droplet/{made}"))
-            .await;
+        night.is_in_the_way(&format!("do-main/droplet/{made}")).await;
     });
 }
 
@@ -848,10 +832,7 @@ fn an_override_in_the_night_wakes_it() {
         night.run_until(monday("21:00:30")).await;
         night.sleeps().await;
         let hours = SignedDuration::from_hours(3);
-        night
-            .world
-            .override_with(cloud.machine, Desired::Running, hours)
-            .await;
+        night.world.override_with(cloud.machine, Desired::Running, hours).await;
         night.run_until(monday("21:30:30")).await;
         night.runs().await;
         night.run_until(tuesday("00:30:30")).await;
@@ -866,9 +847,7 @@ fn a_machine_that_has_left_while_it_sleeps_is_woken_by_hand() {
     at_each_cloud(async |cloud| {
         let mut night = Night::begin(cloud).await;
         night.run_until(monday("20:00:30")).await;
-        let without = cloud
-            .configuration
-            .replace("[schedules.office]", "[schedules.other]");
+        let without = cloud.configuration.replace("[schedules.office]", "[schedules.other]");
         night.world.apply(&without).await;
         night.run_until(tuesday("06:30:30")).await;
         night.sleeps().await;
@@ -881,9 +860,7 @@ fn a_machine_that_has_left_while_it_sleeps_is_woken_by_hand() {
 /// A fleet whose Droplet has these lines in addition.
 fn droplet_with(lines: &str) -> String {
     let name = "name = \"build\"\n";
-    DIGITALOCEAN
-        .fleet
-        .replacen(name, &format!("{name}{lines}"), 1)
+    DIGITALOCEAN.fleet.replacen(name, &format!("{name}{lines}"), 1)
 }
 
 #[test]
@@ -918,9 +895,7 @@ fn a_snapshot_whose_action_fails_is_made_again_at_once() {
 #[test]
 fn a_machine_for_which_there_was_no_place_is_asked_for_again_and_never_gone() {
     at_each_cloud(async |cloud| {
-        let fleet = cloud
-            .fleet
-            .replacen("id = 42\n", "id = 42\ncreation_failures = 3\n", 1);
+        let fleet = cloud.fleet.replacen("id = 42\n", "id = 42\ncreation_failures = 3\n", 1);
         let mut night = Night::begin_with(cloud, &fleet).await;
         assert_eq!(night.creations(), 4);
         night.run_until(tuesday("06:00:30")).await;
@@ -948,10 +923,7 @@ fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
             night.world.simulator().add_fault(fault(&refused));
             let machine = DIGITALOCEAN.machine;
             let hour = SignedDuration::from_hours(1);
-            night
-                .world
-                .override_with(machine, Desired::Running, hour)
-                .await;
+            night.world.override_with(machine, Desired::Running, hour).await;
             night.run_until(monday("20:30:30")).await;
             assert_eq!(night.only()["status"], "active");
             assert_ne!(night.has(&night.only()["id"]).await, night.had);
@@ -970,10 +942,7 @@ fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
 /// A table of records that is restored from a backup of the afternoon.
 async fn restore(night: &Night, backup: &Record) {
     let revision = night.record().await.revision;
-    let backup = Record {
-        revision,
-        ..backup.clone()
-    };
+    let backup = Record { revision, ..backup.clone() };
     night.world.local.store().save(backup).await.unwrap();
 }
 
@@ -1108,9 +1077,7 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
         // An inventory does not report it again.
         let reported = |events: Vec<Event>| {
             let conflicts = events.into_iter();
-            conflicts
-                .filter(|event| matches!(event, Event::Conflict { .. }))
-                .count()
+            conflicts.filter(|event| matches!(event, Event::Conflict { .. })).count()
         };
         let before = reported(night.world.events(HETZNER.machine));
         night.run_until(tuesday("06:30:30")).await;
@@ -1137,9 +1104,7 @@ fn a_server_whose_address_was_deleted_by_night_has_another_one_in_the_morning() 
         // It is deleted and made again with what it has now.
         night.run_until(tuesday("19:30:30")).await;
         night.sleeps().await;
-        night
-            .run_until(tuesday("06:00:30") + SignedDuration::from_hours(24))
-            .await;
+        night.run_until(tuesday("06:00:30") + SignedDuration::from_hours(24)).await;
         assert_eq!(night.only()["status"], "running");
         assert_eq!(night.record().await.hibernation_problem(), None);
     });

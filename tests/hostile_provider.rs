@@ -32,14 +32,7 @@ fn fleet() -> String {
 #[track_caller]
 fn is_plain(ended: &CommandOutput) {
     for text in [&ended.stdout, &ended.stderr] {
-        for c in [
-            '\u{1b}',
-            '\r',
-            '\u{202e}',
-            '\u{2066}',
-            '\u{200b}',
-            '\u{e0061}',
-        ] {
+        for c in ['\u{1b}', '\r', '\u{202e}', '\u{2066}', '\u{200b}', '\u{e0061}'] {
             assert!(!text.contains(c), "{c:?} in {text}");
         }
         for line in text.lines() {
@@ -55,10 +48,7 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
     let configuration = office_hours("protect = [\"name:*prod*\"]", "", "");
     terminal.local(&configuration, "18:10:00").await;
     let log = terminal.simulator.log().await;
-    let changed: Vec<_> = log
-        .iter()
-        .filter(|entry| entry["changed"] == true)
-        .collect();
+    let changed: Vec<_> = log.iter().filter(|entry| entry["changed"] == true).collect();
     let [entry] = &changed[..] else {
         panic!("{changed:#?}");
     };
@@ -74,15 +64,7 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
         &["doctor"],
         &["why", "do-main/droplet/2"],
         &["why", "do-main/droplet/5"],
-        &[
-            "override",
-            "running",
-            "do-main/droplet/1",
-            "--for",
-            "1h",
-            "--reason",
-            reason,
-        ],
+        &["override", "running", "do-main/droplet/1", "--for", "1h", "--reason", reason],
         &["override", "list"],
         &["log"],
         &["export"],
@@ -111,12 +93,7 @@ async fn an_answer_that_repeats_the_token_shows_it_nowhere() {
     // Each of them fails if it printed a token.
     terminal.local(&configuration, "18:10:00").await;
     let mut shown = String::new();
-    for arguments in [
-        &["doctor"][..],
-        &["status"],
-        &["why", "do-main/droplet/1"],
-        &["history"],
-    ] {
+    for arguments in [&["doctor"][..], &["status"], &["why", "do-main/droplet/1"], &["history"]] {
         let ended = terminal.run(arguments).await;
         shown += &(ended.stdout + &ended.stderr);
     }
@@ -143,9 +120,5 @@ async fn a_configuration_without_an_end_is_an_error() {
     let terminal = Terminal::with_fleet(ACCOUNTS, "12:00:00").await;
     let ended = terminal.bare(&["validate", "--config", "/dev/zero"]).await;
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("longer than 4096 KiB"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("longer than 4096 KiB"), "{}", ended.stderr);
 }

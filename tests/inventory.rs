@@ -38,12 +38,8 @@ fn an_inventory_on_request_does_not_wait_for_its_interval() {
         let seven = "do-main/droplet/7".parse().unwrap();
         assert_eq!(world.local.store().record(&seven).await.unwrap(), None);
 
-        let report = world
-            .local
-            .service()
-            .ask(Question::Inventory(accounts(&["do-main"])))
-            .await
-            .unwrap();
+        let report =
+            world.local.service().ask(Question::Inventory(accounts(&["do-main"]))).await.unwrap();
         assert!(world.record("do-main/droplet/7").await.opted_in);
         assert!(matches!(
             shown("do-main", &report.outcomes)[..],
@@ -62,12 +58,7 @@ fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed()
     run(async {
         let world = at_nine().await;
         let asked = accounts(&["do-man", "hz-eu"]);
-        let report = world
-            .local
-            .service()
-            .ask(Question::Inventory(asked))
-            .await
-            .unwrap();
+        let report = world.local.service().ask(Question::Inventory(asked)).await.unwrap();
         let words = "no account `do-man` is configured; the accounts are do-main, hz-eu";
         assert!(matches!(
             shown("do-man", &report.outcomes)[..],
@@ -87,20 +78,12 @@ fn an_inventory_on_request_reports_a_failure_however_often_it_was_reported() {
             "does": "unauthorized",
         })));
         for _ in 0..2 {
-            let report = world
-                .local
-                .service()
-                .ask(Question::Inventory(Vec::new()))
-                .await
-                .unwrap();
+            let report = world.local.service().ask(Question::Inventory(Vec::new())).await.unwrap();
             assert!(matches!(
                 shown("hz-eu", &report.outcomes)[..],
                 [Event::Postponed { reason, .. }] if reason.words().contains("token refused")
             ));
-            assert!(matches!(
-                shown("do-main", &report.outcomes)[..],
-                [Event::Status { .. }]
-            ));
+            assert!(matches!(shown("do-main", &report.outcomes)[..], [Event::Status { .. }]));
         }
     });
 }
@@ -130,11 +113,7 @@ fn a_project_that_is_split_by_datacenters_is_not_a_conflict() {
         assert_eq!(world.record("hz-us/server/11").await.duplicate_of, None);
         assert_eq!(world.record("hz-eu/server/11").await.duplicate_of, None);
         let conflicts = world.outcomes().iter().map(|outcome| &outcome.event);
-        assert!(
-            !conflicts
-                .clone()
-                .any(|e| matches!(e, Event::Conflict { .. }))
-        );
+        assert!(!conflicts.clone().any(|e| matches!(e, Event::Conflict { .. })));
         assert_eq!(world.touched().len(), 1);
         assert!(world.was_seen("hz-us/server/11"));
         assert!(!world.was_seen("hz-eu/server/11"));

@@ -16,9 +16,7 @@ fn morning() -> jiff::Timestamp {
 
 /// Thirty Droplets without a tag, and the line of a schedule that lists them.
 fn thirty() -> (String, String) {
-    let listed: Vec<_> = (1..=30)
-        .map(|id| format!("\"do-main/droplet/{id}\""))
-        .collect();
+    let listed: Vec<_> = (1..=30).map(|id| format!("\"do-main/droplet/{id}\"")).collect();
     let fleet = [ACCOUNTS, &droplets(1..=30, &[])].concat();
     (fleet, format!("resources = [{}]", listed.join(", ")))
 }
@@ -30,10 +28,7 @@ async fn foretold(world: &World, configuration: &str) -> Consequences {
     let records = store.records_of(&account).await.unwrap().read;
     let old = store.in_force().await.unwrap();
     let new = parse(configuration);
-    let new = domain::decision::Rules {
-        configuration: &new,
-        overrides: &old.overrides,
-    };
+    let new = domain::decision::Rules { configuration: &new, overrides: &old.overrides };
     Consequences::of(&records, old.rules(), new, world.local.now())
 }
 
@@ -147,10 +142,7 @@ fn a_command_for_a_schedule_leaves_out_what_is_held_and_names_it() {
         }
         world.run_until(monday("16:55:30")).await;
         assert!(world.record("do-main/droplet/2").await.held);
-        for target in [
-            json!({ "schedule": "office" }),
-            json!({ "account": "do-main" }),
-        ] {
+        for target in [json!({ "schedule": "office" }), json!({ "account": "do-main" })] {
             let report = world.stop(&target).await;
             let held = report.outcomes.into_iter().find_map(|outcome| {
                 if let Event::Held { resources, .. } = outcome.event {

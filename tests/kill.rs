@@ -129,10 +129,7 @@ async fn killed_between_the_permit_for_a_cut_and_the_cut() {
     let world = World::start().await;
     world.run(monday("17:59:00")).await;
     let cut = world.gate.trap(Write::Cut, Side::Answer, &[DEAF]);
-    let mut running = world
-        .local
-        .start(&world.simulator, monday("18:59:00"))
-        .await;
+    let mut running = world.local.start(&world.simulator, monday("18:59:00")).await;
     running.until(cut.caught_all()).await;
     running.kill().await;
     world.gate.open();
@@ -151,9 +148,7 @@ async fn killed_with_its_data_in_a_file() {
     let local = LocalProgram::new(&an_hour_off(""), StoreLocation::File(path.clone()));
     local.run(&simulator, monday("17:59:00")).await;
 
-    let hold = simulator
-        .hold(next_change_of(ALL[1], "answer", false))
-        .await;
+    let hold = simulator.hold(next_change_of(ALL[1], "answer", false)).await;
     let mut running = local.start(&simulator, monday("18:59:00")).await;
     running.until(simulator.wait_until_caught(hold)).await;
     running.kill().await;
@@ -161,9 +156,7 @@ async fn killed_with_its_data_in_a_file() {
     local.run(&simulator, monday("18:59:00")).await;
     assert_ne!(comparable(simulator.resources().await), before);
 
-    let hold = simulator
-        .hold(next_change_of(ALL[1], "arrival", false))
-        .await;
+    let hold = simulator.hold(next_change_of(ALL[1], "arrival", false)).await;
     let mut running = local.start(&simulator, monday("19:59:00")).await;
     running.until(simulator.wait_until_caught(hold)).await;
     running.kill().await;
@@ -179,14 +172,8 @@ async fn killed_with_its_data_in_a_file() {
 async fn ctrl_c_ends_it_well_and_the_next_one_finishes() {
     let world = World::start().await;
     world.run(monday("17:59:00")).await;
-    let hold = world
-        .simulator
-        .hold(next_change_of(ALL[1], "answer", false))
-        .await;
-    let mut running = world
-        .local
-        .start(&world.simulator, monday("18:59:00"))
-        .await;
+    let hold = world.simulator.hold(next_change_of(ALL[1], "answer", false)).await;
+    let mut running = world.local.start(&world.simulator, monday("18:59:00")).await;
     running.until(world.simulator.wait_until_caught(hold)).await;
     running.interrupt().await;
     running.ends_well().await;
@@ -224,10 +211,7 @@ async fn a_machine_over_ssh_is_stopped_by_one_command_wherever_the_process_is_ki
         };
         let world = machine_before_its_stop(&lab).await;
         let trap = world.gate.trap(write, side, &[BUILD]);
-        let mut running = world
-            .local
-            .start(&world.simulator, monday("18:10:00"))
-            .await;
+        let mut running = world.local.start(&world.simulator, monday("18:10:00")).await;
         running.until(trap.caught_all()).await;
         running.kill().await;
         world.gate.open();
@@ -250,10 +234,7 @@ async fn a_command_that_goes_on_without_the_process_is_not_repeated_before_it_is
             "stop",
             "echo here > \"$DIR/arrived\"; read verdict < \"$DIR/verdict\"; test \"$verdict\" = on || exit 1",
         );
-        let mut running = world
-            .local
-            .start(&world.simulator, monday("18:10:00"))
-            .await;
+        let mut running = world.local.start(&world.simulator, monday("18:10:00")).await;
         running.until(arrived.read()).await;
         running.kill().await;
         // The next process is already at work when the command ends.
@@ -512,11 +493,7 @@ impl World {
             return;
         }
         let late = matches!(point, Point::SentAndLate);
-        let at = if matches!(point, Point::AnswerLost) {
-            "answer"
-        } else {
-            "arrival"
-        };
+        let at = if matches!(point, Point::AnswerLost) { "answer" } else { "arrival" };
         let mut hold = next_change_of(resource, at, late);
         let field = match request.strip_prefix('/') {
             Some(_) => "path_suffix",
@@ -574,10 +551,8 @@ impl World {
             nodes: 2,
             storage_mib: Some(204_800),
         };
-        let pool = SavedState::NodePool {
-            count: 3,
-            autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
-        };
+        let pool =
+            SavedState::NodePool { count: 3, autoscale: Some(AutoscaleBounds { min: 1, max: 5 }) };
         let expected = BTreeMap::from([(ALL[1], database), (ALL[2], pool)]);
         assert_eq!(saved, expected);
         let resources = self.simulator.resources().await;
@@ -700,10 +675,7 @@ struct Trap {
 
 impl Gate {
     async fn in_front_of(engine: Engine) -> (Self, SocketAddr) {
-        let gate = Self {
-            engine,
-            trap: Arc::default(),
-        };
+        let gate = Self { engine, trap: Arc::default() };
         let serving = gate.clone();
         let router = Router::new().fallback(async move |headers: HeaderMap, body: String| {
             serving.pass(&headers, &body).await
@@ -790,11 +762,8 @@ impl Trap {
             asked.is_none_or(|asked| asked == part)
         };
         let fits = fits && self.part.as_ref().is_none_or(of_part);
-        let resource = format!(
-            "{}/{}",
-            item["account"]["S"].as_str()?,
-            item["resource"]["S"].as_str()?
-        );
+        let resource =
+            format!("{}/{}", item["account"]["S"].as_str()?, item["resource"]["S"].as_str()?);
         (fits && self.resources.contains(&resource)).then_some(resource)
     }
 

@@ -53,11 +53,7 @@ impl Lab {
         write_key(&sshd, "key", &sshd.key());
         fs::write(sshd.path("ran"), "").unwrap();
         let proxy = start_proxy(sshd.path(PROXY_PORT_FILE)).await;
-        let lab = Self {
-            port: proxy.port(),
-            sshd,
-            machines: machines.to_vec(),
-        };
+        let lab = Self { port: proxy.port(), sshd, machines: machines.to_vec() };
         lab.route_to(&lab.sshd);
         Some(lab)
     }
@@ -189,10 +185,7 @@ impl Lab {
         fs::set_permissions(&example, fs::Permissions::from_mode(0o755)).unwrap();
         let path = self.sshd.path("authorized_keys");
         let public = fs::read_to_string(self.sshd.path("other.pub")).unwrap();
-        let line = format!(
-            "restrict,command=\"exec {} status\" {public}",
-            example.display()
-        );
+        let line = format!("restrict,command=\"exec {} status\" {public}", example.display());
         fs::write(&path, fs::read_to_string(&path).unwrap() + &line).unwrap();
     }
 
@@ -200,10 +193,7 @@ impl Lab {
     pub(crate) fn two_keys(&self, key: &str, read_key: &str) -> String {
         let [key, read_key] = [key, read_key].map(|name| self.sshd.path(name));
         let account = self.usual("", "");
-        let line = format!(
-            "key = {:?}\n",
-            format!("file:{}", self.sshd.path("key").display())
-        );
+        let line = format!("key = {:?}\n", format!("file:{}", self.sshd.path("key").display()));
         assert!(account.contains(&line));
         let keys = format!(
             "key = \"file:{}\"\nread_key = \"file:{}\"\n",

@@ -88,9 +88,7 @@ async fn record_all(world: &World) {
         })
         .collect();
     for batch in puts.chunks(25) {
-        let written = client
-            .batch_write_item()
-            .request_items(&table, batch.to_vec());
+        let written = client.batch_write_item().request_items(&table, batch.to_vec());
         written.send().await.unwrap();
     }
 }
@@ -99,14 +97,10 @@ async fn record_all(world: &World) {
 fn seen(world: &mut World, shown: &mut usize) -> BTreeSet<String> {
     let outcomes = world.outcomes();
     let new =
-        outcomes[*shown..]
-            .iter()
-            .filter_map(|outcome| match (&outcome.subject, &outcome.event) {
-                (Subject::Resource { resource, .. }, Event::Seen { .. }) => {
-                    Some(resource.to_string())
-                }
-                _ => None,
-            });
+        outcomes[*shown..].iter().filter_map(|outcome| match (&outcome.subject, &outcome.event) {
+            (Subject::Resource { resource, .. }, Event::Seen { .. }) => Some(resource.to_string()),
+            _ => None,
+        });
     let new = new.collect();
     *shown = outcomes.len();
     new
@@ -119,20 +113,14 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
         record_all(&world).await;
         take(&world, "hz-eu", "1s");
         let mut shown = 0;
-        for (until, name) in [
-            ("18:01:50", "handful"),
-            ("18:03:50", "hundred"),
-            ("18:08:50", "many"),
-        ] {
+        for (until, name) in
+            [("18:01:50", "handful"), ("18:03:50", "hundred"), ("18:08:50", "many")]
+        {
             world.run_until(monday(until)).await;
             assert_eq!(seen(&mut world, &mut shown), of(name), "{name}");
         }
         // The night is skipped, because nothing is due in it.
-        world
-            .local
-            .tick_at(instant("2026-11-24T06:58:00Z"))
-            .await
-            .unwrap();
+        world.local.tick_at(instant("2026-11-24T06:58:00Z")).await.unwrap();
         world.run_until(instant("2026-11-24T07:08:50Z")).await;
         let all = &(&of("handful") | &of("hundred")) | &of("many");
         assert_eq!(seen(&mut world, &mut shown), all);
@@ -183,10 +171,7 @@ fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_o
         // An attempt takes one turn every five minutes, not every minute's.
         let log = world.simulator().log();
         let is_first = |entry: &&Entry| entry.request.query.ends_with("&page=1");
-        assert_eq!(
-            log.iter().filter(is_first).filter(|e| is_slow(e)).count(),
-            8
-        );
+        assert_eq!(log.iter().filter(is_first).filter(|e| is_slow(e)).count(), 8);
         let shown = world.outcomes().iter().filter(|outcome| {
             matches!(&outcome.subject, Subject::Account { account } if account.as_str() == "a-slow")
         });
@@ -205,10 +190,7 @@ fn an_account_that_outlasts_an_invocation_leaves_the_next_one_to_the_others() {
         let poll_status = PollStatus::new(&world, store, &TOKENS, clock.clone());
         let simulator = world.simulator();
         let listing = Hold {
-            matching: Matching {
-                account: Some("a-slow".parse().unwrap()),
-                ..Matching::default()
-            },
+            matching: Matching { account: Some("a-slow".parse().unwrap()), ..Matching::default() },
             times: u32::MAX,
             at: Stage::Arrival,
             late: false,
@@ -234,10 +216,7 @@ fn an_account_that_outlasts_an_invocation_leaves_the_next_one_to_the_others() {
 }
 
 fn is_slow(entry: &Entry) -> bool {
-    entry
-        .account
-        .as_ref()
-        .is_some_and(|name| name.as_str() == "a-slow")
+    entry.account.as_ref().is_some_and(|name| name.as_str() == "a-slow")
 }
 
 #[test]
@@ -342,11 +321,8 @@ fn two_hundred_and_fifty_servers_that_do_not_react_are_all_cut() {
         world.run_until(monday("18:03:00")).await;
         let cut = |entry: &&Entry| entry.request.path.ends_with("/actions/poweroff");
         let log = world.simulator().log();
-        let cut: BTreeSet<ResourceRef> = log
-            .iter()
-            .filter(cut)
-            .filter_map(|entry| entry.resource.clone())
-            .collect();
+        let cut: BTreeSet<ResourceRef> =
+            log.iter().filter(cut).filter_map(|entry| entry.resource.clone()).collect();
         assert_eq!(cut.len(), 250);
     });
 }

@@ -31,15 +31,9 @@ async fn stopped() -> World {
 }
 
 async fn references(world: &World, account: &str) -> Vec<String> {
-    let records = world
-        .local
-        .store()
-        .records_of(&account.parse().unwrap())
-        .await;
+    let records = world.local.store().records_of(&account.parse().unwrap()).await;
     let records = records.unwrap().read.into_iter();
-    records
-        .map(|record| record.reference.id.to_string())
-        .collect()
+    records.map(|record| record.reference.id.to_string()).collect()
 }
 
 const OF_DO: [&str; 3] = ["database/d1", "droplet/1", "node-pool/c1/p1"];
@@ -53,11 +47,7 @@ fn is_new(outcome: &Outcome) -> bool {
 
 /// Everything that the index lists as due by the end of the year.
 async fn in_index(world: &World) -> Vec<String> {
-    let due = world
-        .local
-        .store()
-        .due(instant("2026-12-31T00:00:00Z"))
-        .await;
+    let due = world.local.store().due(instant("2026-12-31T00:00:00Z")).await;
     let due = due.unwrap().read.into_iter();
     due.map(|record| record.reference.to_string()).collect()
 }
@@ -130,9 +120,7 @@ fn what_is_under_way_in_an_account_goes_on_under_its_new_name() {
         assert_eq!((restored.in_flight(), &restored.saved), (None, &None));
         // Stopped in the evening, and started once.
         let changes = world.changes();
-        let of_orders = changes
-            .iter()
-            .filter(|entry| entry.request.path.contains("/d1/"));
+        let of_orders = changes.iter().filter(|entry| entry.request.path.contains("/d1/"));
         assert_eq!(of_orders.count(), 2);
 
         world.run_until(instant("2026-11-24T07:15:00Z")).await;
@@ -141,9 +129,7 @@ fn what_is_under_way_in_an_account_goes_on_under_its_new_name() {
             assert_eq!(record.saved, None, "{id}");
             assert_eq!(
                 record.phase,
-                domain::record::Phase::Settled {
-                    at: domain::resource::Power::Running
-                }
+                domain::record::Phase::Settled { at: domain::resource::Power::Running }
             );
         }
     });
@@ -154,11 +140,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
     run(async {
         let mut world = stopped().await;
         let store = world.local.store();
-        let old = store
-            .records_of(&"do-main".parse().unwrap())
-            .await
-            .unwrap()
-            .read;
+        let old = store.records_of(&"do-main".parse().unwrap()).await.unwrap().read;
         world.apply(&renamed()).await;
         take_back(&world, old.clone()).await;
         assert_eq!(references(&world, "do-main").await, OF_DO);
@@ -168,10 +150,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
         assert_eq!(references(&world, "do-main").await, [""; 0]);
         for old in old {
             let new = world.record(&format!("do-new/{}", old.reference.id)).await;
-            assert_eq!(
-                (&new.saved, &new.handled, new.held),
-                (&old.saved, &old.handled, false)
-            );
+            assert_eq!((&new.saved, &new.handled, new.held), (&old.saved, &old.handled, false));
         }
         assert!(!world.outcomes()[shown..].iter().any(is_new));
         assert_eq!(world.changes().len(), touched);
@@ -225,20 +204,14 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
         let mut server = world.record("hz-eu/server/11").await;
         server.name = "web".to_owned();
         world.local.store().save(server).await.unwrap();
-        assert_eq!(
-            printed(&world, &["status", "web"]).await,
-            ["hz-eu/server/11"]
-        );
+        assert_eq!(printed(&world, &["status", "web"]).await, ["hz-eu/server/11"]);
         let (_, shown) = command(&world, &["status", "do-main/droplet/1"]).await;
         assert!(shown.contains("stopped"), "{shown}");
         let (code, shown) = command(&world, &["history", "web"]).await;
         assert_eq!(code, Some(0), "{shown}");
         let (code, shown) = command(&world, &["why", "general"]).await;
         assert_eq!(code, Some(3), "{shown}");
-        assert!(
-            shown.contains("`offhours forget do-main/node-pool/c1/p1`"),
-            "{shown}"
-        );
+        assert!(shown.contains("`offhours forget do-main/node-pool/c1/p1`"), "{shown}");
     });
 }
 
@@ -256,10 +229,7 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         assert_eq!(rehearsed, [ORDERS, DROPLET]);
         let (code, shown) = command(&world, &["forget", ORDERS]).await;
         assert_eq!(code, Some(2), "{shown}");
-        assert!(
-            shown.contains("1 x db-s-2vcpu-4gb") && shown.contains("--yes"),
-            "{shown}"
-        );
+        assert!(shown.contains("1 x db-s-2vcpu-4gb") && shown.contains("--yes"), "{shown}");
         assert!(store.record(&reference(ORDERS)).await.unwrap().is_some());
 
         // Nothing follows what is in flight there.
@@ -267,24 +237,16 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         world.run_until(monday("18:36:00")).await;
         let (code, shown) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;
         assert_eq!(code, Some(0), "{shown}");
-        assert!(
-            shown.contains("1 x db-s-2vcpu-4gb is in its history alone"),
-            "{shown}"
-        );
+        assert!(shown.contains("1 x db-s-2vcpu-4gb is in its history alone"), "{shown}");
         let store = world.local.store();
         for gone in [ORDERS, DROPLET, POOL] {
             assert_eq!(store.record(&reference(gone)).await.unwrap(), None);
         }
         let history = world.history(ORDERS).await;
-        let given_up = history
-            .iter()
-            .find(|entry| entry.ending == Ending::Forgotten);
+        let given_up = history.iter().find(|entry| entry.ending == Ending::Forgotten);
         let given_up = given_up.unwrap();
         let by = "platform/ada@example.com (ada)".to_owned();
-        assert_eq!(
-            (&given_up.saved, &given_up.cause),
-            (&owed, &Cause::Manual { by })
-        );
+        assert_eq!((&given_up.saved, &given_up.cause), (&owed, &Cause::Manual { by }));
         assert_eq!(printed(&world, &["status"]).await, ["hz-eu/server/11"]);
     });
 }
@@ -305,10 +267,7 @@ fn what_the_next_inventory_would_find_again_is_forgotten_only_anyway() {
         world.run_until(monday("18:33:00")).await;
         let (code, shown) = command(&world, &forget).await;
         assert_eq!(code, Some(2), "{shown}");
-        assert!(
-            shown.contains("It is starting: wait until that has ended"),
-            "{shown}"
-        );
+        assert!(shown.contains("It is starting: wait until that has ended"), "{shown}");
         world.run_until(monday("18:50:00")).await;
         let (code, shown) = command(&world, &forget).await;
         assert_eq!(code, Some(0), "{shown}");

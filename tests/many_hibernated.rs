@@ -56,9 +56,7 @@ async fn night() -> World {
         assert!(request.send().await.unwrap().status().is_success());
     }
     world.run_until(monday("22:30:30")).await;
-    let request = http.get(format!(
-        "{url}/snapshots?resource_type=droplet&per_page=200"
-    ));
+    let request = http.get(format!("{url}/snapshots?resource_type=droplet&per_page=200"));
     let answer = request.bearer_auth("secret-do-token").send().await.unwrap();
     let listed: Value = answer.json().await.unwrap();
     for snapshot in listed["snapshots"].as_array().unwrap() {
@@ -114,9 +112,8 @@ fn however_many_are_hibernated_an_inventory_takes_one_list_of_their_snapshots() 
 #[test]
 fn a_snapshot_that_takes_an_hour_is_looked_at_once_a_minute() {
     run(async {
-        let fleet = DIGITALOCEAN
-            .fleet
-            .replace("id = 42\nname", "id = 42\nsnapshot = \"3600s\"\nname");
+        let fleet =
+            DIGITALOCEAN.fleet.replace("id = 42\nname", "id = 42\nsnapshot = \"3600s\"\nname");
         let fleet = format!("{ACCOUNTS}{fleet}");
         let world = World::start(DIGITALOCEAN.configuration, &fleet, monday("16:50:00")).await;
         world.run_until(monday("17:00:30")).await;
@@ -150,10 +147,7 @@ fn snapshots_that_are_not_listed_are_looked_for_at_a_pace() {
         }
         let minutes = requests_until(&world, monday("23:50:30")).await;
         // A minute's part of the hourly limit, and the lists.
-        assert!(
-            minutes.values().all(|&count| count <= 83 + 5),
-            "{minutes:?}"
-        );
+        assert!(minutes.values().all(|&count| count <= 83 + 5), "{minutes:?}");
         for id in IDS {
             let record = world.record(&droplet(id)).await;
             assert!(record.hibernation_problem().is_some(), "{record:#?}");
@@ -167,19 +161,15 @@ fn a_machine_that_takes_the_place_of_one_is_noticed() {
     run(async {
         let world = Box::pin(night()).await;
         world.run_until(monday("22:50:30")).await;
-        for (id, name, tag) in [
-            (5001, "web-1001", "team:ci"),
-            (5002, "other", "offhours-of:droplet-1002"),
-        ] {
+        for (id, name, tag) in
+            [(5001, "web-1001", "team:ci"), (5002, "other", "offhours-of:droplet-1002")]
+        {
             let mut new = crate::support::droplet(id, name, &[tag]);
             new.push_str("account = \"do-main\"\n");
             world.simulator().create(&new).unwrap();
         }
         let minutes = requests_until(&world, monday("23:00:30")).await;
-        assert!(
-            minutes.values().sum::<usize>() <= 2 * (4 + 8),
-            "{minutes:?}"
-        );
+        assert!(minutes.values().sum::<usize>() <= 2 * (4 + 8), "{minutes:?}");
         // A Droplet's name is not unique: another one with it is no obstacle.
         let free = world.record(&droplet(1001)).await;
         assert_eq!(free.hibernation_problem(), None);

@@ -46,10 +46,7 @@ async fn mislay(world: &World, resources: &[String]) -> Vec<Record> {
     for resource in resources {
         let record = world.record(resource).await;
         assert!(record.due_at.is_some(), "{resource}");
-        let mislaid = Record {
-            due_at: None,
-            ..record.clone()
-        };
+        let mislaid = Record { due_at: None, ..record.clone() };
         world.local.store().save(mislaid).await.unwrap();
         before.push(record);
     }
@@ -141,10 +138,7 @@ fn what_is_not_listed_and_still_there_is_not_gone() {
             process.take_inventory().await;
             let after = world.record("hz-eu/server/30").await;
             assert_eq!(after.missing_since, None);
-            assert_eq!(
-                (after.phase, after.due_at),
-                (before.phase.clone(), before.due_at)
-            );
+            assert_eq!((after.phase, after.due_at), (before.phase.clone(), before.due_at));
             assert!(after.opted_in);
         }
         assert!(is_used_up(&world));
@@ -164,14 +158,8 @@ fn see_an_empty_project(world: &World) {
     for kind in ["droplets", "databases"] {
         let path = format!("/v2/{kind}");
         for (matching, does) in [
-            (
-                json!({ "method": "GET", "path_suffix": path }),
-                answers(200, &json!({ kind: [] })),
-            ),
-            (
-                json!({ "path_prefix": format!("{path}/") }),
-                answers(404, &missing),
-            ),
+            (json!({ "method": "GET", "path_suffix": path }), answers(200, &json!({ kind: [] }))),
+            (json!({ "path_prefix": format!("{path}/") }), answers(404, &missing)),
         ] {
             let does = json!({ "match": matching, "times": 10_000, "does": does });
             world.simulator().add_fault(fault(&does));
@@ -182,11 +170,8 @@ fn see_an_empty_project(world: &World) {
 #[test]
 fn a_token_of_another_project_makes_nothing_gone_and_a_manual_start_stands() {
     run(async {
-        let fleet = [
-            ACCOUNTS,
-            &droplet(1, "dev", &["offhours:office"]),
-            &database("d1", "orders", "pg"),
-        ];
+        let fleet =
+            [ACCOUNTS, &droplet(1, "dev", &["offhours:office"]), &database("d1", "orders", "pg")];
         let from = monday("17:48:00");
         let mut world = World::start(&office_hours("", "", ""), &fleet.concat(), from).await;
         world.run_until(monday("20:00:00")).await;
@@ -226,22 +211,10 @@ fn what_is_followed_under_a_token_of_another_project_is_not_gone_either() {
         let fleet = [ACCOUNTS, &droplet(1, "dev", &["offhours:office"])].concat();
         let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:00:01")).await;
-        assert!(
-            world
-                .record("do-main/droplet/1")
-                .await
-                .in_flight()
-                .is_some()
-        );
+        assert!(world.record("do-main/droplet/1").await.in_flight().is_some());
         see_an_empty_project(&world);
         world.run_until(monday("18:14:30")).await;
-        assert!(
-            world
-                .record("do-main/droplet/1")
-                .await
-                .in_flight()
-                .is_some()
-        );
+        assert!(world.record("do-main/droplet/1").await.in_flight().is_some());
         world.simulator().clear_faults();
         world.run_until(monday("18:20:30")).await;
         let phase = world.record("do-main/droplet/1").await.phase;
@@ -274,10 +247,7 @@ fn databases_are_saved_from_an_observation_of_each_of_them_alone() {
         world.run_until(monday("17:59:30")).await;
         let before = world.simulator().log().len() as u64;
         let process = Process::later(&world, monday("18:00:00"));
-        let references: Vec<_> = ids
-            .iter()
-            .map(|id| format!("do-main/database/{id}"))
-            .collect();
+        let references: Vec<_> = ids.iter().map(|id| format!("do-main/database/{id}")).collect();
         let all: Vec<_> = references.iter().map(String::as_str).collect();
         process.hint(Direction::Stop, &all).await;
         let mut looked_at = BTreeSet::new();
@@ -288,10 +258,7 @@ fn databases_are_saved_from_an_observation_of_each_of_them_alone() {
             };
             let path = &entry.request.path;
             if entry.request.method == "PUT" {
-                assert!(
-                    looked_at.contains(&resource),
-                    "{resource} was resized unseen"
-                );
+                assert!(looked_at.contains(&resource), "{resource} was resized unseen");
                 resized.insert(resource.to_string());
             } else if path.ends_with(resource.to_string().rsplit('/').next().unwrap()) {
                 looked_at.insert(resource);
@@ -366,15 +333,7 @@ fn a_token_that_is_rotated_under_its_name_is_read_again_by_the_process_that_was_
     run(async {
         let (world, parameters, process) = kept_by_name("secret-revoked").await;
         hint_at(&process, "18:00:00").await;
-        let refused = |event: &Event| {
-            matches!(
-                event,
-                Event::Postponed {
-                    token_refused: true,
-                    ..
-                }
-            )
-        };
+        let refused = |event: &Event| matches!(event, Event::Postponed { token_refused: true, .. });
         assert!(process.published("hz-eu/server/11").iter().any(refused));
         assert_eq!(world.changes().len(), 0);
         parameters.rotate("secret-hz-token");

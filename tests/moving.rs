@@ -91,9 +91,7 @@ impl World {
             Ok(body) if body["type"].is_string() => body["type"].as_str().unwrap().to_owned(),
             Ok(_) | Err(_) => path.rsplit('/').next().unwrap().to_owned(),
         };
-        changes
-            .map(|entry| word(&entry.request.path, &entry.request.body))
-            .collect()
+        changes.map(|entry| word(&entry.request.path, &entry.request.body)).collect()
     }
 }
 
@@ -132,10 +130,7 @@ fn each_method_stops_on_less_and_brings_everything_back() {
             settled(&record, Power::Running);
             assert_eq!((record.saved, record.used), (None, false));
             let entry = world.history(resource).await.remove(0);
-            assert_eq!(
-                (entry.direction, entry.ending),
-                (Direction::Start, Ending::Seen)
-            );
+            assert_eq!((entry.direction, entry.ending), (Direction::Start, Ending::Seen));
         }
         let asked = ["shutdown", "resize", "resize", "power_on"];
         assert_eq!(world.asked(DROPLET), asked);
@@ -143,15 +138,8 @@ fn each_method_stops_on_less_and_brings_everything_back() {
         let asked = ["shutdown", "change_type", "shutdown", "change_type"];
         assert_eq!(world.asked(SERVER), asked);
         let events = world.events(DROPLET);
-        let by = |event: &Event| {
-            matches!(
-                event,
-                Event::Seen {
-                    method: Some(StopMethod::Resize),
-                    ..
-                }
-            )
-        };
+        let by =
+            |event: &Event| matches!(event, Event::Seen { method: Some(StopMethod::Resize), .. });
         assert_eq!(events.iter().filter(|event| by(event)).count(), 2);
     });
 }
@@ -175,33 +163,13 @@ fn a_server_may_run_on_its_small_type_and_counts_as_stopped() {
 /// Moves that must be refused: the resource, its keys in the fleet, the policy, and a part of the
 /// reason.
 const UNFIT: [(&str, &str, &str, &str); 8] = [
-    (
-        DROPLET,
-        "",
-        "resize_to = \"s-1vcpu-512mb-10gb\"",
-        "has 10 GB of disk",
-    ),
+    (DROPLET, "", "resize_to = \"s-1vcpu-512mb-10gb\"", "has 10 GB of disk"),
     (DROPLET, "", "resize_to = \"s-8vcpu-16gb\"", "costs no less"),
-    (
-        DROPLET,
-        "",
-        "resize_to = \"s-1vcpu-1gbb\"",
-        "did you mean `s-1vcpu-1gb`",
-    ),
+    (DROPLET, "", "resize_to = \"s-1vcpu-1gbb\"", "did you mean `s-1vcpu-1gb`"),
     (DROPLET, "autoscale_pool = \"p1\"", "", "autoscale pool"),
-    (
-        SERVER,
-        "",
-        "rescale_to = \"cax11\"",
-        "processors of another kind",
-    ),
+    (SERVER, "", "rescale_to = \"cax11\"", "processors of another kind"),
     (SERVER, "", "rescale_to = \"cpx12\"", "GB of disk"),
-    (
-        SERVER,
-        "created = \"2026-01-10T08:00:00Z\"",
-        "",
-        "accept the new prices",
-    ),
+    (SERVER, "created = \"2026-01-10T08:00:00Z\"", "", "accept the new prices"),
     (DATABASE, "engine = \"mongodb\"", "", "mongodb"),
 ];
 
@@ -212,9 +180,9 @@ fn what_could_not_come_back_is_refused_with_its_reason_and_nothing_is_sent() {
             let fleet = match resource {
                 DROPLET => droplet(keys),
                 SERVER => server(keys),
-                _ => database("")
-                    .replace("engine = \"pg\"", keys)
-                    .replace("nodes = 2", "nodes = 3"),
+                _ => {
+                    database("").replace("engine = \"pg\"", keys).replace("nodes = 2", "nodes = 3")
+                }
             };
             let mut world = evening(&[fleet], policy).await;
             world.run_until(at("18:20")).await;
@@ -251,10 +219,7 @@ fn a_plan_withdrawn_between_the_shutdown_and_the_move_leaves_the_machine_whole()
         world.run_until(monday("18:00:20")).await;
         assert_eq!(world.asked(SERVER), ["shutdown"]);
         let offer = Offer::Unavailable;
-        world
-            .simulator()
-            .set_offer("ccx13", Some("fsn1"), &offer)
-            .unwrap();
+        world.simulator().set_offer("ccx13", Some("fsn1"), &offer).unwrap();
         world.run_until(at("18:10")).await;
         world.is(SERVER, "ccx13", false);
         let record = world.record(SERVER).await;
@@ -270,10 +235,7 @@ fn a_plan_withdrawn_overnight_is_asked_for_until_it_is_back() {
     run(async {
         let mut world = evening(&[server("")], "").await;
         world.run_until(at("18:20")).await;
-        world
-            .simulator()
-            .set_offer("ccx13", None, &Offer::Unavailable)
-            .unwrap();
+        world.simulator().set_offer("ccx13", None, &Offer::Unavailable).unwrap();
         world.run_until(at("18:50")).await;
         let record = world.record(SERVER).await;
         assert!(record.in_flight().is_some(), "{record:#?}");
@@ -281,10 +243,7 @@ fn a_plan_withdrawn_overnight_is_asked_for_until_it_is_back() {
         let refused = |event: &&Event| matches!(event, Event::Refused { .. });
         assert_eq!(world.events(SERVER).iter().filter(refused).count(), 1);
         world.is(SERVER, "cpx22", false);
-        world
-            .simulator()
-            .set_offer("ccx13", None, &Offer::Available)
-            .unwrap();
+        world.simulator().set_offer("ccx13", None, &Offer::Available).unwrap();
         world.run_until(at("19:10")).await;
         world.is(SERVER, "ccx13", true);
     });
@@ -296,18 +255,12 @@ fn without_room_in_the_morning_a_machine_starts_small_if_it_may_and_is_owed_its_
         run(async {
             let world = evening(&[droplet("")], policy).await;
             world.run_until(at("18:20")).await;
-            let take_room = Act::TakeRoom {
-                refusals: 100,
-                failures: 0,
-            };
+            let take_room = Act::TakeRoom { refusals: 100, failures: 0 };
             world.person(DROPLET, take_room);
             world.run_until(at("19:00")).await;
             world.is(DROPLET, "s-1vcpu-1gb", on);
             let record = world.record(DROPLET).await;
-            assert!(
-                matches!(record.saved, Some(SavedState::Machine(_))),
-                "{record:#?}"
-            );
+            assert!(matches!(record.saved, Some(SavedState::Machine(_))), "{record:#?}");
             assert_eq!(record.in_flight().is_some(), !on, "{record:#?}");
         });
     }
@@ -329,9 +282,7 @@ fn a_server_that_runs_small_is_never_left_off_for_a_plan_that_is_not_to_be_had()
                 world.person(SERVER, Act::TakeRoom { refusals, failures });
             } else {
                 let offers = world.simulator();
-                offers
-                    .set_offer("ccx13", None, &Offer::Unavailable)
-                    .unwrap();
+                offers.set_offer("ccx13", None, &Offer::Unavailable).unwrap();
             }
             for (until, stands) in [("21:50", Power::Running), ("22:20", Power::Stopped)] {
                 world.run_until(at(until)).await;
@@ -423,9 +374,7 @@ fn a_person_who_resizes_just_before_the_move_has_that_plan_back_in_the_morning()
 fn a_database_that_is_being_migrated_keeps_its_standby_until_that_is_over() {
     run(async {
         let world = evening(&[database("")], "").await;
-        let status = |word: &str| Act::SetStatus {
-            status: word.to_owned(),
-        };
+        let status = |word: &str| Act::SetStatus { status: word.to_owned() };
         world.person(DATABASE, status("migrating"));
         world.run_until(at("18:10")).await;
         assert_eq!(world.asked(DATABASE), [""; 0]);

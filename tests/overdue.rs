@@ -95,9 +95,7 @@ fn a_token_revoked_overnight_is_named_at_once_and_what_it_keeps_stopped_from_the
         // The office is open until eleven in the evening, to observe the same day thirteen hours
         // later.
         let configuration = office_hours("", "", "").replace("19:00", "23:00");
-        terminal
-            .local_until(&configuration, monday("22:30:00"))
-            .await;
+        terminal.local_until(&configuration, monday("22:30:00")).await;
         needs_nothing(&terminal).await;
 
         let revoked = json!({
@@ -106,29 +104,21 @@ fn a_token_revoked_overnight_is_named_at_once_and_what_it_keeps_stopped_from_the
             "does": "unauthorized",
         });
         terminal.simulator.fault(revoked).await;
-        terminal
-            .local_until(&configuration, tuesday("07:15:00"))
-            .await;
+        terminal.local_until(&configuration, tuesday("07:15:00")).await;
         let ended = terminal.run(&["status"]).await;
         assert_eq!(ended.code, Some(3), "the token alone");
         let counted =
             "4 resources: 1 running, 3 stopped, 0 under way; account do-main: token refused\n";
         assert_eq!(ended.stderr, counted);
 
-        terminal
-            .local_until(&configuration, tuesday("08:08:00"))
-            .await;
+        terminal.local_until(&configuration, tuesday("08:08:00")).await;
         needs_a_person(&terminal).await;
-        terminal
-            .local_until(&configuration, tuesday("21:08:00"))
-            .await;
+        terminal.local_until(&configuration, tuesday("21:08:00")).await;
         needs_a_person(&terminal).await;
 
         terminal.simulator.clear_faults().await;
         // Enough for the longest backoff and a resize.
-        terminal
-            .local_until(&configuration, tuesday("21:38:00"))
-            .await;
+        terminal.local_until(&configuration, tuesday("21:38:00")).await;
         needs_nothing(&terminal).await;
     });
 }
@@ -138,23 +128,17 @@ fn an_account_that_is_no_longer_listed_needs_a_person() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         let configuration = office_hours("", "", "");
-        terminal
-            .local_until(&configuration, monday("12:05:00"))
-            .await;
+        terminal.local_until(&configuration, monday("12:05:00")).await;
         let failing = json!({
             "match": { "account": "do-main", "method": "GET" },
             "times": 1_000_000,
             "does": { "answer": { "status": 500 } },
         });
         terminal.simulator.fault(failing).await;
-        terminal
-            .local_until(&configuration, monday("12:20:00"))
-            .await;
+        terminal.local_until(&configuration, monday("12:20:00")).await;
         // Up to a quarter of an hour may still resolve itself.
         needs_nothing(&terminal).await;
-        terminal
-            .local_until(&configuration, monday("12:22:00"))
-            .await;
+        terminal.local_until(&configuration, monday("12:22:00")).await;
         let ended = terminal.run(&["status"]).await;
         assert_eq!(ended.code, Some(3));
         let shown = "0 under way; account do-main: not listed for 17m\n";
@@ -162,11 +146,7 @@ fn an_account_that_is_no_longer_listed_needs_a_person() {
         let accounts = ["status", "--accounts", "--needs-person"];
         let ended = terminal.run(&accounts).await;
         assert_eq!(ended.code, Some(3));
-        assert!(
-            ended
-                .stdout
-                .contains("not listed for 17m: provider unavailable")
-        );
+        assert!(ended.stdout.contains("not listed for 17m: provider unavailable"));
         assert!(!ended.stdout.contains("hz-eu"), "{}", ended.stdout);
     });
 }
@@ -227,13 +207,7 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
         assert_eq!(overdue_now(&world).await, none);
 
         world.run_until(monday("18:05:30")).await;
-        assert!(
-            world
-                .record("do-main/database/d1")
-                .await
-                .in_flight()
-                .is_some()
-        );
+        assert!(world.record("do-main/database/d1").await.in_flight().is_some());
         assert_eq!(overdue_now(&world).await, none);
         // A running resource that joined after its edge is not late.
         world.create_droplet(5);
@@ -252,9 +226,7 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
             "does": { "answer": { "status": 429, "body": "{}" } },
         })));
         let hours = SignedDuration::from_hours;
-        world
-            .override_with("do-main/droplet/1", Desired::Running, hours(3))
-            .await;
+        world.override_with("do-main/droplet/1", Desired::Running, hours(3)).await;
         let since = world.local.now();
         world.run_until(since + SignedDuration::from_mins(15)).await;
         let record = world.record("do-main/droplet/1").await;

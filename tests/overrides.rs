@@ -41,23 +41,14 @@ async fn stopped(terminal: &Terminal) -> Vec<String> {
     let status = terminal.run(&["status", "--format", "json"]).await;
     let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
     let stopped = rows.iter().filter(|row| row["state"] == "stopped");
-    stopped
-        .map(|row| row["resource"].as_str().unwrap().to_owned())
-        .collect()
+    stopped.map(|row| row["resource"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
     run(async {
         let (terminal, configuration) = at_lunch().await;
-        let stop = [
-            "stopped",
-            "web",
-            "--for",
-            "20m",
-            "--reason",
-            "a demonstration",
-        ];
+        let stop = ["stopped", "web", "--for", "20m", "--reason", "a demonstration"];
         let rehearsal = done(&terminal, &[&stop[..], &["--dry-run"]].concat()).await;
         assert_eq!(done(&terminal, &["list"]).await, json!([]));
 
@@ -80,10 +71,7 @@ fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
         assert!(stopped(&terminal).await.is_empty());
         assert_eq!(done(&terminal, &["list"]).await, json!([]));
         let all = done(&terminal, &["list", "--all"]).await;
-        assert_eq!(
-            (&all[0]["active"], &all[0]["resource"]),
-            (&json!(false), &json!(WEB))
-        );
+        assert_eq!((&all[0]["active"], &all[0]["resource"]), (&json!(false), &json!(WEB)));
     });
 }
 
@@ -96,17 +84,11 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         let asks = refused(&terminal, &by_name).await;
         let question = "error: Stop 4 resources until Mon 2026-11-23 19:00 CET";
         assert!(asks.starts_with(question), "{asks}");
-        assert!(
-            asks.contains("web") && asks.ends_with("pass --yes to confirm\n"),
-            "{asks}"
-        );
+        assert!(asks.contains("web") && asks.ends_with("pass --yes to confirm\n"), "{asks}");
         let shown = done(&terminal, &[&by_name[..], &["--yes"]].concat()).await;
         assert_eq!(shown["override"]["schedule"], "office");
         assert_eq!(shown["override"]["ends_at"], "2026-11-23T18:00:00Z");
-        assert_eq!(
-            shown["resources"].as_array().unwrap().len(),
-            EACH_KIND.len()
-        );
+        assert_eq!(shown["resources"].as_array().unwrap().len(), EACH_KIND.len());
         let cleared = done(&terminal, &["clear", "office"]).await;
         assert_eq!(cleared["done"], "cleared");
         assert_eq!(done(&terminal, &["list"]).await, json!([]));
@@ -116,35 +98,20 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         assert!(stopped(&terminal).await.is_empty());
 
         for desired in ["running", "stopped"] {
-            let shown = done(
-                &terminal,
-                &[
-                    desired,
-                    "--schedule",
-                    "office",
-                    "--until",
-                    "tomorrow",
-                    "--yes",
-                ],
-            )
-            .await;
+            let shown =
+                done(&terminal, &[desired, "--schedule", "office", "--until", "tomorrow", "--yes"])
+                    .await;
             assert_eq!(shown["replaced"].is_null(), desired == "running");
             assert_eq!(shown["override"]["ends_at"], "2026-11-24T23:00:00Z");
         }
         // Machines are quick; the database and the pool are still in flight.
         terminal.local(&configuration, "12:16:00").await;
         let off = stopped(&terminal).await;
-        assert!(
-            [WEB, CI].iter().all(|one| off.contains(&(*one).to_owned())),
-            "{off:?}"
-        );
+        assert!([WEB, CI].iter().all(|one| off.contains(&(*one).to_owned())), "{off:?}");
         done(&terminal, &["clear", "office"]).await;
         terminal.local(&configuration, "12:24:00").await;
         let off = stopped(&terminal).await;
-        assert!(
-            ![WEB, CI].iter().any(|one| off.contains(&(*one).to_owned())),
-            "{off:?}"
-        );
+        assert!(![WEB, CI].iter().any(|one| off.contains(&(*one).to_owned())), "{off:?}");
     });
 }
 
@@ -153,28 +120,13 @@ fn what_cannot_be_followed_is_refused_and_writes_nothing() {
     run(async {
         let (terminal, _) = at_lunch().await;
         for (arguments, expected) in [
-            (
-                &["stopped", "wbe", "--for", "2h"][..],
-                "did you mean `web`?",
-            ),
-            (
-                &["stopped", "web", "--until", "fridy"],
-                "did you mean `friday`?",
-            ),
-            (
-                &["stopped", "web", "--for", "soon"],
-                "such as 90m, 36h, 7d or 1d12h",
-            ),
+            (&["stopped", "wbe", "--for", "2h"][..], "did you mean `web`?"),
+            (&["stopped", "web", "--until", "fridy"], "did you mean `friday`?"),
+            (&["stopped", "web", "--for", "soon"], "such as 90m, 36h, 7d or 1d12h"),
             (&["stopped", "web"], "<--for <SPAN>|--until <END>>"),
-            (
-                &["stopped", "web", "--until", "2026-11-22"],
-                "Mon 2026-11-23 00:00 CET",
-            ),
+            (&["stopped", "web", "--until", "2026-11-22"], "Mon 2026-11-23 00:00 CET"),
             (&["stopped", "web", "--for", "31d"], "pass --yes"),
-            (
-                &["running", "schedule:offcie", "--for", "1h"],
-                "did you mean `office`?",
-            ),
+            (&["running", "schedule:offcie", "--for", "1h"], "did you mean `office`?"),
             (&["clear", "web"], "there are no active overrides"),
         ] {
             let shown = refused(&terminal, arguments).await;

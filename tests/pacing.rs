@@ -48,10 +48,7 @@ fn edge() -> Timestamp {
 /// ago.
 async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usize, usize) {
     let store = world.local.store();
-    store
-        .save_account_state(&state(remaining, age))
-        .await
-        .unwrap();
+    store.save_account_state(&state(remaining, age)).await.unwrap();
     let dispatched = dispatch(store, &DiscardInvocations, edge()).await;
     (dispatched.starts.len(), dispatched.stops.len())
 }
@@ -61,12 +58,7 @@ fn state(remaining: u64, age: SignedDuration) -> AccountState {
     AccountState {
         listed_at: Some(edge()),
         tried_at: Some(edge()),
-        rate: Some(Rate {
-            remaining,
-            at: edge() - age,
-            limit: None,
-            others: None,
-        }),
+        rate: Some(Rate { remaining, at: edge() - age, limit: None, others: None }),
         ..AccountState::unknown("hz-eu".parse().unwrap())
     }
 }

@@ -25,19 +25,11 @@ struct Account {
     others: u32,
 }
 
-const DROPLETS: Account = Account {
-    name: "do-main",
-    token: TOKENS[0].1,
-    path: "v2/droplets",
-    others: 0,
-};
+const DROPLETS: Account =
+    Account { name: "do-main", token: TOKENS[0].1, path: "v2/droplets", others: 0 };
 
-const SERVERS: Account = Account {
-    name: "hz-eu",
-    token: TOKENS[1].1,
-    path: "v1/servers",
-    others: 0,
-};
+const SERVERS: Account =
+    Account { name: "hz-eu", token: TOKENS[1].1, path: "v1/servers", others: 0 };
 
 /// The requests to an account from the edge on.
 #[derive(Debug)]
@@ -56,10 +48,7 @@ impl EdgeRequests {
     fn of(world: &World, account: &Account) -> Self {
         let mut log = world.simulator().log();
         log.retain(|entry| {
-            entry
-                .account
-                .as_ref()
-                .is_some_and(|name| name.as_str() == account.name)
+            entry.account.as_ref().is_some_and(|name| name.as_str() == account.name)
         });
         let refused = log.iter().filter(|entry| is_too_many(entry)).count();
         let (changes, reads): (Vec<_>, Vec<_>) = log
@@ -74,12 +63,7 @@ impl EdgeRequests {
         }
         let is_before = |read: &&Entry| first.get(&read.at).is_some_and(|&of| read.sequence < of);
         let looks = reads.iter().filter(is_before).count();
-        Self {
-            following: reads.len() - looks,
-            looks,
-            changes,
-            refused,
-        }
+        Self { following: reads.len() - looks, looks, changes, refused }
     }
 
     /// The time from the edge to the last change request.
@@ -133,12 +117,7 @@ async fn pass(world: &World, account: &Account, until: Timestamp) {
         return world.run_until(until).await;
     }
     let http = provider::http_client().unwrap();
-    let url = world
-        .local
-        .clouds_url()
-        .unwrap()
-        .join(account.path)
-        .unwrap();
+    let url = world.local.clouds_url().unwrap().join(account.path).unwrap();
     let url = format!("{url}?per_page=1&{OTHER}=1");
     let pause = SignedDuration::from_secs(60) / i32::try_from(account.others).unwrap();
     let mut at = world.local.now() + SignedDuration::from_millis(1);
@@ -172,10 +151,7 @@ fn droplets_are_stopped_as_fast_as_a_minute_allows_and_none_is_refused() {
 #[test]
 fn droplets_are_stopped_as_fast_as_others_leave_room_who_take_a_third_of_the_minute() {
     run(async {
-        let account = Account {
-            others: 83,
-            ..DROPLETS
-        };
+        let account = Account { others: 83, ..DROPLETS };
         let fleet = droplets(1..=300, &["offhours:office"]);
         let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:03:30").await;
         EdgeRequests::of(&world, &account).check(300, 250 - 83);
@@ -202,10 +178,7 @@ fn droplets_are_stopped_as_fast_at_a_cloud_that_takes_its_time() {
 #[test]
 fn servers_are_stopped_at_once_while_others_take_a_third_of_the_hour() {
     run(async {
-        let account = Account {
-            others: 20,
-            ..SERVERS
-        };
+        let account = Account { others: 20, ..SERVERS };
         let fleet = servers(1..=300, "");
         let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:02:30").await;
         let asked = EdgeRequests::of(&world, &account);
@@ -234,9 +207,7 @@ fn starts_go_first_and_stops_at_the_same_edge_have_their_part_of_each_minute() {
         let asked = EdgeRequests::of(&world, &DROPLETS);
         let at_first = |what: &str| {
             let changes = asked.changes.iter().filter(|entry| entry.at == edge());
-            changes
-                .filter(|entry| entry.request.body.contains(what))
-                .count()
+            changes.filter(|entry| entry.request.body.contains(what)).count()
         };
         let (starts, stops) = (at_first("power_on"), at_first("power_off"));
         assert!((170..230).contains(&starts), "{starts}");
@@ -266,33 +237,21 @@ fn what_fails_each_time_does_not_keep_others_from_their_turn() {
         }
         world.run_until(monday("17:59:30")).await;
         // Another tool leaves enough for some of them.
-        let drain = Account {
-            others: 60 * 560,
-            ..SERVERS
-        };
+        let drain = Account { others: 60 * 560, ..SERVERS };
         pass(&world, &drain, monday("17:59:31")).await;
         world.run_until(monday("18:12:30")).await;
         let mut asked = world.changes();
         asked.retain(|entry| entry.request.path.ends_with("/actions/shutdown"));
         let asked_of = |id: u64| {
             let of = format!("/v1/servers/{id}/");
-            let times = asked
-                .iter()
-                .filter(move |entry| entry.request.path.starts_with(&of));
+            let times = asked.iter().filter(move |entry| entry.request.path.starts_with(&of));
             times.map(|entry| entry.at)
         };
-        let last = all
-            .clone()
-            .map(|id| asked_of(id).next().unwrap())
-            .max()
-            .unwrap();
+        let last = all.clone().map(|id| asked_of(id).next().unwrap()).max().unwrap();
         assert!(last > edge(), "not all were asked at the first tick");
         for id in failing {
             let again = asked_of(id).nth(1);
-            assert!(
-                again.is_none_or(|again| again >= last),
-                "{id}: {again:?}, {last}"
-            );
+            assert!(again.is_none_or(|again| again >= last), "{id}: {again:?}, {last}");
         }
         let log = world.simulator().log();
         let refused = log.iter().filter(|entry| entry.at >= edge());

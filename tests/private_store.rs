@@ -54,10 +54,8 @@ fn listens_at(process: u32) -> Vec<String> {
 #[tokio::test]
 async fn the_service_listens_nowhere_whether_its_store_is_a_file_or_in_memory() {
     let folder = TempDir::new().unwrap();
-    for location in [
-        StoreLocation::Memory,
-        StoreLocation::File(folder.path().join("offhours.db")),
-    ] {
+    for location in [StoreLocation::Memory, StoreLocation::File(folder.path().join("offhours.db"))]
+    {
         let (_simulator, _local, running) = at_work(location.clone()).await;
         assert_eq!(listens_at(running.id()), [""; 0], "{location:?}");
     }
@@ -160,11 +158,7 @@ async fn a_store_that_others_can_change_is_refused_with_how_to_mend_it() {
     let refused = async |file: &Path, mode: u32, advice: String| {
         let before = file.metadata().unwrap().mode();
         set_mode(file, mode);
-        for arguments in [
-            &["list"][..],
-            &["apply", "--yes"],
-            &["local", "--for", "1m"],
-        ] {
+        for arguments in [&["list"][..], &["apply", "--yes"], &["local", "--for", "1m"]] {
             let ended = terminal.run(arguments).await;
             assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stdout);
             assert!(ended.stderr.contains(&advice), "{}", ended.stderr);

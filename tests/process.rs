@@ -64,9 +64,7 @@ impl Process {
     pub(crate) async fn act(&self, id: &str, direction: Direction, event: &Value) -> Report {
         let invocation = serde_json::from_value(event.clone()).unwrap();
         let handle = async |context: Context<'_>| {
-            lifecycle::act::command::handle(context, direction, invocation)
-                .await
-                .unwrap()
+            lifecycle::act::command::handle(context, direction, invocation).await.unwrap()
         };
         self.invoke(id, handle).await
     }
@@ -74,9 +72,7 @@ impl Process {
     /// Takes an inventory of all accounts.
     pub(crate) async fn take_inventory(&self) -> Report {
         let take = async |context: Context<'_>| {
-            poll::take_inventory(context, &DiscardInvocations, &[])
-                .await
-                .unwrap()
+            poll::take_inventory(context, &DiscardInvocations, &[]).await.unwrap()
         };
         self.invoke("an inventory", take).await
     }
@@ -132,11 +128,7 @@ impl<'a> PollStatus<'a> {
         clock: SteppedClock,
     ) -> Self {
         let tokens = Tokens::fixed(kept(tokens));
-        Self {
-            store,
-            providers: providers(world, Access::Read, tokens),
-            clock,
-        }
+        Self { store, providers: providers(world, Access::Read, tokens), clock }
     }
 
     /// Runs one tick, as the invocation with this id.

@@ -127,8 +127,7 @@ impl SimulatorProgram {
     /// Moves the clock.
     pub(crate) async fn move_to(&self, now: Timestamp) {
         let url = format!("{}/_simulator/clock", self.url);
-        self.ask(self.http.post(url).json(&json!({"now": now})))
-            .await;
+        self.ask(self.http.post(url).json(&json!({"now": now}))).await;
     }
 
     /// The clouds' charges by resource, for this query.
@@ -211,21 +210,14 @@ impl LocalProgram {
     pub(crate) fn new(configuration: &str, location: StoreLocation) -> Self {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("offhours.toml"), configuration).unwrap();
-        Self {
-            location,
-            directory,
-            starts: std::cell::Cell::default(),
-        }
+        Self { location, directory, starts: std::cell::Cell::default() }
     }
 
     /// Starts it, to run until this time on the simulator's clock.
     pub(crate) async fn start(&self, simulator: &SimulatorProgram, until: Timestamp) -> Running {
         let length = until.duration_since(simulator.now().await).as_secs();
         self.starts.set(self.starts.get() + 1);
-        let log = self
-            .directory
-            .path()
-            .join(format!("{}.log", self.starts.get()));
+        let log = self.directory.path().join(format!("{}.log", self.starts.get()));
         let output = File::create(&log).unwrap();
         let mut command = Command::new("sh");
         command
@@ -237,10 +229,7 @@ impl LocalProgram {
             .arg(format!("--simulate={}", simulator.url))
             .args(["--for", &format!("{length}s")])
             .current_dir(self.directory.path())
-            .envs([
-                ("DO_TOKEN", "secret-do-token"),
-                ("HZ_TOKEN", "secret-hz-token"),
-            ])
+            .envs([("DO_TOKEN", "secret-do-token"), ("HZ_TOKEN", "secret-hz-token")])
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .kill_on_drop(true);
@@ -249,10 +238,7 @@ impl LocalProgram {
             StoreLocation::File(path) => command.arg("--data").arg(path),
             StoreLocation::Memory => &mut command,
         };
-        Running {
-            child: command.spawn().unwrap(),
-            log,
-        }
+        Running { child: command.spawn().unwrap(), log }
     }
 
     /// Runs it until this time, to its own end.
@@ -384,11 +370,7 @@ impl Terminal {
     }
 
     async fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = Command::new(program("offhours"))
+        let Output { status, stdout, stderr } = Command::new(program("offhours"))
             .args(arguments)
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")
@@ -399,11 +381,8 @@ impl Terminal {
             .await
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ended = CommandOutput {
-            code: status.code(),
-            stdout: text(stdout),
-            stderr: text(stderr),
-        };
+        let ended =
+            CommandOutput { code: status.code(), stdout: text(stdout), stderr: text(stderr) };
         assert!(!ended.stdout.contains("secret-"), "{}", ended.stdout);
         assert!(!ended.stderr.contains("secret-"), "{}", ended.stderr);
         ended
@@ -414,11 +393,7 @@ impl Terminal {
 pub(crate) fn python() -> PathBuf {
     let path = env::var_os("OFFHOURS_PYTHON")
         .map_or_else(|| support::root().join(".venv/bin/python"), PathBuf::from);
-    assert!(
-        path.is_file(),
-        "there is no {}: run `make test`",
-        path.display()
-    );
+    assert!(path.is_file(), "there is no {}: run `make test`", path.display());
     path
 }
 

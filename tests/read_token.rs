@@ -76,9 +76,8 @@ fn poll_status_sees_an_edge_through_with_the_read_tokens_alone() {
         let listed = world.local.store().account_states().await.unwrap().read;
         assert!(listed.values().all(|state| state.error.is_none()));
         // A start needs the other tokens.
-        let report = world
-            .start_now(&serde_json::json!({ "resources": ["hz-eu/server/11"] }))
-            .await;
+        let report =
+            world.start_now(&serde_json::json!({ "resources": ["hz-eu/server/11"] })).await;
         let [later] = &report.outcomes[..] else {
             panic!("{report:?}");
         };
@@ -103,13 +102,7 @@ fn a_token_that_may_only_read_is_refused_for_changes() {
         for resource in EACH_KIND {
             let events = world.events(resource);
             let refused = |event: &Event| {
-                matches!(
-                    event,
-                    Event::Asked {
-                        answer: Answer::TokenRefused(_),
-                        ..
-                    }
-                )
+                matches!(event, Event::Asked { answer: Answer::TokenRefused(_), .. })
             };
             assert!(events.iter().any(refused), "{resource}: {events:?}");
         }
@@ -132,10 +125,7 @@ fn a_trial_tries_both_tokens_and_says_which_failed() {
         let [Some(digitalocean), Some(hetzner)] = &errors[..] else {
             panic!("{errors:?}");
         };
-        assert!(
-            digitalocean.starts_with("with its read_token: "),
-            "{digitalocean}"
-        );
+        assert!(digitalocean.starts_with("with its read_token: "), "{digitalocean}");
         assert!(!digitalocean.contains("with its token: "), "{digitalocean}");
         assert!(hetzner.starts_with("with its token: "), "{hetzner}");
         assert!(!hetzner.contains("with its read_token: "), "{hetzner}");
@@ -155,10 +145,7 @@ fn a_trial_leaves_a_token_that_only_stop_and_start_can_read_to_them() {
             .replace("env:DO_TOKEN", "ssm:/offhours/acting/do")
             .replace("env:HZ_TOKEN", "ssm:/offhours/acting/hz");
         // Neither of the tokens that act is kept where poll-status looks.
-        let tokens = [
-            ("env:DO_READS", "secret-do-reads"),
-            ("env:HZ_READS", "secret-hz-reads"),
-        ];
+        let tokens = [("env:DO_READS", "secret-do-reads"), ("env:HZ_READS", "secret-hz-reads")];
         let other = office_hours("", "", "");
         let world = World::with_tokens(&other, &fleet(), &tokens, monday("17:48:00")).await;
         for trial in tried(&world, &parse(&apart).accounts).await {

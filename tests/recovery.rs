@@ -22,12 +22,7 @@ fn is_settled(record: &domain::record::Record, at: Power) -> bool {
 
 /// A Droplet and a server that were stopped on Monday evening; it is 18:38 UTC.
 async fn before_the_start() -> World {
-    let fleet = [
-        ACCOUNTS,
-        &droplet(1, "web", &["offhours:office"]),
-        &server(11, ""),
-    ]
-    .concat();
+    let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"]), &server(11, "")].concat();
     let world = World::start(&short_night("", ""), &fleet, monday("17:48:00")).await;
     world.run_until(monday("18:38:30")).await;
     for resource in [DROPLET, SERVER] {
@@ -49,10 +44,7 @@ fn a_pool_whose_lost_shrink_landed_comes_back_whole_whatever_a_person_left_of_it
         })));
         world.run_until(monday("18:00:50")).await;
         // A developer whose jobs are pending wants one node back.
-        let scale = Act::Scale {
-            count: 1,
-            autoscale: None,
-        };
+        let scale = Act::Scale { count: 1, autoscale: None };
         world.person(POOL, scale);
         world.run_until(monday("19:10:30")).await;
         let record = world.record(POOL).await;
@@ -87,9 +79,7 @@ fn one_answer_of_any_refusal_costs_a_start_minutes_and_not_the_day() {
                 let expected = usize::from(status == 422);
                 assert_eq!(events.iter().filter(refused).count(), expected, "{status}");
             }
-            world
-                .run_until(edge + SignedDuration::from_mins(within))
-                .await;
+            world.run_until(edge + SignedDuration::from_mins(within)).await;
             for resource in [DROPLET, SERVER] {
                 let record = world.record(resource).await;
                 assert!(is_settled(&record, Power::Running), "{status}: {record:#?}");
@@ -189,15 +179,7 @@ fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for()
         assert!(is_settled(&record, Power::Running), "{record:#?}");
         assert_eq!(world.changes().len(), 2);
         let events = world.events(DROPLET);
-        let started = |e: &Event| {
-            matches!(
-                e,
-                Event::Seen {
-                    direction: Direction::Start,
-                    ..
-                }
-            )
-        };
+        let started = |e: &Event| matches!(e, Event::Seen { direction: Direction::Start, .. });
         assert!(events.iter().any(started), "{events:#?}");
     });
 }
@@ -255,9 +237,7 @@ fn an_override_that_reverses_an_accepted_stop_does_not_wait_ten_minutes() {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
         let world = World::start(&short_night("", ""), &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:00:04")).await;
-        world
-            .override_with(DROPLET, Desired::Running, SignedDuration::from_hours(2))
-            .await;
+        world.override_with(DROPLET, Desired::Running, SignedDuration::from_hours(2)).await;
         world.run_until(monday("18:03:30")).await;
         let record = world.record(DROPLET).await;
         assert!(is_settled(&record, Power::Running), "{record:#?}");

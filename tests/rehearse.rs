@@ -128,11 +128,7 @@ async fn clouds() -> SimulatorProgram {
 /// Runs the command with read-only tokens. Returns the exit code, standard output and standard
 /// error.
 async fn rehearse(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = Command::new(program("offhours"))
+    let Output { status, stdout, stderr } = Command::new(program("offhours"))
         .arg("rehearse")
         .args(arguments)
         .env("DIGITALOCEAN_TOKEN", "secret-do-reads")
@@ -162,10 +158,7 @@ fn has_obstacles(report: &Value, expected: &[&str]) {
     let what: Vec<_> = what.collect();
     assert_eq!(what.len(), expected.len(), "{what:#?}");
     for expected in expected {
-        assert!(
-            what.iter().any(|what| what.contains(expected)),
-            "{expected}: {what:#?}"
-        );
+        assert!(what.iter().any(|what| what.contains(expected)), "{expected}: {what:#?}");
     }
 }
 
@@ -188,12 +181,7 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
             ],
         );
         let put_back = web["put_back"].to_string();
-        for expected in [
-            "203.0.113.20",
-            "volume 506f78a4",
-            "firewall by-number",
-            "front",
-        ] {
+        for expected in ["203.0.113.20", "volume 506f78a4", "firewall by-number", "front"] {
             assert!(put_back.contains(expected), "{expected}: {put_back}");
         }
 
@@ -212,10 +200,7 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
         assert_eq!(plain["month"]["snapshots"], 3.0);
         assert!(plain["month"]["saved"].as_f64().unwrap() > 34.0);
         let needs = [&accepting[..], &["--needs-private-ip"]].concat();
-        has_obstacles(
-            &report(&clouds, &needs).await.1,
-            &["its private address 10.110.0.4"],
-        );
+        has_obstacles(&report(&clouds, &needs).await.1, &["its private address 10.110.0.4"]);
         let short = [&accepting[..], &["--hours", "mon-sun 00:30-22:01"]].concat();
         has_obstacles(
             &report(&clouds, &short).await.1,
@@ -241,17 +226,10 @@ fn a_server_keeps_its_addresses_and_what_its_owner_protects_is_left() {
         let (_, build) = report(&clouds, &["hetzner/server/42"]).await;
         has_obstacles(
             &build,
-            &[
-                "protected at the provider",
-                "ISO image",
-                "its backups would be deleted",
-            ],
+            &["protected at the provider", "ISO image", "its backups would be deleted"],
         );
         let (_, old) = report(&clouds, &["hetzner/server/43"]).await;
-        has_obstacles(
-            &old,
-            &["created before 2026-06-15", "cx22 is no longer listed"],
-        );
+        has_obstacles(&old, &["created before 2026-06-15", "cx22 is no longer listed"]);
         clouds_were_only_read(&clouds).await;
     });
 }
@@ -273,10 +251,7 @@ fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
             "With methods = { droplet = \"hibernate\" } in its schedule,",
         ] {
             let words: Vec<_> = shown.split_whitespace().collect();
-            assert!(
-                words.join(" ").contains(&expected.replace("  ", " ")),
-                "{expected}: {shown}"
-            );
+            assert!(words.join(" ").contains(&expected.replace("  ", " ")), "{expected}: {shown}");
         }
     });
 }
@@ -287,21 +262,9 @@ fn what_cannot_be_rehearsed_is_said() {
         let clouds = clouds().await;
         for (arguments, code, words) in [
             (&["digitalocean/droplet/9"][..], 2, "is not there"),
-            (
-                &["do-main/droplet/1"],
-                2,
-                "no account `do-main`: there is digitalocean, hetzner",
-            ),
-            (
-                &["digitalocean/database/9cc10173"],
-                2,
-                "only Droplets and servers",
-            ),
-            (
-                &["hetzner/server/44", "--hours", "sometimes"],
-                2,
-                "invalid hours",
-            ),
+            (&["do-main/droplet/1"], 2, "no account `do-main`: there is digitalocean, hetzner"),
+            (&["digitalocean/database/9cc10173"], 2, "only Droplets and servers"),
+            (&["hetzner/server/44", "--hours", "sometimes"], 2, "invalid hours"),
         ] {
             let (found, _, stderr) = rehearse(&clouds, arguments).await;
             assert_eq!(found, code, "{stderr}");

@@ -41,10 +41,7 @@ pub(crate) struct Function {
 impl Function {
     pub(crate) async fn start(program: PathBuf, event: Value, settings: &[(&str, &str)]) -> Self {
         let (sender, answers) = mpsc::unbounded_channel();
-        let runtime = Runtime {
-            events: Arc::new(Mutex::new(Some(event))),
-            answers: sender,
-        };
+        let runtime = Runtime { events: Arc::new(Mutex::new(Some(event))), answers: sender };
         let next = async |State(runtime): State<Runtime>| {
             let event = runtime.events.lock().unwrap().take();
             let Some(event) = event else {
@@ -95,10 +92,7 @@ impl Function {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        Self {
-            _child: child,
-            answers,
-        }
+        Self { _child: child, answers }
     }
 
     pub(crate) async fn answer(mut self) -> Value {

@@ -97,10 +97,8 @@ struct Person {
 
 impl Person {
     async fn new(fleet: &str, at: Timestamp) -> Self {
-        let reads = [
-            ("DIGITALOCEAN_TOKEN", "secret-do-reads"),
-            ("HCLOUD_TOKEN", "secret-hz-reads"),
-        ];
+        let reads =
+            [("DIGITALOCEAN_TOKEN", "secret-do-reads"), ("HCLOUD_TOKEN", "secret-hz-reads")];
         Self {
             simulator: SimulatorProgram::start(fleet, at).await,
             directory: TempDir::new().unwrap(),
@@ -114,11 +112,7 @@ impl Person {
 
     /// The exit code, standard output and standard error.
     async fn asks(&self, arguments: &[&str]) -> (i32, String, String) {
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = Command::new(program("offhours"))
+        let Output { status, stdout, stderr } = Command::new(program("offhours"))
             .arg("savings")
             .args(arguments)
             .env_remove("DIGITALOCEAN_TOKEN")
@@ -218,11 +212,7 @@ fn people_see_each_method_a_bar_and_the_sum_of_each_currency() {
 fn with_a_configuration_each_resource_has_the_hours_of_its_schedule() {
     run(async {
         let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
-        person.tokens = [
-            ("DO_READS", "secret-do-reads"),
-            ("HZ_READS", "secret-hz-reads"),
-        ]
-        .into();
+        person.tokens = [("DO_READS", "secret-do-reads"), ("HZ_READS", "secret-hz-reads")].into();
         let configuration = r#"
             protect = ["name:gen*"]
             accounts.do-main = { provider = "digitalocean", token = "env:NOT_SET", read_token = "env:DO_READS" }
@@ -240,26 +230,19 @@ fn with_a_configuration_each_resource_has_the_hours_of_its_schedule() {
         let configuration = file("offhours.toml", configuration);
         let prices = file("prices.toml", PRICES);
         let arguments = ["--config", &configuration, "--prices", &prices];
-        let report = person
-            .report(&[&arguments[..], &["--month", "2026-11"]].concat())
-            .await;
+        let report = person.report(&[&arguments[..], &["--month", "2026-11"]].concat()).await;
         assert_eq!(report["month"], "2026-11");
         assert_eq!(row(&report, "web")["schedule"], "office");
         assert_eq!(row(&report, "web")["off_hours"], 489.0);
         let resize = method(&report, "build", "resize");
-        assert!(
-            resize["why"].as_str().unwrap().contains("--hours"),
-            "{resize}"
-        );
+        assert!(resize["why"].as_str().unwrap().contains("--hours"), "{resize}");
         assert_eq!(method(&report, "orders", "standbys")["saved"], 78.75);
         assert_eq!(row(&report, "orders")["monthly"], 240.0);
         let old = method(&report, "old", "rescale");
         assert_eq!((&old["fits"], &old["saved"]), (&json!(true), &Value::Null));
         let general = row(&report, "general");
         assert_eq!(general["never_stopped"], "protected by `name:gen*`");
-        let report = person
-            .report(&[&arguments[..], &["--hours", "08:00-20:00"]].concat())
-            .await;
+        let report = person.report(&[&arguments[..], &["--hours", "08:00-20:00"]].concat()).await;
         assert_eq!(row(&report, "build")["off_hours"], 365.25);
         assert_eq!(row(&report, "build")["schedule"], Value::Null);
     });
@@ -279,16 +262,10 @@ fn an_account_that_cannot_be_read_does_not_hide_the_others() {
         person.tokens.clear();
         let (code, stdout, stderr) = person.asks(&[]).await;
         assert_eq!((code, stdout.as_str()), (2, ""));
-        assert!(
-            stderr.contains("set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN"),
-            "{stderr}"
-        );
+        assert!(stderr.contains("set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN"), "{stderr}");
         let (code, _, stderr) = person.asks(&["--hours", "noon"]).await;
         assert_eq!(code, 2);
-        assert!(
-            stderr.contains("such as \"mon-fri 08:00-19:00\""),
-            "{stderr}"
-        );
+        assert!(stderr.contains("such as \"mon-fri 08:00-19:00\""), "{stderr}");
     });
 }
 
@@ -296,11 +273,8 @@ fn an_account_that_cannot_be_read_does_not_hide_the_others() {
 fn what_is_printed_for_programs_has_the_shape_that_is_served() {
     run(async {
         let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
-        let schema = Command::new(program("offhours"))
-            .args(["schema", "savings"])
-            .output()
-            .await
-            .unwrap();
+        let schema =
+            Command::new(program("offhours")).args(["schema", "savings"]).output().await.unwrap();
         let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
         let schema = jsonschema::draft202012::new(&schema).unwrap();
         let report = person.report(&["--month", "2026-12"]).await;
@@ -368,10 +342,7 @@ const CHANGES: [(&str, ResizeAct); 4] = [
         let nodes = if small { 1 } else { 2 };
         json!({"resize": {"plan": "db-s-4vcpu-8gb", "nodes": nodes}})
     }),
-    (
-        "do-main/node-pool/c1/p1",
-        |small| json!({"scale": {"count": if small { 0 } else { 2 }}}),
-    ),
+    ("do-main/node-pool/c1/p1", |small| json!({"scale": {"count": if small { 0 } else { 2 }}})),
     (
         "hz-eu/server/11",
         |small| json!({"change_plan": {"plan": if small { "cpx22" } else { "ccx13" }}}),
@@ -410,9 +381,7 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
         simulator.move_to(end).await;
 
         let charged = simulator.bill("until=2026-12-01T00:00:00Z").await;
-        let full = simulator
-            .bill("until=2026-12-01T00:00:00Z&left_running=true")
-            .await;
+        let full = simulator.bill("until=2026-12-01T00:00:00Z&left_running=true").await;
         for (resource, name, of) in [
             ("do-main/droplet/1", "build", "resize"),
             ("do-main/database/d1", "orders", "standbys"),
@@ -550,13 +519,7 @@ impl ManualHibernation<'_> {
             "server" => "?type=snapshot",
             _ => "",
         };
-        let found = self
-            .ask(
-                Method::GET,
-                &format!("{}{of_kind}", self.cloud.copies),
-                None,
-            )
-            .await;
+        let found = self.ask(Method::GET, &format!("{}{of_kind}", self.cloud.copies), None).await;
         let found = found[self.cloud.list].as_array().unwrap().iter();
         let number = |id: &Value| id.as_u64().or_else(|| id.as_str()?.parse().ok());
         found.map(|one| number(&one["id"]).unwrap()).collect()
@@ -570,45 +533,27 @@ impl ManualHibernation<'_> {
     }
 
     async fn copy(&self) {
-        let Cloud {
-            machines,
-            action,
-            copying,
-            ..
-        } = self.cloud;
+        let Cloud { machines, action, copying, .. } = self.cloud;
         let path = format!("{machines}/{}/{action}", self.machine);
         self.ask(Method::POST, &path, Some(copying())).await;
     }
 
     /// Deletes the machine once it is copied, and the oldest of three copies.
     async fn delete(&mut self) {
-        let Cloud {
-            machines, copies, ..
-        } = self.cloud;
+        let Cloud { machines, copies, .. } = self.cloud;
         let known = self.copies.clone();
         let mut all = self.all().await;
         all.retain(|id| !known.contains(id));
         self.copies.extend(all);
-        self.ask(
-            Method::DELETE,
-            &format!("{machines}/{}", self.machine),
-            None,
-        )
-        .await;
+        self.ask(Method::DELETE, &format!("{machines}/{}", self.machine), None).await;
         if self.copies.len() > 2 {
             let oldest = self.copies.remove(0);
-            self.ask(Method::DELETE, &format!("{copies}/{oldest}"), None)
-                .await;
+            self.ask(Method::DELETE, &format!("{copies}/{oldest}"), None).await;
         }
     }
 
     async fn make(&mut self) {
-        let Cloud {
-            machines,
-            order,
-            made,
-            ..
-        } = self.cloud;
+        let Cloud { machines, order, made, .. } = self.cloud;
         let latest = *self.copies.last().unwrap();
         let made_of = self.ask(Method::POST, machines, Some(order(latest))).await;
         self.machine = made_of[made]["id"].as_u64().unwrap();
@@ -630,12 +575,7 @@ fn a_month_of_hibernated_machines_costs_what_is_said() {
             let (lead, copied_after) = (cloud.lead, cloud.copied_after);
             let (name, machine) = (cloud.name, cloud.first);
             let prefix = format!("{}/{}/", cloud.account, cloud.kind);
-            let mut sleeper = ManualHibernation {
-                cloud,
-                simulator,
-                machine,
-                copies: Vec::new(),
-            };
+            let mut sleeper = ManualHibernation { cloud, simulator, machine, copies: Vec::new() };
             let hours = |from: Timestamp, hours: i64| from + SignedDuration::from_hours(hours);
             sleeper.begin_copy().await;
             for copy in 0..2 {
@@ -653,9 +593,7 @@ fn a_month_of_hibernated_machines_costs_what_is_said() {
                 sleeper.make().await;
                 simulator.move_to(hours(midnight, 19)).await;
                 sleeper.begin_copy().await;
-                simulator
-                    .move_to(hours(midnight, 19) + SignedDuration::from_mins(5))
-                    .await;
+                simulator.move_to(hours(midnight, 19) + SignedDuration::from_mins(5)).await;
                 sleeper.copy().await;
                 simulator.move_to(hours(midnight, 19) + copied_after).await;
                 sleeper.delete().await;

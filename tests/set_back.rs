@@ -49,15 +49,10 @@ fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
         let says = |event: &Event| matches!(event, Event::Postponed { reason, .. } if reason.words().contains(words));
         let outcomes = world.outcomes().iter();
         let said = outcomes.filter(|outcome| says(&outcome.event));
-        let hetzner = Subject::Account {
-            account: "hz-eu".parse().unwrap(),
-        };
+        let hetzner = Subject::Account { account: "hz-eu".parse().unwrap() };
         let subjects: Vec<_> = said.map(|outcome| &outcome.subject).collect();
         assert!(!subjects.is_empty());
-        assert!(
-            subjects.iter().all(|subject| **subject == hetzner),
-            "{subjects:?}"
-        );
+        assert!(subjects.iter().all(|subject| **subject == hetzner), "{subjects:?}");
         let (store, now) = (world.local.store(), world.local.now());
         let withheld = dispatch(store, &DiscardInvocations, now).await.withheld;
         assert_eq!(withheld[&"hz-eu".parse().unwrap()].ahead, 1, "{withheld:?}");
@@ -99,11 +94,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
             let arguments = [&["apply", "--format", "json"], arguments].concat();
             let ended = terminal.run(&arguments).await;
             let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
-            assert!(
-                ended
-                    .stderr
-                    .contains("generation than 1 has handled 1 record")
-            );
+            assert!(ended.stderr.contains("generation than 1 has handled 1 record"));
             (ended.code, plan)
         };
         let (code, plan) = apply(&["--dry-run"]).await;
@@ -136,9 +127,7 @@ fn a_head_that_no_apply_wrote_is_reported_with_each_inventory() {
         world.run_until(monday("12:10:30")).await;
         let overruled = |outcomes: &[Outcome]| -> Vec<_> {
             let events = outcomes.iter().map(|outcome| outcome.event.clone());
-            events
-                .filter(|event| matches!(event, Event::ConfigurationOverruled { .. }))
-                .collect()
+            events.filter(|event| matches!(event, Event::ConfigurationOverruled { .. })).collect()
         };
         assert_eq!(overruled(world.outcomes()), []);
         put_into_force(&world.engine, 1).await;
@@ -184,9 +173,7 @@ fn every_command_tells_what_is_in_force_though_no_apply_brought_it_there() {
                 finding["check"] == "configuration" && finding["verdict"] == "problem"
             };
             let problems = findings.iter().filter(of);
-            problems
-                .map(|finding| finding["found"].as_str().unwrap().to_owned())
-                .collect()
+            problems.map(|finding| finding["found"].as_str().unwrap().to_owned()).collect()
         };
         let [found] = &problems().await[..] else {
             panic!("one problem");

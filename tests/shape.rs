@@ -29,13 +29,7 @@ const PURE: [&str; 11] = [
 /// Each package's normal dependencies, by name.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root())
         .output()
         .unwrap();
@@ -49,10 +43,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         let normal = all.iter().filter(|dependency| dependency["kind"].is_null());
         normal.map(|dependency| text(&dependency["name"])).collect()
     };
-    packages
-        .iter()
-        .map(|p| (text(&p["name"]), normal(p)))
-        .collect()
+    packages.iter().map(|p| (text(&p["name"]), normal(p))).collect()
 }
 
 /// The workspace crates that a crate depends on, directly or indirectly.
@@ -60,9 +51,7 @@ fn reachable(of: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> BTr
     let mut reached = BTreeSet::new();
     let mut open = vec![of.to_owned()];
     while let Some(name) = open.pop() {
-        let ours = dependencies[&name]
-            .iter()
-            .filter(|d| dependencies.contains_key(*d));
+        let ours = dependencies[&name].iter().filter(|d| dependencies.contains_key(*d));
         for dependency in ours {
             if reached.insert(dependency.clone()) {
                 open.push(dependency.clone());
@@ -109,20 +98,12 @@ fn arrows_lead_from_verbs_to_nouns() {
             ],
         ),
     ] {
-        let not_allowed: Vec<_> = ours(name)
-            .difference(&allowed.iter().copied().collect())
-            .copied()
-            .collect();
-        assert!(
-            not_allowed.is_empty(),
-            "{name} must not depend on {not_allowed:?}"
-        );
+        let not_allowed: Vec<_> =
+            ours(name).difference(&allowed.iter().copied().collect()).copied().collect();
+        assert!(not_allowed.is_empty(), "{name} must not depend on {not_allowed:?}");
     }
     for verb in ["stop", "start", "poll-status"] {
-        assert!(
-            ours(verb).contains("lifecycle"),
-            "{verb} acts through lifecycle"
-        );
+        assert!(ours(verb).contains("lifecycle"), "{verb} acts through lifecycle");
     }
 }
 
@@ -131,17 +112,11 @@ fn dispatch_cannot_reach_a_machine() {
     let dependencies = dependencies();
     let reached = reachable("dispatch", &dependencies);
     for forbidden in ["provider", "lifecycle", "stop", "start", "poll-status"] {
-        assert!(
-            !reached.contains(forbidden),
-            "{forbidden} is linked into dispatch"
-        );
+        assert!(!reached.contains(forbidden), "{forbidden} is linked into dispatch");
     }
     let all = reached.iter().map(String::as_str).chain(["dispatch"]);
     for name in all {
-        assert!(
-            !dependencies[name].contains("reqwest"),
-            "{name} links an HTTP client"
-        );
+        assert!(!dependencies[name].contains("reqwest"), "{name} links an HTTP client");
     }
 }
 
@@ -161,14 +136,7 @@ fn the_command_without_local_stores_links_no_engine_and_no_simulator() {
         names.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let (whole, lean) = (linked(&[]), linked(&["--no-default-features"]));
-    for name in [
-        "local",
-        "cloud-simulator",
-        "dynoxide-rs",
-        "libsqlite3-sys",
-        "rusqlite",
-        "stop",
-    ] {
+    for name in ["local", "cloud-simulator", "dynoxide-rs", "libsqlite3-sys", "rusqlite", "stop"] {
         assert!(whole.contains(name), "{name}: is the test still right?");
         assert!(!lean.contains(name), "{name} is linked");
     }
@@ -215,12 +183,7 @@ fn code() -> Vec<Line> {
                 let part = part.as_os_str().to_string_lossy();
                 part == "tests" || part == "tests.rs"
             };
-            if file
-                .strip_prefix(&folder)
-                .unwrap()
-                .components()
-                .any(is_test)
-            {
+            if file.strip_prefix(&folder).unwrap().components().any(is_test) {
                 continue;
             }
             let text = fs::read_to_string(&file).unwrap();
@@ -244,10 +207,7 @@ fn occurs_only_in(allowed: &[&str], words: &[&str]) {
     let code = code();
     let holds = |line: &&Line| words.iter().any(|word| line.text.contains(word));
     let found: Vec<_> = code.iter().filter(holds).collect();
-    assert!(
-        !found.is_empty(),
-        "none of {words:?} occurs: is the scan still right?"
-    );
+    assert!(!found.is_empty(), "none of {words:?} occurs: is the scan still right?");
     let wrong: Vec<_> = found
         .iter()
         .filter(|line| !allowed.contains(&line.krate.as_str()))
@@ -290,9 +250,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| -> String {
         let words = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = words
-            .chars()
-            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         kept.map(|c| if c == ' ' { '-' } else { c }).collect()
     };
     headings.map(anchor).collect()
@@ -304,16 +262,11 @@ fn every_place_that_the_architecture_names_exists() {
     let places = text.split('`').skip(1).step_by(2);
     let places: Vec<_> = places
         .filter(|place| {
-            ["crates/", "infra/", "tests/", "docs/"]
-                .iter()
-                .any(|top| place.starts_with(top))
+            ["crates/", "infra/", "tests/", "docs/"].iter().any(|top| place.starts_with(top))
         })
         .collect();
     assert!(places.len() > 20, "{places:?}");
-    let missing: Vec<_> = places
-        .iter()
-        .filter(|place| !root().join(place).exists())
-        .collect();
+    let missing: Vec<_> = places.iter().filter(|place| !root().join(place).exists()).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -322,12 +275,7 @@ fn every_link_in_the_documentation_leads_somewhere() {
     let docs = fs::read_dir(root().join("docs")).unwrap();
     let pages = docs.map(|entry| entry.unwrap().path());
     let pages = pages.filter(|path| path.is_file());
-    let more = [
-        "README.md",
-        "ARCHITECTURE.md",
-        "BENCHMARKS.md",
-        "docs/benchmarks/notes.md",
-    ];
+    let more = ["README.md", "ARCHITECTURE.md", "BENCHMARKS.md", "docs/benchmarks/notes.md"];
     let more = more.map(|name| root().join(name));
     let mut links = 0;
     for page in pages.chain(more) {
@@ -354,13 +302,7 @@ fn every_link_in_the_documentation_leads_somewhere() {
 
 #[test]
 fn only_environment_reads_the_clock() {
-    let clocks = [
-        "Timestamp::now",
-        "Zoned::now",
-        "SystemTime::now",
-        "Instant::now",
-        "time::sleep",
-    ];
+    let clocks = ["Timestamp::now", "Zoned::now", "SystemTime::now", "Instant::now", "time::sleep"];
     occurs_only_in(&["environment"], &clocks);
 }
 
@@ -386,15 +328,9 @@ fn domain_and_report_name_no_io() {
     let code = code();
     let pure = ["domain", "report"];
     for line in (code.iter()).filter(|line| pure.contains(&line.krate.as_str())) {
-        for word in [
-            "tokio",
-            "reqwest",
-            "std::fs",
-            "std::net",
-            "std::env",
-            "std::process",
-            "async fn",
-        ] {
+        for word in
+            ["tokio", "reqwest", "std::fs", "std::net", "std::env", "std::process", "async fn"]
+        {
             assert!(!line.text.contains(word), "{} {}", line.place, line.text);
         }
     }

@@ -15,10 +15,7 @@ const COMMANDS: [(&str, &[&str]); 17] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
-    (
-        "forget",
-        &["forget", "--anyway", "--dry-run", "web", "orders"],
-    ),
+    ("forget", &["forget", "--anyway", "--dry-run", "web", "orders"]),
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
     ("list", &["list"]),
@@ -51,14 +48,8 @@ fn what_commands_print_for_programs_has_the_shape_that_is_served() {
         let mut checked = BTreeMap::new();
         for (what, command) in COMMANDS {
             let schema = schema(&terminal, what).await;
-            let ended = terminal
-                .run(&[command, &["--format", "json"]].concat())
-                .await;
-            assert!(
-                matches!(ended.code, Some(0 | 3)),
-                "{command:?}: {}",
-                ended.stderr
-            );
+            let ended = terminal.run(&[command, &["--format", "json"]].concat()).await;
+            assert!(matches!(ended.code, Some(0 | 3)), "{command:?}: {}", ended.stderr);
             for document in documents(&ended.stdout) {
                 if let Err(error) = schema.validate(&document) {
                     panic!("{command:?} at {}: {error}", error.instance_path());
@@ -98,11 +89,7 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
             }
         }
         let events = lines.iter().filter_map(|line| line["event"].as_str());
-        assert!(
-            events.clone().any(|event| event == "asked"),
-            "{}",
-            ended.stderr
-        );
+        assert!(events.clone().any(|event| event == "asked"), "{}", ended.stderr);
         assert!(events.clone().any(|event| event == "edge-completed"));
         let resources = lines.last().unwrap()["resources"].as_object();
         assert!(resources.is_some_and(|resources| !resources.is_empty()));
@@ -113,10 +100,7 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
 fn documents(text: &str) -> Vec<Value> {
     match serde_json::from_str(text) {
         Ok(document) => vec![document],
-        Err(_) => text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect(),
+        Err(_) => text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
     }
 }
 

@@ -65,11 +65,7 @@ fn is_unknown(answer: &Answer, words: &str) -> bool {
 /// The time of the first such event.
 fn first(world: &mut World, is_it: impl Fn(&Event) -> bool) -> Timestamp {
     let outcomes = world.outcomes().iter();
-    outcomes
-        .filter(|outcome| is_it(&outcome.event))
-        .map(|outcome| outcome.at)
-        .min()
-        .unwrap()
+    outcomes.filter(|outcome| is_it(&outcome.event)).map(|outcome| outcome.at).min().unwrap()
 }
 
 fn is_stuck(event: &Event) -> bool {
@@ -89,17 +85,11 @@ fn a_machine_follows_its_schedule_by_its_tag_or_by_the_schedules_list() {
         world.run_until(monday("18:38:30")).await;
         let sorted = |from: usize| -> BTreeSet<String> { lab.changes().drain(from..).collect() };
         assert_eq!(lab.changes().len(), 2);
-        assert_eq!(
-            sorted(0),
-            ["stop build", "stop render"].map(str::to_owned).into()
-        );
+        assert_eq!(sorted(0), ["stop build", "stop render"].map(str::to_owned).into());
         assert!(!lab.runs("build") && !lab.runs("render"));
         world.run_until(monday("18:48:30")).await;
         assert_eq!(lab.changes().len(), 4);
-        assert_eq!(
-            sorted(2),
-            ["start build", "start render"].map(str::to_owned).into()
-        );
+        assert_eq!(sorted(2), ["start build", "start render"].map(str::to_owned).into());
         assert!(lab.runs("build") && lab.runs("render"));
         for machine in [BUILD, "lab/machine/render"] {
             running(&world.record(machine).await);
@@ -118,9 +108,7 @@ fn a_machine_follows_its_schedule_by_its_tag_or_by_the_schedules_list() {
 #[test]
 fn a_stop_whose_status_stays_unknown_is_stuck_at_the_machines_own_deadline_and_never_stopped() {
     in_lab(&["build"], async |lab| {
-        let mut world = lab
-            .world(&lab.usual("stop_deadline = \"3m\"", ""), evening())
-            .await;
+        let mut world = lab.world(&lab.usual("stop_deadline = \"3m\"", ""), evening()).await;
         world.run_until(monday("17:59:30")).await;
         lab.on("stop", "echo 'exit 5' > \"$DIR/on status\"");
         world.run_until(monday("18:02:30")).await;
@@ -191,11 +179,7 @@ fn a_stop_that_fails_after_it_took_effect_is_found_by_the_status() {
             world.run_until(monday("18:05:30")).await;
             stopped(&world.record(BUILD).await);
             assert_eq!(lab.changes(), ["stop build"]);
-            let words = if failure == "exit 1" {
-                "exit code 1"
-            } else {
-                "connection lost"
-            };
+            let words = if failure == "exit 1" { "exit code 1" } else { "connection lost" };
             let [answer] = &answers(&mut world)[..] else {
                 panic!("{failure}: not one answer");
             };
@@ -221,10 +205,7 @@ fn a_stop_that_fails_without_an_effect_is_asked_again_once_the_lost_one_could_no
             assert_eq!(lab.changes(), ["stop build"; 3]);
             stopped(&world.record(BUILD).await);
             let answers = answers(&mut world);
-            assert!(
-                answers[..2].iter().all(|a| is_unknown(a, "")),
-                "{answers:?}"
-            );
+            assert!(answers[..2].iter().all(|a| is_unknown(a, "")), "{answers:?}");
             assert_eq!(answers[2..], [Answer::Accepted]);
             world
         });
@@ -264,11 +245,7 @@ fn a_refused_stop_is_not_asked_again_before_the_next_edge() {
         );
         let refused = |event: &Event| matches!(event, Event::Refused { .. });
         let events = world.events(BUILD);
-        assert_eq!(
-            events.iter().filter(|e| refused(e)).count(),
-            1,
-            "{events:#?}"
-        );
+        assert_eq!(events.iter().filter(|e| refused(e)).count(), 1, "{events:#?}");
         lab.as_usual("stop");
         world.run_until(monday("18:49:30")).await;
         assert_eq!(lab.changes(), ["stop build"], "it runs, and is to run");
@@ -395,10 +372,7 @@ fn a_host_with_another_key_learns_nothing_and_is_trusted_again_once_its_key_is_p
         world.run_until(monday("18:10:30")).await;
         assert_eq!(lab.changes(), [""; 0]);
         assert_eq!(logins(&other.log()), 0, "{}", other.log());
-        assert!(
-            other.log().contains("Connection from"),
-            "no connection came"
-        );
+        assert!(other.log().contains("Connection from"), "no connection came");
         running(&world.record(BUILD).await);
         let named = |e: &Event| {
             matches!(e, Event::Postponed { reason, .. }
@@ -442,10 +416,7 @@ fn a_stop_that_meets_another_host_key_is_refused_and_not_repeated_by_itself() {
         lab.route_to(&lab.sshd);
         world.run_until(monday("17:59:30")).await;
         assert_eq!(lab.changes(), [""; 0]);
-        assert!(matches!(
-            world.record(BUILD).await.phase,
-            Phase::Refused { .. }
-        ));
+        assert!(matches!(world.record(BUILD).await.phase, Phase::Refused { .. }));
         world.run_until(monday("18:05:30")).await;
         assert_eq!(lab.changes(), ["stop build"], "the next edge");
         world
@@ -466,11 +437,7 @@ fn a_key_that_the_host_refuses_is_read_again_and_works_once_it_is_replaced() {
                 if reason.to_string().contains("key-refused"))
         };
         let events = of_account(&mut world);
-        assert_eq!(
-            events.iter().filter(|e| refused(e)).count(),
-            1,
-            "{events:#?}"
-        );
+        assert_eq!(events.iter().filter(|e| refused(e)).count(), 1, "{events:#?}");
         let fails = async |world: &World| {
             let states = world.local.store().account_states().await.unwrap().read;
             states.values().next().unwrap().token_fails
@@ -545,10 +512,7 @@ fn in_observe_mode_nothing_but_the_status_is_run() {
             let ran: BTreeSet<_> = lab.ran().into_iter().collect();
             assert_eq!(ran, BTreeSet::from(["status build".to_owned()]));
             let announced = |event: &Event| matches!(event, Event::WouldAsk { request, .. } if request == "ssh stop build");
-            assert_eq!(
-                world.events(BUILD).iter().filter(|e| announced(e)).count(),
-                1
-            );
+            assert_eq!(world.events(BUILD).iter().filter(|e| announced(e)).count(), 1);
             world
         });
     }
@@ -572,10 +536,7 @@ fn what_is_opted_out_protected_or_named_by_nothing_is_only_looked_at() {
         world.run_until(monday("18:10:30")).await;
         assert_eq!(lab.changes(), ["stop build"]);
         for machine in ["left", "safe", "free"] {
-            assert!(
-                lab.ran().contains(&format!("status {machine}")),
-                "{machine}"
-            );
+            assert!(lab.ran().contains(&format!("status {machine}")), "{machine}");
         }
         world
     });
@@ -586,18 +547,10 @@ fn a_machine_that_is_removed_from_the_file_is_gone_and_gets_no_command() {
     in_lab(&["build", "render"], async |lab| {
         let office = "tags = [\"offhours:office\"]";
         let render = lab.machine("render", office);
-        let both = [
-            &lab.account(""),
-            &lab.machine("build", office),
-            &render,
-            OFFICE,
-        ]
-        .concat();
+        let both = [&lab.account(""), &lab.machine("build", office), &render, OFFICE].concat();
         let mut world = lab.world(&both, evening()).await;
         world.run_until(monday("17:56:30")).await;
-        world
-            .apply(&[&lab.account(""), &render, OFFICE].concat())
-            .await;
+        world.apply(&[&lab.account(""), &render, OFFICE].concat()).await;
         world.run_until(monday("18:10:30")).await;
         assert_eq!(lab.changes(), ["stop render"]);
         let record = world.record(BUILD).await;

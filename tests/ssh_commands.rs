@@ -64,10 +64,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 0);
         says(
             &applied.stdout,
-            &[
-                "The key of lab works: 2 machines\n",
-                "Applied as generation 1.\n",
-            ],
+            &["The key of lab works: 2 machines\n", "Applied as generation 1.\n"],
         );
         let listed = run(&["list"]).await;
         says(&listed.stdout, &["build", "render", "office", "running"]);
@@ -80,18 +77,13 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         assert_eq!(rows(&listed).iter().map(of).collect::<Vec<_>>(), expected);
         assert_eq!(lab.changes(), [""; 0]);
 
-        terminal
-            .local(&two(&lab, &lab.account("")), "12:03:00")
-            .await;
+        terminal.local(&two(&lab, &lab.account("")), "12:03:00").await;
         let why = run(&["why", "build"]).await;
         says(&why.stdout, &["It is running, as it should be.", "office"]);
         let status = run(&["status"]).await;
         says(&status.stdout, &["build", "render", "running"]);
         let stopped = run(&["stop", BUILD]).await;
-        says(
-            &stopped.stdout,
-            &["stop asked", "ssh stop build", "stopped, seen after 5 s"],
-        );
+        says(&stopped.stdout, &["stop asked", "ssh stop build", "stopped, seen after 5 s"]);
         assert!(!lab.runs("build") && lab.runs("render"));
         let started = run(&["start", "build"]).await;
         says(&started.stdout, &["ssh start build"]);
@@ -104,11 +96,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         let exported = configured(&lab, terminal.run(&["export"]).await, 0);
         says(
             &exported.stdout,
-            &[
-                "[accounts.lab.machines.build]",
-                "stop = \"stop build\"",
-                &lab.sshd.host_key()[..40],
-            ],
+            &["[accounts.lab.machines.build]", "stop = \"stop build\"", &lab.sshd.host_key()[..40]],
         );
         terminal.write(&exported.stdout);
         let again = run(&["apply", "--yes"]).await;
@@ -121,39 +109,22 @@ fn a_machine_of_unknown_state_is_a_warning_that_names_it() {
     run(async {
         let Some(lab) = lab().await else { return };
         let terminal = Terminal::new("12:00:00").await;
-        terminal
-            .local(&two(&lab, &lab.account("")), "12:03:00")
-            .await;
-        lab.on(
-            "status",
-            "test \"$SSH_ORIGINAL_COMMAND\" = 'status build' && exit 5",
-        );
+        terminal.local(&two(&lab, &lab.account("")), "12:03:00").await;
+        lab.on("status", "test \"$SSH_ORIGINAL_COMMAND\" = 'status build' && exit 5");
         let checked = terminal.run(&["doctor", "--format", "json"]).await;
         let checked = ended(&lab, checked, 0);
-        let warned: Vec<_> = rows(&checked)
-            .into_iter()
-            .filter(|r| r["verdict"] != "ok")
-            .collect();
+        let warned: Vec<_> = rows(&checked).into_iter().filter(|r| r["verdict"] != "ok").collect();
         let [warning] = &warned[..] else {
             panic!("{warned:#?}");
         };
         assert_eq!(warning["verdict"], "warning");
         says(
             warning["found"].as_str().unwrap(),
-            &[
-                "machine/build: its state is unknown",
-                "status ended with exit code 5",
-            ],
+            &["machine/build: its state is unknown", "status ended with exit code 5"],
         );
-        says(
-            warning["remedy"].as_str().unwrap(),
-            &["status command", "0", "3"],
-        );
+        says(warning["remedy"].as_str().unwrap(), &["status command", "0", "3"]);
         let status = terminal.run(&["status", "--live"]).await;
-        says(
-            &ended(&lab, status, 0).stdout,
-            &["of unknown state, status ended with exit code 5"],
-        );
+        says(&ended(&lab, status, 0).stdout, &["of unknown state, status ended with exit code 5"]);
     });
 }
 
@@ -165,23 +136,13 @@ fn a_wrong_pin_is_reported_by_apply_and_by_doctor_with_what_to_do() {
         let wrong = lab.account_with(&[lab.sshd.other_host_key()], "");
         terminal.write(&two(&lab, &wrong));
         let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 3);
-        says(
-            &applied.stderr,
-            &[
-                "warning: account lab could not be listed: ",
-                "host-key-changed",
-            ],
-        );
+        says(&applied.stderr, &["warning: account lab could not be listed: ", "host-key-changed"]);
         says(&applied.stdout, &["Applied as generation 1.\n"]);
         let checked = terminal.run(&["doctor"]).await;
         let checked = ended(&lab, checked, 3);
         says(
             &checked.stdout,
-            &[
-                "host-key-changed",
-                "read on the host itself",
-                "otherwise another host answers",
-            ],
+            &["host-key-changed", "read on the host itself", "otherwise another host answers"],
         );
         assert_eq!(lab.ran(), [""; 0]);
     });
@@ -192,9 +153,7 @@ fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() 
     run(async {
         let Some(lab) = lab().await else { return };
         let terminal = Terminal::new("17:50:00").await;
-        terminal
-            .local(&two(&lab, &lab.account("")), "18:10:00")
-            .await;
+        terminal.local(&two(&lab, &lab.account("")), "18:10:00").await;
         assert!(!lab.runs("build"));
         let office = "tags = [\"offhours:office\"]";
         let render = lab.machine("render", office);
@@ -203,28 +162,13 @@ fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() 
                     machine `build`\n";
         let rehearsed = configured(&lab, terminal.run(&["apply", "--dry-run"]).await, 3);
         says(&rehearsed.stderr, &[left]);
-        says(
-            &rehearsed.stdout,
-            &["build (lab/machine/build): no schedule, no longer office"],
-        );
+        says(&rehearsed.stdout, &["build (lab/machine/build): no schedule, no longer office"]);
         let refused = configured(&lab, terminal.run(&["apply", "--yes"]).await, 2);
-        says(
-            &refused.stderr,
-            &[
-                left,
-                "1 resource would be left behind",
-                "--restore",
-                "--leave",
-            ],
-        );
+        says(&refused.stderr, &[left, "1 resource would be left behind", "--restore", "--leave"]);
         assert!(!refused.stderr.contains("`offhours start` restores"));
         assert_eq!(lab.changes().len(), 2, "two stops");
 
-        let restored = configured(
-            &lab,
-            terminal.run(&["apply", "--yes", "--restore"]).await,
-            0,
-        );
+        let restored = configured(&lab, terminal.run(&["apply", "--yes", "--restore"]).await, 0);
         says(&restored.stdout, &["Applied as generation 2.\n"]);
         assert!(lab.runs("build") && !lab.runs("render"));
         assert_eq!(lab.changes()[2..], ["start build"]);
@@ -305,9 +249,7 @@ async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> Comma
 fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_never_before() {
     run(async {
         let Some(lab) = lab().await else { return };
-        let world = lab
-            .world(&two(&lab, &lab.account("")), monday("12:00:00"))
-            .await;
+        let world = lab.world(&two(&lab, &lab.account("")), monday("12:00:00")).await;
         world.run_until(monday("12:01:30")).await;
         let lambda = Lambda::default();
         let url = lambda.serve().await;
@@ -327,15 +269,8 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
         assert_eq!(*asked, inventory);
         let generation = applied.stdout.find("Applied as generation 2.\n");
         let works = applied.stdout.find("The key of lab works: 2 machines\n");
-        assert!(
-            generation.is_some() && generation < works,
-            "{}",
-            applied.stdout
-        );
-        says(
-            &applied.stderr,
-            &["account lab is not tried before it is applied"],
-        );
+        assert!(generation.is_some() && generation < works, "{}", applied.stdout);
+        says(&applied.stderr, &["account lab is not tried before it is applied"]);
 
         let failed = Event::postponed("refused: host-key-changed");
         let account = "lab".parse().unwrap();

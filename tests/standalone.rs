@@ -92,10 +92,7 @@ async fn each_kind_and_engine_is_stopped_and_started_by_the_promised_requests() 
     }
     assert_eq!(started, expected);
 
-    let asked: BTreeSet<_> = log
-        .iter()
-        .map(|entry| template(&entry["request"]))
-        .collect();
+    let asked: BTreeSet<_> = log.iter().map(|entry| template(&entry["request"])).collect();
     assert_eq!(asked, PROMISED.map(str::to_owned).into());
 }
 

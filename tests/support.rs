@@ -66,10 +66,8 @@ token = "secret-hz-token"
 "#;
 
 /// The accounts' tokens, with the references that the configurations have for them.
-pub(crate) const TOKENS: [(&str, &str); 2] = [
-    ("env:DO_TOKEN", "secret-do-token"),
-    ("env:HZ_TOKEN", "secret-hz-token"),
-];
+pub(crate) const TOKENS: [(&str, &str); 2] =
+    [("env:DO_TOKEN", "secret-do-token"), ("env:HZ_TOKEN", "secret-hz-token")];
 
 /// Tokens, with the references under which they are kept.
 pub(crate) fn kept(tokens: &[(&str, &str)]) -> Vec<(TokenReference, SecretString)> {
@@ -131,8 +129,7 @@ pub(crate) fn droplet(id: u64, name: &str, tags: &[&str]) -> String {
 
 /// Droplets with these ids, called `web-1` and so on.
 pub(crate) fn droplets(ids: RangeInclusive<u64>, tags: &[&str]) -> String {
-    ids.map(|id| droplet(id, &format!("web-{id}"), tags))
-        .collect()
+    ids.map(|id| droplet(id, &format!("web-{id}"), tags)).collect()
 }
 
 /// A database in a fleet, in the schedule `office`. A stop can move it to a smaller plan.
@@ -153,10 +150,7 @@ pub(crate) fn pool(keys: &str) -> String {
 
 /// A server in a fleet, in the schedule `office`.
 pub(crate) fn server(id: u64, more: &str) -> String {
-    format!(
-        "{}labels = {{ offhours = \"office\" }}\n{more}\n",
-        unlabelled_server(id)
-    )
+    format!("{}labels = {{ offhours = \"office\" }}\n{more}\n", unlabelled_server(id))
 }
 
 /// A server in a fleet that follows nothing.
@@ -182,12 +176,8 @@ pub(crate) fn one_of_each_kind() -> String {
 }
 
 /// The references of [`one_of_each_kind`].
-pub(crate) const EACH_KIND: [&str; 4] = [
-    "do-main/database/d1",
-    "do-main/droplet/1",
-    "do-main/node-pool/c1/p1",
-    "hz-eu/server/11",
-];
+pub(crate) const EACH_KIND: [&str; 4] =
+    ["do-main/database/d1", "do-main/droplet/1", "do-main/node-pool/c1/p1", "hz-eu/server/11"];
 
 /// The record of a [`server`] as its first inventory leaves it, under this schedule if any.
 pub(crate) fn first_seen(id: u64, schedule: Option<&str>, power: Power) -> Record {
@@ -263,9 +253,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let (result, logged) = run_logged(test);
     let errors = logged.lines().filter(|line| line.contains("ERROR"));
     // An engine in this process has no connection that the SDK could close after a lost answer.
-    let errors: Vec<_> = errors
-        .filter(|line| !line.contains("connection_poisoning"))
-        .collect();
+    let errors: Vec<_> = errors.filter(|line| !line.contains("connection_poisoning")).collect();
     assert!(errors.is_empty(), "{errors:#?}");
     result
 }
@@ -287,10 +275,7 @@ pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
         .with_writer(Arc::clone(&log))
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = tokio::task::LocalSet::new().block_on(&runtime, test);
     assert_eq!(PANICS.get(), 0, "a handler panicked");
     let mut logged = String::new();
@@ -352,26 +337,13 @@ impl World {
         from: Timestamp,
     ) -> Self {
         let (sender, news) = mpsc::unbounded_channel();
-        let options = Options {
-            clouds,
-            data: None,
-            from: Some(from),
-            speed: None,
-            floor,
-        };
+        let options = Options { clouds, data: None, from: Some(from), speed: None, floor };
         let engine = Engine::in_memory().unwrap();
         let store = engine.store(tables());
         let local = Local::start_on(store, options, sender).await.unwrap();
         let applied = local.store().apply(&configuration, "test", from).await;
         applied.unwrap();
-        Self {
-            local,
-            engine,
-            news,
-            heard: Vec::new(),
-            digests: Vec::new(),
-            schemas: schemas(),
-        }
+        Self { local, engine, news, heard: Vec::new(), digests: Vec::new(), schemas: schemas() }
     }
 
     /// Fires the timers every minute until this time.
@@ -469,11 +441,7 @@ impl World {
 
     /// A resource's finished transitions, newest first.
     pub(crate) async fn history(&self, resource: &str) -> Vec<HistoryEntry> {
-        let all = HistoryQuery {
-            since: Timestamp::MIN,
-            until: Timestamp::MAX,
-            schedule: None,
-        };
+        let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
         let mut pages = self.local.store().history_of(&reference(resource), all);
         let mut entries = Vec::new();
         while let Some(page) = pages.next().await.unwrap() {
@@ -558,10 +526,7 @@ impl RequestCounter {
         engine: &Engine,
         takes: Option<(SteppedClock, SignedDuration)>,
     ) -> (Self, Store) {
-        let counter = Self {
-            takes,
-            count: Arc::default(),
-        };
+        let counter = Self { takes, count: Arc::default() };
         let config = client_config(engine.clone()).interceptor(counter.clone());
         let store = Store::new(Client::from_conf(config.build()), tables());
         (counter, store)

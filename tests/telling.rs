@@ -45,9 +45,8 @@ pub(crate) fn schemas() -> BTreeMap<String, Validator> {
         let title = schema["title"].as_str().unwrap();
         let name = format!("{}.schema.json", title.to_lowercase().replace(' ', "-"));
         assert!(path.ends_with(&name), "{} is not {name}", path.display());
-        let validator = jsonschema::draft202012::options()
-            .should_validate_formats(true)
-            .build(&schema);
+        let validator =
+            jsonschema::draft202012::options().should_validate_formats(true).build(&schema);
         (title.to_owned(), validator.unwrap())
     });
     schemas.collect()
@@ -126,10 +125,7 @@ fn digest() -> Digest {
             name: "orders".to_owned(),
             seconds: 480,
         }),
-        not_seen: vec![Named {
-            name: "web".to_owned(),
-            resource: web,
-        }],
+        not_seen: vec![Named { name: "web".to_owned(), resource: web }],
         next_edge_at: Some(instant("2026-11-24T07:00:00Z")),
     }
 }
@@ -250,19 +246,16 @@ fn check_metrics(metrics: &Metrics) -> Value {
 fn what_is_counted_has_the_form_that_cloudwatch_reads() {
     run(async {
         let account = "do-main".parse().unwrap();
-        let ((), metrics) = publishing(
-            &RecordedEvents::default(),
-            "offhours",
-            async |listener: &dyn Listener| {
+        let ((), metrics) =
+            publishing(&RecordedEvents::default(), "offhours", async |listener: &dyn Listener| {
                 let stuck = Health::from_iter([Metric::Stuck; 3]);
                 listener.counted(&account, &stuck);
                 listener.counted(&account, &Health::default());
                 for outcome in outcomes() {
                     listener.happened(&outcome);
                 }
-            },
-        )
-        .await;
+            })
+            .await;
         let line = check_metrics(&metrics);
         assert_eq!(line["Seen"], 1);
         assert_eq!(line["Failed"], json!([0, 0]));
@@ -392,9 +385,7 @@ fn events_reach_the_bus_in_order_ten_at_a_time() {
             assert_eq!(entry["Detail"], json!({ "number": number }).to_string());
         }
         let requests = bridge.requests.lock().unwrap();
-        let sizes = requests
-            .iter()
-            .map(|r| r["Entries"].as_array().unwrap().len());
+        let sizes = requests.iter().map(|r| r["Entries"].as_array().unwrap().len());
         let sizes: Vec<_> = sizes.collect();
         assert_eq!(sizes, [10, 10, 3]);
     });
@@ -513,10 +504,7 @@ fn an_idle_tick_is_one_line_and_counts_nothing() {
         panic!("{logged}");
     };
     for line in [first, second] {
-        assert!(
-            line.contains("INFO") && line.ends_with("Nothing is in flight"),
-            "{line}"
-        );
+        assert!(line.contains("INFO") && line.ends_with("Nothing is in flight"), "{line}");
     }
     assert!(dispatch.contains("Nothing to hand out"), "{dispatch}");
 }
@@ -534,10 +522,7 @@ fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
             poll_status.clock.advance_to(monday(time));
             let (_, metrics) = tick(&poll_status).await;
             let line = check_metrics(&metrics);
-            assert_eq!(
-                (&line["TokensRefused"], &line["Failed"]),
-                (&refused, &failed)
-            );
+            assert_eq!((&line["TokensRefused"], &line["Failed"]), (&refused, &failed));
         }
         let poll_status = poll_status_with(&world, &TOKENS);
         poll_status.clock.advance_to(monday("12:10:00"));
@@ -545,17 +530,12 @@ fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
         let line = check_metrics(&metrics);
         assert_eq!(line["TokensRefused"], json!([0, 0]));
     });
-    let complaints: Vec<_> = lines(&logged)
-        .into_iter()
-        .filter(|line| line.contains("WARN"))
-        .collect();
+    let complaints: Vec<_> =
+        lines(&logged).into_iter().filter(|line| line.contains("WARN")).collect();
     let [complaint] = complaints[..] else {
         panic!("{logged}");
     };
-    assert!(
-        complaint.contains("do-main: postponed: token refused"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("do-main: postponed: token refused"), "{complaint}");
 }
 
 #[test]

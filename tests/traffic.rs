@@ -16,9 +16,8 @@ use crate::{programs::python, support::root};
 /// Checks a day's requests and their responses against the descriptions.
 pub(crate) fn fits_the_clouds_descriptions(log: &[Entry]) {
     let answered = log.iter().filter(|entry| entry.answer.is_some());
-    let lines: Vec<_> = answered
-        .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
-        .collect();
+    let lines: Vec<_> =
+        answered.map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
     assert!(lines.len() > 100, "a day is more than {}", lines.len());
     fit(&lines);
 }
@@ -44,10 +43,7 @@ fn fit(lines: &[String]) {
 fn a_violation_of_the_clouds_descriptions_is_found() {
     let Some(specs) = specs() else { return };
     let printed = validate(&["--self-test".into(), specs]);
-    assert!(
-        printed.trim_end().ends_with(" passed, 0 failed"),
-        "{printed}"
-    );
+    assert!(printed.trim_end().ends_with(" passed, 0 failed"), "{printed}");
 }
 
 /// The folder with both clouds' descriptions, which are too large to be kept with the code. `None`

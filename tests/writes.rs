@@ -24,18 +24,9 @@ const DROPLET: &str = "do-main/droplet/1";
 
 /// Two servers and a Droplet that are to stop at 18:00, half a minute before.
 async fn before_the_edge() -> World {
-    let fleet = [
-        ACCOUNTS,
-        &server(11, ""),
-        &server(12, ""),
-        &droplet(1, "web", &["offhours:office"]),
-    ];
-    let world = World::start(
-        &office_hours("", "", ""),
-        &fleet.concat(),
-        monday("17:48:00"),
-    )
-    .await;
+    let fleet =
+        [ACCOUNTS, &server(11, ""), &server(12, ""), &droplet(1, "web", &["offhours:office"])];
+    let world = World::start(&office_hours("", "", ""), &fleet.concat(), monday("17:48:00")).await;
     world.run_until(monday("17:59:30")).await;
     world
 }
@@ -175,13 +166,7 @@ fn an_answer_that_is_lost_leaves_the_permit_standing() {
         assert!(
             matches!(
                 &report.outcomes[..],
-                [Outcome {
-                    event: Event::Asked {
-                        answer: Answer::Unknown(_),
-                        ..
-                    },
-                    ..
-                }]
+                [Outcome { event: Event::Asked { answer: Answer::Unknown(_), .. }, .. }]
             ),
             "{report:?}"
         );
@@ -250,10 +235,8 @@ fn an_answer_is_never_noted_under_the_permit_of_another() {
         let world = before_the_edge().await;
         let process = Process::later(&world, edge());
         let take = |record: &mut Record| {
-            record.permit = Some(Permit {
-                until: monday("18:10:00"),
-                writer: Writer("another".to_owned()),
-            });
+            record.permit =
+                Some(Permit { until: monday("18:10:00"), writer: Writer("another".to_owned()) });
         };
         let taken = while_a_request_is_under_way(&world, &process, take).await;
         assert_eq!(world.record(SERVER).await, taken);
@@ -267,9 +250,7 @@ fn a_record_that_cannot_be_claimed_keeps_no_other_of_any_account_waiting() {
         let process = Process::later(&world, edge());
         process.wire.plan(claims(DROPLET), refused());
         process.wire.plan(claims(SERVER), refused());
-        let report = process
-            .hint(Direction::Stop, &[DROPLET, SERVER, OTHER])
-            .await;
+        let report = process.hint(Direction::Stop, &[DROPLET, SERVER, OTHER]).await;
         assert_eq!(world.touched().into_iter().collect::<Vec<_>>(), [OTHER]);
         assert_eq!(report.outcomes.len(), 3);
         for left in [DROPLET, SERVER] {
@@ -304,16 +285,10 @@ fn a_request_whose_answer_cannot_be_noted_is_published_all_the_same() {
         process.wire.plan(notes(SERVER), refused());
         process.hint(Direction::Stop, &[SERVER, OTHER]).await;
         let published = process.published(SERVER);
-        assert!(
-            was_asked(&published) && was_postponed(&published),
-            "{published:?}"
-        );
+        assert!(was_asked(&published) && was_postponed(&published), "{published:?}");
         assert!(was_asked(&process.published(OTHER)));
         let record = world.record(SERVER).await;
-        assert!(
-            record.permit.is_some() && !is_accepted(&record),
-            "{record:#?}"
-        );
+        assert!(record.permit.is_some() && !is_accepted(&record), "{record:#?}");
     });
 }
 
@@ -385,11 +360,7 @@ fn what_an_inventory_finds_is_published_though_its_answers_are_lost() {
         let phase = world.record(SERVER).await.phase;
         assert_eq!(phase, Phase::Settled { at: Power::Stopped });
         let process = Process::beside(&world);
-        let found = [
-            ("joined", "do-main/droplet/5"),
-            ("conflict", DROPLET),
-            ("orphaned", SERVER),
-        ];
+        let found = [("joined", "do-main/droplet/5"), ("conflict", DROPLET), ("orphaned", SERVER)];
         world.create_droplet(5);
         world.retag(DROPLET, &["offhours:office", "offhours:nights"]);
         world.retag(SERVER, &["team=ci"]);

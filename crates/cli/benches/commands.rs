@@ -53,10 +53,7 @@ fn say(line: &str) {
 fn preview_of_1000_schedules_for_a_year(bencher: Bencher) {
     let file = thousand_schedules();
     bencher.bench_local(|| {
-        offhours(
-            &["preview", "--for", "52w", "--format", "json", "--config"],
-            &file,
-        );
+        offhours(&["preview", "--for", "52w", "--format", "json", "--config"], &file);
     });
 }
 
@@ -75,12 +72,7 @@ fn directory() -> PathBuf {
 
 /// A file of schedules in several zones, each with two periods and holidays.
 fn thousand_schedules() -> PathBuf {
-    let zones = [
-        "Europe/Berlin",
-        "America/New_York",
-        "Australia/Lord_Howe",
-        "Asia/Kolkata",
-    ];
+    let zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
     let mut text = String::new();
     for number in 0..SCHEDULES {
         let zone = zones[number % zones.len()];
@@ -113,9 +105,7 @@ fn offhours(arguments: &[&str], file: &Path) {
 fn fill(path: &Path, records: usize) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let store = Engine::on_file(path)
-            .expect("an engine")
-            .store(local::tables());
+        let store = Engine::on_file(path).expect("an engine").store(local::tables());
         store.create_tables().await.expect("tables");
         let text = "accounts.hz = { provider = \"hetzner\", token = \"env:T\" }";
         let parsed = configuration_file::parse(text, "bench").expect("in order");
@@ -163,8 +153,6 @@ fn status(path: &Path) -> (usize, u32) {
 /// The high-water mark of a process' memory, in KiB; none where the system does not say.
 fn peak_memory(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }

@@ -13,9 +13,7 @@ pub(crate) fn reason(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("expected some words".to_owned()),
         1..=LONGEST_REASON => Ok(one_line(text, LONGEST_REASON).into_owned()),
-        length => Err(format!(
-            "{length} characters: expected {LONGEST_REASON} at most"
-        )),
+        length => Err(format!("{length} characters: expected {LONGEST_REASON} at most")),
     }
 }
 
@@ -36,10 +34,7 @@ mod tests {
     fn a_reason_is_one_line_of_limited_length() {
         assert_eq!(reason(" release night "), Ok("release night".to_owned()));
         reason(&"ä".repeat(LONGEST_REASON)).unwrap();
-        assert_eq!(
-            reason("ok\nprod-db stopped\u{1b}"),
-            Ok("ok prod-db stopped\\u001b".to_owned())
-        );
+        assert_eq!(reason("ok\nprod-db stopped\u{1b}"), Ok("ok prod-db stopped\\u001b".to_owned()));
         for refused in [&"ä".repeat(LONGEST_REASON + 1), "", " "] {
             reason(refused).unwrap_err();
         }

@@ -75,11 +75,7 @@ async fn stored() -> anyhow::Result<Names> {
     let records = all_records(&store).await?;
     let mut names = Names::of(&configuration);
     for record in &records {
-        let is_alone = records
-            .iter()
-            .filter(|other| other.name == record.name)
-            .count()
-            == 1;
+        let is_alone = records.iter().filter(|other| other.name == record.name).count() == 1;
         names.resources.insert(if is_alone {
             record.name.clone()
         } else {
@@ -99,11 +95,7 @@ fn of_file() -> Option<Names> {
 fn data() -> Option<PathBuf> {
     let words: Vec<_> = env::args_os().collect();
     let after = words.windows(2).find(|pair| pair[0] == "--data");
-    let joined = words
-        .iter()
-        .find_map(|word| word.to_str()?.strip_prefix("--data="));
+    let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix("--data="));
     let named = after.map(|pair| pair[1].clone()).or(joined.map(Into::into));
-    named
-        .or_else(|| env::var_os("OFFHOURS_DATA"))
-        .map(PathBuf::from)
+    named.or_else(|| env::var_os("OFFHOURS_DATA")).map(PathBuf::from)
 }

@@ -76,11 +76,7 @@ pub async fn carry_out(
         session,
         functions: session.functions()?,
         direction: command.direction,
-        at_most: if command.rehearsal {
-            REHEARSAL_AT_MOST
-        } else {
-            WAIT_AT_MOST
-        },
+        at_most: if command.rehearsal { REHEARSAL_AT_MOST } else { WAIT_AT_MOST },
         view: format.map_or(View::None, |format| view(format, dry_run)),
         waits: command.until == Until::Seen && !dry_run,
         asked: BTreeSet::new(),
@@ -120,10 +116,7 @@ pub async fn carry_out(
 /// Adds a command to the activity log, before it is given.
 async fn record(session: &Session, author: &Author, command: &Command) -> anyhow::Result<()> {
     for target in command.target.parts() {
-        let action = Action::Command {
-            direction: command.direction,
-            target,
-        };
+        let action = Action::Command { direction: command.direction, target };
         let activity = author.does(action, session.present());
         session.store.record_activity(&activity).await?;
     }
@@ -132,13 +125,7 @@ async fn record(session: &Session, author: &Author, command: &Command) -> anyhow
 
 /// Reports whether nothing was done this time, for a reason that may end soon.
 fn is_postponed(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Postponed {
-            token_refused: false,
-            ..
-        }
-    )
+    matches!(event, Event::Postponed { token_refused: false, .. })
 }
 
 fn view(format: Format, dry_run: bool) -> View {
@@ -245,8 +232,7 @@ impl PendingCommand<'_> {
         for unreadable in &found.unreadable {
             output::warn(unreadable);
             self.failed = true;
-            self.asked
-                .retain(|asked| asked.to_string() != unreadable.reference);
+            self.asked.retain(|asked| asked.to_string() != unreadable.reference);
         }
         for record in found.read {
             let picked_up = record.handled.as_ref().is_some_and(|handled| {

@@ -106,10 +106,7 @@ enum Place {
     #[cfg(feature = "local")]
     Local(Box<LocalStore>),
     /// At AWS.
-    Aws {
-        config: Box<SdkConfig>,
-        prefix: String,
-    },
+    Aws { config: Box<SdkConfig>, prefix: String },
 }
 
 /// The functions that carry out commands.
@@ -292,10 +289,7 @@ impl Connection {
             floor_unread,
             ahead: now.duration_since(clock.now()),
             clock,
-            place: Place::Aws {
-                config: Box::new(config),
-                prefix,
-            },
+            place: Place::Aws { config: Box::new(config), prefix },
         })
     }
 

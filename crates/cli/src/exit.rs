@@ -28,11 +28,7 @@ impl Exit {
             }
             cause.is::<UsageError>() || cause.is::<LoadError>()
         };
-        if error.chain().any(is_usage) {
-            Self::BadUsage
-        } else {
-            Self::Failed
-        }
+        if error.chain().any(is_usage) { Self::BadUsage } else { Self::Failed }
     }
 }
 

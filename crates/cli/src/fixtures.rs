@@ -27,10 +27,7 @@ pub(crate) async fn store_with(configuration: &str) -> Store {
     let store = empty_store().await;
     let parsed = configuration_file::parse(configuration, "test").unwrap();
     let configuration = parsed.configuration;
-    store
-        .apply(&configuration, "ada", at("01 00:00"))
-        .await
-        .unwrap();
+    store.apply(&configuration, "ada", at("01 00:00")).await.unwrap();
     store
 }
 

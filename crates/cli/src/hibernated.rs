@@ -42,11 +42,7 @@ impl SnapshotPrices {
                 Provider::Hetzner => None,
             })
         };
-        Self(
-            accounts
-                .filter_map(|(name, account)| Some((name.clone(), price(account)?)))
-                .collect(),
-        )
+        Self(accounts.filter_map(|(name, account)| Some((name.clone(), price(account)?))).collect())
     }
 
     /// Records the price that a provider has given.
@@ -202,9 +198,7 @@ impl Hibernated {
 impl Snapshot {
     fn in_words(&self, now: Timestamp) -> String {
         let id = self.id.map_or("?".to_owned(), |id| id.to_string());
-        let size = self
-            .gb
-            .map_or_else(String::new, |gb| format!(" of {gb:.1} GB"));
+        let size = self.gb.map_or_else(String::new, |gb| format!(" of {gb:.1} GB"));
         let age = length(now.duration_since(self.asked_at));
         let proven = if self.proven { ", proven" } else { "" };
         format!("snapshot {id}{size}, {age} old{proven}")
@@ -213,10 +207,8 @@ impl Snapshot {
 
 /// A machine in one line: its name, plan, location, and attached resources.
 fn as_it_was(manifest: &Manifest) -> String {
-    let mut parts = vec![format!(
-        "{}, {} in {}",
-        manifest.name, manifest.size.plan, manifest.region
-    )];
+    let mut parts =
+        vec![format!("{}, {} in {}", manifest.name, manifest.size.plan, manifest.region)];
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
     // Hetzner identifies a floating address by a number.

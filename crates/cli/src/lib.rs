@@ -272,9 +272,6 @@ mod tests {
     fn the_help_fits_a_screen() {
         let help = Arguments::command().render_help().to_string();
         assert!(help.lines().count() <= 43, "{help}");
-        assert!(
-            help.lines().all(|line| line.chars().count() <= 100),
-            "{help}"
-        );
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
 }

@@ -60,17 +60,12 @@ pub(crate) async fn at_providers(
     accounts: &[AccountName],
     read: &(dyn Fn(&AccountName, usize) + Sync),
 ) -> Listing {
-    let known: HashMap<ResourceRef, Record> = known
-        .into_iter()
-        .map(|record| (record.reference.clone(), record))
-        .collect();
+    let known: HashMap<ResourceRef, Record> =
+        known.into_iter().map(|record| (record.reference.clone(), record)).collect();
     let recorded = &known;
     let asked = accounts.iter().map(|account| async move {
-        let reading = Reading {
-            now: &|| clock.now(),
-            until: None,
-            read: &|more| read(account, more),
-        };
+        let reading =
+            Reading { now: &|| clock.now(), until: None, read: &|more| read(account, more) };
         let listed = list((providers, configuration), account, recorded, reading).await;
         (account, listed)
     });
@@ -80,11 +75,7 @@ pub(crate) async fn at_providers(
     let mut listed = Vec::new();
     for (account, answer) in answers {
         match answer {
-            Ok(AccountListing {
-                found,
-                price,
-                unread,
-            }) => {
+            Ok(AccountListing { found, price, unread }) => {
                 listed.push(account);
                 listing.failures.extend(unread);
                 if let Some(price) = price {
@@ -99,9 +90,7 @@ pub(crate) async fn at_providers(
         }
     }
     mark_doubles(&mut listing.records, &listed);
-    listing
-        .records
-        .sort_by(|one, next| one.reference.cmp(&next.reference));
+    listing.records.sort_by(|one, next| one.reference.cmp(&next.reference));
     listing
 }
 
@@ -144,21 +133,15 @@ async fn list(
     let hibernated = of_account.filter(|one| one.hibernation.is_some());
     let mut hibernated: Vec<_> = hibernated.collect();
     // A failure only means that the price of snapshots is not shown.
-    let price = if hibernated.is_empty() {
-        None
-    } else {
-        client.snapshot_price().await.ok().flatten()
-    };
+    let price =
+        if hibernated.is_empty() { None } else { client.snapshot_price().await.ok().flatten() };
     let mut found = Vec::new();
     for look in listed.looks {
         let resource = &look.resource;
         let own = hibernated.iter().position(|one| is_now(one, resource));
         let reference = match own {
             Some(place) => hibernated.swap_remove(place).reference.clone(),
-            None => ResourceRef {
-                account: account.clone(),
-                id: resource.id.clone(),
-            },
+            None => ResourceRef { account: account.clone(), id: resource.id.clone() },
         };
         found.push((reference, look));
     }
@@ -168,11 +151,7 @@ async fn list(
         let look = look.await.map_err(failed)?;
         found.extend(look.map(|look| (record.reference.clone(), look)));
     }
-    Ok(AccountListing {
-        found,
-        price,
-        unread,
-    })
+    Ok(AccountListing { found, price, unread })
 }
 
 /// Whether this resource is the present machine of a record that was hibernated.
@@ -339,32 +318,19 @@ mod tests {
         let both = names(&["do-main", "hz-eu"]);
         let heard = Mutex::new(BTreeMap::<String, usize>::new());
         let read = |account: &AccountName, more| {
-            *heard
-                .lock()
-                .unwrap()
-                .entry(account.to_string())
-                .or_default() += more;
+            *heard.lock().unwrap().entry(account.to_string()).or_default() += more;
         };
         let known = vec![machine("do-main/droplet/1", "old name", &[])];
-        let listing = at_providers(
-            &clouds.providers,
-            &configuration,
-            known,
-            &clouds.clock,
-            &both,
-            &read,
-        )
-        .await;
+        let listing =
+            at_providers(&clouds.providers, &configuration, known, &clouds.clock, &both, &read)
+                .await;
         assert_eq!(listing.failures, []);
         let [web, ci] = &listing.records[..] else {
             panic!("{:?}", listing.records);
         };
         assert_eq!((web.name.as_str(), web.tags.len()), ("web", 1));
         let observed = ci.observed.as_ref().unwrap();
-        assert_eq!(
-            (observed.power, observed.at),
-            (Power::Stopped, monday("10:00:00"))
-        );
+        assert_eq!((observed.power, observed.at), (Power::Stopped, monday("10:00:00")));
         let heard = heard.into_inner().unwrap();
         assert_eq!((heard["do-main"], heard["hz-eu"]), (1, 1));
         let changes = clouds.simulator.log();
@@ -399,23 +365,14 @@ mod tests {
     #[test]
     fn what_two_accounts_reach_is_doubled_and_what_was_not_listed_stays_as_it_was() {
         let one = |reference| machine(reference, "ci", &[]);
-        let mut records = [
-            one("a/server/1"),
-            one("b/server/1"),
-            one("b/server/2"),
-            one("b/server/3"),
-        ];
+        let mut records =
+            [one("a/server/1"), one("b/server/1"), one("b/server/2"), one("b/server/3")];
         records[2].duplicate_of = Some("a/server/2".parse().unwrap());
         records[3].duplicate_of = Some("z/server/3".parse().unwrap());
         let listed = names(&["a", "b"]);
         mark_doubles(&mut records, &listed.iter().collect::<Vec<_>>());
         let doubles = records.map(|record| record.duplicate_of.map(|other| other.to_string()));
-        let expected = [
-            Some("b/server/1"),
-            Some("a/server/1"),
-            None,
-            Some("z/server/3"),
-        ];
+        let expected = [Some("b/server/1"), Some("a/server/1"), None, Some("z/server/3")];
         assert_eq!(doubles, expected.map(|other| other.map(str::to_owned)));
     }
 }

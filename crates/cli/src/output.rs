@@ -97,9 +97,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// The escape sequences that this program writes: colors, bold, and their ends.
-const COLOURS: [&str; 11] = [
-    "0", "1", "31", "32", "33", "34", "36", "39", "38;5;9", "38;5;10", "38;5;12",
-];
+const COLOURS: [&str; 11] =
+    ["0", "1", "31", "32", "33", "34", "36", "39", "38;5;9", "38;5;10", "38;5;12"];
 
 /// Returns the length of the escape sequence at the start of a text, if it is one of ours.
 fn colour(text: &str) -> usize {
@@ -153,10 +152,7 @@ pub struct Style {
 
 impl Style {
     /// No colors and no wrapping: for files and other programs.
-    pub const PLAIN: Self = Self {
-        colours: false,
-        width: None,
-    };
+    pub const PLAIN: Self = Self { colours: false, width: None };
 
     /// The style for standard output: colors and wrapping only on a terminal, and no colors if
     /// `NO_COLOR` is set.
@@ -192,12 +188,7 @@ impl Style {
         let lines = text.lines().flat_map(|line| {
             let words = line.trim_start_matches(' ');
             let indent = &line[..line.len() - words.len()];
-            wrap(
-                words,
-                self.width(),
-                indent,
-                &format!("{indent}{:hanging$}", ""),
-            )
+            wrap(words, self.width(), indent, &format!("{indent}{:hanging$}", ""))
         });
         lines.flat_map(|line| [line, "\n".to_owned()]).collect()
     }
@@ -260,15 +251,8 @@ mod tests {
     #[test]
     fn colours_appear_only_where_they_are_wanted() {
         let rendered = |colours| {
-            let style = Style {
-                colours,
-                width: Some(40),
-            };
-            Table::whole(
-                style,
-                [Column::of("State")],
-                &[vec![Cell::desired(Desired::Running)]],
-            )
+            let style = Style { colours, width: Some(40) };
+            Table::whole(style, [Column::of("State")], &[vec![Cell::desired(Desired::Running)]])
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
@@ -302,17 +286,10 @@ mod tests {
 
     #[test]
     fn our_own_colours_are_printed_as_they_are() {
-        let style = Style {
-            colours: true,
-            width: Some(40),
-        };
+        let style = Style { colours: true, width: Some(40) };
         let columns = [Column::of("Desired"), Column::text("State")];
         let stuck = Cell::new("stuck ".repeat(9)).alarming();
-        let table = Table::whole(
-            style,
-            columns,
-            &[vec![Cell::desired(Desired::Running), stuck]],
-        );
+        let table = Table::whole(style, columns, &[vec![Cell::desired(Desired::Running), stuck]]);
         let table = table + &style.paint(Paint::Changed, "text");
         assert_eq!(printable(&table), table);
     }

@@ -41,10 +41,7 @@ pub(crate) async fn publish(session: &Session, activity: Activity) {
     let asked = async {
         let functions = session.functions()?;
         match functions.lambda() {
-            Some(_) => functions
-                .ask(Question::Changed(Box::new(activity)))
-                .await
-                .map(drop),
+            Some(_) => functions.ask(Question::Changed(Box::new(activity))).await.map(drop),
             None => Ok(()),
         }
     };

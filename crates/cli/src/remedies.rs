@@ -10,11 +10,10 @@ pub(crate) fn of_client(error: &ProvidersError) -> String {
     match error {
         ProvidersError::NoAccount(_) => "configure the account and run `offhours apply`".to_owned(),
         ProvidersError::Token { source, .. } => of_token(source),
-        ProvidersError::Endpoint {
-            source: EndpointError::NotAllowed,
-            ..
-        } => "leave the account's `url` out, or add it to the parameter AccountUrls and deploy"
-            .to_owned(),
+        ProvidersError::Endpoint { source: EndpointError::NotAllowed, .. } => {
+            "leave the account's `url` out, or add it to the parameter AccountUrls and deploy"
+                .to_owned()
+        }
         ProvidersError::Endpoint { .. } => {
             "give the account's `url` as https://HOST, or leave it out".to_owned()
         }

@@ -57,10 +57,7 @@ pub(crate) fn in_force(toml: &str) -> InForce {
 }
 
 pub(crate) fn with_overrides(toml: &str, overrides: impl IntoIterator<Item = Override>) -> InForce {
-    InForce {
-        overrides: overrides.into_iter().collect(),
-        ..in_force(toml)
-    }
+    InForce { overrides: overrides.into_iter().collect(), ..in_force(toml) }
 }
 
 fn resource(reference: &ResourceRef, name: &str, tags: &[&str], size: Size) -> Resource {
@@ -93,10 +90,7 @@ fn seen(reference: &str, resource: impl FnOnce(&ResourceRef) -> Resource) -> Rec
 
 pub(crate) fn machine(reference: &str, name: &str, tags: &[&str]) -> Record {
     let plan = "s-1vcpu-1gb".to_owned();
-    let size = Size::Machine(MachineSize {
-        plan,
-        ..MachineSize::default()
-    });
+    let size = Size::Machine(MachineSize { plan, ..MachineSize::default() });
     seen(reference, |reference| resource(reference, name, tags, size))
 }
 
@@ -122,10 +116,7 @@ pub(crate) fn pool(reference: &str, name: &str, cluster_tags: &[&str]) -> Record
         taints: "[]".to_owned(),
     });
     seen(reference, |reference| Resource {
-        cluster: Some(Cluster {
-            name: "staging".to_owned(),
-            tags: texts(cluster_tags),
-        }),
+        cluster: Some(Cluster { name: "staging".to_owned(), tags: texts(cluster_tags) }),
         ..resource(reference, name, &[], size)
     })
 }
@@ -186,11 +177,7 @@ pub(crate) fn orphan() -> Record {
 }
 
 pub(crate) fn saved() -> SavedState {
-    SavedState::Database {
-        plan: "db-s-4vcpu-8gb".to_owned(),
-        nodes: 2,
-        storage_mib: None,
-    }
+    SavedState::Database { plan: "db-s-4vcpu-8gb".to_owned(), nodes: 2, storage_mib: None }
 }
 
 /// Simulated clouds that listen, and clients for them. The clock does not advance.
@@ -262,16 +249,9 @@ pub(crate) fn asleep() -> Record {
         id: Some(id),
         centi_gb: Some(450),
         proven_at,
-        ..KeptSnapshot::of(
-            record.reference.id.clone(),
-            Mark(mark.to_owned()),
-            monday("06:00:00"),
-        )
+        ..KeptSnapshot::of(record.reference.id.clone(), Mark(mark.to_owned()), monday("06:00:00"))
     };
-    let snapshots = vec![
-        snapshot(8, "two", None),
-        snapshot(7, "one", Some(monday("05:00:00"))),
-    ];
+    let snapshots = vec![snapshot(8, "two", None), snapshot(7, "one", Some(monday("05:00:00")))];
     let address = |id: &str, ip: &str| KeptAddress {
         id: id.to_owned(),
         ip: ip.to_owned(),
@@ -284,10 +264,7 @@ pub(crate) fn asleep() -> Record {
             name: "build".to_owned(),
             region: "fsn1".to_owned(),
             tags: texts(&["offhours=office", "owner=the team"]),
-            size: MachineSize {
-                plan: "cpx22".to_owned(),
-                ..MachineSize::default()
-            },
+            size: MachineSize { plan: "cpx22".to_owned(), ..MachineSize::default() },
             ssh_key: "team".to_owned(),
             addresses: vec![address("5", "203.0.113.7")],
             networks: vec![NetworkAddress {

@@ -67,33 +67,21 @@ impl State {
                     (Direction::Start, None) => "starting",
                     (Direction::Start, Some(_)) => "start failing",
                 };
-                (
-                    PhaseName::InFlight,
-                    words.to_owned(),
-                    Some(transition.claimed_at),
-                )
+                (PhaseName::InFlight, words.to_owned(), Some(transition.claimed_at))
             }
             Phase::Refused { transition, .. } => {
                 let words = format!("{} refused", transition.direction);
                 (PhaseName::Refused, words, Some(transition.claimed_at))
             }
-            Phase::Stuck {
-                transition, since, ..
-            } => {
+            Phase::Stuck { transition, since, .. } => {
                 let words = format!("{} stuck", transition.direction);
                 (PhaseName::Stuck, words, Some(*since))
             }
-            Phase::Gone { since } => (
-                PhaseName::Gone,
-                "gone at the provider".to_owned(),
-                Some(*since),
-            ),
+            Phase::Gone { since } => {
+                (PhaseName::Gone, "gone at the provider".to_owned(), Some(*since))
+            }
         };
-        Self {
-            phase,
-            words,
-            since,
-        }
+        Self { phase, words, since }
     }
 }
 
@@ -249,10 +237,8 @@ fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> String {
 /// What a person has to decide about a gone resource that was stopped by Offhours.
 pub(crate) fn gone_and_ours(record: &Record) -> String {
     let saved = record.saved.as_ref();
-    let lost = saved.map_or_else(
-        || "stopped by Offhours".to_owned(),
-        |saved| format!("owed {saved}"),
-    );
+    let lost =
+        saved.map_or_else(|| "stopped by Offhours".to_owned(), |saved| format!("owed {saved}"));
     format!(
         "{lost}; check that the account's token is of its project, or, if it was deleted, \
          `offhours forget --anyway {}`",
@@ -270,10 +256,7 @@ pub(crate) fn is_overdue(
     let Overdue { desired, since } = overdue;
     let error = record.last_error.as_ref();
     let error = error.map_or_else(String::new, |error| format!("; last error: {error}"));
-    format!(
-        "overdue: should have been {desired} since {}{error}",
-        short(since, zone, now)
-    )
+    format!("overdue: should have been {desired} since {}{error}", short(since, zone, now))
 }
 
 /// Why nothing can be done in an account until a person intervenes.
@@ -295,10 +278,7 @@ impl AccountFailure {
     ) -> Option<Self> {
         let error = state.and_then(|state| state.error.as_ref());
         if let (Some(error), true) = (error, state.is_some_and(|state| state.token_fails)) {
-            return Some(Self {
-                brief: error.what().to_owned(),
-                whole: error.to_string(),
-            });
+            return Some(Self { brief: error.what().to_owned(), whole: error.to_string() });
         }
         let listed_at = state.and_then(|state| state.listed_at);
         let age = now.duration_since(listed_at.or(in_force_since)?);
@@ -307,10 +287,7 @@ impl AccountFailure {
             None => "not listed yet".to_owned(),
         };
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
-        (age > OBSERVATION_AGE).then(|| Self {
-            whole: format!("{brief}{why}"),
-            brief,
-        })
+        (age > OBSERVATION_AGE).then(|| Self { whole: format!("{brief}{why}"), brief })
     }
 }
 

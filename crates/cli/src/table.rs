@@ -51,44 +51,28 @@ impl Column {
     /// A column of text that is understood without its heading. Only the cells that do not fit into
     /// their row move beneath it.
     pub(crate) const fn text(heading: &'static str) -> Self {
-        Self {
-            is_text: true,
-            is_named: false,
-            ..Self::of(heading).yields(0)
-        }
+        Self { is_text: true, is_named: false, ..Self::of(heading).yields(0) }
     }
 
     /// Beneath a row, its text is preceded by the heading.
     pub(crate) const fn named(self) -> Self {
-        Self {
-            is_named: true,
-            ..self
-        }
+        Self { is_named: true, ..self }
     }
 
     /// A column that is dropped on a narrow terminal, before any other yields, because it is only
     /// nice to have.
     pub(crate) const fn dispensable(heading: &'static str) -> Self {
-        Self {
-            is_dispensable: true,
-            ..Self::of(heading).yields(0)
-        }
+        Self { is_dispensable: true, ..Self::of(heading).yields(0) }
     }
 
     /// Moves beneath its rows on a narrow terminal, lowest rank first.
     pub(crate) const fn yields(self, rank: u8) -> Self {
-        Self {
-            yields: Some(rank),
-            ..self
-        }
+        Self { yields: Some(rank), ..self }
     }
 
     /// Aligns the column to the right, for numbers.
     pub(crate) const fn right(self) -> Self {
-        Self {
-            alignment: CellAlignment::Right,
-            ..self
-        }
+        Self { alignment: CellAlignment::Right, ..self }
     }
 }
 
@@ -129,10 +113,7 @@ impl Cell {
     }
 
     fn coloured(self, colour: AnsiColor) -> Self {
-        Self {
-            colour: Some(colour),
-            ..self
-        }
+        Self { colour: Some(colour), ..self }
     }
 
     fn width(&self) -> usize {
@@ -211,9 +192,8 @@ impl Table {
 
     fn empty(&self, widths: &[Option<usize>]) -> comfy_table::Table {
         let columns = self.columns.iter().zip(widths);
-        let columns: Vec<_> = columns
-            .filter_map(|(column, width)| Some((column, (*width)?)))
-            .collect();
+        let columns: Vec<_> =
+            columns.filter_map(|(column, width)| Some((column, (*width)?))).collect();
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::UTF8_HORIZONTAL_ONLY)
@@ -346,29 +326,14 @@ mod tests {
 
     fn rows() -> Vec<Vec<Cell>> {
         let rows = [
-            [
-                "analytics-database",
-                "office-hours",
-                "7.5",
-                "db-s-2vcpu-4gb",
-                "",
-            ],
-            [
-                "web-1",
-                "nights",
-                "12",
-                "",
-                "refused: the server is locked by another action",
-            ],
+            ["analytics-database", "office-hours", "7.5", "db-s-2vcpu-4gb", ""],
+            ["web-1", "nights", "12", "", "refused: the server is locked by another action"],
         ];
         rows.map(|row| row.map(Cell::new).to_vec()).to_vec()
     }
 
     fn drawn(width: u16) -> String {
-        let style = Style {
-            colours: false,
-            width: Some(width),
-        };
+        let style = Style { colours: false, width: Some(width) };
         Table::whole(style, columns(), &rows())
     }
 
@@ -423,16 +388,10 @@ mod tests {
 
     #[test]
     fn a_column_without_content_goes_first_and_leaves_nothing() {
-        let columns = [
-            Column::of("Name"),
-            Column::of("Empty").yields(9),
-            Column::of("State").yields(1),
-        ];
+        let columns =
+            [Column::of("Name"), Column::of("Empty").yields(9), Column::of("State").yields(1)];
         let row = ["web-1", "", "running"].map(Cell::new).to_vec();
-        let style = Style {
-            colours: false,
-            width: Some(15),
-        };
+        let style = Style { colours: false, width: Some(15) };
         insta::assert_snapshot!(Table::whole(style, columns, &[row]), @"
         Name   State
         ───────────────
@@ -442,21 +401,11 @@ mod tests {
 
     #[test]
     fn a_cell_of_several_lines_keeps_them_beside_the_row() {
-        let columns = [
-            Column::of("Schedule"),
-            Column::of("Next"),
-            Column::text("Why"),
-        ];
+        let columns = [Column::of("Schedule"), Column::of("Next"), Column::text("Why")];
         let text = "w ".repeat(40);
-        let rows = [
-            ["office", "Mon 08:00\nMon 19:00\n", text.trim()],
-            ["nights", "Tue", ""],
-        ];
+        let rows = [["office", "Mon 08:00\nMon 19:00\n", text.trim()], ["nights", "Tue", ""]];
         let rows = rows.map(|row| row.map(Cell::new).to_vec());
-        let style = Style {
-            colours: false,
-            width: Some(40),
-        };
+        let style = Style { colours: false, width: Some(40) };
         insta::assert_snapshot!(Table::whole(style, columns, &rows), @"
         Schedule  Next
         ────────────────────

@@ -33,10 +33,7 @@ impl RequestedRange {
                     let instant = moment.instant(zone, now);
                     instant.map_err(|_| UsageError("that is too long ago".to_owned()))
                 };
-                Period {
-                    from: instant(since)?,
-                    until: until.map_or(Ok(now), instant)?,
-                }
+                Period { from: instant(since)?, until: until.map_or(Ok(now), instant)? }
             }
         };
         let usage = |text| Err(UsageError(text).into());
@@ -46,9 +43,7 @@ impl RequestedRange {
         }
         if asked.until <= asked.from {
             let (from, until) = (local(asked.from, zone), local(asked.until, zone));
-            return usage(format!(
-                "the period ends, {until}, before it begins, {from}"
-            ));
+            return usage(format!("the period ends, {until}, before it begins, {from}"));
         }
         let kept = kept_since(now);
         if asked.until <= kept {
@@ -64,10 +59,7 @@ impl RequestedRange {
                 local(kept, zone)
             ));
         }
-        Ok(Period {
-            from: asked.from.max(kept),
-            until: asked.until.min(now),
-        })
+        Ok(Period { from: asked.from.max(kept), until: asked.until.min(now) })
     }
 }
 
@@ -94,16 +86,8 @@ mod tests {
     #[test]
     fn moments_are_ago_local_or_instants() {
         check("7d", None, "2026-11-14T12:00:00Z 2026-11-21T12:00:00Z");
-        check(
-            "36h",
-            Some("1h"),
-            "2026-11-20T00:00:00Z 2026-11-21T11:00:00Z",
-        );
-        check(
-            "2026-10-25",
-            Some("2026-10-26"),
-            "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z",
-        );
+        check("36h", Some("1h"), "2026-11-20T00:00:00Z 2026-11-21T11:00:00Z");
+        check("2026-10-25", Some("2026-10-26"), "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z");
         check(
             "2026-11-01 09:00",
             Some("2026-11-01T10:00:00+01:00"),
@@ -118,14 +102,8 @@ mod tests {
             let Period { from, until } = month.period(&TimeZone::UTC, now()).unwrap();
             format!("{from} {until}")
         };
-        assert_eq!(
-            month("2026-10"),
-            "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z"
-        );
-        assert_eq!(
-            month("2026-11"),
-            "2026-11-01T00:00:00Z 2026-11-21T12:00:00Z"
-        );
+        assert_eq!(month("2026-10"), "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z");
+        assert_eq!(month("2026-11"), "2026-11-01T00:00:00Z 2026-11-21T12:00:00Z");
     }
 
     #[test]
@@ -140,10 +118,6 @@ mod tests {
             refusal("2026-07-01", Some("2026-08-01")),
             "history is kept for 90 days: nothing is known before Sun 2026-08-23 14:00 CEST"
         );
-        check(
-            "2026-07-01",
-            Some("2026-12-24"),
-            "2026-08-23T12:00:00Z 2026-11-21T12:00:00Z",
-        );
+        check("2026-07-01", Some("2026-12-24"), "2026-08-23T12:00:00Z 2026-11-21T12:00:00Z");
     }
 }

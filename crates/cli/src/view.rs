@@ -65,11 +65,7 @@ impl View {
         let all = bars(left);
         let time = all.add(ProgressBar::new_spinner());
         time.set_style(style("{spinner:.cyan} {msg}"));
-        Self::Terminal(Box::new(Bars {
-            all,
-            time,
-            under_way: HashMap::new(),
-        }))
+        Self::Terminal(Box::new(Bars { all, time, under_way: HashMap::new() }))
     }
 
     /// Shows one outcome.
@@ -95,10 +91,7 @@ impl View {
         match self {
             Self::None => {}
             Self::Json => {
-                let line = DigestLine {
-                    event: EDGE_COMPLETED,
-                    digest: digest.clone(),
-                };
+                let line = DigestLine { event: EDGE_COMPLETED, digest: digest.clone() };
                 let mut line = serde_json::to_string(&line)?;
                 line.push('\n');
                 output::print(&line)?;
@@ -195,8 +188,7 @@ impl Bars {
         }
         let time = now.strftime("%a %Y-%m-%d %H:%M UTC");
         let under_way = self.under_way.len();
-        self.time
-            .set_message(format!("{time}, {under_way} under way"));
+        self.time.set_message(format!("{time}, {under_way} under way"));
         self.time.tick();
     }
 }
@@ -238,8 +230,5 @@ fn digest_line(digest: &Digest) -> String {
     let schedule = digest.schedule.to_string();
     let text = digest.to_string();
     let text = text.strip_prefix(&format!("{schedule}: ")).unwrap_or(&text);
-    format!(
-        "{when}  {:<REFERENCE_WIDTH$} {schedule:<20} {text}",
-        "schedule"
-    )
+    format!("{when}  {:<REFERENCE_WIDTH$} {schedule:<20} {text}", "schedule")
 }

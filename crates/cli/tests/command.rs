@@ -56,10 +56,7 @@ fn json(text: &str) -> serde_json::Value {
 fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", EXAMPLE]));
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(
-        stdout.contains("is valid: 2 accounts, 4 schedules."),
-        "{stdout}"
-    );
+    assert!(stdout.contains("is valid: 2 accounts, 4 schedules."), "{stdout}");
     assert!(stdout.contains("schedule berlin-office: "), "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
 
@@ -90,10 +87,7 @@ fn what_is_hardly_meant_goes_to_standard_error() {
         "schedules.s = { timezone = \"UTC\", start = \"0 8 * * 1-5\", stop = \"0 19 * * *\" }";
     let config = file("digits.toml", text);
     let days = "schedules.s.start: `1-5` is mon-fri here, as in cron";
-    for arguments in [
-        &["validate", "--config", &config][..],
-        &["preview", "--config", &config],
-    ] {
+    for arguments in [&["validate", "--config", &config][..], &["preview", "--config", &config]] {
         let (code, _, stderr) = parts(&offhours(arguments));
         assert_eq!(code, 0, "{stderr}");
         assert!(stderr.contains(days), "{stderr}");
@@ -102,10 +96,7 @@ fn what_is_hardly_meant_goes_to_standard_error() {
 
 #[test]
 fn problems_go_to_standard_error_and_the_exit_code_is_2() {
-    let config = file(
-        "bad.toml",
-        "mod = \"act\"\n\n[schedules.s]\nperiods = [{}]\n",
-    );
+    let config = file("bad.toml", "mod = \"act\"\n\n[schedules.s]\nperiods = [{}]\n");
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
     assert_eq!((code, stdout.as_str()), (2, ""));
     let expected = format!(
@@ -135,10 +126,7 @@ fn warnings_go_to_standard_error_and_change_nothing() {
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
     assert_eq!(code, 0);
     assert!(stdout.contains("is valid"), "{stdout}");
-    assert!(
-        stderr.contains(&format!("{config}:1: warning: there are no accounts")),
-        "{stderr}"
-    );
+    assert!(stderr.contains(&format!("{config}:1: warning: there are no accounts")), "{stderr}");
 }
 
 #[test]
@@ -146,10 +134,7 @@ fn a_file_that_is_not_there_is_bad_usage_with_its_cause() {
     for command in ["validate", "preview"] {
         let (code, stdout, stderr) = parts(&offhours(&[command]));
         assert_eq!((code, stdout.as_str()), (2, ""));
-        assert!(
-            stderr.starts_with("error: cannot read offhours.toml (name"),
-            "{stderr}"
-        );
+        assert!(stderr.starts_with("error: cannot read offhours.toml (name"), "{stderr}");
         assert!(stderr.contains("--config): "), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
@@ -162,23 +147,14 @@ fn bad_arguments_are_bad_usage_with_an_example() {
         let arguments = [&["preview", "--config", &config], arguments].concat();
         let (code, stdout, stderr) = parts(&offhours(&arguments));
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
-        assert!(
-            stderr.starts_with("error: ") && stderr.contains(expected),
-            "{stderr}"
-        );
+        assert!(stderr.starts_with("error: ") && stderr.contains(expected), "{stderr}");
     };
     check(&["--for", "soon"], "such as 90m, 36h, 7d or 1d12h");
     check(&["--for=-7d"], "such as 90m, 36h, 7d or 1d12h");
     check(&["--at", "noon"], "such as 2026-06-15T07:00:00Z");
     check(&["--at", "2026-06-15 09:00"], "name a --schedule");
-    check(
-        &["--schedule", "ofice-hours"],
-        "did you mean `office-hours`?",
-    );
-    check(
-        &["--schedule", "x"],
-        "the schedules are night-shift, office-hours",
-    );
+    check(&["--schedule", "ofice-hours"], "did you mean `office-hours`?");
+    check(&["--schedule", "x"], "the schedules are night-shift, office-hours");
     check(&["--at", "9999-12-30T00:00:00Z"], "too far away");
     check(&["--format", "yaml"], "possible values: table, json");
     assert_eq!(parts(&offhours(&[])).0, 2);
@@ -188,24 +164,9 @@ fn bad_arguments_are_bad_usage_with_an_example() {
 #[test]
 fn a_preview_in_json_has_the_documented_shape() {
     let config = file("office.toml", OFFICE_HOURS);
-    let arguments = [
-        "--schedule",
-        "office-hours",
-        "--for",
-        "12h",
-        "--format",
-        "json",
-    ];
-    for at in [
-        "2026-06-15T07:00:00Z",
-        "2026-06-15T09:00:00+02:00",
-        "2026-06-15 09:00",
-    ] {
-        let arguments = [
-            &["preview", "--config", &config, "--at", at],
-            &arguments[..],
-        ]
-        .concat();
+    let arguments = ["--schedule", "office-hours", "--for", "12h", "--format", "json"];
+    for at in ["2026-06-15T07:00:00Z", "2026-06-15T09:00:00+02:00", "2026-06-15 09:00"] {
+        let arguments = [&["preview", "--config", &config, "--at", at], &arguments[..]].concat();
         let (code, stdout, stderr) = parts(&offhours(&arguments));
         assert_eq!((code, stderr.as_str()), (0, ""), "{at}");
         let expected = serde_json::json!({
@@ -227,9 +188,7 @@ fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
     // Without clock changes, each night has two edges in any week.
     let nights = OFFICE_HOURS.replace("America/New_York", "Asia/Tokyo");
     let config = file("all.toml", &nights);
-    let (code, stdout, _) = parts(&offhours(&[
-        "preview", "--config", &config, "--format", "json",
-    ]));
+    let (code, stdout, _) = parts(&offhours(&["preview", "--config", &config, "--format", "json"]));
     assert_eq!(code, 0);
     let preview = json(&stdout);
     let names: Vec<_> = preview["schedules"]
@@ -239,10 +198,7 @@ fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
         .map(|schedule| schedule["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["night-shift", "office-hours"]);
-    assert_eq!(
-        preview["schedules"][0]["next"].as_array().unwrap().len(),
-        14
-    );
+    assert_eq!(preview["schedules"][0]["next"].as_array().unwrap().len(), 14);
 }
 
 #[test]
@@ -252,14 +208,8 @@ fn a_table_is_plain_where_there_is_no_terminal() {
     let arguments = [&["preview", "--config", &config], &at[..]].concat();
     let (code, stdout, stderr) = parts(&offhours(&arguments));
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(
-        stdout.contains("Mon 2026-06-15 19:00 CEST  stopped"),
-        "{stdout}"
-    );
-    assert!(
-        stdout.contains("Mon 2026-06-15 22:00 EDT  running"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("Mon 2026-06-15 19:00 CEST  stopped"), "{stdout}");
+    assert!(stdout.contains("Mon 2026-06-15 22:00 EDT  running"), "{stdout}");
     // All edges of the week: two a day for one schedule, two per working day for the other.
     assert_eq!(stdout.matches("  stopped\n").count(), 7 + 5, "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
@@ -269,9 +219,7 @@ fn a_table_is_plain_where_there_is_no_terminal() {
 fn a_reader_that_goes_away_is_a_quiet_end() {
     let config = file("pipe.toml", OFFICE_HOURS);
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-        .args([
-            "preview", "--config", &config, "--format", "json", "--for", "3650d",
-        ])
+        .args(["preview", "--config", &config, "--format", "json", "--for", "3650d"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -313,11 +261,7 @@ fn what_is_printed_as_json_fits_the_schema_that_is_served() {
         ),
     );
     let bad = file("shapes-bad.toml", "mod = \"act\"\n");
-    for (what, config) in [
-        ("preview", &config),
-        ("validate", &config),
-        ("validate", &bad),
-    ] {
+    for (what, config) in [("preview", &config), ("validate", &config), ("validate", &bad)] {
         let output = offhours(&[what, "--config", config, "--format", "json"]);
         check_fits(what, &json(&parts(&output).1));
     }
@@ -373,10 +317,7 @@ fn a_missing_file_of_prices_is_named() {
     let output = offhours(&["hours", "--prices", "no-such.toml", "--data", "no-such.db"]);
     let (code, stdout, stderr) = parts(&output);
     assert_eq!((code, stdout.as_str()), (2, ""));
-    assert!(
-        stderr.starts_with("error: cannot read the prices in no-such.toml: "),
-        "{stderr}"
-    );
+    assert!(stderr.starts_with("error: cannot read the prices in no-such.toml: "), "{stderr}");
 }
 
 #[test]
@@ -404,10 +345,7 @@ fn wrong_prices_are_reported_before_anything_is_read() {
 fn usage_lines_say_the_same_whatever_the_environment_gives() {
     let with_environment = Command::new(env!("CARGO_BIN_EXE_offhours"))
         .arg("stop")
-        .envs([
-            ("OFFHOURS_DATA", "a.db"),
-            ("OFFHOURS_SIMULATE", "http://127.0.0.1:1"),
-        ])
+        .envs([("OFFHOURS_DATA", "a.db"), ("OFFHOURS_SIMULATE", "http://127.0.0.1:1")])
         .output()
         .expect("the command can be run");
     let (code, _, stderr) = parts(&with_environment);
@@ -419,15 +357,12 @@ fn usage_lines_say_the_same_whatever_the_environment_gives() {
 
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in [
-        "validate", "preview", "override", "export", "schema", "import", "history", "hours",
-    ] {
+    for command in
+        ["validate", "preview", "override", "export", "schema", "import", "history", "hours"]
+    {
         let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
         assert_eq!((code, stderr.as_str()), (0, ""));
-        assert!(
-            stdout.contains(&format!("Examples:\n  offhours {command}")),
-            "{stdout}"
-        );
+        assert!(stdout.contains(&format!("Examples:\n  offhours {command}")), "{stdout}");
     }
     let (code, stdout, _) = parts(&offhours(&["--help"]));
     assert_eq!(code, 0);
@@ -452,10 +387,7 @@ fn a_limit_of_no_entries_is_bad_usage() {
     let ended = offhours(&["log", "-n", "0"]);
     assert_eq!(ended.status.code(), Some(2));
     let answer = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(
-        answer.contains("invalid value '0' for '--limit <N>'"),
-        "{answer}"
-    );
+    assert!(answer.contains("invalid value '0' for '--limit <N>'"), "{answer}");
 }
 
 /// Runs the command in a folder, subject to file permissions: root drops its capability to ignore
@@ -503,19 +435,14 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
     let damaged = {
         let mut pages = store.clone();
         // The header of every page but the first.
-        pages
-            .chunks_mut(4096)
-            .skip(1)
-            .for_each(|page| page[..100].fill(0xff));
+        pages.chunks_mut(4096).skip(1).for_each(|page| page[..100].fill(0xff));
         pages
     };
     fs::write(folder.join("damaged.db"), damaged).expect("written");
     fs::write(folder.join("text.db"), "hello\n").expect("written");
     fs::write(folder.join("empty.db"), "").expect("written");
     let foreign = rusqlite::Connection::open(folder.join("foreign.db")).expect("opened");
-    foreign
-        .execute_batch("CREATE TABLE shop (id INT)")
-        .expect("made");
+    foreign.execute_batch("CREATE TABLE shop (id INT)").expect("made");
     fs::write(folder.join("unreadable.db"), &store).expect("written");
     set_mode(&folder.join("unreadable.db"), 0o000);
     for (data, code, expected) in [
@@ -531,22 +458,14 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
         ),
         ("nosuch/store.db", 2, "error: there is no folder nosuch"),
         (".", 2, "error: . is a folder: name the file of a store"),
-        (
-            "text.db",
-            2,
-            "error: text.db is not a store, and was left as it is: name another file",
-        ),
+        ("text.db", 2, "error: text.db is not a store, and was left as it is: name another file"),
         (
             "foreign.db",
             2,
             "error: foreign.db is a database of something else (it has a table `shop`), and was \
              left as it is: name another file",
         ),
-        (
-            "unreadable.db",
-            1,
-            "error: cannot read the store at unreadable.db: Permission denied",
-        ),
+        ("unreadable.db", 1, "error: cannot read the store at unreadable.db: Permission denied"),
         (
             "damaged.db",
             1,
@@ -563,10 +482,7 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
         assert_eq!(fs::read(&path).ok(), before, "{data}");
         let refused_by_apply = !["nosuch.db", "empty.db"].contains(&data);
         if refused_by_apply {
-            let applied = parts(&without_privileges(
-                &folder,
-                &["apply", "--yes", "--data", data],
-            ));
+            let applied = parts(&without_privileges(&folder, &["apply", "--yes", "--data", data]));
             assert_eq!((applied.0, &applied.2), (code, &shown.2), "{data}");
             assert_eq!(fs::read(&path).ok(), before, "{data}");
         }
@@ -593,14 +509,7 @@ fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
     }
     for command in [
         ["apply", "--yes"].as_slice(),
-        &[
-            "override",
-            "running",
-            "--schedule",
-            "office-hours",
-            "--for",
-            "1h",
-        ],
+        &["override", "running", "--schedule", "office-hours", "--for", "1h"],
         &["approve", "--all"],
     ] {
         let (code, _, stderr) = run(&[command, &["--data", "store.db"]].concat());
@@ -626,17 +535,12 @@ fn one_local_at_a_time_works_on_a_file() {
             .expect("the command can be run");
         let mut line = String::new();
         let stderr = child.stderr.take().expect("it is piped");
-        BufReader::new(stderr)
-            .read_line(&mut line)
-            .expect("it says something");
+        BufReader::new(stderr).read_line(&mut line).expect("it says something");
         (child, line)
     };
     let (mut first, line) = begin();
     assert!(line.starts_with("Offhours runs from "), "{line}");
-    let (code, _, stderr) = parts(&without_privileges(
-        &folder,
-        &["local", "--data", "store.db"],
-    ));
+    let (code, _, stderr) = parts(&without_privileges(&folder, &["local", "--data", "store.db"]));
     let expected = "error: another `offhours local` is running on store.db: stop it first, or \
                     leave the work to it\n";
     assert_eq!((code, stderr.as_str()), (2, expected));

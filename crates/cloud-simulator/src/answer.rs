@@ -29,12 +29,7 @@ pub struct Answer {
 
 impl Answer {
     pub(crate) fn empty(status: u16) -> Self {
-        Self {
-            status,
-            headers: BTreeMap::new(),
-            body: String::new(),
-            forgotten: false,
-        }
+        Self { status, headers: BTreeMap::new(), body: String::new(), forgotten: false }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Self {
@@ -43,10 +38,7 @@ impl Answer {
 
     /// A response whose body is sent as JSON.
     pub(crate) fn text(status: u16, body: String) -> Self {
-        Self {
-            body,
-            ..Self::empty(status).with("content-type", &"application/json")
-        }
+        Self { body, ..Self::empty(status).with("content-type", &"application/json") }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &impl ToString) -> Self {
@@ -71,13 +63,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            code,
-            message: message.into(),
-            details: Value::Null,
-            retry_after: None,
-        }
+        Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
     }
 
     /// `DigitalOcean`'s refusal of a request that it understands but will not carry out.

@@ -126,22 +126,14 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
     let now = world.timeline.now();
     let until = query.until.unwrap_or(now).min(now);
     let since = query.since.unwrap_or(world.began);
-    let history = if query.left_running {
-        History::LeftRunning
-    } else {
-        History::Real
-    };
+    let history = if query.left_running { History::LeftRunning } else { History::Real };
     let prices = world.prices();
     let mut lines = Vec::new();
     for account in &world.accounts {
         let mut charges = Charges::default();
         for (id, life) in account.ledger.lives() {
             charges.resource = Some(id.clone());
-            let period = Period {
-                since,
-                until,
-                history,
-            };
+            let period = Period { since, until, history };
             match id {
                 _ if life.billed != BilledItem::Size => {
                     let is_server = matches!(id, ResourceId::Server(_));
@@ -152,9 +144,7 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
                         let prices = &prices.digitalocean;
                         let price = prices.sizes.get(size);
                         let price = price.or_else(|| prices.databases.get(size));
-                        price
-                            .expect("a price list has a price for every plan")
-                            .hourly
+                        price.expect("a price list has a price for every plan").hourly
                     });
                 }
                 ResourceId::Server(_) => charges.server(life, &period, prices),
@@ -163,11 +153,7 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
         }
         lines.extend(charges.lines(&account.login.name, prices));
     }
-    Bill {
-        since,
-        until,
-        lines,
-    }
+    Bill { since, until, lines }
 }
 
 /// The part of a history that is charged.
@@ -203,10 +189,7 @@ impl Charges {
             } else {
                 prices.digitalocean.currency.clone()
             },
-            resource: ResourceRef {
-                account: account.clone(),
-                id,
-            },
+            resource: ResourceRef { account: account.clone(), id },
             item,
             quantity,
             unit,
@@ -225,14 +208,9 @@ impl Charges {
         };
         // What has ended costs at least a cent. While it lasts, the minimum is not shown.
         if let Some(end) = life.end(period.history).filter(|end| *end <= period.until) {
-            let whole = Period {
-                since: Timestamp::MIN,
-                ..*period
-            };
+            let whole = Period { since: Timestamp::MIN, ..*period };
             let whole = charged(&whole);
-            let cost = whole
-                .iter()
-                .map(|(size, seconds)| hourly(size).of(*seconds, 3600));
+            let cost = whole.iter().map(|(size, seconds)| hourly(size).of(*seconds, 3600));
             if let Some((size, _)) = whole.first()
                 && cost.sum::<Amount>() < Amount::CENT
             {
@@ -267,10 +245,7 @@ impl Charges {
                 self.by_the_hour(life, period, |_| address.clone());
             }
             BilledItem::Address => {
-                let address = (
-                    "reserved-ipv4".to_owned(),
-                    prices.digitalocean.reserved_ipv4,
-                );
+                let address = ("reserved-ipv4".to_owned(), prices.digitalocean.reserved_ipv4);
                 self.by_the_hour(life, period, |_| address.clone());
             }
             BilledItem::Image { megabytes } => {
@@ -346,10 +321,7 @@ fn seconds_by_month<'a>(life: &'a Life, period: &Period) -> Vec<Vec<(&'a str, u6
             from = to;
         }
     }
-    months
-        .into_values()
-        .map(|month| month.into_iter().collect())
-        .collect()
+    months.into_values().map(|month| month.into_iter().collect()).collect()
 }
 
 /// How many started hours are charged in each month, by hourly price, monthly price and item.
@@ -381,10 +353,7 @@ fn hours_by_month(
     let mut past = 0;
     while from < last.to {
         let to = from + HOUR;
-        past += intervals[past..]
-            .iter()
-            .take_while(|interval| interval.to <= from)
-            .count();
+        past += intervals[past..].iter().take_while(|interval| interval.to <= from).count();
         let within = intervals.iter().zip(&costs).skip(past);
         let within = within.take_while(|(interval, _)| interval.from < to);
         if let Some(dearest) = within.map(|(_, cost)| cost).max() {
@@ -406,8 +375,6 @@ fn month(at: Timestamp) -> Month {
 
 fn end_of_month(at: Timestamp) -> Timestamp {
     let last = at.to_zoned(TimeZone::UTC).date().last_of_month();
-    let next = last
-        .tomorrow()
-        .and_then(|first| first.to_zoned(TimeZone::UTC));
+    let next = last.tomorrow().and_then(|first| first.to_zoned(TimeZone::UTC));
     next.map_or(Timestamp::MAX, |next| next.timestamp())
 }

@@ -88,9 +88,7 @@ pub(crate) fn database_layouts() -> impl Iterator<Item = (u32, &'static str)> {
     let layouts = engines.flat_map(|engines| engines.values());
     let layouts = layouts.flat_map(|engine| entries(&engine["layouts"]));
     layouts.flat_map(|layout| {
-        let nodes = layout["num_nodes"]
-            .as_u64()
-            .and_then(|nodes| nodes.try_into().ok());
+        let nodes = layout["num_nodes"].as_u64().and_then(|nodes| nodes.try_into().ok());
         let plans = entries(&layout["sizes"]).filter_map(Value::as_str);
         plans.filter_map(move |plan| Some((nodes?, plan)))
     })

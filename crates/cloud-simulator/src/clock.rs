@@ -76,13 +76,9 @@ mod tests {
     fn a_held_clock_moves_forward_only() {
         let clock = HeldClock::at("2026-11-23T07:00:00Z".parse().unwrap());
         let now = clock.as_now();
-        clock
-            .move_to("2026-11-23T07:00:01Z".parse().unwrap())
-            .unwrap();
+        clock.move_to("2026-11-23T07:00:01Z".parse().unwrap()).unwrap();
         assert_eq!(now().to_string(), "2026-11-23T07:00:01Z");
-        clock
-            .move_to("2026-11-23T07:00:00Z".parse().unwrap())
-            .unwrap_err();
+        clock.move_to("2026-11-23T07:00:00Z".parse().unwrap()).unwrap_err();
         assert_eq!(now().to_string(), "2026-11-23T07:00:01Z");
     }
 }

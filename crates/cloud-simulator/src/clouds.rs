@@ -82,11 +82,7 @@ impl Clouds {
             self.serial += 1;
             let at = self.world.timeline.now() + by;
             self.late.insert((at, self.serial), incoming.clone());
-            return Outcome {
-                sequence: None,
-                answer: None,
-                leaves_at: None,
-            };
+            return Outcome { sequence: None, answer: None, leaves_at: None };
         }
         self.carry_out(incoming, identity, fault)
     }
@@ -128,11 +124,7 @@ impl Clouds {
             request: incoming.request.clone(),
             answer: answer.clone(),
         });
-        Outcome {
-            sequence: Some(sequence),
-            answer,
-            leaves_at: leaves_at.map(|by| now + by),
-        }
+        Outcome { sequence: Some(sequence), answer, leaves_at: leaves_at.map(|by| now + by) }
     }
 
     /// Returns the cloud's own response. It checks the token, then the rate limit, the path and the
@@ -162,12 +154,7 @@ impl Clouds {
             scopes::check(&account.login, request)?;
         }
         timeline.slowness = fault.map_or(SignedDuration::ZERO, Misbehavior::slowness);
-        let answer = handler(&mut Call {
-            incoming,
-            account,
-            timeline,
-            ids,
-        });
+        let answer = handler(&mut Call { incoming, account, timeline, ids });
         self.world.timeline.slowness = SignedDuration::ZERO;
         let login = &self.world.accounts[place].login;
         answer.map(|answer| scopes::without_the_unreadable(answer, login))

@@ -239,12 +239,7 @@ struct ImageOf {
 
 async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Result<StatusCode> {
     let refused = |error: &dyn Display| Failure::of(StatusCode::BAD_REQUEST, &error);
-    let Person {
-        resource,
-        act,
-        create,
-        delete_image,
-    } = person;
+    let Person { resource, act, create, delete_image } = person;
     match (resource, act, create, delete_image) {
         (Some(resource), Some(act), None, None) => simulator.person(&resource, act)?,
         (None, None, Some(description), None) => {
@@ -283,8 +278,5 @@ async fn set_offer(
 }
 
 async fn unknown() -> Failure {
-    Failure(
-        StatusCode::NOT_FOUND,
-        "no such control operation".to_owned(),
-    )
+    Failure(StatusCode::NOT_FOUND, "no such control operation".to_owned())
 }

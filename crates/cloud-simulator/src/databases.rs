@@ -142,9 +142,7 @@ impl Database {
     fn disk_after(&self, resize: &Resize) -> Result<u64, Refusal> {
         let refuse = |message: String| Err(Refusal::unprocessable(message));
         let Self { engine, plan, .. } = self;
-        let Resize {
-            size, num_nodes, ..
-        } = resize;
+        let Resize { size, num_nodes, .. } = resize;
         if self.resizing_to.is_some() || self.status != DatabaseStatus::Online {
             let message = "the database cluster is being changed; try again when it is online";
             return Err(Refusal::new(409, "conflict", message));

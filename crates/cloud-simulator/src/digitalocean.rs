@@ -36,26 +36,10 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "droplets/#/actions/#", droplet_action),
     ("POST", "droplets", attachments::create_droplet),
     ("DELETE", "droplets/#", attachments::delete_droplet),
-    (
-        "GET",
-        "droplets/#/snapshots",
-        attachments::droplet_snapshots,
-    ),
-    (
-        "GET",
-        "droplets/#/firewalls",
-        attachments::droplet_firewalls,
-    ),
-    (
-        "GET",
-        "droplets/#/backups/policy",
-        attachments::backup_policy,
-    ),
-    (
-        "GET",
-        "droplets/#/destroy_with_associated_resources",
-        attachments::associated,
-    ),
+    ("GET", "droplets/#/snapshots", attachments::droplet_snapshots),
+    ("GET", "droplets/#/firewalls", attachments::droplet_firewalls),
+    ("GET", "droplets/#/backups/policy", attachments::backup_policy),
+    ("GET", "droplets/#/destroy_with_associated_resources", attachments::associated),
     ("GET", "snapshots", attachments::snapshots),
     ("GET", "snapshots/#", attachments::snapshot),
     ("DELETE", "snapshots/#", attachments::delete_snapshot),
@@ -64,18 +48,10 @@ pub(crate) const ROUTES: &[Route] = &[
     ("PUT", "images/#", attachments::rename_image),
     ("GET", "reserved_ips", attachments::reserved_ips),
     ("GET", "reserved_ips/*", attachments::reserved_ip),
-    (
-        "POST",
-        "reserved_ips/*/actions",
-        attachments::act_on_reserved_ip,
-    ),
+    ("POST", "reserved_ips/*/actions", attachments::act_on_reserved_ip),
     ("GET", "reserved_ipv6", attachments::reserved_ipv6s),
     ("GET", "reserved_ipv6/*", attachments::reserved_ip),
-    (
-        "POST",
-        "reserved_ipv6/*/actions",
-        attachments::act_on_reserved_ip,
-    ),
+    ("POST", "reserved_ipv6/*/actions", attachments::act_on_reserved_ip),
     ("GET", "volumes", attachments::volumes),
     ("GET", "volumes/*", attachments::volume),
     ("POST", "volumes/*/actions", attachments::act_on_volume),
@@ -84,19 +60,11 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "firewalls/*/droplets", attachments::add_to_firewall),
     ("GET", "load_balancers", attachments::load_balancers),
     ("GET", "load_balancers/*", attachments::load_balancer),
-    (
-        "POST",
-        "load_balancers/*/droplets",
-        attachments::add_to_load_balancer,
-    ),
+    ("POST", "load_balancers/*/droplets", attachments::add_to_load_balancer),
     ("GET", "projects", attachments::projects),
     ("GET", "projects/default", attachments::default_project),
     ("GET", "projects/*", attachments::project),
-    (
-        "GET",
-        "projects/*/resources",
-        attachments::project_resources,
-    ),
+    ("GET", "projects/*/resources", attachments::project_resources),
     ("POST", "projects/*/resources", attachments::add_to_project),
     ("GET", "monitoring/alerts", attachments::alerts),
     ("GET", "tags", attachments::tags),
@@ -106,34 +74,18 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
     ("GET", "databases", databases),
-    ("GET", "databases/options", |_| {
-        ok(&catalog::DATABASE_OPTIONS)
-    }),
-    ("GET", "databases/*", |call| {
-        ok(&json!({"database": call.database()?.to_json()}))
-    }),
+    ("GET", "databases/options", |_| ok(&catalog::DATABASE_OPTIONS)),
+    ("GET", "databases/*", |call| ok(&json!({"database": call.database()?.to_json()}))),
     ("PUT", "databases/*/resize", resize),
-    ("GET", "databases/*/autoscale", |call| {
-        ok(&call.database()?.autoscale_json())
-    }),
+    ("GET", "databases/*/autoscale", |call| ok(&call.database()?.autoscale_json())),
     ("PUT", "databases/*/autoscale", set_autoscale),
-    ("GET", "databases/*/replicas", |call| {
-        ok(&call.database()?.replicas_json())
-    }),
+    ("GET", "databases/*/replicas", |call| ok(&call.database()?.replicas_json())),
     ("GET", "kubernetes/clusters", clusters),
     ("GET", "kubernetes/clusters/*", cluster),
     ("GET", "kubernetes/clusters/*/node_pools", node_pools),
     ("GET", "kubernetes/clusters/*/node_pools/*", node_pool),
-    (
-        "PUT",
-        "kubernetes/clusters/*/node_pools/*",
-        update_node_pool,
-    ),
-    (
-        "GET",
-        "kubernetes/clusters/*/status_messages",
-        status_messages,
-    ),
+    ("PUT", "kubernetes/clusters/*/node_pools/*", update_node_pool),
+    ("GET", "kubernetes/clusters/*/status_messages", status_messages),
 ];
 
 impl Call<'_> {
@@ -203,9 +155,7 @@ fn account(call: &mut Call<'_>) -> Result<Answer> {
 
 fn actions(call: &mut Call<'_>) -> Result<Answer> {
     let actions = call.account.actions.values().rev().collect();
-    page(call, "actions", actions, |action: &Action| {
-        droplets::action_json(call.account, action)
-    })
+    page(call, "actions", actions, |action: &Action| droplets::action_json(call.account, action))
 }
 
 fn action(call: &mut Call<'_>) -> Result<Answer> {
@@ -224,14 +174,10 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     let fits = |droplet: &&Droplet| {
         droplet.has_gpu() == (kind.as_deref() == Some("gpus"))
             && tag.as_ref().is_none_or(|tag| droplet.has_tag(tag))
-            && name
-                .as_ref()
-                .is_none_or(|name| droplet.name.eq_ignore_ascii_case(name))
+            && name.as_ref().is_none_or(|name| droplet.name.eq_ignore_ascii_case(name))
     };
     let droplets = call.account.droplets.values().filter(fits).collect();
-    page(call, "droplets", droplets, |droplet| {
-        droplet.to_text(call.droplet_context())
-    })
+    page(call, "droplets", droplets, |droplet| droplet.to_text(call.droplet_context()))
 }
 
 /// The members of each autoscale pool.
@@ -266,13 +212,8 @@ fn droplet(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {
-    let actions = call
-        .account
-        .actions_on(("droplet", call.droplet()?.id))
-        .collect();
-    page(call, "actions", actions, |action: &Action| {
-        droplets::action_json(call.account, action)
-    })
+    let actions = call.account.actions_on(("droplet", call.droplet()?.id)).collect();
+    page(call, "actions", actions, |action: &Action| droplets::action_json(call.account, action))
 }
 
 fn droplet_action(call: &mut Call<'_>) -> Result<Answer> {

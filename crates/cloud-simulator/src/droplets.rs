@@ -34,10 +34,7 @@ const LAG: SignedDuration = SignedDuration::from_secs(2);
 
 /// A Droplet: its description in a fleet, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "a fleet file says each by itself"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "a fleet file says each by itself")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Droplet {
     /// May be left out if its cloud has only one account.
@@ -253,13 +250,7 @@ pub(crate) enum ActionKind {
 
 impl Order {
     pub(crate) fn of(kind: ActionKind) -> Self {
-        Self {
-            kind,
-            name: None,
-            size: None,
-            disk: false,
-            backup_policy: None,
-        }
+        Self { kind, name: None, size: None, disk: false, backup_policy: None }
     }
 }
 
@@ -419,9 +410,7 @@ impl Droplet {
         if let Some(snapshot) = made_from {
             image = snapshot.image_json();
         }
-        let snapshots = team
-            .listed(now)
-            .filter(|snapshot| snapshot.of.id == self.id);
+        let snapshots = team.listed(now).filter(|snapshot| snapshot.of.id == self.id);
         let mut fields = json!({
             "id": self.id,
             "name": self.name,
@@ -533,8 +522,7 @@ pub(crate) fn meter(id: u64) -> Meter {
 /// The disk that comes with a size, in GB.
 pub(crate) fn disk_of(slug: &str) -> u64 {
     let size = catalog::droplet_size(slug);
-    size.and_then(|size| size["disk"].as_u64())
-        .unwrap_or_default()
+    size.and_then(|size| size["disk"].as_u64()).unwrap_or_default()
 }
 
 /// Begins an action and returns its id.
@@ -544,10 +532,7 @@ pub(crate) fn begin(
     id: u64,
     order: Order,
 ) -> Result<u64, Refusal> {
-    let droplet = account
-        .droplets
-        .get_mut(&id)
-        .ok_or_else(Refusal::not_found)?;
+    let droplet = account.droplets.get_mut(&id).ok_or_else(Refusal::not_found)?;
     if let Some(message) = droplet.refusal(&order, &account.market) {
         if message == NO_ROOM {
             droplet.resize_refusals -= 1;
@@ -609,9 +594,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
             if order.disk {
                 droplet.disk = disk_of(&size);
             }
-            account
-                .ledger
-                .change(&droplet.meter(), timeline.now(), &size);
+            account.ledger.change(&droplet.meter(), timeline.now(), &size);
             droplet.size = size;
         }
         _ => {}
@@ -635,11 +618,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
 
 fn show_power(account: &mut Account, id: u64) {
     if let Some(droplet) = Droplet::of(&mut account.droplets, id) {
-        droplet.status = if droplet.powered {
-            DropletStatus::Active
-        } else {
-            DropletStatus::Off
-        };
+        droplet.status = if droplet.powered { DropletStatus::Active } else { DropletStatus::Off };
     }
 }
 

@@ -47,9 +47,7 @@ impl Matching {
         fn all<T>(wanted: Option<&T>, holds: impl FnOnce(&T) -> bool) -> bool {
             wanted.is_none_or(holds)
         }
-        let Request {
-            method, path, body, ..
-        } = request;
+        let Request { method, path, body, .. } = request;
         (self.account.is_none() || self.account == identity.account)
             && (self.resource.is_none() || self.resource == identity.resource)
             && all(self.method.as_ref(), |wanted| wanted == method)
@@ -131,20 +129,12 @@ impl Misbehavior {
 
     /// How much later the request's effects happen.
     pub(crate) fn slowness(&self) -> SignedDuration {
-        if let Self::Slow { by } = self {
-            *by
-        } else {
-            SignedDuration::ZERO
-        }
+        if let Self::Slow { by } = self { *by } else { SignedDuration::ZERO }
     }
 
     /// How much later the response is sent.
     pub(crate) fn delay(&self) -> Option<SignedDuration> {
-        if let Self::Delay { by } = self {
-            Some(*by)
-        } else {
-            None
-        }
+        if let Self::Delay { by } = self { Some(*by) } else { None }
     }
 
     /// Turns the cloud's own response, if there is one, into the one that is sent. `usual` returns
@@ -161,12 +151,7 @@ impl Misbehavior {
                 answer
             }),
             Self::Drop { .. } => None,
-            Self::Answer {
-                status,
-                body,
-                headers,
-                ..
-            } => {
+            Self::Answer { status, body, headers, .. } => {
                 let mut answer = usual(status);
                 answer.body = body.unwrap_or(answer.body);
                 for (name, value) in headers {
@@ -306,23 +291,15 @@ impl Interference {
                 && active.caught.len() < active.hold.times as usize
                 && active.hold.matching.matches(request, identity)
         })?;
-        active
-            .caught
-            .push(format!("{} {}", request.method, request.path));
+        active.caught.push(format!("{} {}", request.method, request.path));
         active.waiting.send_modify(|waiting| *waiting += 1);
-        Some(HeldRequest {
-            id: *id,
-            late: active.hold.late,
-            verdict: active.verdict.subscribe(),
-        })
+        Some(HeldRequest { id: *id, late: active.hold.late, verdict: active.verdict.subscribe() })
     }
 
     /// Records that a caught request no longer waits: it proceeds, or its client has disconnected.
     pub(crate) fn stopped_waiting(&mut self, id: HoldId) {
         if let Some(active) = self.holds.get(&id) {
-            active
-                .waiting
-                .send_modify(|waiting| *waiting = waiting.saturating_sub(1));
+            active.waiting.send_modify(|waiting| *waiting = waiting.saturating_sub(1));
         }
     }
 

@@ -84,9 +84,7 @@ impl FromStr for Fleet {
     fn from_str(text: &str) -> Result<Self, FleetError> {
         let fleet: Self = toml::from_str(text).map_err(FleetError::Syntax)?;
         let empty = &mut World::new(Timestamp::UNIX_EPOCH);
-        fleet
-            .admit(empty)
-            .map_err(|problem| problem.in_text(text))?;
+        fleet.admit(empty).map_err(|problem| problem.in_text(text))?;
         Ok(fleet)
     }
 }
@@ -162,12 +160,7 @@ impl Fleet {
             let id = database.id.clone();
             let life = Life::of_size(now, &database.priced_as());
             let meter = database.meter();
-            insert(
-                "database",
-                &mut owner.databases,
-                id,
-                database.created_at(now),
-            )?;
+            insert("database", &mut owner.databases, id, database.created_at(now))?;
             owner.ledger.open(meter, life);
             Ok(())
         })?;
@@ -303,9 +296,7 @@ fn check_login(login: &Login, known: &[Account]) -> Result<(), String> {
         format!("`{name}`: its two tokens are the same")
     })?;
     let has_requests = login.rate_limit.is_none_or(|limit| limit.per_hour > 0);
-    ensure(has_requests, || {
-        "a rate limit is at least one request per hour".to_owned()
-    })
+    ensure(has_requests, || "a rate limit is at least one request per hour".to_owned())
 }
 
 fn check_region(slug: &str) -> Result<(), String> {
@@ -343,10 +334,9 @@ fn check_pool(pool: &Pool, cluster: &Cluster) -> Result<(), String> {
         format!("`node-pool/{}/{}` is there already", cluster.id, pool.id)
     })?;
     let bounds = pool.autoscale.map(|bounds| bounds.min..=bounds.max);
-    ensure(
-        bounds.is_none_or(|bounds| bounds.contains(&pool.count)),
-        || format!("pool `{}`: its count is not within its bounds", pool.name),
-    )
+    ensure(bounds.is_none_or(|bounds| bounds.contains(&pool.count)), || {
+        format!("pool `{}`: its count is not within its bounds", pool.name)
+    })
 }
 
 fn check_server(server: &Server) -> Result<(), String> {
@@ -357,9 +347,7 @@ fn check_server(server: &Server) -> Result<(), String> {
     let disk = known.and_then(|known| known["disk"].as_u64());
     let disk = disk.ok_or_else(|| format!("no server type `{server_type}`"))?;
     let own = server.disk;
-    ensure(own <= disk, || {
-        format!("a disk of {own} GB is larger than that of `{server_type}`")
-    })
+    ensure(own <= disk, || format!("a disk of {own} GB is larger than that of `{server_type}`"))
 }
 
 #[cfg(test)]
@@ -376,10 +364,7 @@ token = \"secret\"
 ";
 
     fn error(text: &str) -> String {
-        format!("{ACCOUNT}{text}")
-            .parse::<Fleet>()
-            .unwrap_err()
-            .to_string()
+        format!("{ACCOUNT}{text}").parse::<Fleet>().unwrap_err().to_string()
     }
 
     #[test]
@@ -387,9 +372,7 @@ token = \"secret\"
         let lines = include_str!("lib.rs").lines();
         let example = lines.skip_while(|line| !line.ends_with("```toml")).skip(1);
         let example = example.take_while(|line| !line.ends_with("```"));
-        let toml: Vec<_> = example
-            .filter_map(|line| line.strip_prefix("//!"))
-            .collect();
+        let toml: Vec<_> = example.filter_map(|line| line.strip_prefix("//!")).collect();
         let fleet: Fleet = toml.join("\n").parse().unwrap();
         assert_eq!(fleet.servers.len(), 1);
     }
@@ -416,14 +399,8 @@ token = \"secret\"
     #[test]
     fn what_no_cloud_offers_is_refused_with_its_line() {
         for (entry, expected) in [
-            (
-                "[[droplets]]\nid = 1\nname = \"a\"\nsize = \"huge\"",
-                "no size `huge`",
-            ),
-            (
-                "[[droplets]]\nid = 1\nname = \"a\"\nregion = \"mars1\"",
-                "no region `mars1`",
-            ),
+            ("[[droplets]]\nid = 1\nname = \"a\"\nsize = \"huge\"", "no size `huge`"),
+            ("[[droplets]]\nid = 1\nname = \"a\"\nregion = \"mars1\"", "no region `mars1`"),
             (
                 "[[droplets]]\nid = 1\nname = \"a\"\nsize = \"s-1vcpu-1gb\"\ndisk = 50",
                 "a disk of 50 GB is larger",
@@ -432,24 +409,15 @@ token = \"secret\"
                 "[[databases]]\nid = \"x\"\nname = \"a\"\nengine = \"pg\"\nnodes = 2\nplan = \"db-s-1vcpu-1gb\"",
                 "pg has no plan `db-s-1vcpu-1gb` with 2 nodes",
             ),
-            (
-                "[[servers]]\nid = 1\nname = \"a\"\nlocation = \"fsn1-dc14\"",
-                "no location",
-            ),
+            ("[[servers]]\nid = 1\nname = \"a\"\nlocation = \"fsn1-dc14\"", "no location"),
             (
                 "[[servers]]\nid = 1\nname = \"a\"\nserver_type = \"cpx22\"\ndisk = 160",
                 "a disk of 160 GB is larger",
             ),
-            (
-                "[[servers]]\nid = 1\nname = \"a\"",
-                "there is no hetzner account",
-            ),
+            ("[[servers]]\nid = 1\nname = \"a\"", "there is no hetzner account"),
         ] {
             let error = error(&format!("\n{entry}"));
-            assert!(
-                error.starts_with("line 7: ") && error.contains(expected),
-                "{error}"
-            );
+            assert!(error.starts_with("line 7: ") && error.contains(expected), "{error}");
         }
     }
 

@@ -23,125 +23,55 @@ type Result<T> = std::result::Result<T, Refusal>;
 pub(crate) const ROUTES: &[Route] = &[
     ("GET", "servers", servers),
     ("GET", "servers/#", server),
-    ("GET", "servers/actions", |call| {
-        Ok(actions(call, call.account.actions.values()))
-    }),
+    ("GET", "servers/actions", |call| Ok(actions(call, call.account.actions.values()))),
     ("GET", "servers/actions/#", action),
     ("GET", "servers/#/actions", server_actions),
     ("GET", "servers/#/actions/#", server_action),
-    ("POST", "servers/#/actions/shutdown", |call| {
-        act(call, Command::Shutdown)
-    }),
-    ("POST", "servers/#/actions/poweroff", |call| {
-        act(call, Command::PowerOff)
-    }),
-    ("POST", "servers/#/actions/poweron", |call| {
-        act(call, Command::PowerOn)
-    }),
-    ("POST", "servers/#/actions/reboot", |call| {
-        act(call, Command::Reboot)
-    }),
+    ("POST", "servers/#/actions/shutdown", |call| act(call, Command::Shutdown)),
+    ("POST", "servers/#/actions/poweroff", |call| act(call, Command::PowerOff)),
+    ("POST", "servers/#/actions/poweron", |call| act(call, Command::PowerOn)),
+    ("POST", "servers/#/actions/reboot", |call| act(call, Command::Reboot)),
     ("POST", "servers/#/actions/change_type", change_type),
     ("POST", "servers", attachments::create_server),
     ("PUT", "servers/#", attachments::update_server),
     ("DELETE", "servers/#", attachments::delete_server),
-    (
-        "POST",
-        "servers/#/actions/create_image",
-        attachments::create_image,
-    ),
-    (
-        "POST",
-        "servers/#/actions/change_protection",
-        attachments::protect_server,
-    ),
-    (
-        "POST",
-        "servers/#/actions/enable_backup",
-        attachments::enable_backup,
-    ),
-    (
-        "POST",
-        "servers/#/actions/attach_to_network",
-        attachments::attach_to_network,
-    ),
-    (
-        "POST",
-        "servers/#/actions/add_to_placement_group",
-        attachments::add_to_placement_group,
-    ),
+    ("POST", "servers/#/actions/create_image", attachments::create_image),
+    ("POST", "servers/#/actions/change_protection", attachments::protect_server),
+    ("POST", "servers/#/actions/enable_backup", attachments::enable_backup),
+    ("POST", "servers/#/actions/attach_to_network", attachments::attach_to_network),
+    ("POST", "servers/#/actions/add_to_placement_group", attachments::add_to_placement_group),
     ("GET", "images", attachments::list::<Image>),
     ("GET", "images/#", attachments::one::<Image>),
     ("PUT", "images/#", attachments::update_image),
     ("DELETE", "images/#", attachments::delete_image),
     ("GET", "images/#/actions", attachments::image_actions),
-    (
-        "POST",
-        "images/#/actions/change_protection",
-        attachments::protect_image,
-    ),
+    ("POST", "images/#/actions/change_protection", attachments::protect_image),
     ("GET", "primary_ips", attachments::list::<PrimaryIp>),
     ("GET", "primary_ips/#", attachments::one::<PrimaryIp>),
     ("PUT", "primary_ips/#", attachments::update_primary_ip),
     ("DELETE", "primary_ips/#", attachments::delete::<PrimaryIp>),
-    (
-        "POST",
-        "primary_ips/#/actions/assign",
-        attachments::assign_primary_ip,
-    ),
-    (
-        "POST",
-        "primary_ips/#/actions/unassign",
-        attachments::unassign_primary_ip,
-    ),
+    ("POST", "primary_ips/#/actions/assign", attachments::assign_primary_ip),
+    ("POST", "primary_ips/#/actions/unassign", attachments::unassign_primary_ip),
     ("GET", "networks", attachments::list::<Network>),
     ("GET", "networks/#", attachments::one::<Network>),
     ("DELETE", "networks/#", attachments::delete::<Network>),
     ("GET", "volumes", attachments::list::<Volume>),
     ("GET", "volumes/#", attachments::one::<Volume>),
     ("DELETE", "volumes/#", attachments::delete::<Volume>),
-    (
-        "POST",
-        "volumes/#/actions/attach",
-        attachments::attach_volume,
-    ),
+    ("POST", "volumes/#/actions/attach", attachments::attach_volume),
     ("GET", "firewalls", attachments::list::<Firewall>),
     ("GET", "firewalls/#", attachments::one::<Firewall>),
     ("DELETE", "firewalls/#", attachments::delete::<Firewall>),
-    (
-        "POST",
-        "firewalls/#/actions/apply_to_resources",
-        attachments::apply_firewall,
-    ),
-    (
-        "GET",
-        "placement_groups",
-        attachments::list::<PlacementGroup>,
-    ),
-    (
-        "GET",
-        "placement_groups/#",
-        attachments::one::<PlacementGroup>,
-    ),
-    (
-        "DELETE",
-        "placement_groups/#",
-        attachments::delete::<PlacementGroup>,
-    ),
+    ("POST", "firewalls/#/actions/apply_to_resources", attachments::apply_firewall),
+    ("GET", "placement_groups", attachments::list::<PlacementGroup>),
+    ("GET", "placement_groups/#", attachments::one::<PlacementGroup>),
+    ("DELETE", "placement_groups/#", attachments::delete::<PlacementGroup>),
     ("GET", "load_balancers", attachments::list::<LoadBalancer>),
     ("GET", "load_balancers/#", attachments::one::<LoadBalancer>),
-    (
-        "POST",
-        "load_balancers/#/actions/add_target",
-        attachments::add_target,
-    ),
+    ("POST", "load_balancers/#/actions/add_target", attachments::add_target),
     ("GET", "floating_ips", attachments::list::<FloatingIp>),
     ("GET", "floating_ips/#", attachments::one::<FloatingIp>),
-    (
-        "POST",
-        "floating_ips/#/actions/assign",
-        attachments::assign_floating_ip,
-    ),
+    ("POST", "floating_ips/#/actions/assign", attachments::assign_floating_ip),
     ("GET", "ssh_keys", attachments::list::<SshKey>),
     ("GET", "ssh_keys/#", attachments::one::<SshKey>),
     ("DELETE", "ssh_keys/#", attachments::delete::<SshKey>),
@@ -151,9 +81,7 @@ pub(crate) const ROUTES: &[Route] = &[
         let locations = catalog::entries(&catalog::LOCATIONS);
         Ok(list(call, "locations", locations))
     }),
-    ("GET", "locations/#", |call| {
-        one(call, "location", catalog::entries(&catalog::LOCATIONS))
-    }),
+    ("GET", "locations/#", |call| one(call, "location", catalog::entries(&catalog::LOCATIONS))),
     ("GET", "server_types", |call| {
         let types = call.account.market.listed_types(call.timeline.now());
         Ok(list(call, "server_types", types))
@@ -244,10 +172,7 @@ fn server_json(call: &Call<'_>, server: &Server) -> Value {
 }
 
 fn server(call: &mut Call<'_>) -> Result<Answer> {
-    Ok(Answer::json(
-        200,
-        &json!({"server": server_json(call, call.server()?)}),
-    ))
+    Ok(Answer::json(200, &json!({"server": server_json(call, call.server()?)})))
 }
 
 fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
@@ -258,10 +183,7 @@ fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> An
 fn server_actions(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.server()?.id;
     let all = call.account.actions.values();
-    Ok(actions(
-        call,
-        all.filter(|action| action.on == ("server", id)),
-    ))
+    Ok(actions(call, all.filter(|action| action.on == ("server", id))))
 }
 
 fn action(call: &mut Call<'_>) -> Result<Answer> {
@@ -283,13 +205,10 @@ fn server_action(call: &mut Call<'_>) -> Result<Answer> {
 fn actions_by_id(call: &mut Call<'_>) -> Result<Answer> {
     let ids = call.incoming.request.parameters("id");
     let ids: std::result::Result<Vec<u64>, _> = ids.iter().map(|id| id.parse()).collect();
-    let ids = ids
-        .ok()
-        .filter(|ids| !ids.is_empty())
-        .ok_or_else(|| Refusal {
-            details: json!({"fields": [{"name": "id", "messages": ["is required"]}]}),
-            ..Refusal::of_status(Provider::Hetzner, 422)
-        })?;
+    let ids = ids.ok().filter(|ids| !ids.is_empty()).ok_or_else(|| Refusal {
+        details: json!({"fields": [{"name": "id", "messages": ["is required"]}]}),
+        ..Refusal::of_status(Provider::Hetzner, 422)
+    })?;
     let known = ids.iter().filter_map(|id| call.account.actions.get(id));
     let actions: Vec<_> = known.map(servers::action_json).collect();
     Ok(Answer::json(200, &json!({"actions": actions})))
@@ -325,9 +244,7 @@ fn change_type(call: &mut Call<'_>) -> Result<Answer> {
     };
     let change = TypeChange {
         server_type,
-        upgrade_disk: body["upgrade_disk"]
-            .as_bool()
-            .ok_or_else(|| missing("upgrade_disk"))?,
+        upgrade_disk: body["upgrade_disk"].as_bool().ok_or_else(|| missing("upgrade_disk"))?,
     };
     let id = call.ids.numbers[0];
     let action = servers::change_type(call.account, call.timeline, id, &change)?;
@@ -337,9 +254,7 @@ fn change_type(call: &mut Call<'_>) -> Result<Answer> {
 
 fn list<'a>(call: &Call<'_>, key: &str, entries: impl Iterator<Item = &'a Value>) -> Answer {
     let field = |entry: &&Value, name: &str| field(entry, name);
-    page(call, key, entries.collect(), field, |entry| {
-        entry.to_string()
-    })
+    page(call, key, entries.collect(), field, |entry| entry.to_string())
 }
 
 fn one<'a>(

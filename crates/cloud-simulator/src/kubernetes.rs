@@ -226,8 +226,7 @@ impl Pool {
         self.name = update.name;
         self.tags = update.tags.unwrap_or_default();
         // Clients send the service's tags back along with their own.
-        self.tags
-            .retain(|tag| tag != "k8s" && !tag.starts_with("k8s:"));
+        self.tags.retain(|tag| tag != "k8s" && !tag.starts_with("k8s:"));
         self.labels = update.labels.unwrap_or_default();
         self.taints = update.taints.unwrap_or_default();
         Ok(())
@@ -330,9 +329,7 @@ pub(crate) fn update(
     }
     pool.change(update)?;
     follow_count(account, timeline, (cluster_id, pool_id));
-    let Account {
-        clusters, droplets, ..
-    } = account;
+    let Account { clusters, droplets, .. } = account;
     let cluster = clusters.get(cluster_id).ok_or_else(Refusal::not_found)?;
     let pool = cluster.pool(pool_id).ok_or_else(Refusal::not_found)?;
     for node in &pool.nodes {
@@ -389,11 +386,7 @@ struct Place {
 
 impl Place {
     fn of((cluster, pool): PoolPath<'_>, node: &str) -> Self {
-        Self {
-            cluster: cluster.to_owned(),
-            pool: pool.to_owned(),
-            node: node.to_owned(),
-        }
+        Self { cluster: cluster.to_owned(), pool: pool.to_owned(), node: node.to_owned() }
     }
 
     fn node<'a>(&self, account: &'a mut Account) -> Option<&'a mut Node> {
@@ -461,28 +454,15 @@ fn add_node(
         tags: pool.all_tags(cluster_id),
         region,
         size: pool.size.clone(),
-        status: if is_new {
-            DropletStatus::New
-        } else {
-            DropletStatus::Active
-        },
+        status: if is_new { DropletStatus::New } else { DropletStatus::Active },
         worker_of: Some((cluster_id.to_owned(), pool_id.to_owned())),
         ..Droplet::named(droplet, &name)
     };
     let life = Life::of_size(now, &worker.size);
     let life = if is_new { life.added_later() } else { life };
-    account
-        .ledger
-        .open(meter((cluster_id, pool_id), droplet), life);
+    account.ledger.open(meter((cluster_id, pool_id), droplet), life);
     account.droplets.insert(droplet, worker.created_at(now));
     account.team.place_in_projects([&droplet].into_iter());
-    pool.nodes.push(Node {
-        id: id.clone(),
-        name,
-        state,
-        droplet,
-        created: now,
-        updated: now,
-    });
+    pool.nodes.push(Node { id: id.clone(), name, state, droplet, created: now, updated: now });
     id
 }

@@ -36,11 +36,7 @@ impl Selector {
         if text.trim().is_empty() {
             return Some(Self(Vec::new()));
         }
-        conditions(text)
-            .into_iter()
-            .map(Condition::parse)
-            .collect::<Option<_>>()
-            .map(Self)
+        conditions(text).into_iter().map(Condition::parse).collect::<Option<_>>().map(Self)
     }
 
     pub(crate) fn chooses(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -109,9 +105,7 @@ mod tests {
     #[track_caller]
     fn check(selector: &str, expected: bool) {
         let labels = [("env", "dev"), ("team", "web")];
-        let labels = labels
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into();
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let selector = Selector::parse(selector).unwrap();
         assert_eq!(selector.chooses(&labels), expected, "{selector:?}");
     }

@@ -78,26 +78,17 @@ impl Life {
 
     /// The life of something that is not billed by size.
     pub(crate) fn of(billed: BilledItem, created: Timestamp) -> Self {
-        Self {
-            billed,
-            ..Self::of_size(created, "")
-        }
+        Self { billed, ..Self::of_size(created, "") }
     }
 
     /// The same life in a location.
     pub(crate) fn in_location(self, location: &str) -> Self {
-        Self {
-            location: Some(location.to_owned()),
-            ..self
-        }
+        Self { location: Some(location.to_owned()), ..self }
     }
 
     /// The same life, created after its resource was first seen.
     pub(crate) fn added_later(self) -> Self {
-        Self {
-            existed_initially: false,
-            ..self
-        }
+        Self { existed_initially: false, ..self }
     }
 
     /// The intervals that are billed until an instant, oldest first. Each one begins when its size

@@ -75,9 +75,7 @@ impl Log {
 
     /// The entries after the one with this number.
     pub(crate) fn after(&self, sequence: u64) -> &[Entry] {
-        let start = usize::try_from(sequence)
-            .unwrap_or(usize::MAX)
-            .min(self.entries.len());
+        let start = usize::try_from(sequence).unwrap_or(usize::MAX).min(self.entries.len());
         &self.entries[start..]
     }
 }

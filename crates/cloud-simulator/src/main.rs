@@ -84,10 +84,7 @@ fn prices(path: &Path) -> anyhow::Result<Prices> {
     text.parse().with_context(reading)
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the line says that the program is ready, and where"
-)]
+#[expect(clippy::print_stdout, reason = "the line says that the program is ready, and where")]
 fn announce(address: SocketAddr) {
     println!("http://{address}");
 }

@@ -80,10 +80,7 @@ impl Market {
         place: Option<&str>,
         offer: &Offer,
     ) -> Result<Self, OfferError> {
-        let known = self
-            .server_types
-            .iter_mut()
-            .find(|entry| entry["name"] == plan);
+        let known = self.server_types.iter_mut().find(|entry| entry["name"] == plan);
         if let Some(server_type) = known {
             offer_type(server_type, place, offer)?;
         } else {
@@ -111,10 +108,7 @@ impl Market {
     /// The server types that are listed: one that has ended in every location is not (HZSPEC).
     pub(crate) fn listed_types(&self, now: Timestamp) -> impl Iterator<Item = &Value> {
         let ends = |location: &Value| -> Option<Timestamp> {
-            location["deprecation"]["unavailable_after"]
-                .as_str()?
-                .parse()
-                .ok()
+            location["deprecation"]["unavailable_after"].as_str()?.parse().ok()
         };
         let is_listed = move |server_type: &&Value| {
             let mut locations = catalog::entries(&server_type["locations"]);
@@ -189,13 +183,9 @@ fn offer_type(
     offer: &Offer,
 ) -> Result<(), OfferError> {
     let plan = server_type["name"].as_str().unwrap_or_default().to_owned();
-    let locations = server_type["locations"]
-        .as_array_mut()
-        .into_iter()
-        .flatten();
-    let mut chosen = locations
-        .filter(|location| place.is_none_or(|place| location["name"] == place))
-        .peekable();
+    let locations = server_type["locations"].as_array_mut().into_iter().flatten();
+    let mut chosen =
+        locations.filter(|location| place.is_none_or(|place| location["name"] == place)).peekable();
     if let (None, Some(place)) = (chosen.peek(), place) {
         let place = place.to_owned();
         return Err(OfferError::UnknownPlace { plan, place });
@@ -206,10 +196,7 @@ fn offer_type(
         location["recommended"] = json!(is_available);
         location["deprecation"] = match offer {
             Offer::Available | Offer::Unavailable => Value::Null,
-            Offer::Deprecated {
-                announced,
-                unavailable_after,
-            } => json!({
+            Offer::Deprecated { announced, unavailable_after } => json!({
                 "announced": timestamp(*announced),
                 "unavailable_after": timestamp(*unavailable_after),
             }),

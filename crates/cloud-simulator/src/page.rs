@@ -25,12 +25,7 @@ impl<T> Page<T> {
         let total = items.len();
         let skipped = (page - 1).saturating_mul(per_page);
         let items = items.into_iter().skip(skipped).take(per_page).collect();
-        Self {
-            items,
-            number: page,
-            size: per_page,
-            total,
-        }
+        Self { items, number: page, size: per_page, total }
     }
 
     /// A page of `DigitalOcean`'s: 20 items by default, at most 200 (DODESC), or `fewer`.
@@ -67,11 +62,7 @@ impl<T> Page<T> {
             pages["first"] = link(1).into();
             pages["prev"] = link(previous).into();
         }
-        if self.last() == 1 {
-            json!({})
-        } else {
-            json!({"pages": pages})
-        }
+        if self.last() == 1 { json!({}) } else { json!({"pages": pages}) }
     }
 
     /// `DigitalOcean`'s `meta`.
@@ -93,35 +84,20 @@ impl<T> Page<T> {
 
     /// Hetzner's `Link` header.
     pub(crate) fn link_header(&self, incoming: &IncomingRequest) -> String {
-        let named = [
-            ("next", self.next()),
-            ("prev", self.previous()),
-            ("last", Some(self.last())),
-        ];
+        let named = [("next", self.next()), ("prev", self.previous()), ("last", Some(self.last()))];
         let link = |(name, page): (&str, Option<usize>)| {
             Some(format!("<{}>; rel=\"{name}\"", self.link(incoming, page?)))
         };
-        named
-            .into_iter()
-            .filter_map(link)
-            .collect::<Vec<_>>()
-            .join(", ")
+        named.into_iter().filter_map(link).collect::<Vec<_>>().join(", ")
     }
 
     fn link(&self, incoming: &IncomingRequest, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let others = incoming.request.pairs();
-        let others = others
-            .iter()
-            .filter(|(key, _)| key != "page" && key != "per_page");
+        let others = others.iter().filter(|(key, _)| key != "page" && key != "per_page");
         query.extend_pairs(others);
         query.append_pair("page", &page.to_string());
         query.append_pair("per_page", &self.size.to_string());
-        format!(
-            "{}{}?{}",
-            incoming.origin,
-            incoming.request.path,
-            query.finish()
-        )
+        format!("{}{}?{}", incoming.origin, incoming.request.path, query.finish())
     }
 }

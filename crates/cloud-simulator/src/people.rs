@@ -133,10 +133,7 @@ pub enum PersonError {
 
 impl From<Refusal> for PersonError {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused {
-            status: refusal.status,
-            message: refusal.message,
-        }
+        Self::Refused { status: refusal.status, message: refusal.message }
     }
 }
 
@@ -161,10 +158,7 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
     if deletes && fits.is_some() {
         account.ledger.delete(&resource.id, timeline.now());
     }
-    fits.ok_or_else(|| PersonError::DoesNotFit {
-        act: described,
-        resource: resource.clone(),
-    })
+    fits.ok_or_else(|| PersonError::DoesNotFit { act: described, resource: resource.clone() })
 }
 
 /// The outcome of an act: `None` if it does not fit the kind of resource.
@@ -187,15 +181,10 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         Act::PowerOff => Order::of(ActionKind::PowerOff),
         Act::Shutdown => Order::of(ActionKind::Shutdown),
         Act::Reboot => Order::of(ActionKind::Reboot),
-        Act::Rename { name } => Order {
-            name: Some(name),
-            ..Order::of(ActionKind::Rename)
-        },
-        Act::ChangePlan { plan, disk } => Order {
-            size: Some(plan),
-            disk,
-            ..Order::of(ActionKind::Resize)
-        },
+        Act::Rename { name } => Order { name: Some(name), ..Order::of(ActionKind::Rename) },
+        Act::ChangePlan { plan, disk } => {
+            Order { size: Some(plan), disk, ..Order::of(ActionKind::Resize) }
+        }
         Act::TakeRoom { refusals, failures } => {
             (droplet.resize_refusals, droplet.resize_failures) = (refusals, failures);
             return Ok(Some(()));
@@ -205,10 +194,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
             droplet.broken &= breaks;
             return Ok(Some(()));
         }
-        Act::Snapshot { name } => Order {
-            name: Some(name),
-            ..Order::of(ActionKind::Snapshot)
-        },
+        Act::Snapshot { name } => Order { name: Some(name), ..Order::of(ActionKind::Snapshot) },
         Act::Retag { tags } => {
             droplet.tags = tags;
             return Ok(Some(()));
@@ -221,9 +207,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         Act::Delete if droplet.worker_of.is_none() => {
             // A person who deletes a copy means the original machine.
             let origin = droplet.origin;
-            account
-                .ledger
-                .delete(&droplets::meter(origin).0, timeline.now());
+            account.ledger.delete(&droplets::meter(origin).0, timeline.now());
             return Ok(droplets::create::remove(account, timeline, id));
         }
         _ => return Ok(None),
@@ -237,16 +221,8 @@ fn on_database(account: &mut Account, timeline: &mut Timeline, id: &str, act: Ac
         return Ok(None);
     };
     match act {
-        Act::Resize {
-            plan,
-            nodes,
-            storage_mib,
-        } => {
-            let resize = Resize {
-                size: plan,
-                num_nodes: nodes,
-                storage_size_mib: storage_mib,
-            };
+        Act::Resize { plan, nodes, storage_mib } => {
+            let resize = Resize { size: plan, num_nodes: nodes, storage_size_mib: storage_mib };
             databases::resize(account, timeline, id, resize)?;
         }
         Act::Retag { tags } => database.tags = tags,
@@ -312,10 +288,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::Shutdown => Command::Shutdown,
         Act::Reboot => Command::Reboot,
         Act::ChangePlan { plan, disk } => {
-            let change = TypeChange {
-                server_type: plan,
-                upgrade_disk: disk,
-            };
+            let change = TypeChange { server_type: plan, upgrade_disk: disk };
             servers::change_type(account, timeline, id, &change)?;
             return Ok(Some(()));
         }
@@ -330,11 +303,8 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             return Ok(Some(()));
         }
         Act::Snapshot { name } => {
-            let order = ImageOrder {
-                kind: ImageKind::Snapshot,
-                description: name,
-                labels: Labels::new(),
-            };
+            let order =
+                ImageOrder { kind: ImageKind::Snapshot, description: name, labels: Labels::new() };
             images::begin(account, timeline, id, order)?;
             return Ok(Some(()));
         }
@@ -356,9 +326,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::Delete => {
             // A person who deletes a copy means the original machine.
             let origin = server.origin;
-            account
-                .ledger
-                .delete(&servers::meter(origin).0, timeline.now());
+            account.ledger.delete(&servers::meter(origin).0, timeline.now());
             return Ok(create::remove(account, timeline, id));
         }
         _ => return Ok(None),

@@ -118,18 +118,14 @@ impl Default for Prices {
     fn default() -> Self {
         static OWN: LazyLock<Prices> = LazyLock::new(|| {
             let text = include_str!("../prices.toml");
-            text.parse()
-                .expect("the simulator's own price list is complete")
+            text.parse().expect("the simulator's own price list is complete")
         });
         OWN.clone()
     }
 }
 
 impl Price {
-    pub(crate) const ZERO: Self = Self {
-        monthly: Amount::ZERO,
-        hourly: Amount::ZERO,
-    };
+    pub(crate) const ZERO: Self = Self { monthly: Amount::ZERO, hourly: Amount::ZERO };
 
     fn shown(self, tax_percent: Amount) -> Value {
         json!({
@@ -194,10 +190,7 @@ impl HetznerPrices {
         };
         let row = self.row(server_type, location).or_else(dearest)?;
         let is_old = created.to_zoned(TimeZone::UTC).date() < self.list_since;
-        let listed = Price {
-            monthly: row.monthly,
-            hourly: row.hourly,
-        };
+        let listed = Price { monthly: row.monthly, hourly: row.hourly };
         Some(row.kept.filter(|_| is_old).unwrap_or(listed))
     }
 
@@ -205,10 +198,7 @@ impl HetznerPrices {
     pub(crate) fn shown(&self, server_type: &str) -> Value {
         let rows = self.server_types.get(server_type).into_iter().flatten();
         let in_location = |row: &LocatedPrice, location: &str| {
-            let price = Price {
-                monthly: row.monthly,
-                hourly: row.hourly,
-            };
+            let price = Price { monthly: row.monthly, hourly: row.hourly };
             let fields = json!({
                 "location": location,
                 "included_traffic": INCLUDED_TRAFFIC_BYTES,
@@ -216,8 +206,7 @@ impl HetznerPrices {
             });
             catalog::with(&price.shown(self.vat_percent), fields)
         };
-        rows.flat_map(|row| row.locations.iter().map(move |name| in_location(row, name)))
-            .collect()
+        rows.flat_map(|row| row.locations.iter().map(move |name| in_location(row, name))).collect()
     }
 
     /// The pricing of `GET /v1/pricing` for these server types. Nothing here uses load balancers.

@@ -292,11 +292,7 @@ fn address_of(number: u64) -> String {
 
 /// A server's public IPv4 address, or IPv6 network.
 pub(crate) fn public_address(number: u64, is_ipv6: bool) -> String {
-    if is_ipv6 {
-        format!("2001:db8:{:x}::/64", number % 0x1_0000)
-    } else {
-        address_of(number)
-    }
+    if is_ipv6 { format!("2001:db8:{:x}::/64", number % 0x1_0000) } else { address_of(number) }
 }
 
 fn place(location: &str) -> Option<&'static Value> {
@@ -384,9 +380,7 @@ impl Project {
 
     /// The firewalls that apply to a server, by id or by its labels.
     pub(crate) fn firewalls_of(&self, server: &Server) -> impl Iterator<Item = &Firewall> {
-        self.firewalls
-            .values()
-            .filter(|firewall| firewall.is_of(server))
+        self.firewalls.values().filter(|firewall| firewall.is_of(server))
     }
 
     /// The fields of a server's response that show all these.
@@ -541,11 +535,7 @@ impl Network {
 
     /// Adds a server to the network.
     pub(crate) fn join(&mut self, server: u64, ip: String, alias_ips: Vec<String>) {
-        self.members.push(Member {
-            server,
-            ip,
-            alias_ips,
-        });
+        self.members.push(Member { server, ip, alias_ips });
     }
 
     /// The first free address. The first one in the range is the gateway's.
@@ -583,9 +573,8 @@ impl Firewall {
 
     pub(crate) fn to_json<'a>(&self, servers: impl Iterator<Item = &'a Server>) -> Value {
         let by_number = self.servers.iter();
-        let mut applied: Vec<_> = by_number
-            .map(|id| json!({"type": "server", "server": {"id": id}}))
-            .collect();
+        let mut applied: Vec<_> =
+            by_number.map(|id| json!({"type": "server", "server": {"id": id}})).collect();
         if let Some(selector) = &self.selector {
             let chosen = servers.filter(|server| chooses(Some(selector), &server.labels));
             let chosen =
@@ -638,9 +627,8 @@ impl LoadBalancer {
             })
         };
         let by_number = self.targets.iter();
-        let mut targets: Vec<_> = by_number
-            .map(|own| target(own.server, own.use_private_ip))
-            .collect();
+        let mut targets: Vec<_> =
+            by_number.map(|own| target(own.server, own.use_private_ip)).collect();
         if let Some(selector) = &self.selector {
             let chosen = servers.filter(|server| chooses(Some(selector), &server.labels));
             targets.push(json!({

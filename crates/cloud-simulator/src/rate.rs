@@ -99,11 +99,7 @@ impl Rate {
 
 impl Sliding {
     fn count(&mut self, now: Timestamp) -> Result<(), Refusal> {
-        while self
-            .counted
-            .front()
-            .is_some_and(|oldest| *oldest + HOUR <= now)
-        {
+        while self.counted.front().is_some_and(|oldest| *oldest + HOUR <= now) {
             self.counted.pop_front();
         }
         let exceeded = |retry_after| Refusal {
@@ -167,16 +163,11 @@ mod tests {
     #[test]
     fn digitalocean_counts_each_request_for_an_hour_and_for_a_minute() {
         let start = instant("2026-11-23T07:00:00Z");
-        let limit = RateLimit {
-            per_hour: 4,
-            per_minute: Some(2),
-        };
+        let limit = RateLimit { per_hour: 4, per_minute: Some(2) };
         let mut rate = Rate::new(Provider::DigitalOcean, Some(limit), start);
         rate.count(start).unwrap();
         rate.count(start + SignedDuration::from_secs(10)).unwrap();
-        let exceeded = rate
-            .count(start + SignedDuration::from_secs(20))
-            .unwrap_err();
+        let exceeded = rate.count(start + SignedDuration::from_secs(20)).unwrap_err();
         assert_eq!(exceeded.retry_after, Some(41));
         rate.count(start + MINUTE).unwrap();
         rate.count(start + MINUTE * 2).unwrap();
@@ -184,29 +175,20 @@ mod tests {
         assert_eq!(exceeded.retry_after, None);
         let later = start + MINUTE * 30;
         assert_eq!(header(&rate, later, "ratelimit-remaining"), 0);
-        assert_eq!(
-            header(&rate, later, "ratelimit-reset"),
-            (start + HOUR).as_second()
-        );
+        assert_eq!(header(&rate, later, "ratelimit-reset"), (start + HOUR).as_second());
         rate.count(start + HOUR).unwrap();
     }
 
     #[test]
     fn hetzner_regains_one_request_after_the_other() {
         let start = instant("2026-11-23T07:00:00Z");
-        let limit = RateLimit {
-            per_hour: 3600,
-            per_minute: None,
-        };
+        let limit = RateLimit { per_hour: 3600, per_minute: None };
         let mut rate = Rate::new(Provider::Hetzner, Some(limit), start);
         for _ in 0..3600 {
             rate.count(start).unwrap();
         }
         assert_eq!(header(&rate, start, "ratelimit-remaining"), 0);
-        assert_eq!(
-            header(&rate, start, "ratelimit-reset"),
-            (start + HOUR).as_second()
-        );
+        assert_eq!(header(&rate, start, "ratelimit-reset"), (start + HOUR).as_second());
         rate.count(start).unwrap_err();
         let later = start + SignedDuration::from_secs(5);
         for _ in 0..5 {

@@ -79,9 +79,7 @@ impl Request {
 
     /// The decoded key-value pairs of the query.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
-        form_urlencoded::parse(self.query.as_bytes())
-            .into_owned()
-            .collect()
+        form_urlencoded::parse(self.query.as_bytes()).into_owned().collect()
     }
 
     /// The first value of a query parameter.

@@ -255,10 +255,7 @@ impl Server {
     /// Refuses every action while another runs, or while the server is in transition.
     pub(crate) fn check_unlocked(&self) -> Result<(), Refusal> {
         use ServerStatus::{Deleting, Initializing, Migrating, Rebuilding};
-        let is_busy = matches!(
-            self.status,
-            Initializing | Deleting | Migrating | Rebuilding
-        );
+        let is_busy = matches!(self.status, Initializing | Deleting | Migrating | Rebuilding);
         if self.action.is_some() || is_busy {
             return Err(Refusal::of_status(Provider::Hetzner, 423));
         }
@@ -284,9 +281,7 @@ impl Server {
         let Some(found) = market.listed_types(now).find(is_asked) else {
             return refuse("unknown server type");
         };
-        let own = market
-            .server_type(&self.server_type)
-            .unwrap_or(&Value::Null);
+        let own = market.server_type(&self.server_type).unwrap_or(&Value::Null);
         let mut locations = catalog::entries(&found["locations"]);
         let here = locations.find(|location| location["name"] == *self.location);
         let Some(here) = here.filter(|here| here["deprecation"].is_null()) else {
@@ -295,10 +290,7 @@ impl Server {
         if found["name"] == *self.server_type {
             return refuse("server already has this type");
         }
-        if ["architecture", "storage_type"]
-            .iter()
-            .any(|field| found[field] != own[field])
-        {
+        if ["architecture", "storage_type"].iter().any(|field| found[field] != own[field]) {
             return refuse("server type does not fit the server");
         }
         let disk = disk_of(found);

@@ -70,9 +70,7 @@ impl Simulator {
     #[must_use]
     pub fn new(fleet: &Fleet, now: Now) -> Self {
         let mut world = World::new(now());
-        fleet
-            .admit(&mut world)
-            .expect("a fleet was admitted once when it was read");
+        fleet.admit(&mut world).expect("a fleet was admitted once when it was read");
         Self {
             now,
             pass: None,
@@ -85,27 +83,19 @@ impl Simulator {
     /// Makes the clouds advance their clock themselves while a response is delayed.
     #[must_use]
     pub fn passing(self, pass: Pass) -> Self {
-        Self {
-            pass: Some(pass),
-            ..self
-        }
+        Self { pass: Some(pass), ..self }
     }
 
     /// Creates clouds that hold `fleet`, with a clock that `POST /_simulator/clock` can move.
     #[must_use]
     pub fn with_held_clock(fleet: &Fleet, clock: HeldClock) -> Self {
         let simulator = Self::new(fleet, clock.as_now()).passing(clock.as_pass());
-        Self {
-            held: Some(clock),
-            ..simulator
-        }
+        Self { held: Some(clock), ..simulator }
     }
 
     /// The router of both APIs and the control API.
     pub fn router(&self) -> Router {
-        control::routes()
-            .fallback(exchange)
-            .with_state(self.clone())
+        control::routes().fallback(exchange).with_state(self.clone())
     }
 
     /// Serves until the future is dropped.
@@ -286,13 +276,8 @@ impl Simulator {
     fn catch(&self, stage: Stage, incoming: &IncomingRequest) -> Option<HoldGuard> {
         let mut locked = self.lock();
         let identity = locked.identify(incoming);
-        let request = locked
-            .interference
-            .catch(stage, &incoming.request, &identity)?;
-        Some(HoldGuard {
-            simulator: self.clone(),
-            request,
-        })
+        let request = locked.interference.catch(stage, &incoming.request, &identity)?;
+        Some(HoldGuard { simulator: self.clone(), request })
     }
 
     async fn proceed(self, incoming: IncomingRequest) -> Response {
@@ -328,11 +313,7 @@ impl Simulator {
                 return;
             }
             let now_arrived = self.arrived.load(Ordering::Relaxed);
-            rounds = if now_arrived == arrived {
-                rounds + 1
-            } else {
-                0
-            };
+            rounds = if now_arrived == arrived { rounds + 1 } else { 0 };
             arrived = now_arrived;
             tokio::task::yield_now().await;
         }
@@ -351,19 +332,13 @@ impl HoldGuard {
         let mut verdict = self.request.verdict.clone();
         let verdict = verdict.wait_for(Option::is_some).await;
         // Nothing can release a request whose hold is gone.
-        verdict
-            .ok()
-            .and_then(|verdict| *verdict)
-            .unwrap_or(Verdict::Discard)
+        verdict.ok().and_then(|verdict| *verdict).unwrap_or(Verdict::Discard)
     }
 }
 
 impl Drop for HoldGuard {
     fn drop(&mut self) {
-        self.simulator
-            .lock()
-            .interference
-            .stopped_waiting(self.request.id);
+        self.simulator.lock().interference.stopped_waiting(self.request.id);
     }
 }
 
@@ -396,9 +371,7 @@ async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Reques
 
 fn respond(answer: Answer, now: Timestamp) -> Response {
     let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    let mut response = Response::builder()
-        .status(answer.status)
-        .header(header::DATE, date);
+    let mut response = Response::builder().status(answer.status).header(header::DATE, date);
     for (name, value) in answer.headers {
         response = response.header(name, value);
     }
@@ -423,8 +396,6 @@ impl http_body::Body for Broken {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, io::Error>>> {
-        Poll::Ready(Some(Err(io::Error::other(
-            "the connection is closed on purpose",
-        ))))
+        Poll::Ready(Some(Err(io::Error::other("the connection is closed on purpose"))))
     }
 }

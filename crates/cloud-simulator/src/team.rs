@@ -222,16 +222,11 @@ impl Team {
 
     /// Places the Droplets that no project names in the default one, if there is one.
     pub(crate) fn place_in_projects<'a>(&mut self, droplets: impl Iterator<Item = &'a u64>) {
-        let placed: BTreeSet<_> = self
-            .projects
-            .values()
-            .flat_map(|project| project.droplets.iter().copied())
-            .collect();
+        let placed: BTreeSet<_> =
+            self.projects.values().flat_map(|project| project.droplets.iter().copied()).collect();
         let mut projects = self.projects.values_mut();
         if let Some(default) = projects.find(|project| project.is_default) {
-            default
-                .droplets
-                .extend(droplets.filter(|id| !placed.contains(id)));
+            default.droplets.extend(droplets.filter(|id| !placed.contains(id)));
         }
     }
 
@@ -278,10 +273,7 @@ impl Account {
         let before = std::mem::replace(&mut reserved.droplet, droplet);
         if let (None, Some(before), false) = (droplet, before, reserved.is_ipv6()) {
             let part = 1 + number.unwrap_or_default();
-            let meter = (
-                crate::droplets::meter(before).0,
-                u64::try_from(part).unwrap_or(1),
-            );
+            let meter = (crate::droplets::meter(before).0, u64::try_from(part).unwrap_or(1));
             let life = Life::of(BilledItem::Address, now).added_later();
             self.ledger.open(meter.clone(), life);
             reserved.meter = Some(meter);

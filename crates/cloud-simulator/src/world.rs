@@ -262,10 +262,8 @@ impl World {
         let Some(account) = accounts.find(|account| account.login.name == *name) else {
             return false;
         };
-        let (image, snapshot) = (
-            account.project.images.get_mut(&id),
-            account.team.snapshots.get_mut(&id),
-        );
+        let (image, snapshot) =
+            (account.project.images.get_mut(&id), account.team.snapshots.get_mut(&id));
         let image = image.map(|image| &mut image.shown_as);
         let shown_as = image.or(snapshot.map(|snapshot| &mut snapshot.shown_as));
         let is_there = shown_as.map(|shown_as| *shown_as = word.map(str::to_owned));
@@ -294,10 +292,7 @@ impl World {
             } else {
                 image.labels.remove(key);
             }
-            account
-                .servers
-                .values_mut()
-                .for_each(Server::invalidate_cache);
+            account.servers.values_mut().for_each(Server::invalidate_cache);
             return true;
         }
         let Some(snapshot) = account.team.snapshots.get_mut(&id) else {
@@ -309,10 +304,7 @@ impl World {
         } else {
             snapshot.tags.remove(&tag);
         }
-        account
-            .droplets
-            .values_mut()
-            .for_each(Droplet::invalidate_cache);
+        account.droplets.values_mut().for_each(Droplet::invalidate_cache);
         true
     }
 
@@ -392,9 +384,7 @@ impl Account {
     /// Drops the cached JSON of all machines, after a change that several of them show.
     pub(crate) fn invalidate_caches(&mut self) {
         self.servers.values_mut().for_each(Server::invalidate_cache);
-        self.droplets
-            .values_mut()
-            .for_each(Droplet::invalidate_cache);
+        self.droplets.values_mut().for_each(Droplet::invalidate_cache);
     }
 
     fn new(index: usize, login: Login, now: Timestamp, market: Arc<Market>) -> Self {

@@ -55,11 +55,7 @@ fn reasons(withheld: Withheld) -> [bool; 3] {
 }
 
 fn log(account: &AccountName, withheld: Withheld) {
-    let Withheld {
-        postponed,
-        unobserved,
-        ahead,
-    } = withheld;
+    let Withheld { postponed, unobserved, ahead } = withheld;
     if withheld == Withheld::default() {
         tracing::info!(account = %account, "{account}: nothing is withheld any more");
     }
@@ -95,17 +91,10 @@ mod tests {
 
     fn tick(withheld: &[(&str, usize, usize)]) -> DispatchReport {
         let withheld = withheld.iter().map(|&(account, postponed, unobserved)| {
-            let withheld = Withheld {
-                postponed,
-                unobserved,
-                ahead: 0,
-            };
+            let withheld = Withheld { postponed, unobserved, ahead: 0 };
             (account.parse().unwrap(), withheld)
         });
-        DispatchReport {
-            withheld: withheld.collect(),
-            ..DispatchReport::default()
-        }
+        DispatchReport { withheld: withheld.collect(), ..DispatchReport::default() }
     }
 
     #[track_caller]
@@ -121,11 +110,7 @@ mod tests {
         check(&journal, &[], &[]);
         check(&journal, &[("do-main", 12, 0)], &["do-main"]);
         check(&journal, &[("do-main", 7, 0), ("hz-eu", 0, 3)], &["hz-eu"]);
-        check(
-            &journal,
-            &[("do-main", 7, 1), ("hz-eu", 0, 3)],
-            &["do-main"],
-        );
+        check(&journal, &[("do-main", 7, 1), ("hz-eu", 0, 3)], &["do-main"]);
         check(&journal, &[("hz-eu", 0, 2)], &["do-main"]);
         check(&journal, &[], &["hz-eu"]);
         check(&journal, &[], &[]);

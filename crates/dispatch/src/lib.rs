@@ -80,10 +80,8 @@ pub async fn handle(
     let head = present.head.clone();
     let in_force = present.with_configuration(store.configuration_of(&head).await?);
     let states = readable(store.account_states().await?);
-    let mut dispatched = DispatchReport {
-        withheld: ahead(store, &due, &head).await?,
-        ..DispatchReport::default()
-    };
+    let mut dispatched =
+        DispatchReport { withheld: ahead(store, &due, &head).await?, ..DispatchReport::default() };
     for (account, due) in by_account(&due, &in_force, now) {
         let configured = in_force.configuration.accounts.get(&account);
         let hand_out = HandOut::of(due, configured, states.get(&account), &in_force, now);
@@ -94,10 +92,9 @@ pub async fn handle(
             withheld.postponed = hand_out.postponed;
             withheld.unobserved = hand_out.unobserved;
         }
-        for (direction, batch) in [
-            (Direction::Start, hand_out.starts),
-            (Direction::Stop, hand_out.stops),
-        ] {
+        for (direction, batch) in
+            [(Direction::Start, hand_out.starts), (Direction::Stop, hand_out.stops)]
+        {
             if batch.is_empty() {
                 continue;
             }
@@ -186,10 +183,7 @@ fn by_account(
 
 /// Reports whether a transition in flight may need another request than the one that was sent.
 fn goes_on(record: &Record) -> bool {
-    let request = record
-        .request
-        .as_ref()
-        .filter(|_| record.in_flight().is_some());
+    let request = record.request.as_ref().filter(|_| record.in_flight().is_some());
     request.is_some_and(|request| request.graceful || request.part != Part::Whole)
 }
 
@@ -211,12 +205,7 @@ impl HandOut {
         in_force: &InForce,
         now: Timestamp,
     ) -> Self {
-        let mut out = Self {
-            starts: due.starts,
-            stops: due.stops,
-            postponed: 0,
-            unobserved: 0,
-        };
+        let mut out = Self { starts: due.starts, stops: due.stops, postponed: 0, unobserved: 0 };
         let observed = state
             .and_then(|state| state.listed_at)
             .is_some_and(|at| now.duration_since(at) <= OBSERVATION_AGE + SKEW);

@@ -9,12 +9,8 @@ use divan::{Bencher, counter::ItemsCount};
 use domain::schedule::{Definition, Desired, PeriodDefinition, Schedule};
 use jiff::{SignedDuration, Timestamp};
 
-const ZONES: [&str; 4] = [
-    "Europe/Berlin",
-    "America/New_York",
-    "Australia/Lord_Howe",
-    "Asia/Kolkata",
-];
+const ZONES: [&str; 4] =
+    ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"];
 
 const INSTANTS_PER_SAMPLE: usize = 10_000;
 
@@ -74,10 +70,7 @@ fn four_periods(zone: &str) -> Schedule {
             period("", "28-L,15W", "", "22:00", "04:00"),
             period("mon,wed,friL", "", "jan/3", "20:15", "20:45"),
         ],
-        holidays: vec![
-            "2026-12-24..2026-12-26".to_owned(),
-            "12-24..01-02".to_owned(),
-        ],
+        holidays: vec!["2026-12-24..2026-12-26".to_owned(), "12-24..01-02".to_owned()],
         ..Definition::default()
     })
 }
@@ -109,9 +102,7 @@ fn evaluate(
         .with_inputs(|| instants.take(INSTANTS_PER_SAMPLE))
         .bench_local_refs(|instants| {
             let pairs = instants.iter().zip(schedules.iter().cycle());
-            pairs
-                .filter(|(at, schedule)| answer(schedule, black_box(**at)))
-                .count()
+            pairs.filter(|(at, schedule)| answer(schedule, black_box(**at))).count()
         });
 }
 
@@ -131,16 +122,12 @@ fn desired_of_cron(bencher: Bencher) {
 
 #[divan::bench(sample_count = 20)]
 fn next_edge_of_four_periods(bencher: Bencher) {
-    evaluate(bencher, four_periods, |schedule, at| {
-        schedule.next_edge(at).is_some()
-    });
+    evaluate(bencher, four_periods, |schedule, at| schedule.next_edge(at).is_some());
 }
 
 #[divan::bench(sample_count = 20)]
 fn latest_edge_of_four_periods(bencher: Bencher) {
-    evaluate(bencher, four_periods, |schedule, at| {
-        schedule.latest_edge(at).since.is_some()
-    });
+    evaluate(bencher, four_periods, |schedule, at| schedule.latest_edge(at).since.is_some());
 }
 
 /// All edges of a year: a preview of one schedule.
@@ -148,17 +135,13 @@ fn latest_edge_of_four_periods(bencher: Bencher) {
 fn edges_of_a_year(bencher: Bencher, zone: &str) {
     let schedule = four_periods(zone);
     let mut instants = Instants { position: 0 };
-    bencher
-        .counter(ItemsCount::new(1_usize))
-        .with_inputs(|| instants.take(1))
-        .bench_local_refs(|instants| {
+    bencher.counter(ItemsCount::new(1_usize)).with_inputs(|| instants.take(1)).bench_local_refs(
+        |instants| {
             let start = instants[0];
             let end = start + SignedDuration::from_hours(365 * 24);
-            schedule
-                .edges(start)
-                .take_while(|edge| edge.at < end)
-                .count()
-        });
+            schedule.edges(start).take_while(|edge| edge.at < end).count()
+        },
+    );
 }
 
 /// A definition, checked.

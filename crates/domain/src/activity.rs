@@ -53,11 +53,7 @@ impl Person {
     pub fn of_arn(arn: String) -> Self {
         let resource = arn.splitn(6, ':').nth(5).unwrap_or(&arn);
         let name = resource.split_once('/').map_or(resource, |(_, name)| name);
-        Self {
-            name: name.to_owned(),
-            arn: Some(arn),
-            shell: None,
-        }
+        Self { name: name.to_owned(), arn: Some(arn), shell: None }
     }
 
     /// Adds the user's name according to the shell.
@@ -73,20 +69,13 @@ impl Person {
     pub fn matches(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let names = [Some(&self.name), self.arn.as_ref(), self.shell.as_ref()];
-        names
-            .into_iter()
-            .flatten()
-            .any(|name| name.to_lowercase().contains(&text))
+        names.into_iter().flatten().any(|name| name.to_lowercase().contains(&text))
     }
 }
 
 impl From<&str> for Person {
     fn from(name: &str) -> Self {
-        Self {
-            name: one_line(name, LONGEST_AUTHOR).into_owned(),
-            arn: None,
-            shell: None,
-        }
+        Self { name: one_line(name, LONGEST_AUTHOR).into_owned(), arn: None, shell: None }
     }
 }
 
@@ -114,22 +103,14 @@ impl Author {
     /// Makes the entry of what this author does.
     #[must_use]
     pub fn does(&self, action: Action, at: Timestamp) -> Activity {
-        Activity {
-            at,
-            by: self.by.clone(),
-            action,
-            why: self.why.clone(),
-        }
+        Activity { at, by: self.by.clone(), action, why: self.why.clone() }
     }
 }
 
 /// A person without a reason.
 impl From<&str> for Author {
     fn from(name: &str) -> Self {
-        Self {
-            by: name.into(),
-            why: None,
-        }
+        Self { by: name.into(), why: None }
     }
 }
 
@@ -205,11 +186,7 @@ impl Action {
     /// Describes that an override was set.
     #[must_use]
     pub fn set(one: &Override) -> Self {
-        Self::OverrideSet {
-            target: one.target.clone(),
-            desired: one.desired,
-            ends_at: one.ends_at,
-        }
+        Self::OverrideSet { target: one.target.clone(), desired: one.desired, ends_at: one.ends_at }
     }
 
     /// Returns the target of the override that was set or cleared.
@@ -263,22 +240,14 @@ impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = &self.by;
         match &self.action {
-            Action::OverrideSet {
-                target,
-                desired,
-                ends_at,
-            } => {
+            Action::OverrideSet { target, desired, ends_at } => {
                 let until = ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
                 write!(f, "{target} is overridden by {by}: {desired} until {until}")?;
             }
             Action::OverrideCleared { target } => {
                 write!(f, "the override of {target} is cleared by {by}")?;
             }
-            Action::Applied {
-                generation,
-                repeats,
-                changes,
-            } => {
+            Action::Applied { generation, repeats, changes } => {
                 write!(f, "generation {generation} is applied by {by}")?;
                 if let Some(repeats) = repeats {
                     write!(f, ", a rollback to generation {repeats}")?;
@@ -295,12 +264,7 @@ impl fmt::Display for Activity {
             action @ (Action::Command { .. }
             | Action::Approved { .. }
             | Action::Forgotten { .. }) => {
-                write!(
-                    f,
-                    "{} {} by {by}",
-                    action.verb(),
-                    action.targets().join(", ")
-                )?;
+                write!(f, "{} {} by {by}", action.verb(), action.targets().join(", "))?;
             }
         }
         match &self.why {

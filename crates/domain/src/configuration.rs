@@ -112,20 +112,12 @@ impl Configuration {
     #[must_use]
     pub fn eq_ignoring_generation(&self, other: &Self) -> bool {
         let rule = |rule: &Rule| {
-            (
-                rule.schedule.definition().clone(),
-                rule.resources.clone(),
-                rule.policy.clone(),
-            )
+            (rule.schedule.definition().clone(), rule.resources.clone(), rule.policy.clone())
         };
         self.settings == other.settings
             && self.accounts == other.accounts
             && self.schedules.keys().eq(other.schedules.keys())
-            && self
-                .schedules
-                .values()
-                .map(rule)
-                .eq(other.schedules.values().map(rule))
+            && self.schedules.values().map(rule).eq(other.schedules.values().map(rule))
     }
 }
 
@@ -314,11 +306,8 @@ pub enum AccountKind {
 
 impl AccountKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [
-        Self::Cloud(Provider::DigitalOcean),
-        Self::Cloud(Provider::Hetzner),
-        Self::Ssh,
-    ];
+    pub const ALL: [Self; 3] =
+        [Self::Cloud(Provider::DigitalOcean), Self::Cloud(Provider::Hetzner), Self::Ssh];
 
     /// Returns the word for the kind in a configuration.
     #[must_use]
@@ -629,10 +618,7 @@ impl FromStr for TokenReference {
 
     fn from_str(text: &str) -> Result<Self, TokenReferenceError> {
         let plain = |name: &str, extra: &str| {
-            !name.is_empty()
-                && name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
         };
         match text.split_once(':') {
             Some(("ssm", name)) if plain(name, "/_.-") => Ok(Self::Ssm(name.to_owned())),
@@ -1082,12 +1068,7 @@ impl Overrides {
 
 impl FromIterator<Override> for Overrides {
     fn from_iter<I: IntoIterator<Item = Override>>(overrides: I) -> Self {
-        Self(
-            overrides
-                .into_iter()
-                .map(|one| (one.target.clone(), one))
-                .collect(),
-        )
+        Self(overrides.into_iter().map(|one| (one.target.clone(), one)).collect())
     }
 }
 
@@ -1122,15 +1103,7 @@ mod tests {
 
     #[test]
     fn patterns_that_would_protect_nothing_are_refused() {
-        for text in [
-            "",
-            "prod",
-            "name:",
-            "tag: ",
-            "label:x",
-            "label:team/x",
-            "tags:a/b",
-        ] {
+        for text in ["", "prod", "name:", "tag: ", "label:x", "label:team/x", "tags:a/b"] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }
     }
@@ -1152,10 +1125,7 @@ mod tests {
     #[test]
     fn a_token_is_for_acting_in_a_folder_of_the_token_path_alone() {
         let acting = |text: &str| text.parse::<TokenReference>().unwrap().is_for_acting();
-        for text in [
-            "ssm:/offhours/acting/do",
-            "ssm:/team/offhours/acting/clouds/do",
-        ] {
+        for text in ["ssm:/offhours/acting/do", "ssm:/team/offhours/acting/clouds/do"] {
             assert!(acting(text), "{text}");
         }
         for text in [
@@ -1179,16 +1149,7 @@ mod tests {
         }
         let datacenters = Location::DATACENTERS.map(|one| name(one).unwrap());
         assert_eq!(datacenters, ["fsn1", "nbg1", "hel1", "ash", "hil"]);
-        for unknown in [
-            "",
-            "1",
-            "FSN1",
-            "fsn1-dc15",
-            "sin-dc1",
-            "fsn 1",
-            "eu-central",
-            "f",
-        ] {
+        for unknown in ["", "1", "FSN1", "fsn1-dc15", "sin-dc1", "fsn 1", "eu-central", "f"] {
             assert_eq!(name(unknown), None, "{unknown}");
         }
     }
@@ -1200,9 +1161,7 @@ mod tests {
     #[test]
     fn a_token_goes_to_a_new_address_only_once_it_is_in_force() {
         let at = |token: &str, url: &str| {
-            account(&format!(
-                r#"{{"provider": "hetzner", "token": "{token}", "url": "{url}"}}"#
-            ))
+            account(&format!(r#"{{"provider": "hetzner", "token": "{token}", "url": "{url}"}}"#))
         };
         let usual = account(r#"{"provider": "hetzner", "token": "ssm:/offhours/hz"}"#);
         assert!(usual.may_be_asked(None));

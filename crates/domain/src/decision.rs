@@ -228,10 +228,8 @@ fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
 
 /// Reports whether Offhours itself has stopped the resource, or owes it a size.
 fn is_to_come_back(record: &Record) -> bool {
-    let stopped = record
-        .handled
-        .as_ref()
-        .is_some_and(|handled| handled.desired == Some(Desired::Stopped));
+    let stopped =
+        record.handled.as_ref().is_some_and(|handled| handled.desired == Some(Desired::Stopped));
     stopped || record.saved.is_some()
 }
 
@@ -290,9 +288,7 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     let Some(request) = &record.request else {
         // A watch-out that has seen the wrong state: the opposite request has taken effect, and
         // there is no request of ours to wait for.
-        let end = record
-            .in_flight()
-            .map(|transition| transition.direction.target_state());
+        let end = record.in_flight().map(|transition| transition.direction.target_state());
         let seen = record.observed.as_ref().map(|observed| observed.power);
         return seen != end;
     };
@@ -410,19 +406,12 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
         Decision::Leave(_) => {
             // An edge without a desired state needs no decision: it only moves the start of the
             // search.
-            let without_desired = latest
-                .filter(|edge| edge.desired.is_none())
-                .map(|edge| edge.key);
+            let without_desired = latest.filter(|edge| edge.desired.is_none()).map(|edge| edge.key);
             let handled = record.handled.as_ref().map(|handled| handled.key);
             let joined = record.joined_at.filter(|_| handled.is_none());
-            let joined = joined.map(|instant| EdgeKey {
-                instant,
-                rank: Rank::Manual,
-            });
+            let joined = joined.map(|instant| EdgeKey { instant, rank: Rank::Manual });
             let from = without_desired.max(handled).max(joined);
-            desired_states
-                .next_that_acts(from, now)
-                .map(|edge| edge.key.instant)
+            desired_states.next_that_acts(from, now).map(|edge| edge.key.instant)
         }
     }
 }
@@ -462,10 +451,7 @@ pub fn coming_edges<'a>(
         // People see the times that they configured.
         schedule.lead = SignedDuration::ZERO;
     }
-    let mut last = EdgeKey {
-        instant: after,
-        rank: Rank::Manual,
-    };
+    let mut last = EdgeKey { instant: after, rank: Rank::Manual };
     std::iter::from_fn(move || {
         let edge = desired_states.next(last)?;
         last = edge.key;
@@ -503,9 +489,7 @@ pub fn next_change(
     // What is found running when its time begins is left running when that ends.
     let begins_running = edges.peek()?.desired == Some(Desired::Running);
     let is_retained = retains && begins_running && from == Desired::Running;
-    edges
-        .find(|edge| edge.desired != Some(from))
-        .filter(|_| !is_retained)
+    edges.find(|edge| edge.desired != Some(from)).filter(|_| !is_retained)
 }
 
 /// Returns the override that applies to a record at an instant: its own, or that of the schedule it
@@ -536,18 +520,15 @@ impl<'a> DesiredStates<'a> {
     fn of(record: &'a Record, membership: &Membership, rules: Rules<'a>) -> Self {
         let kept = record.hibernation.as_ref();
         let lead = kept.and_then(|kept| kept.lead).unwrap_or_default();
-        let schedule = membership.rule(rules.configuration).map(|rule| Early {
-            schedule: &rule.schedule,
-            lead,
-        });
+        let schedule = membership
+            .rule(rules.configuration)
+            .map(|rule| Early { schedule: &rule.schedule, lead });
         let (name, overrides) = (membership.schedule(), rules.overrides);
         let lasting = |o: &&Override| o.set_at < o.ends_at;
-        let resource_override = overrides
-            .of(&Target::Resource(record.reference.clone()))
-            .filter(lasting);
-        let schedule_override = name
-            .and_then(|name| overrides.of(&Target::Schedule(name.clone())))
-            .filter(lasting);
+        let resource_override =
+            overrides.of(&Target::Resource(record.reference.clone())).filter(lasting);
+        let schedule_override =
+            name.and_then(|name| overrides.of(&Target::Schedule(name.clone()))).filter(lasting);
         // An override wins over a command that contradicts it, whichever was given first.
         let overruled = |manual: &&ManualCommand| {
             [resource_override, schedule_override]
@@ -581,9 +562,9 @@ impl<'a> DesiredStates<'a> {
         let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {
             Rank::Manual => handled.is_none_or(|handled| handled <= edge.key),
-            Rank::OverrideSet => self
-                .resource_override
-                .is_some_and(|o| o.set_at == edge.key.instant),
+            Rank::OverrideSet => {
+                self.resource_override.is_some_and(|o| o.set_at == edge.key.instant)
+            }
             Rank::Schedule | Rank::OverrideEnded => false,
         })
     }
@@ -635,10 +616,7 @@ impl<'a> DesiredStates<'a> {
         let scheduled = self.schedule.map(|schedule| {
             let latest = schedule.latest_edge(now);
             // A desired state that never changed counts as an edge before all others.
-            schedule_edge(
-                latest.since.unwrap_or(Timestamp::UNIX_EPOCH),
-                latest.desired,
-            )
+            schedule_edge(latest.since.unwrap_or(Timestamp::UNIX_EPOCH), latest.desired)
         });
         scheduled
             .filter(|edge| !self.is_masked(edge.key.instant))
@@ -671,10 +649,7 @@ impl<'a> DesiredStates<'a> {
     /// Returns the first edge after `from` that has a desired state. Without `from`, the search
     /// starts at `now`.
     fn next_that_acts(&self, from: Option<EdgeKey>, now: Timestamp) -> Option<DesiredEdge> {
-        let mut key = from.unwrap_or(EdgeKey {
-            instant: now,
-            rank: Rank::Manual,
-        });
+        let mut key = from.unwrap_or(EdgeKey { instant: now, rank: Rank::Manual });
         loop {
             let edge = self.next(key)?;
             if edge.desired.is_some() {
@@ -686,35 +661,20 @@ impl<'a> DesiredStates<'a> {
 }
 
 fn schedule_edge(instant: Timestamp, desired: Option<Desired>) -> DesiredEdge {
-    DesiredEdge {
-        key: EdgeKey {
-            instant,
-            rank: Rank::Schedule,
-        },
-        desired,
-        cause: Cause::Schedule,
-    }
+    DesiredEdge { key: EdgeKey { instant, rank: Rank::Schedule }, desired, cause: Cause::Schedule }
 }
 
 fn manual_edge(manual: &ManualCommand) -> DesiredEdge {
     DesiredEdge {
-        key: EdgeKey {
-            instant: manual.instant,
-            rank: Rank::Manual,
-        },
+        key: EdgeKey { instant: manual.instant, rank: Rank::Manual },
         desired: Some(manual.desired),
-        cause: Cause::Manual {
-            by: manual.by.clone(),
-        },
+        cause: Cause::Manual { by: manual.by.clone() },
     }
 }
 
 fn set(o: &Override) -> DesiredEdge {
     DesiredEdge {
-        key: EdgeKey {
-            instant: o.set_at,
-            rank: Rank::OverrideSet,
-        },
+        key: EdgeKey { instant: o.set_at, rank: Rank::OverrideSet },
         desired: Some(o.desired),
         cause: Cause::OverrideSet,
     }
@@ -723,10 +683,7 @@ fn set(o: &Override) -> DesiredEdge {
 /// Returns the end of an override as an edge, if the desired state changes there.
 fn ended(o: &Override, after: Option<Desired>) -> Option<DesiredEdge> {
     (after != Some(o.desired)).then_some(DesiredEdge {
-        key: EdgeKey {
-            instant: o.ends_at,
-            rank: Rank::OverrideEnded,
-        },
+        key: EdgeKey { instant: o.ends_at, rank: Rank::OverrideEnded },
         desired: after,
         cause: Cause::OverrideEnded,
     })

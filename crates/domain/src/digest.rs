@@ -111,10 +111,7 @@ pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
     if latest.desired.is_none() {
         latest = schedule.latest_edge(latest.since? - INSTANT);
     }
-    let edge = Edge {
-        at: latest.since?,
-        desired: latest.desired,
-    };
+    let edge = Edge { at: latest.since?, desired: latest.desired };
     let young = now.duration_since(edge.at) <= WINDOW;
     (young && edge.desired.is_some()).then_some(edge)
 }
@@ -124,9 +121,7 @@ pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
 #[must_use]
 pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
     let latest = edge.at + DEADLINE;
-    let mut edges = schedule
-        .edges(edge.at)
-        .take_while(|next| next.at < latest + BEFORE_NEXT);
+    let mut edges = schedule.edges(edge.at).take_while(|next| next.at < latest + BEFORE_NEXT);
     let Some(next) = edges.find(|next| next.desired.is_some()) else {
         return latest;
     };
@@ -232,10 +227,8 @@ impl Digest {
         };
         *bucket += 1;
         if !at_the_end {
-            self.not_seen.push(Named {
-                name: record.name.clone(),
-                resource: record.reference.clone(),
-            });
+            self.not_seen
+                .push(Named { name: record.name.clone(), resource: record.reference.clone() });
         }
         if let State::Ended(last) = state
             && last.ending == Ending::Seen
@@ -295,10 +288,8 @@ impl<'r> State<'r> {
             Some(Desired::Running) => kept.and_then(|kept| kept.lead),
             Some(Desired::Stopped) | None => None,
         };
-        let keys = [edge.at, edge.at - lead.unwrap_or_default()].map(|instant| EdgeKey {
-            instant,
-            rank: Rank::Schedule,
-        });
+        let keys = [edge.at, edge.at - lead.unwrap_or_default()]
+            .map(|instant| EdgeKey { instant, rank: Rank::Schedule });
         let handled = record.handled.as_ref();
         let latest = verdict.edge?;
         let is_over = latest.desired.is_none() && latest.key.rank == Rank::Schedule;
@@ -318,9 +309,9 @@ impl<'r> State<'r> {
             let asked = asked && handled.is_some_and(|handled| handled.key == key);
             return Some(match request.filter(|request| request.problem.is_some()) {
                 // It is still being retried, and needs a person to get any further.
-                Some(request) if asked => Self::Refused {
-                    accepted: request.first_accepted_at.is_some(),
-                },
+                Some(request) if asked => {
+                    Self::Refused { accepted: request.first_accepted_at.is_some() }
+                }
                 Some(_) | None => Self::Unfinished { asked },
             });
         }
@@ -348,12 +339,7 @@ impl<'r> State<'r> {
 /// 480 s; next edge in 12.9 h`.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            schedule,
-            followed,
-            desired,
-            ..
-        } = self;
+        let Self { schedule, followed, desired, .. } = self;
         let there = self.seen + self.already;
         write!(f, "{schedule}: {there} of {followed} {desired}")?;
         let how = self.how();

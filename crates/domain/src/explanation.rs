@@ -270,9 +270,7 @@ pub fn standing_command(
         desired: command.desired,
         by: command.by.clone(),
         at: command.instant,
-        until: next_change(record, rules, at, command.desired)
-            .as_ref()
-            .map(edge),
+        until: next_change(record, rules, at, command.desired).as_ref().map(edge),
     })
 }
 
@@ -298,10 +296,9 @@ fn decision(decision: &Decision, retained: bool) -> DecisionExplanation {
             retained: retained && due.direction == Direction::Stop && due.cause == Cause::Schedule,
         },
         &Decision::AskAgain(direction) => DecisionExplanation::AskAgain { direction },
-        Decision::Leave(reason) => DecisionExplanation::Leave {
-            reason: word(reason),
-            words: reason.to_string(),
-        },
+        Decision::Leave(reason) => {
+            DecisionExplanation::Leave { reason: word(reason), words: reason.to_string() }
+        }
     }
 }
 
@@ -327,29 +324,18 @@ fn next(
     rules: Rules<'_>,
     at: Timestamp,
 ) -> Next {
-    let asked_again_at = record
-        .request
-        .as_ref()
-        .and_then(|request| match request.ask {
-            Ask::Failed { retry_at } => Some(retry_at),
-            Ask::Open | Ask::Accepted { .. } | Ask::Done { .. } => None,
-        });
+    let asked_again_at = record.request.as_ref().and_then(|request| match request.ask {
+        Ask::Failed { retry_at } => Some(retry_at),
+        Ask::Open | Ask::Accepted { .. } | Ask::Done { .. } => None,
+    });
     let in_flight = record.in_flight().is_some();
-    let retry_at = if in_flight {
-        asked_again_at
-    } else {
-        record.retry_at
-    };
+    let retry_at = if in_flight { asked_again_at } else { record.retry_at };
     let coming = |instant: &Timestamp| *instant > at;
     Next {
         edge: next_edge(record, verdict, manual, rules, at),
         retry_at: retry_at.filter(coming),
         look_at: record.due_at.filter(|_| in_flight).filter(coming),
-        permit_until: record
-            .permit
-            .as_ref()
-            .map(|permit| permit.until)
-            .filter(coming),
+        permit_until: record.permit.as_ref().map(|permit| permit.until).filter(coming),
     }
 }
 
@@ -388,14 +374,11 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     levels.push((Says::ScheduleOverride { set: of_schedule }, applies));
     let command = record.manual_command.clone();
     let stands = follows_command(verdict);
-    let given = command
-        .as_ref()
-        .is_some_and(|command| command.instant <= at);
+    let given = command.as_ref().is_some_and(|command| command.instant <= at);
     levels.push((Says::Manual { command }, stands));
     for via in Via::ALL {
-        let names: Vec<_> = membership::names_by(via, subject, rules.configuration)
-            .into_iter()
-            .collect();
+        let names: Vec<_> =
+            membership::names_by(via, subject, rules.configuration).into_iter().collect();
         let applies = !names.is_empty();
         let says = match via {
             Via::Listed => Says::List { names },
@@ -439,10 +422,8 @@ fn exclusion_levels(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)>
         }
     }
     let (protected, opted_out) = (pattern.is_some(), on_cluster.is_some());
-    levels.extend([
-        (Says::Protect { pattern }, protected),
-        (Says::OptOut { on_cluster }, opted_out),
-    ]);
+    levels
+        .extend([(Says::Protect { pattern }, protected), (Says::OptOut { on_cluster }, opted_out)]);
     levels.extend(others);
     levels
 }

@@ -344,12 +344,7 @@ pub fn preflight(
     let mut obstacles = obstacles_of_its_own(machine, catalog);
     obstacles.extend(around.account_problem.clone().map(Obstacle::Account));
     obstacles.extend(around.room.and_then(|room| no_room(room, terms.hibernated)));
-    obstacles.extend(
-        around
-            .unreadable
-            .iter()
-            .map(|what| Obstacle::Unreadable(what)),
-    );
+    obstacles.extend(around.unreadable.iter().map(|what| Obstacle::Unreadable(what)));
     for Address { ip, stays, blocked } in &around.addresses {
         let ip = ip.clone();
         if *blocked {
@@ -365,14 +360,8 @@ pub fn preflight(
     let named = around.named_by.iter();
     obstacles.extend(named.map(|by| Obstacle::Named { by: by.clone() }));
     let flags = [
-        (
-            around.backups && !accepts(Risk::LostBackups),
-            Obstacle::Backups,
-        ),
-        (
-            around.custom_image && !accepts(Risk::CustomImage),
-            Obstacle::CustomImage,
-        ),
+        (around.backups && !accepts(Risk::LostBackups), Obstacle::Backups),
+        (around.custom_image && !accepts(Risk::CustomImage), Obstacle::CustomImage),
         (around.open_at_first, Obstacle::OpenAtFirst),
     ];
     let apply = flags.into_iter().filter(|(applies, _)| *applies);
@@ -382,9 +371,7 @@ pub fn preflight(
     obstacles.extend(off_period.and_then(|off_period| slow_snapshot(machine, off_period)));
     let longest_run = terms.longest_run;
     let short_run = longest_run.filter(|&run| run < RUN_TO_PROVE);
-    obstacles.extend(short_run.map(|run| Obstacle::ShortRun {
-        minutes: run.as_mins(),
-    }));
+    obstacles.extend(short_run.map(|run| Obstacle::ShortRun { minutes: run.as_mins() }));
     obstacles
 }
 

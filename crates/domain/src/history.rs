@@ -118,11 +118,7 @@ impl HistoryEntry {
     /// Returns the transition's identity within its resource.
     #[must_use]
     pub fn transition_key(&self) -> String {
-        format!(
-            "{:020}#{}",
-            self.claimed_at.as_millisecond(),
-            self.direction
-        )
+        format!("{:020}#{}", self.claimed_at.as_millisecond(), self.direction)
     }
 
     /// Returns what the record keeps of it; `None` for a transition that no edge led to.

@@ -268,10 +268,7 @@ mod tests {
     fn an_invalid_invocation_is_refused_with_what_to_write() {
         refused("{}", "exactly one of");
         refused(r#"{"schedule": "a", "account": "b"}"#, "exactly one of");
-        refused(
-            r#"{"cause": "due", "schedule": "a"}"#,
-            "names \"resources\"",
-        );
+        refused(r#"{"cause": "due", "schedule": "a"}"#, "names \"resources\"");
         refused(r#"{"cause": "late", "resources": []}"#, "unknown variant");
         refused(r#"{"resource": ["do-main/droplet/1"]}"#, "unknown field");
         refused(r#"{"resources": ["do-main/droplet"]}"#, "invalid reference");

@@ -102,18 +102,11 @@ mod tests {
 
     /// Three Droplets that the schedule lists, and a limit.
     fn listed(max_new: u32) -> (World, Vec<Record>) {
-        let ids = [
-            "do-main/droplet/1",
-            "do-main/droplet/2",
-            "do-main/droplet/3",
-        ];
+        let ids = ["do-main/droplet/1", "do-main/droplet/2", "do-main/droplet/3"];
         let mut world = world();
         world.configuration.settings.max_new = max_new;
-        let records = ids.map(|id| Record {
-            reference: reference(id),
-            opted_in: false,
-            ..droplet()
-        });
+        let records =
+            ids.map(|id| Record { reference: reference(id), opted_in: false, ..droplet() });
         for id in ids {
             world = world.listing("office", id);
         }
@@ -147,13 +140,9 @@ mod tests {
     #[test]
     fn what_was_ever_handled_is_not_new() {
         let (world, mut records) = listed(0);
-        records[0] = records[0]
-            .clone()
-            .having_handled("mon 08:00", Desired::Running);
-        records[1].saved = Some(crate::resource::SavedState::NodePool {
-            count: 3,
-            autoscale: None,
-        });
+        records[0] = records[0].clone().having_handled("mon 08:00", Desired::Running);
+        records[1].saved =
+            Some(crate::resource::SavedState::NodePool { count: 3, autoscale: None });
         join_all(&mut records, world.rules(), at("mon 18:30"));
         assert_eq!(held(&records), [false, false, true]);
         assert_eq!(records[0].handled, None, "it follows its schedule anew");
@@ -168,11 +157,7 @@ mod tests {
             record.opted_in = true;
         }
         let before = records.clone();
-        join_all(
-            &mut records,
-            world.in_generation(2).rules(),
-            at("mon 18:30"),
-        );
+        join_all(&mut records, world.in_generation(2).rules(), at("mon 18:30"));
         assert_eq!(records, before);
     }
 
@@ -190,10 +175,7 @@ mod tests {
         let left = judged(&world.clone().without_schedules(), "mon 09:00");
         assert_eq!((left.joined_at, left.handled.is_some()), (None, true));
         let back = judged(&world, "mon 10:00");
-        assert_eq!(
-            (back.joined_at, back.handled),
-            (Some(at("mon 10:00")), None)
-        );
+        assert_eq!((back.joined_at, back.handled), (Some(at("mon 10:00")), None));
     }
 
     /// Returns the record after it left `office` on Monday evening, and joined it again on Tuesday.
@@ -213,9 +195,7 @@ mod tests {
         let handled = office_droplet().having_handled("mon 19:00", Desired::Stopped);
         for record in [
             handled.clone().settled(Power::Stopped),
-            handled
-                .clone()
-                .in_flight_towards(Direction::Stop, "mon 19:00"),
+            handled.clone().in_flight_towards(Direction::Stop, "mon 19:00"),
         ] {
             let back = back(&world, record.clone());
             assert_eq!(back.joined_at, Some(at("tue 10:00")));
@@ -233,10 +213,7 @@ mod tests {
     fn what_is_owed_a_size_is_not_held_back_from_its_start_though_its_schedule_waits() {
         let world = world().following("office", |policy| policy.adopt = Adopt::NextEdge);
         let owed = |joined_at| Record {
-            saved: Some(crate::resource::SavedState::NodePool {
-                count: 3,
-                autoscale: None,
-            }),
+            saved: Some(crate::resource::SavedState::NodePool { count: 3, autoscale: None }),
             joined_at: Some(at(joined_at)),
             ..office_droplet()
         };
@@ -278,9 +255,7 @@ mod tests {
     fn what_offhours_has_stopped_is_not_held_back_from_its_start() {
         let stopped = Record {
             held: true,
-            ..office_droplet()
-                .having_handled("mon 19:00", Desired::Stopped)
-                .settled(Power::Stopped)
+            ..office_droplet().having_handled("mon 19:00", Desired::Stopped).settled(Power::Stopped)
         };
         let decision = world().decide(&stopped, "tue 08:00");
         assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));

@@ -320,11 +320,7 @@ impl FromStr for User {
         let fits = text.starts_with(letter)
             && text.len() <= 64
             && text.chars().all(|c| letter(c) || "-.$".contains(c));
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(UserError(text.to_owned()))
-        }
+        if fits { Ok(Self(text.to_owned())) } else { Err(UserError(text.to_owned())) }
     }
 }
 
@@ -363,16 +359,12 @@ impl FromStr for KeyReference {
 
     fn from_str(text: &str) -> Result<Self, KeyReferenceError> {
         let Some(path) = text.strip_prefix("file:") else {
-            let token = text
-                .parse()
-                .map_err(|TokenReferenceError| KeyReferenceError)?;
+            let token = text.parse().map_err(|TokenReferenceError| KeyReferenceError)?;
             return Ok(Self::Token(token));
         };
         let is_path =
             path.len() > 1 && path.starts_with('/') && !path.chars().any(char::is_control);
-        is_path
-            .then(|| Self::File(path.to_owned()))
-            .ok_or(KeyReferenceError)
+        is_path.then(|| Self::File(path.to_owned())).ok_or(KeyReferenceError)
     }
 }
 

@@ -196,9 +196,7 @@ impl Membership {
             .into_iter()
             .map(|via| (via, names_by(via, subject, configuration)))
             .find(|(_, names)| !names.is_empty())
-            .map_or(Self::Unnamed, |(via, names)| {
-                on_one_level(via, names, configuration)
-            })
+            .map_or(Self::Unnamed, |(via, names)| on_one_level(via, names, configuration))
     }
 
     /// Returns the schedule that is followed, if any.
@@ -246,9 +244,7 @@ pub(crate) fn exclusions<'a>(
         let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
         let on_cluster = subject.cluster.is_some_and(|cluster| out(&cluster.tags));
         let on_itself = out(subject.tags);
-        (on_itself || on_cluster).then_some(Exclusion::OptedOut {
-            on_cluster: !on_itself,
-        })
+        (on_itself || on_cluster).then_some(Exclusion::OptedOut { on_cluster: !on_itself })
     });
     let unsupported = subject.unsupported.map(str::to_owned);
     let duplicate_of = subject.duplicate_of.cloned();
@@ -290,10 +286,9 @@ pub(crate) fn names_by(
             listing.iter().map(ToString::to_string).collect()
         }
         Via::Tag => names_in(subject.tags),
-        Via::ClusterTag => subject
-            .cluster
-            .map(|cluster| names_in(&cluster.tags))
-            .unwrap_or_default(),
+        Via::ClusterTag => {
+            subject.cluster.map(|cluster| names_in(&cluster.tags)).unwrap_or_default()
+        }
     };
     names.remove(OPT_OUT);
     names
@@ -315,9 +310,7 @@ fn words(key: &str, tags: &BTreeSet<String>) -> BTreeSet<String> {
     tags.iter()
         .filter_map(|tag| {
             let (its_key, word) = tag.split_once([':', '='])?;
-            its_key
-                .eq_ignore_ascii_case(key)
-                .then(|| word.trim().to_ascii_lowercase())
+            its_key.eq_ignore_ascii_case(key).then(|| word.trim().to_ascii_lowercase())
         })
         .collect()
 }

@@ -116,28 +116,21 @@ impl Money {
     /// Adds two amounts. Returns `None` if their currencies differ.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
-        (self.currency == other.currency).then(|| Self {
-            nanos: self.nanos.saturating_add(other.nanos),
-            ..self
-        })
+        (self.currency == other.currency)
+            .then(|| Self { nanos: self.nanos.saturating_add(other.nanos), ..self })
     }
 
     /// Subtracts another amount. Returns `None` if their currencies differ.
     #[must_use]
     pub fn minus(self, other: Self) -> Option<Self> {
-        (self.currency == other.currency).then(|| Self {
-            nanos: self.nanos.saturating_sub(other.nanos),
-            ..self
-        })
+        (self.currency == other.currency)
+            .then(|| Self { nanos: self.nanos.saturating_sub(other.nanos), ..self })
     }
 
     /// Returns the amount multiplied by a count.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
-        Self {
-            nanos: self.nanos.saturating_mul(i64::from(count)),
-            ..self
-        }
+        Self { nanos: self.nanos.saturating_mul(i64::from(count)), ..self }
     }
 
     /// Returns what an hourly price comes to over so many seconds, to the nearest billionth.
@@ -155,10 +148,7 @@ impl Money {
         }
         let all = i128::from(self.nanos) * i128::from(part);
         let rounded = (all + all.signum() * whole / 2) / whole;
-        Self {
-            nanos: i64::try_from(rounded).unwrap_or(i64::MAX),
-            ..self
-        }
+        Self { nanos: i64::try_from(rounded).unwrap_or(i64::MAX), ..self }
     }
 
     /// Returns the amount to the nearest cent, with two decimal places: `-4.20`.

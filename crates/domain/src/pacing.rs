@@ -71,10 +71,7 @@ impl Rate {
         }
         let used = self.remaining.saturating_sub(remaining);
         let theirs = used.saturating_sub(ours).saturating_mul(60);
-        Some(Others {
-            a_minute: theirs.div_ceil(passed.as_secs().unsigned_abs()),
-            at: now,
-        })
+        Some(Others { a_minute: theirs.div_ceil(passed.as_secs().unsigned_abs()), at: now })
     }
 }
 
@@ -104,9 +101,7 @@ impl Spent {
             return 0;
         }
         let share = i128::from(self.requests) * left / whole.max(1);
-        u64::try_from(share + 1)
-            .unwrap_or(u64::MAX)
-            .min(self.requests)
+        u64::try_from(share + 1).unwrap_or(u64::MAX).min(self.requests)
     }
 
     /// Returns how many of these the provider still counts against its per-minute limit.
@@ -182,9 +177,7 @@ impl Allowance {
         };
         let lists = lists.map(|lists| lists.values().map(|&requests| u64::from(requests)));
         let (all, largest) = lists.map_or((0, 0), |lists| {
-            lists.fold((0, 0), |(all, largest), list| {
-                (all + list, list.max(largest))
-            })
+            lists.fold((0, 0), |(all, largest), list| (all + list, list.max(largest)))
         });
         Self {
             per_hour,
@@ -199,9 +192,8 @@ impl Allowance {
     /// percent is left unused, because requests do not arrive at the instant they are sent.
     #[must_use]
     pub fn in_a_minute(&self) -> u64 {
-        self.per_minute.map_or(u64::MAX, |most| {
-            most.saturating_sub(most / 100 + self.others + self.observing)
-        })
+        self.per_minute
+            .map_or(u64::MAX, |most| most.saturating_sub(most / 100 + self.others + self.observing))
     }
 
     /// Returns how many requests may be sent now under the hourly limit.
@@ -263,14 +255,8 @@ impl SightRequests {
     #[must_use]
     pub const fn acting(direction: Direction) -> Self {
         match direction {
-            Direction::Start => Self {
-                around: 10,
-                each: 7,
-            },
-            Direction::Stop => Self {
-                around: 32,
-                each: 14,
-            },
+            Direction::Start => Self { around: 10, each: 7 },
+            Direction::Stop => Self { around: 32, each: 14 },
         }
     }
 
@@ -310,27 +296,15 @@ mod tests {
     }
 
     fn rate(remaining: u64) -> Rate {
-        Rate {
-            remaining,
-            at: at(0),
-            limit: None,
-            others: None,
-        }
+        Rate { remaining, at: at(0), limit: None, others: None }
     }
 
     fn measured(a_minute: u64, seconds: i64) -> Others {
-        Others {
-            a_minute,
-            at: at(seconds),
-        }
+        Others { a_minute, at: at(seconds) }
     }
 
     fn spent(began: i64, ended: i64, requests: u64) -> Spent {
-        Spent {
-            began: at(began),
-            ended: at(ended),
-            requests,
-        }
+        Spent { began: at(began), ended: at(ended), requests }
     }
 
     #[test]
@@ -388,10 +362,7 @@ mod tests {
         // A third of the hourly limit, spread evenly.
         let shared = Allowance::of(facts, Some(rate(5000 - 1667)), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 28);
-        let measured = Rate {
-            others: Some(measured(83, 0)),
-            ..rate(5000)
-        };
+        let measured = Rate { others: Some(measured(83, 0)), ..rate(5000) };
         let shared = Allowance::of(facts, Some(measured), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 83);
     }
@@ -400,11 +371,8 @@ mod tests {
     fn a_burst_of_others_is_not_held_against_us_for_long() {
         let facts = Provider::DigitalOcean.facts();
         let others = |a_minute, remaining, seconds| {
-            let rate = Rate {
-                others: Some(measured(a_minute, 0)),
-                at: at(seconds),
-                ..rate(remaining)
-            };
+            let rate =
+                Rate { others: Some(measured(a_minute, 0)), at: at(seconds), ..rate(remaining) };
             Allowance::of(facts, Some(rate), None, at(seconds)).others
         };
         let age = RATE_AGE.as_secs();
@@ -430,10 +398,7 @@ mod tests {
         assert_eq!(at_a_tick(None), u64::MAX);
         assert_eq!(at_a_tick(Some(rate(3600))), 3420);
         assert_eq!(at_a_tick(Some(rate(180))), 0);
-        let smaller = Rate {
-            limit: Some(200),
-            ..rate(110)
-        };
+        let smaller = Rate { limit: Some(200), ..rate(110) };
         assert_eq!(at_a_tick(Some(smaller)), 100);
         let old = Allowance::of(facts, Some(rate(0)), None, at(600));
         assert_eq!(old.at_a_tick(), u64::MAX);

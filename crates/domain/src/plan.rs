@@ -395,10 +395,7 @@ pub fn stop_plan<'c>(
     if catalog.is_empty() || machine.size.plan.is_empty() {
         return Err(MoveRefusal::NoPlans);
     }
-    let move_from = Move {
-        machine,
-        present: present(machine, catalog)?,
-    };
+    let move_from = Move { machine, present: present(machine, catalog)? };
     let (plan, offer) = match wanted {
         Some(target) => {
             let plan = named(target, catalog)?;
@@ -545,15 +542,9 @@ impl Move<'_, '_> {
         });
         best.ok_or_else(|| {
             if lacks_disk {
-                MoveRefusal::DiskTooLarge {
-                    disk_gib: size.disk_gib,
-                    region,
-                }
+                MoveRefusal::DiskTooLarge { disk_gib: size.disk_gib, region }
             } else {
-                MoveRefusal::AlreadyCheapest {
-                    plan: size.plan.clone(),
-                    region,
-                }
+                MoveRefusal::AlreadyCheapest { plan: size.plan.clone(), region }
             }
         })
     }

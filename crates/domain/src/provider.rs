@@ -27,11 +27,7 @@ pub struct Facts {
 
 const DIGITALOCEAN: Facts = Facts {
     word: "digitalocean",
-    kinds: &[
-        ResourceKind::Droplet,
-        ResourceKind::Database,
-        ResourceKind::NodePool,
-    ],
+    kinds: &[ResourceKind::Droplet, ResourceKind::Database, ResourceKind::NodePool],
     endpoint: "https://api.digitalocean.com",
     endpoint_setting: "OFFHOURS_DIGITALOCEAN_URL",
     requests_per_hour: 5000,

@@ -60,11 +60,7 @@ impl Reason {
     /// Creates a reason from what failed, and why.
     #[must_use]
     pub fn new(what: String, because: Option<String>) -> Self {
-        Self {
-            what,
-            because,
-            request_id: None,
-        }
+        Self { what, because, request_id: None }
     }
 
     /// Creates a reason from an error and its causes.

@@ -939,10 +939,7 @@ impl Record {
     /// up.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
-        let given_up = self
-            .hibernation
-            .as_ref()
-            .is_some_and(|kept| kept.has_given_up());
+        let given_up = self.hibernation.as_ref().is_some_and(|kept| kept.has_given_up());
         self.is_irreplaceable() || given_up || self.is_hibernating()
     }
 
@@ -984,9 +981,7 @@ impl Record {
     /// Reports whether a writer holds a permit at this instant.
     #[must_use]
     pub fn permit_is_open(&self, now: Timestamp) -> bool {
-        self.permit
-            .as_ref()
-            .is_some_and(|permit| now < permit.until)
+        self.permit.as_ref().is_some_and(|permit| now < permit.until)
     }
 
     /// Returns the instant before which no observation may settle the transition in flight, if an
@@ -1009,8 +1004,7 @@ impl Record {
     pub fn watched_until(&self) -> Option<Timestamp> {
         let end = self.in_flight()?.direction.target_state();
         let observed = self.observed.as_ref()?;
-        self.not_before()
-            .filter(|_| observed.power == end && observed.busy.is_none())
+        self.not_before().filter(|_| observed.power == end && observed.busy.is_none())
     }
 
     /// Reports whether a shrink may have been accepted since `saved` was set. A size seen from then
@@ -1114,12 +1108,7 @@ impl Record {
     pub fn observe(&mut self, observed: Observed) {
         let before = self.observed.as_ref();
         let at = before.map_or(observed.at, |before| before.at);
-        if before
-            != Some(&Observed {
-                at,
-                ..observed.clone()
-            })
-        {
+        if before != Some(&Observed { at, ..observed.clone() }) {
             self.observed = Some(observed);
         }
     }

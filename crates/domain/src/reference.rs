@@ -162,13 +162,8 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 5] = [
-        Self::Droplet,
-        Self::Database,
-        Self::NodePool,
-        Self::Server,
-        Self::Machine,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Droplet, Self::Database, Self::NodePool, Self::Server, Self::Machine];
 
     /// Returns the word for this kind within a reference.
     #[must_use]
@@ -285,10 +280,7 @@ impl FromStr for ResourceId {
             "database" => Ok(Self::Database(DatabaseId(opaque(id)?))),
             "node-pool" => {
                 let (cluster, pool) = id.split_once('/').ok_or_else(malformed)?;
-                Ok(Self::NodePool(
-                    ClusterId(opaque(cluster)?),
-                    PoolId(opaque(pool)?),
-                ))
+                Ok(Self::NodePool(ClusterId(opaque(cluster)?), PoolId(opaque(pool)?)))
             }
             "server" => Ok(Self::Server(ServerId(number(id)?))),
             "machine" => Ok(Self::Machine(id.parse().map_err(|_| malformed())?)),
@@ -364,18 +356,15 @@ impl FromStr for ResourceRef {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        let (account, id) = text
-            .split_once('/')
-            .ok_or_else(|| ReferenceError::Malformed(text.to_owned()))?;
-        let account = account.parse().map_err(|source| ReferenceError::Account {
-            reference: text.to_owned(),
-            source,
-        })?;
+        let (account, id) =
+            text.split_once('/').ok_or_else(|| ReferenceError::Malformed(text.to_owned()))?;
+        let account = account
+            .parse()
+            .map_err(|source| ReferenceError::Account { reference: text.to_owned(), source })?;
         let id = id.parse().map_err(|error| match error {
-            ReferenceError::UnknownKind { kind, .. } => ReferenceError::UnknownKind {
-                reference: text.to_owned(),
-                kind,
-            },
+            ReferenceError::UnknownKind { kind, .. } => {
+                ReferenceError::UnknownKind { reference: text.to_owned(), kind }
+            }
             ReferenceError::Malformed(_) | ReferenceError::Account { .. } => {
                 ReferenceError::Malformed(text.to_owned())
             }
@@ -445,18 +434,7 @@ mod tests {
         for name in ["a", "office-hours", "a_b", "0", &"a".repeat(63)] {
             assert!(name.parse::<ScheduleName>().is_ok(), "{name}");
         }
-        for name in [
-            "",
-            "-a",
-            "a-",
-            "A",
-            "a b",
-            "ä",
-            "off",
-            "none",
-            "all",
-            &"a".repeat(64),
-        ] {
+        for name in ["", "-a", "a-", "A", "a b", "ä", "off", "none", "all", &"a".repeat(64)] {
             assert!(name.parse::<ScheduleName>().is_err(), "{name}");
         }
     }

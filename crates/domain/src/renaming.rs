@@ -70,10 +70,7 @@ impl Override {
             Target::Resource(reference) => Target::Resource(configuration.renamed(reference)),
             Target::Schedule(_) => self.target.clone(),
         };
-        Self {
-            target,
-            ..self.clone()
-        }
+        Self { target, ..self.clone() }
     }
 }
 

@@ -64,10 +64,7 @@ impl Resource {
             }
             Size::NodePool(size) => clean(&mut size.plan, LONGEST_NAME),
         };
-        for text in [&mut self.busy, &mut self.unsupported]
-            .into_iter()
-            .flatten()
-        {
+        for text in [&mut self.busy, &mut self.unsupported].into_iter().flatten() {
             clean(text, LONGEST_MESSAGE);
         }
         if changed {
@@ -92,9 +89,7 @@ fn clean_all(tags: &mut BTreeSet<String>) -> bool {
         return false;
     }
     let cleaned = mem::take(tags).into_iter();
-    *tags = cleaned
-        .map(|tag| one_line(&tag, LONGEST_TAG).into_owned())
-        .collect();
+    *tags = cleaned.map(|tag| one_line(&tag, LONGEST_TAG).into_owned()).collect();
     true
 }
 
@@ -266,10 +261,7 @@ impl AutoscaleBounds {
     /// autoscaler would remove nodes.
     #[must_use]
     pub fn reaching(self, count: u32) -> Self {
-        Self {
-            max: self.max.max(count),
-            ..self
-        }
+        Self { max: self.max.max(count), ..self }
     }
 }
 
@@ -412,10 +404,9 @@ impl Size {
                 nodes: database.nodes,
                 storage_mib: database.storage_mib,
             }),
-            Self::NodePool(pool) => Some(SavedState::NodePool {
-                count: pool.count,
-                autoscale: pool.autoscale,
-            }),
+            Self::NodePool(pool) => {
+                Some(SavedState::NodePool { count: pool.count, autoscale: pool.autoscale })
+            }
         }
     }
 }
@@ -435,14 +426,9 @@ impl PlanCapacity {
     /// Parses `…-2vcpu-4gb…`; `None` if the slug does not give both.
     #[must_use]
     pub fn of_plan(slug: &str) -> Option<Self> {
-        let number_before = |unit: &str| {
-            slug.split('-')
-                .find_map(|part| part.strip_suffix(unit)?.parse().ok())
-        };
-        Some(Self {
-            memory_gib: number_before("gb")?,
-            vcpus: number_before("vcpu")?,
-        })
+        let number_before =
+            |unit: &str| slug.split('-').find_map(|part| part.strip_suffix(unit)?.parse().ok());
+        Some(Self { memory_gib: number_before("gb")?, vcpus: number_before("vcpu")? })
     }
 }
 
@@ -450,18 +436,9 @@ impl fmt::Display for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Database { plan, nodes, .. } => write!(f, "{nodes} x {plan}"),
-            Self::NodePool {
-                count: 1,
-                autoscale: None,
-            } => f.write_str("1 node"),
-            Self::NodePool {
-                count,
-                autoscale: None,
-            } => write!(f, "{count} nodes"),
-            Self::NodePool {
-                count,
-                autoscale: Some(bounds),
-            } => {
+            Self::NodePool { count: 1, autoscale: None } => f.write_str("1 node"),
+            Self::NodePool { count, autoscale: None } => write!(f, "{count} nodes"),
+            Self::NodePool { count, autoscale: Some(bounds) } => {
                 write!(f, "{count} nodes, autoscaled {}-{}", bounds.min, bounds.max)
             }
             Self::Machine(machine) => f.write_str(&machine.plan),
@@ -514,10 +491,7 @@ impl SavedState {
             Self::NodePool { .. } | Self::Machine(_) => None,
         };
         let (before_mib, after_mib) = (storage(self)?, storage(other)?);
-        let lost = LostStorage {
-            before_mib,
-            after_mib,
-        };
+        let lost = LostStorage { before_mib, after_mib };
         (after_mib < before_mib).then_some(lost)
     }
 
@@ -527,16 +501,12 @@ impl SavedState {
     #[must_use]
     pub fn with_bounds_of(&self, other: &Self) -> Self {
         match (self, other) {
-            (
+            (Self::NodePool { count, autoscale: None }, Self::NodePool { autoscale, .. }) => {
                 Self::NodePool {
-                    count,
-                    autoscale: None,
-                },
-                Self::NodePool { autoscale, .. },
-            ) => Self::NodePool {
-                count: *count,
-                autoscale: autoscale.map(|bounds| bounds.reaching(*count)),
-            },
+                    count: *count,
+                    autoscale: autoscale.map(|bounds| bounds.reaching(*count)),
+                }
+            }
             (Self::Database { .. } | Self::NodePool { .. } | Self::Machine(_), _) => self.clone(),
         }
     }
@@ -546,22 +516,11 @@ impl SavedState {
     /// those of one that our own stop switched off are widened to include the count.
     #[must_use]
     pub fn joined_with(&self, seen: &Self) -> Joined {
-        let larger = |state| Joined {
-            state,
-            unlike: false,
-        };
+        let larger = |state| Joined { state, unlike: false };
         match (self, seen) {
             (
-                Self::Database {
-                    plan,
-                    nodes,
-                    storage_mib,
-                },
-                Self::Database {
-                    plan: seen_plan,
-                    nodes: seen_nodes,
-                    storage_mib: seen_storage,
-                },
+                Self::Database { plan, nodes, storage_mib },
+                Self::Database { plan: seen_plan, nodes: seen_nodes, storage_mib: seen_storage },
             ) => {
                 let plans = compare_plans(plan, seen_plan);
                 let larger_storage = |saved: u64| saved.max(seen_storage.unwrap_or(saved));
@@ -582,10 +541,7 @@ impl SavedState {
             }
             (
                 Self::NodePool { count, autoscale },
-                Self::NodePool {
-                    count: seen_count,
-                    autoscale: seen_bounds,
-                },
+                Self::NodePool { count: seen_count, autoscale: seen_bounds },
             ) => larger(match seen_bounds {
                 // Bounds that a person has set stand.
                 Some(bounds) => Self::NodePool {
@@ -593,17 +549,11 @@ impl SavedState {
                     autoscale: Some(*bounds),
                 },
                 None if seen_count > count => seen.with_bounds_of(self),
-                None => Self::NodePool {
-                    count: *count,
-                    autoscale: *autoscale,
-                },
+                None => Self::NodePool { count: *count, autoscale: *autoscale },
             }),
             (Self::Machine(saved), Self::Machine(machine)) => match saved.compare(machine) {
                 Some(Ordering::Less) => larger(seen.clone()),
-                order => Joined {
-                    state: self.clone(),
-                    unlike: order.is_none(),
-                },
+                order => Joined { state: self.clone(), unlike: order.is_none() },
             },
             (Self::Database { .. } | Self::NodePool { .. } | Self::Machine(_), _) => {
                 larger(self.clone())
@@ -621,21 +571,14 @@ impl SavedState {
         match (self, other) {
             (
                 Self::NodePool { count, autoscale },
-                Self::NodePool {
-                    count: other_count,
-                    autoscale: other,
-                },
+                Self::NodePool { count: other_count, autoscale: other },
             ) => match count.cmp(other_count) {
                 Ordering::Equal => compare_bounds(*autoscale, *other),
                 different @ (Ordering::Less | Ordering::Greater) => Some(different),
             },
             (
                 Self::Database { plan, nodes, .. },
-                Self::Database {
-                    plan: other_plan,
-                    nodes: other_nodes,
-                    ..
-                },
+                Self::Database { plan: other_plan, nodes: other_nodes, .. },
             ) => {
                 let plans = compare_plans(plan, other_plan)?;
                 both(nodes.cmp(other_nodes), plans)
@@ -651,10 +594,7 @@ impl MachineSize {
     /// or if two different plans have the same of both.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
-        let capacity = both(
-            self.vcpus.cmp(&other.vcpus),
-            self.memory_mib.cmp(&other.memory_mib),
-        );
+        let capacity = both(self.vcpus.cmp(&other.vcpus), self.memory_mib.cmp(&other.memory_mib));
         match (self.plan == other.plan, capacity) {
             (true, _) => Some(Ordering::Equal),
             (false, Some(Ordering::Equal)) => None,
@@ -678,10 +618,7 @@ fn compare_plans(left: &str, right: &str) -> Option<Ordering> {
         return Some(Ordering::Equal);
     }
     let (left, right) = (PlanCapacity::of_plan(left)?, PlanCapacity::of_plan(right)?);
-    both(
-        left.memory_gib.cmp(&right.memory_gib),
-        left.vcpus.cmp(&right.vcpus),
-    )
+    both(left.memory_gib.cmp(&right.memory_gib), left.vcpus.cmp(&right.vcpus))
 }
 
 /// Combines the orders of two halves. Returns `None` if they contradict each other.
@@ -699,11 +636,7 @@ mod tests {
     use super::*;
 
     fn database(plan: &str, nodes: u32) -> SavedState {
-        SavedState::Database {
-            plan: plan.to_owned(),
-            nodes,
-            storage_mib: None,
-        }
+        SavedState::Database { plan: plan.to_owned(), nodes, storage_mib: None }
     }
 
     #[test]
@@ -723,20 +656,11 @@ mod tests {
     #[test]
     fn sizes_compare_only_where_neither_half_contradicts() {
         let small = database("db-s-1vcpu-2gb", 1);
-        assert_eq!(
-            small.compare(&database("db-s-2vcpu-4gb", 2)),
-            Some(Ordering::Less)
-        );
-        assert_eq!(
-            small.compare(&database("db-s-1vcpu-2gb", 1)),
-            Some(Ordering::Equal)
-        );
+        assert_eq!(small.compare(&database("db-s-2vcpu-4gb", 2)), Some(Ordering::Less));
+        assert_eq!(small.compare(&database("db-s-1vcpu-2gb", 1)), Some(Ordering::Equal));
         assert_eq!(small.compare(&database("db-s-1vcpu-1gb", 2)), None);
         assert_eq!(small.compare(&database("mystery", 1)), None);
-        let pool = |count| SavedState::NodePool {
-            count,
-            autoscale: None,
-        };
+        let pool = |count| SavedState::NodePool { count, autoscale: None };
         assert_eq!(pool(3).compare(&pool(1)), Some(Ordering::Greater));
         assert_eq!(pool(3).compare(&small), None);
     }
@@ -750,26 +674,10 @@ mod tests {
         };
         let saved = stored("db-s-4vcpu-8gb", 2, 140);
         for (seen, expected, unlike) in [
-            (
-                stored("db-s-1vcpu-2gb", 3, 30),
-                stored("db-s-4vcpu-8gb", 3, 140),
-                false,
-            ),
-            (
-                stored("db-s-6vcpu-16gb", 1, 30),
-                stored("db-s-6vcpu-16gb", 2, 140),
-                false,
-            ),
-            (
-                stored("db-s-1vcpu-2gb", 1, 160),
-                stored("db-s-4vcpu-8gb", 2, 160),
-                false,
-            ),
-            (
-                stored("so-2vcpu-16gb", 3, 30),
-                stored("db-s-4vcpu-8gb", 3, 140),
-                true,
-            ),
+            (stored("db-s-1vcpu-2gb", 3, 30), stored("db-s-4vcpu-8gb", 3, 140), false),
+            (stored("db-s-6vcpu-16gb", 1, 30), stored("db-s-6vcpu-16gb", 2, 140), false),
+            (stored("db-s-1vcpu-2gb", 1, 160), stored("db-s-4vcpu-8gb", 2, 160), false),
+            (stored("so-2vcpu-16gb", 3, 30), stored("db-s-4vcpu-8gb", 3, 140), true),
             (stored("mystery", 1, 30), saved.clone(), true),
         ] {
             let joined = saved.joined_with(&seen);
@@ -803,10 +711,7 @@ mod tests {
             count,
             autoscale: Some(AutoscaleBounds { min, max }),
         };
-        let fixed = |count| SavedState::NodePool {
-            count,
-            autoscale: None,
-        };
+        let fixed = |count| SavedState::NodePool { count, autoscale: None };
         let three = bounded(3, 1, 5);
         assert_eq!(three.compare(&fixed(3)), Some(Ordering::Greater));
         assert_eq!(fixed(3).compare(&three), Some(Ordering::Less));

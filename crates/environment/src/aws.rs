@@ -74,9 +74,7 @@ struct Variables;
 impl LoadServiceConfig for Variables {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let service = key.service_id().replace([' ', '-'], "_").to_uppercase();
-        env::var(format!("{}_{service}", key.env()))
-            .or_else(|_| env::var(key.env()))
-            .ok()
+        env::var(format!("{}_{service}", key.env())).or_else(|_| env::var(key.env())).ok()
     }
 }
 
@@ -91,9 +89,7 @@ fn timeouts() -> TimeoutConfig {
 /// The regions for whose endpoints Amazon's own root certificates vouch: those of the partitions
 /// `aws` and `aws-us-gov`. China, the European Sovereign Cloud and the isolated regions, as
 /// `us-iso-east-1`, have others.
-const AMAZONS_REGIONS: [&str; 9] = [
-    "af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-",
-];
+const AMAZONS_REGIONS: [&str; 9] = ["af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-"];
 
 /// Reports whether the environment names its own certificates, or an address that AWS's root
 /// certificates may not vouch for: a custom one, or one in another partition.
@@ -124,10 +120,7 @@ pub async fn config_of(
     if let Some(path) = settings::optional(CA_BUNDLE) {
         let certificates = std::fs::read(&path);
         let certificates = certificates.map_err(|error| {
-            SettingError::new(
-                CA_BUNDLE,
-                format!("names {path}, which cannot be read: {error}"),
-            )
+            SettingError::new(CA_BUNDLE, format!("names {path}, which cannot be read: {error}"))
         })?;
         trusted.add_pem_certificate(certificates);
     }
@@ -150,9 +143,8 @@ fn https(trusted: TrustStore, proxies: ProxyConfig) -> SharedHttpClient {
     let context = TlsContext::builder().with_trust_store(trusted).build();
     let context = context.expect("nothing but certificates was set");
     Builder::new().build_with_connector_fn(move |settings, components| {
-        let mut connector = Connector::builder()
-            .proxy_config(proxies.clone())
-            .pool_idle_timeout(IDLE_TIMEOUT);
+        let mut connector =
+            Connector::builder().proxy_config(proxies.clone()).pool_idle_timeout(IDLE_TIMEOUT);
         connector.set_connector_settings(settings.cloned());
         connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         connector
@@ -171,9 +163,7 @@ pub fn local_config(endpoint: &str) -> SdkConfig {
         .behavior_version(BehaviorVersion::latest())
         .region(aws_config::Region::new("local"))
         .endpoint_url(endpoint)
-        .credentials_provider(aws_sdk_ssm::config::SharedCredentialsProvider::new(
-            credentials,
-        ))
+        .credentials_provider(aws_sdk_ssm::config::SharedCredentialsProvider::new(credentials))
         .http_client(Builder::new().build_http())
         .build()
 }
@@ -185,9 +175,7 @@ mod tests {
     #[track_caller]
     fn check(variables: &[(&str, &str)], expected: bool) {
         let is_set = |name: &str| variables.iter().any(|(set, _)| *set == name);
-        let owned = variables
-            .iter()
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let owned = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(needs_system_roots(is_set, owned), expected, "{variables:?}");
     }
 
@@ -213,9 +201,7 @@ mod tests {
     fn every_root_certificate_can_be_read() {
         let trusted = TrustStore::empty().with_pem_certificate(AMAZON_ROOTS);
         let client = https(trusted, ProxyConfig::disabled());
-        let config = local_config("https://127.0.0.1")
-            .into_builder()
-            .http_client(client);
+        let config = local_config("https://127.0.0.1").into_builder().http_client(client);
         // Creating a client reads them, and panics if one cannot be read.
         drop(aws_sdk_ssm::Client::new(&config.build()));
         let text = std::str::from_utf8(AMAZON_ROOTS).unwrap();

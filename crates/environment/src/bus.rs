@@ -161,9 +161,7 @@ mod eventbridge {
                 let problem = "is neither the name of an event bus nor `none`";
                 return Err(SettingError::new(EVENT_BUS, problem));
             }
-            Ok(Self(
-                Some(name).filter(|&name| name != NO_BUS).map(str::to_owned),
-            ))
+            Ok(Self(Some(name).filter(|&name| name != NO_BUS).map(str::to_owned)))
         }
     }
 
@@ -194,10 +192,9 @@ mod eventbridge {
             // The response lists the events in the order of the request.
             let results = events.iter().zip(answer.entries());
             let refusals = results.filter_map(|(event, result)| {
-                result.error_code().map(|code| Refusal {
-                    detail_type: event.detail_type,
-                    code: code.to_owned(),
-                })
+                result
+                    .error_code()
+                    .map(|code| Refusal { detail_type: event.detail_type, code: code.to_owned() })
             });
             Ok(refusals.collect())
         }
@@ -229,10 +226,7 @@ mod tests {
             detail_type: "Transition Stuck",
             detail: String::new(),
         };
-        BusEvent {
-            detail: "x".repeat(bytes - event.bytes()),
-            ..event
-        }
+        BusEvent { detail: "x".repeat(bytes - event.bytes()), ..event }
     }
 
     fn sizes(events: Vec<BusEvent>) -> Vec<usize> {

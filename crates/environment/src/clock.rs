@@ -104,11 +104,7 @@ impl SteppedClock {
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
-                now,
-                awake: 0,
-                wakes: Vec::new(),
-            })),
+            state: Arc::new(Mutex::new(State { now, awake: 0, wakes: Vec::new() })),
             changed: watch::Sender::new(()),
         }
     }

@@ -27,10 +27,7 @@ pub fn read_to_end(input: impl Read, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(longest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
-        let message = format!(
-            "longer than {} KiB: is this the right file?",
-            longest / 1024
-        );
+        let message = format!("longer than {} KiB: is this the right file?", longest / 1024);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
@@ -72,9 +69,8 @@ mod tests {
 
     #[test]
     fn an_endless_file_is_an_error() {
-        for read in [read, |path: &Path, longest| {
-            read_text(path, longest).map(String::into_bytes)
-        }] {
+        for read in [read, |path: &Path, longest| read_text(path, longest).map(String::into_bytes)]
+        {
             let error = read(Path::new("/dev/zero"), LONGEST_TEXT).unwrap_err();
             let said = error.to_string();
             assert_eq!(said, "longer than 4096 KiB: is this the right file?");

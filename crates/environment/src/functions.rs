@@ -88,10 +88,7 @@ impl LambdaFunctions {
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
         use crate::settings::{START_FUNCTION, function};
-        Ok(Self {
-            start: Some(function(START_FUNCTION)?),
-            ..Self::stop_alone(config)?
-        })
+        Ok(Self { start: Some(function(START_FUNCTION)?), ..Self::stop_alone(config)? })
     }
 
     /// Returns the functions of a deployed stack, as the command finds them: by the names in the
@@ -144,16 +141,11 @@ impl LambdaFunctions {
     pub async fn floor(&self) -> Result<Floor, InvokeError> {
         let name = self.dispatch.as_deref();
         let name = name.ok_or_else(|| unnamed("dispatch"))?;
-        let failed = |source| InvokeError {
-            function: name.to_owned(),
-            source,
-        };
+        let failed = |source| InvokeError { function: name.to_owned(), source };
         let found = self.client.get_function_configuration();
         let found = found.function_name(name).send().await;
         let found = found.map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))?;
-        let settings = found
-            .environment
-            .and_then(|environment| environment.variables);
+        let settings = found.environment.and_then(|environment| environment.variables);
         let value = |setting| settings.as_ref()?.get(setting).cloned();
         crate::settings::floor_of(value).map_err(|error| failed(error.into()))
     }
@@ -170,16 +162,11 @@ impl LambdaFunctions {
         name: &str,
         event: &impl Serialize,
     ) -> Result<Answer, InvokeError> {
-        let failed = |source| InvokeError {
-            function: name.to_owned(),
-            source,
-        };
+        let failed = |source| InvokeError { function: name.to_owned(), source };
         let kind = aws_sdk_lambda::types::InvocationType::RequestResponse;
         let answer = self.send(name, event, kind).await?;
-        let payload = answer
-            .payload
-            .map(aws_sdk_lambda::primitives::Blob::into_inner)
-            .unwrap_or_default();
+        let payload =
+            answer.payload.map(aws_sdk_lambda::primitives::Blob::into_inner).unwrap_or_default();
         if answer.function_error.is_some() {
             let words = String::from_utf8_lossy(&payload).into_owned();
             return Err(failed(words.into()));
@@ -193,10 +180,7 @@ impl LambdaFunctions {
         event: &impl Serialize,
         kind: aws_sdk_lambda::types::InvocationType,
     ) -> Result<aws_sdk_lambda::operation::invoke::InvokeOutput, InvokeError> {
-        let failed = |source| InvokeError {
-            function: name.to_owned(),
-            source,
-        };
+        let failed = |source| InvokeError { function: name.to_owned(), source };
         let payload = serde_json::to_vec(event).map_err(|error| failed(error.into()))?;
         self.client
             .invoke()
@@ -212,10 +196,7 @@ impl LambdaFunctions {
 /// Returns the error for a function whose name was not given to this process.
 #[cfg(feature = "aws")]
 fn unnamed(function: &str) -> InvokeError {
-    InvokeError {
-        function: function.to_owned(),
-        source: "the environment does not name it".into(),
-    }
+    InvokeError { function: function.to_owned(), source: "the environment does not name it".into() }
 }
 
 #[cfg(feature = "aws")]

@@ -55,8 +55,5 @@ async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> any
 /// Describes a failed invocation, as AWS shows it. Alarms and callers match on `kind`.
 #[must_use]
 pub fn failed(kind: &str, error: &dyn std::error::Error) -> Diagnostic {
-    Diagnostic {
-        error_type: kind.to_owned(),
-        error_message: in_words(error),
-    }
+    Diagnostic { error_type: kind.to_owned(), error_message: in_words(error) }
 }

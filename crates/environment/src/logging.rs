@@ -25,10 +25,7 @@ pub fn json() -> Result<(), SettingError> {
         .flatten_event(true)
         // Lambda takes a line without a timestamp for one of the level INFO.
         .with_current_span(false);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(levels.unwrap_or_else(|| known("info")))
-        .init();
+    tracing_subscriber::registry().with(lines).with(levels.unwrap_or_else(|| known("info"))).init();
     read
 }
 
@@ -50,10 +47,7 @@ pub fn plain() {
         .with_ansi(std::io::stderr().is_terminal())
         .without_time();
     let levels = levels().ok().flatten();
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(levels.unwrap_or_else(|| known("warn")))
-        .init();
+    tracing_subscriber::registry().with(lines).with(levels.unwrap_or_else(|| known("warn"))).init();
 }
 
 /// Returns the levels that the environment names, if any.
@@ -94,9 +88,8 @@ pub fn in_words(error: &dyn std::error::Error) -> String {
 #[must_use]
 pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
     let causes = std::iter::successors(error.source(), |error| error.source());
-    let causes: Vec<_> = causes
-        .map(|error| said_by_aws(error).unwrap_or_else(|| error.to_string()))
-        .collect();
+    let causes: Vec<_> =
+        causes.map(|error| said_by_aws(error).unwrap_or_else(|| error.to_string())).collect();
     (!causes.is_empty()).then(|| causes.join(": "))
 }
 

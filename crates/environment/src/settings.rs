@@ -16,10 +16,7 @@ impl SettingError {
     /// Creates the error of an invalid setting; `problem` continues the message after its name.
     #[must_use]
     pub fn new(name: &'static str, problem: impl Into<String>) -> Self {
-        Self {
-            name,
-            problem: problem.into(),
-        }
+        Self { name, problem: problem.into() }
     }
 }
 
@@ -93,10 +90,7 @@ pub fn floor() -> Result<Floor, SettingError> {
 /// Parses the guard rails of a deployment from the values of its settings.
 pub fn floor_of(value: impl Fn(&'static str) -> Option<String>) -> Result<Floor, SettingError> {
     let protect = value(PROTECT).unwrap_or_default();
-    let patterns = protect
-        .split(',')
-        .map(str::trim)
-        .filter(|one| !one.is_empty());
+    let patterns = protect.split(',').map(str::trim).filter(|one| !one.is_empty());
     let protect: Result<_, PatternError> = patterns.map(str::parse).collect();
     let mode = match value(MODE).as_deref() {
         None | Some("" | "act") => Mode::Act,
@@ -115,10 +109,7 @@ pub fn floor_of(value: impl Fn(&'static str) -> Option<String>) -> Result<Floor,
 /// Returns the stack's name, derived from the prefix of its tables.
 #[must_use]
 pub fn stack(table_prefix: &str) -> &str {
-    table_prefix
-        .strip_suffix('-')
-        .filter(|stack| !stack.is_empty())
-        .unwrap_or(table_prefix)
+    table_prefix.strip_suffix('-').filter(|stack| !stack.is_empty()).unwrap_or(table_prefix)
 }
 
 /// Reads the prefix of the tables' names: `offhours-` unless set.
@@ -157,12 +148,9 @@ mod tests {
 
     #[test]
     fn a_stack_is_the_prefix_of_its_tables_without_the_dash() {
-        for (prefix, name) in [
-            ("offhours-", "offhours"),
-            ("a-b-", "a-b"),
-            ("plain", "plain"),
-            ("-", "-"),
-        ] {
+        for (prefix, name) in
+            [("offhours-", "offhours"), ("a-b-", "a-b"), ("plain", "plain"), ("-", "-")]
+        {
             assert_eq!(stack(prefix), name);
         }
     }

@@ -93,10 +93,7 @@ impl Tokens {
     pub fn from_reader(
         reader: impl Fn(&TokenReference) -> Option<SecretString> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            reader: Some(Box::new(reader)),
-            ..Self::default()
-        }
+        Self { reader: Some(Box::new(reader)), ..Self::default() }
     }
 
     /// Reads tokens from SSM, and from nowhere else: the variables of a function hold its own
@@ -104,21 +101,14 @@ impl Tokens {
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
-        Self {
-            ssm: Some(aws_sdk_ssm::Client::new(config)),
-            only_ssm: true,
-            ..Self::default()
-        }
+        Self { ssm: Some(aws_sdk_ssm::Client::new(config)), only_ssm: true, ..Self::default() }
     }
 
     /// Reads environment variables and files as well: for functions that do not run on AWS.
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn and_local(self) -> Self {
-        Self {
-            only_ssm: false,
-            ..self
-        }
+        Self { only_ssm: false, ..self }
     }
 
     /// Returns the token that is kept under a reference.
@@ -149,10 +139,7 @@ impl Tokens {
             KeyReference::File(path) => match file::read_key(Path::new(path)) {
                 Ok(Some(key)) => Ok(SecretString::from(key)),
                 Ok(None) => Err(TokenError::Shared(path.clone())),
-                Err(source) => Err(TokenError::File {
-                    path: path.clone(),
-                    source,
-                }),
+                Err(source) => Err(TokenError::File { path: path.clone(), source }),
             },
         }
     }
@@ -174,15 +161,9 @@ impl Tokens {
         let Some(ssm) = &self.ssm else {
             return Err(TokenError::NoAws(name.to_owned()));
         };
-        let answer = ssm
-            .get_parameter()
-            .name(name)
-            .with_decryption(true)
-            .send()
-            .await
-            .map_err(|error| TokenError::Ssm {
-                name: name.to_owned(),
-                source: Box::new(error.into()),
+        let answer =
+            ssm.get_parameter().name(name).with_decryption(true).send().await.map_err(|error| {
+                TokenError::Ssm { name: name.to_owned(), source: Box::new(error.into()) }
             })?;
         answer
             .parameter

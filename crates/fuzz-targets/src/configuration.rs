@@ -24,10 +24,7 @@ pub(crate) fn run(data: &[u8]) {
             let written = write(&configuration);
             let again = parse(&written, "offhours.toml");
             let again = again.unwrap_or_else(|problems| panic!("{problems:#?}\n{written}"));
-            assert!(
-                again.configuration.eq_ignoring_generation(&configuration),
-                "{written}"
-            );
+            assert!(again.configuration.eq_ignoring_generation(&configuration), "{written}");
             assert_eq!(write(&again.configuration), written);
             check_schema(&text);
             check_storable(&configuration);
@@ -65,10 +62,9 @@ fn json(value: toml::Value) -> Value {
     match value {
         toml::Value::Datetime(datetime) => Value::String(datetime.to_string()),
         toml::Value::Array(array) => array.into_iter().map(json).collect(),
-        toml::Value::Table(table) => table
-            .into_iter()
-            .map(|(key, value)| (key, json(value)))
-            .collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, json(value))).collect()
+        }
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(integer) => integer.into(),
         toml::Value::Float(float) => float.into(),
@@ -86,13 +82,10 @@ fn check_storable(configuration: &domain::configuration::Configuration) {
         let item = part.to_item().expect("an account can be stored");
         assert_eq!(AccountPart::of_item(item).expect("it was stored"), part);
     }
-    let rules = configuration
-        .schedules
-        .iter()
-        .map(|(name, rule)| ConfigurationItem::Schedule {
-            schedule: name.clone(),
-            rule: Box::new(rule.clone()),
-        });
+    let rules = configuration.schedules.iter().map(|(name, rule)| ConfigurationItem::Schedule {
+        schedule: name.clone(),
+        rule: Box::new(rule.clone()),
+    });
     let settings = ConfigurationItem::Settings(configuration.settings.clone());
     for part in rules.chain([settings]) {
         let item = part.of(configuration.generation).to_item();
@@ -118,9 +111,7 @@ fn check_secrets(text: &str) {
             }
             let pasted = text.replace(written, SECRET);
             let said = pasted.parse::<toml::Table>().ok();
-            let said = said
-                .as_ref()
-                .and_then(|document| document["accounts"].get(name));
+            let said = said.as_ref().and_then(|document| document["accounts"].get(name));
             if said.and_then(|account| account.get(key)?.as_str()) != Some(SECRET) {
                 continue;
             }
@@ -129,9 +120,7 @@ fn check_secrets(text: &str) {
                 Err(problems) => problems,
             };
             assert!(
-                problems
-                    .iter()
-                    .all(|problem| !problem.message.contains(SECRET)),
+                problems.iter().all(|problem| !problem.message.contains(SECRET)),
                 "{problems:#?}"
             );
         }

@@ -9,19 +9,14 @@ use crate::check;
 
 /// The translation is an accepted configuration with the same schedules; what is left out is named.
 pub(crate) fn run(data: &[u8]) {
-    let source = Source {
-        name: "export.json".to_owned(),
-        text: String::from_utf8_lossy(data).into_owned(),
-    };
+    let source =
+        Source { name: "export.json".to_owned(), text: String::from_utf8_lossy(data).into_owned() };
     let imported = match aws::import(&[source], None) {
         Ok(imported) => imported,
         Err(error) => return check::has_message(&error),
     };
     for remark in &imported.remarks {
-        assert!(
-            !remark.about.is_empty() && !remark.message.is_empty(),
-            "{remark}"
-        );
+        assert!(!remark.about.is_empty() && !remark.message.is_empty(), "{remark}");
     }
     let left_out = imported.remarks.iter().any(|remark| remark.left_out);
     assert!(left_out || !imported.schedules.is_empty());

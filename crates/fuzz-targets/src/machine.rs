@@ -22,11 +22,7 @@ pub(crate) fn run(data: &[u8]) {
     for line in text.lines() {
         if let Some(key) = read::<HostKey>(line) {
             let name = key.algorithm().as_str().as_bytes();
-            assert!(
-                key.blob()
-                    .get(4..)
-                    .is_some_and(|rest| rest.starts_with(name))
-            );
+            assert!(key.blob().get(4..).is_some_and(|rest| rest.starts_with(name)));
         }
         if let Some(endpoint) = read::<Endpoint>(line) {
             assert_ne!(endpoint.port, 0);

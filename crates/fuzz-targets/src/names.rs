@@ -29,10 +29,7 @@ pub(crate) fn references(data: &[u8]) {
             let id = reference.id.to_string();
             assert_eq!(id.parse::<ResourceId>().as_ref(), Ok(&reference.id));
             assert_eq!(id.split('/').next(), Some(reference.kind().as_str()));
-            assert!(
-                id.chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "/-_".contains(c))
-            );
+            assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || "/-_".contains(c)));
         }
         if let Ok(location) = line.parse::<Location>() {
             assert_eq!(location.as_str(), line);

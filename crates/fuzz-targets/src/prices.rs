@@ -15,11 +15,7 @@ pub(crate) fn run(data: &[u8]) {
     assert!(!prices.currency.trim().is_empty());
     let plans = text.split(['"', '\n', '=', '.', ' ']);
     for plan in plans {
-        let database = SavedState::Database {
-            plan: plan.to_owned(),
-            nodes: 1,
-            storage_mib: None,
-        };
+        let database = SavedState::Database { plan: plan.to_owned(), nodes: 1, storage_mib: None };
         for price in [prices.node_hour(plan), prices.database_month(&database)] {
             match price {
                 Ok(price) => assert!(price.is_finite() && price >= 0.0, "{plan}: {price}"),

@@ -46,11 +46,7 @@ fn ask(provider: Provider, data: &[u8]) {
     let (question, script) = Script::read(data);
     let script = Arc::new(script);
     let client = client(provider, Arc::clone(&script));
-    let conversation = Conversation {
-        provider,
-        client,
-        script,
-    };
+    let conversation = Conversation { provider, client, script };
     let (word, of) = question.split_once(' ').unwrap_or((&question, ""));
     let id = of.parse::<ResourceId>();
     match (word, id) {
@@ -88,21 +84,13 @@ struct Conversation {
 impl Conversation {
     fn list(&self) {
         let now = || Timestamp::UNIX_EPOCH;
-        let reading = Reading {
-            now: &now,
-            until: None,
-            read: &|_| (),
-        };
+        let reading = Reading { now: &now, until: None, read: &|_| () };
         let kinds = self.client.kinds();
         let listed = ready(self.client.list(kinds, reading));
         let Some(listed) = understood(listed) else {
             return;
         };
-        let Listed {
-            looks,
-            requests,
-            unread,
-        } = listed;
+        let Listed { looks, requests, unread } = listed;
         if !unread.is_empty() {
             return;
         }
@@ -111,11 +99,7 @@ impl Conversation {
         let counted: u32 = requests.values().sum();
         let answered = self.script.answered();
         assert_eq!(usize::try_from(counted), Ok(answered.len()));
-        assert!(
-            answered
-                .iter()
-                .all(|answer| answer.is_success() || self.is_not_found(answer))
-        );
+        assert!(answered.iter().all(|answer| answer.is_success() || self.is_not_found(answer)));
         for look in &looks {
             assert!(kinds.contains(&look.resource.kind()));
             check_storable(&look.resource);
@@ -155,10 +139,7 @@ impl Conversation {
                 assert_eq!(&resource.id, id, "another resource than the one asked for");
                 check_storable(&resource);
             }
-            None => assert!(
-                self.is_not_found(answer) || lacks_pool(answer, id),
-                "{answer:?}"
-            ),
+            None => assert!(self.is_not_found(answer) || lacks_pool(answer, id), "{answer:?}"),
         }
     }
 
@@ -186,10 +167,7 @@ impl Conversation {
             Ok(Accepted { action, .. }) => {
                 let answer = answer.expect("nothing is accepted without an answer");
                 assert!(answer.is_success(), "{answer:?}");
-                assert_eq!(
-                    action.map(|action| action.0),
-                    answer.json()["action"]["id"].as_u64()
-                );
+                assert_eq!(action.map(|action| action.0), answer.json()["action"]["id"].as_u64());
             }
             Err(error) => {
                 check_printable(&error);
@@ -238,11 +216,7 @@ fn check_printable(error: &(dyn std::error::Error + 'static)) {
     while let Some(error) = next {
         let said = error.to_string();
         assert!(!said.contains(char::is_control), "{said:?}");
-        assert!(
-            said.chars().count() <= LONGEST_ERROR,
-            "{} characters",
-            said.chars().count()
-        );
+        assert!(said.chars().count() <= LONGEST_ERROR, "{} characters", said.chars().count());
         next = error.source();
     }
 }
@@ -260,10 +234,7 @@ fn change(word: &str, id: ResourceId) -> Option<Change> {
         ("resize", id @ (ResourceId::Droplet(_) | ResourceId::Server(_))) => {
             Change::ResizeMachine {
                 id,
-                to: MachineSize {
-                    plan: "s-1vcpu-1gb".to_owned(),
-                    ..MachineSize::default()
-                },
+                to: MachineSize { plan: "s-1vcpu-1gb".to_owned(), ..MachineSize::default() },
             }
         }
         ("resize", ResourceId::Database(id)) => Change::ResizeDatabase {
@@ -300,10 +271,8 @@ fn lacks_pool(answer: &Answer, id: &ResourceId) -> bool {
 
 /// Checks that the record of a resource seen for the first time can be stored and read again.
 fn check_storable(resource: &Resource) {
-    let reference = ResourceRef {
-        account: "main".parse().expect("a name"),
-        id: resource.id.clone(),
-    };
+    let reference =
+        ResourceRef { account: "main".parse().expect("a name"), id: resource.id.clone() };
     let record = Record::first_seen(reference, resource);
     let item = record.to_item().expect("a record can be stored");
     assert_eq!(Record::of_item(item).expect("it was stored"), record);

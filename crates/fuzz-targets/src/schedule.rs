@@ -119,10 +119,7 @@ fn before(at: Timestamp) -> Timestamp {
 fn check_explained(schedule: &Schedule, at: Timestamp) {
     let explained = schedule.explain(at);
     assert_eq!(explained.desired, schedule.desired_at(at));
-    assert_eq!(
-        explained.holiday,
-        schedule.is_holiday(explained.reading.date())
-    );
+    assert_eq!(explained.holiday, schedule.is_holiday(explained.reading.date()));
     let periods = &schedule.definition().periods;
     assert_eq!(explained.periods.len(), periods.len());
     let runs = |period: &PeriodExplanation| period.says == Some(PeriodSays::Running);

@@ -26,9 +26,7 @@ use crate::check;
 /// record can be judged at any instant.
 pub(crate) fn run(data: &[u8]) {
     let values = serde_json::Deserializer::from_slice(data).into_iter::<Value>();
-    let items = values
-        .map_while(Result::ok)
-        .filter_map(|value| item(&value));
+    let items = values.map_while(Result::ok).filter_map(|value| item(&value));
     let (mut records, mut overrides) = (Vec::new(), Vec::new());
     for item in items {
         match HeadItem::of_item(item.clone()) {
@@ -67,16 +65,11 @@ fn read<T: Stored + Debug>(item: &Item) -> Option<T> {
         }
     };
     assert!(is_known, "an item of an unknown format was read");
-    let written = read
-        .to_item()
-        .unwrap_or_else(|error| panic!("{read:?}: {error}"));
+    let written = read.to_item().unwrap_or_else(|error| panic!("{read:?}: {error}"));
     let again = again::<T>(&written).unwrap_or_else(|error| panic!("{written:?}: {error}"));
     assert_eq!(again.to_item().ok().as_ref(), Some(&written), "{read:?}");
     let key = read.key();
-    assert!(
-        key.iter()
-            .all(|(name, value)| written.get(name) == Some(value))
-    );
+    assert!(key.iter().all(|(name, value)| written.get(name) == Some(value)));
     Some(again)
 }
 
@@ -87,21 +80,13 @@ fn again<T: Stored>(item: &Item) -> Result<T, StoreError> {
 /// An item from DynamoDB JSON, `{"name": {"S": "web"}, …}`; `None` if it is anything else.
 fn item(json: &Value) -> Option<Item> {
     let fields = json.as_object()?.iter();
-    fields
-        .map(|(name, value)| Some((name.clone(), attribute(value)?)))
-        .collect()
+    fields.map(|(name, value)| Some((name.clone(), attribute(value)?))).collect()
 }
 
 fn attribute(typed: &Value) -> Option<AttributeValue> {
     let (kind, value) = typed.as_object()?.iter().next()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let texts = |value: &Value| {
-        value
-            .as_array()?
-            .iter()
-            .map(text)
-            .collect::<Option<Vec<_>>>()
-    };
+    let texts = |value: &Value| value.as_array()?.iter().map(text).collect::<Option<Vec<_>>>();
     Some(match kind.as_str() {
         "S" => AttributeValue::S(text(value)?),
         "N" => AttributeValue::N(text(value)?),
@@ -109,13 +94,7 @@ fn attribute(typed: &Value) -> Option<AttributeValue> {
         "BOOL" => AttributeValue::Bool(value.as_bool()?),
         "NULL" => AttributeValue::Null(true),
         "M" => AttributeValue::M(item(value)?),
-        "L" => AttributeValue::L(
-            value
-                .as_array()?
-                .iter()
-                .map(attribute)
-                .collect::<Option<_>>()?,
-        ),
+        "L" => AttributeValue::L(value.as_array()?.iter().map(attribute).collect::<Option<_>>()?),
         "SS" => AttributeValue::Ss(texts(value)?),
         "NS" => AttributeValue::Ns(texts(value)?),
         _ => return None,
@@ -136,17 +115,11 @@ static CONFIGURATION: LazyLock<Configuration> = LazyLock::new(|| {
 });
 
 fn check_judged(record: &Record, overrides: &Overrides) {
-    let rules = Rules {
-        configuration: &CONFIGURATION,
-        overrides,
-    };
+    let rules = Rules { configuration: &CONFIGURATION, overrides };
     let monday = "2026-06-15T19:00:00Z".parse().expect("an instant");
     for now in [Some(monday), record.due_at].into_iter().flatten() {
         let verdict = judge(record, Subject::recorded(record), rules, now);
-        assert_eq!(
-            judge(record, Subject::recorded(record), rules, now),
-            verdict
-        );
+        assert_eq!(judge(record, Subject::recorded(record), rules, now), verdict);
         let due: Option<Timestamp> = due_at(record, rules, now);
         assert_eq!(due_at(record, rules, now), due);
         let explained = explain(record, rules, now);

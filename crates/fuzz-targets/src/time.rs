@@ -48,10 +48,7 @@ pub(crate) fn run(data: &[u8]) {
         match line.parse::<Length>() {
             Ok(length) => {
                 let hours = length.duration().as_hours();
-                assert!(
-                    length.duration().is_positive() && hours <= 3653 * 24,
-                    "{line:?}"
-                );
+                assert!(length.duration().is_positive() && hours <= 3653 * 24, "{line:?}");
             }
             Err(error) => check::has_message(&error),
         }

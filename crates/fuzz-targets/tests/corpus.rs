@@ -99,9 +99,7 @@ fn every_target_is_tested_has_a_corpus_and_a_program() {
     let files = |folder: &str, suffix: &str| -> BTreeSet<String> {
         let files = fs::read_dir(self::folder().join(folder)).unwrap();
         let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        files
-            .map(|file| file.trim_end_matches(suffix).to_owned())
-            .collect()
+        files.map(|file| file.trim_end_matches(suffix).to_owned()).collect()
     };
     assert_eq!(files("corpus", ""), names);
     assert_eq!(files("fuzz/fuzz_targets", ".rs"), names);

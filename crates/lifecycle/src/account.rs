@@ -20,10 +20,7 @@ pub(crate) fn by_account(
 ) -> BTreeMap<AccountName, Vec<Record>> {
     let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
     for record in records {
-        by_account
-            .entry(record.reference.account.clone())
-            .or_default()
-            .push(record);
+        by_account.entry(record.reference.account.clone()).or_default().push(record);
     }
     by_account
 }
@@ -45,12 +42,7 @@ pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> Accoun
 /// `others` is the latest measurement of what other users of the account take.
 pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Option<Rate> {
     let rate = client.rate()?;
-    Some(Rate {
-        remaining: rate.remaining,
-        at,
-        limit: Some(rate.limit),
-        others,
-    })
+    Some(Rate { remaining: rate.remaining, at, limit: Some(rate.limit), others })
 }
 
 /// Stores a rate for dispatch to pace by. Best effort: a failure never fails the caller.

@@ -40,9 +40,7 @@ pub(crate) fn when_free(now: Timestamp, attempts: u32) -> Timestamp {
 /// always be just too early.
 pub(crate) fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
     let exact = now + wait;
-    let minutes = TimestampRound::new()
-        .smallest(Unit::Minute)
-        .mode(jiff::RoundMode::Floor);
+    let minutes = TimestampRound::new().smallest(Unit::Minute).mode(jiff::RoundMode::Floor);
     let minute = exact.round(minutes).unwrap_or(exact);
     if minute.duration_since(now) < SHORTEST {
         minute + SignedDuration::from_mins(1)

@@ -22,11 +22,7 @@ impl<'a> Budget<'a> {
     /// Starts the budget of an invocation that begins now.
     pub(crate) fn begin(clock: &'a Clock) -> Self {
         let began = clock.now();
-        Self {
-            clock,
-            began,
-            until: began + ASKING,
-        }
+        Self { clock, began, until: began + ASKING }
     }
 
     /// Returns a part of the budget, so that some is left for other work.

@@ -286,11 +286,7 @@ impl Event {
     /// Builds a [`Self::Postponed`] for a new reason other than the token.
     #[must_use]
     pub fn postponed(reason: impl Into<Reason>) -> Self {
-        Self::Postponed {
-            reason: reason.into(),
-            token_refused: false,
-            repeated: false,
-        }
+        Self::Postponed { reason: reason.into(), token_refused: false, repeated: false }
     }
 }
 
@@ -338,13 +334,7 @@ impl Outcome {
     /// Creates an outcome about an account.
     #[must_use]
     pub fn of_account(account: &AccountName, at: Timestamp, event: Event) -> Self {
-        Self {
-            at,
-            subject: Subject::Account {
-                account: account.clone(),
-            },
-            event,
-        }
+        Self { at, subject: Subject::Account { account: account.clone() }, event }
     }
 }
 
@@ -411,19 +401,11 @@ pub struct Class {
 
 impl Class {
     const fn of(severity: Severity, course: Course, metrics: &'static [Metric]) -> Self {
-        Self {
-            severity,
-            course,
-            metrics,
-            detail_type: None,
-        }
+        Self { severity, course, metrics, detail_type: None }
     }
 
     const fn published(self, detail_type: &'static str) -> Self {
-        Self {
-            detail_type: Some(detail_type),
-            ..self
-        }
+        Self { detail_type: Some(detail_type), ..self }
     }
 }
 
@@ -460,11 +442,7 @@ impl Event {
             Self::Conflict { .. } => {
                 class(Warning, Unrelated, &[Metric::Conflicts]).published("Resource In Conflict")
             }
-            Self::Postponed {
-                token_refused,
-                repeated,
-                ..
-            } => postponed(*token_refused, *repeated),
+            Self::Postponed { token_refused, repeated, .. } => postponed(*token_refused, *repeated),
             Self::ConfigurationOverruled { .. } => class(Warning, Unrelated, &[Metric::Failed]),
             Self::UnknownSchedule { .. } | Self::UnlikePlans { .. } => {
                 class(Warning, Unrelated, &[])
@@ -499,16 +477,9 @@ impl Answer {
 }
 
 fn postponed(token_refused: bool, repeated: bool) -> Class {
-    let severity = if repeated {
-        Severity::Repeated
-    } else {
-        Severity::Warning
-    };
-    let metrics: &[_] = if token_refused {
-        &[Metric::Failed, Metric::TokensRefused]
-    } else {
-        &[Metric::Failed]
-    };
+    let severity = if repeated { Severity::Repeated } else { Severity::Warning };
+    let metrics: &[_] =
+        if token_refused { &[Metric::Failed, Metric::TokensRefused] } else { &[Metric::Failed] };
     Class::of(severity, Course::NotDone, metrics)
 }
 
@@ -517,54 +488,37 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked { .. } => f.write_str(&asked(self)),
-            Self::WouldAsk {
-                direction,
-                request,
-                saved,
-            } => f.write_str(&would(*direction, request, saved.as_ref())),
-            Self::Forced { request, answer } => write!(
-                f,
-                "did not react within 60 s, power cut: {request}; {answer}"
-            ),
+            Self::WouldAsk { direction, request, saved } => {
+                f.write_str(&would(*direction, request, saved.as_ref()))
+            }
+            Self::Forced { request, answer } => {
+                write!(f, "did not react within 60 s, power cut: {request}; {answer}")
+            }
             Self::AlreadyThere { direction, reason } => {
                 write!(f, "{direction}: nothing sent, {reason}")
             }
             Self::Seen { .. } => seen(f, self),
-            Self::Refused {
-                direction, reason, ..
-            } => write!(f, "{direction} refused: {reason}"),
-            Self::Stuck {
-                direction, reason, ..
-            } => write!(f, "{direction} is stuck: {reason}"),
+            Self::Refused { direction, reason, .. } => write!(f, "{direction} refused: {reason}"),
+            Self::Stuck { direction, reason, .. } => write!(f, "{direction} is stuck: {reason}"),
             Self::Overtaken { direction, .. } => {
                 write!(f, "{direction} overtaken: a person did the opposite")
             }
             Self::LetGo { direction, .. } => {
                 write!(f, "{direction} given up: it is no longer asked for")
             }
-            Self::Joined {
-                schedule,
-                via,
-                held,
-            } => {
+            Self::Joined { schedule, via, held } => {
                 let held = if *held { HELD } else { "" };
                 write!(f, "follows {schedule} (by {via}){held}")
             }
             Self::Orphaned { barrier: None } => f.write_str(ORPHANED),
-            Self::Orphaned {
-                barrier: Some(barrier),
-            } => {
+            Self::Orphaned { barrier: Some(barrier) } => {
                 write!(
                     f,
                     "orphaned: stopped, and {barrier}; once that ends, `offhours start` restores it"
                 )
             }
             Self::Approved => f.write_str("approved"),
-            Self::ConfigurationOverruled {
-                in_force,
-                applied,
-                by,
-            } => write!(
+            Self::ConfigurationOverruled { in_force, applied, by } => write!(
                 f,
                 "generation {in_force} is in force, although generation {applied} was applied \
                  last, by {by}: `offhours apply` again"
@@ -572,10 +526,7 @@ impl fmt::Display for Event {
             Self::Conflict { reason } | Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
-                write!(
-                    f,
-                    "its tag names the schedule `{word}`, which does not exist"
-                )
+                write!(f, "its tag names the schedule `{word}`, which does not exist")
             }
             Self::Gone { saved } => f.write_str(&gone(saved.as_ref())),
             Self::UnlikePlans { saved, seen } => {
@@ -608,14 +559,7 @@ fn would(direction: Direction, request: &str, saved: Option<&SavedState>) -> Str
 }
 
 fn asked(event: &Event) -> String {
-    let Event::Asked {
-        direction,
-        cause,
-        request,
-        answer,
-        saved,
-    } = event
-    else {
+    let Event::Asked { direction, cause, request, answer, saved } = event else {
         return String::new();
     };
     let saved = saved.as_ref().filter(|_| *direction == Direction::Stop);
@@ -637,16 +581,7 @@ pub fn watching(direction: Direction, until: Timestamp) -> String {
 }
 
 fn seen(f: &mut fmt::Formatter<'_>, event: &Event) -> fmt::Result {
-    let Event::Seen {
-        direction,
-        seconds,
-        forced,
-        method,
-        saved,
-        lost_storage,
-        ..
-    } = event
-    else {
+    let Event::Seen { direction, seconds, forced, method, saved, lost_storage, .. } = event else {
         return Ok(());
     };
     let (done, kept) = match direction {
@@ -673,21 +608,9 @@ fn seen(f: &mut fmt::Formatter<'_>, event: &Event) -> fmt::Result {
 const NAMED: usize = 5;
 
 fn held(f: &mut fmt::Formatter<'_>, count: usize, resources: &[HeldResource]) -> fmt::Result {
-    let (noun, verb) = if count == 1 {
-        ("resource", "is")
-    } else {
-        ("resources", "are")
-    };
-    let names: Vec<_> = resources
-        .iter()
-        .take(NAMED)
-        .map(|r| r.name.as_str())
-        .collect();
-    write!(
-        f,
-        "{count} {noun} {verb} held until `offhours approve`: {}",
-        names.join(", ")
-    )?;
+    let (noun, verb) = if count == 1 { ("resource", "is") } else { ("resources", "are") };
+    let names: Vec<_> = resources.iter().take(NAMED).map(|r| r.name.as_str()).collect();
+    write!(f, "{count} {noun} {verb} held until `offhours approve`: {}", names.join(", "))?;
     match count.saturating_sub(names.len()) {
         0 => Ok(()),
         more => write!(f, " and {more} more"),

@@ -37,28 +37,18 @@ pub(crate) enum LoginFailure {
 impl ObservationError {
     /// Builds one from a reason that does not come from a provider's answer.
     pub(crate) fn of(reason: impl Into<Reason>) -> Self {
-        Self {
-            reason: reason.into(),
-            retry_after: None,
-            login: None,
-        }
+        Self { reason: reason.into(), retry_after: None, login: None }
     }
 
     /// Reports whether the token is invalid or lacks a permission: it may have been rotated.
     pub(crate) fn token_refused(&self) -> bool {
-        matches!(
-            self.login,
-            Some(LoginFailure::InvalidToken | LoginFailure::NotPermitted)
-        )
+        matches!(self.login, Some(LoginFailure::InvalidToken | LoginFailure::NotPermitted))
     }
 
     /// Reports whether a working token may be there at any minute: an invalid one is replaced soon,
     /// while one that lacks a permission may stay so.
     pub(crate) fn ends_soon(&self) -> bool {
-        matches!(
-            self.login,
-            Some(LoginFailure::NoToken | LoginFailure::InvalidToken)
-        )
+        matches!(self.login, Some(LoginFailure::NoToken | LoginFailure::InvalidToken))
     }
 
     /// Reports whether the login was refused: nothing is observed or done until a person has acted.
@@ -115,11 +105,7 @@ impl From<&ProviderError> for ObservationError {
             | ProviderError::OutOfTime { .. }
             | ProviderError::Foreign { .. } => None,
         };
-        Self {
-            reason: Reason::of(error),
-            retry_after: error.retry_after(),
-            login,
-        }
+        Self { reason: Reason::of(error), retry_after: error.retry_after(), login }
     }
 }
 

@@ -101,13 +101,7 @@ impl Providers {
         endpoints: Endpoints,
         transport: impl Into<Transport>,
     ) -> Self {
-        Self {
-            access,
-            tokens,
-            endpoints,
-            transport: transport.into(),
-            clients: Mutex::default(),
-        }
+        Self { access, tokens, endpoints, transport: transport.into(), clients: Mutex::default() }
     }
 
     /// Returns the client of an account.
@@ -151,10 +145,8 @@ impl Providers {
         account: &CloudAccount,
     ) -> Result<Client, ProvidersError> {
         let base = self.endpoints.of(account);
-        let base = base.map_err(|source| ProvidersError::Endpoint {
-            account: name.clone(),
-            source,
-        })?;
+        let base =
+            base.map_err(|source| ProvidersError::Endpoint { account: name.clone(), source })?;
         let token = self.tokens.token(access.token_of(account)).await;
         let token = token.map_err(|source| no_token(name, source))?;
         let transport = self.transport.clone();
@@ -175,10 +167,8 @@ impl Providers {
     ) -> Result<Client, ProvidersError> {
         let key = self.tokens.key(access.key_of(login)).await;
         let key = key.map_err(|source| no_token(name, source))?;
-        Client::ssh(login.clone(), key).map_err(|source| ProvidersError::Ssh {
-            account: name.clone(),
-            source,
-        })
+        Client::ssh(login.clone(), key)
+            .map_err(|source| ProvidersError::Ssh { account: name.clone(), source })
     }
 
     /// Forgets a client whose token was refused, and the token itself, which may have been rotated.
@@ -202,10 +192,7 @@ impl Providers {
 }
 
 fn no_token(account: &AccountName, source: TokenError) -> ProvidersError {
-    ProvidersError::Token {
-        account: account.clone(),
-        source,
-    }
+    ProvidersError::Token { account: account.clone(), source }
 }
 
 impl Providers {
@@ -225,10 +212,7 @@ impl Providers {
     /// Returns the addresses that the deployment allows accounts to name: none unless set.
     pub fn account_urls_from_settings() -> Result<Vec<Base>, SettingError> {
         let listed = optional(ACCOUNT_URLS).unwrap_or_default();
-        let listed = listed
-            .split(',')
-            .map(str::trim)
-            .filter(|url| !url.is_empty());
+        let listed = listed.split(',').map(str::trim).filter(|url| !url.is_empty());
         let parsed: Result<_, _> = listed.map(str::parse).collect();
         parsed.map_err(|error| wrong(ACCOUNT_URLS, &error))
     }

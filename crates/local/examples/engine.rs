@@ -36,17 +36,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?)).await?;
     let router = if counts {
-        let counting = Counting {
-            engine: Engine::in_memory()?,
-            counted: Arc::default(),
-        };
+        let counting = Counting { engine: Engine::in_memory()?, counted: Arc::default() };
         let root = get(counted).post(answer_and_count);
         Router::new().route("/", root).with_state(counting)
     } else {
         let root = post(answer);
-        Router::new()
-            .route("/", root)
-            .with_state(Engine::in_memory()?)
+        Router::new().route("/", root).with_state(Engine::in_memory()?)
     };
     axum::serve(listener, router.layer(DefaultBodyLimit::disable())).await?;
     Ok(())
@@ -145,11 +140,7 @@ impl Counting {
                 continue;
             };
             add(table.to_owned(), &of["Table"]);
-            for (index, units) in of["GlobalSecondaryIndexes"]
-                .as_object()
-                .into_iter()
-                .flatten()
-            {
+            for (index, units) in of["GlobalSecondaryIndexes"].as_object().into_iter().flatten() {
                 add(format!("{table}/{index}"), units);
             }
         }

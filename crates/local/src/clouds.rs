@@ -80,11 +80,7 @@ impl Clouds {
                 tokens.push((reference.clone(), SecretString::from(token)));
             }
         }
-        Ok(Self::Simulated {
-            fleet: Box::new(fleet),
-            address,
-            tokens,
-        })
+        Ok(Self::Simulated { fleet: Box::new(fleet), address, tokens })
     }
 
     /// Connects to a simulator that runs as its own program. Also returns what its clock shows, if
@@ -93,22 +89,13 @@ impl Clouds {
         let url: Base = url.parse()?;
         let http = provider::http_client()?;
         let clock: SimulatorClock = ask(http.get(url.join("_simulator/clock")?)).await?;
-        let clouds = Self::Elsewhere {
-            url,
-            http,
-            held: clock.held,
-        };
+        let clouds = Self::Elsewhere { url, http, held: clock.held };
         Ok((clouds, clock.held.then_some(clock.now)))
     }
 
     /// Starts serving simulated clouds in this process.
     pub async fn start(self, clock: &Clock) -> anyhow::Result<Self> {
-        let Self::Simulated {
-            fleet,
-            address,
-            tokens,
-        } = self
-        else {
+        let Self::Simulated { fleet, address, tokens } = self else {
             return Ok(self);
         };
         let now = clock.clone();
@@ -122,11 +109,7 @@ impl Clouds {
         let url = format!("http://{}", listener.local_addr()?).parse()?;
         let serving = simulator.clone();
         tokio::spawn(async move { serving.serve(listener).await });
-        Ok(Self::Listening {
-            simulator,
-            url,
-            tokens,
-        })
+        Ok(Self::Listening { simulator, url, tokens })
     }
 
     /// Returns where simulated clouds listen.
@@ -167,12 +150,7 @@ impl Clouds {
 
     /// Returns what the clock of a simulator in another process shows, if it is held.
     pub(crate) async fn clock(&self) -> anyhow::Result<Option<Timestamp>> {
-        let Self::Elsewhere {
-            url,
-            http,
-            held: true,
-        } = self
-        else {
+        let Self::Elsewhere { url, http, held: true } = self else {
             return Ok(None);
         };
         let clock: SimulatorClock = ask(http.get(url.join("_simulator/clock")?)).await?;
@@ -181,18 +159,10 @@ impl Clouds {
 
     /// Moves the clock of a simulator in another process; one in this process reads ours.
     pub(crate) async fn advance_to(&self, now: Timestamp) -> anyhow::Result<()> {
-        if let Self::Elsewhere {
-            url,
-            http,
-            held: true,
-        } = self
-        {
+        if let Self::Elsewhere { url, http, held: true } = self {
             let body = serde_json::json!({ "now": now }).to_string();
             let url = url.join("_simulator/clock")?;
-            let request = http
-                .post(url)
-                .header("content-type", "application/json")
-                .body(body);
+            let request = http.post(url).header("content-type", "application/json").body(body);
             ask::<serde_json::Value>(request).await?;
         }
         Ok(())

@@ -61,10 +61,7 @@ impl Engine {
         let name = path.to_str().context("the data file's name is not UTF-8")?;
         let database = Database::new(name)
             .with_context(|| format!("cannot open the data file {}", path.display()))?;
-        Ok(Self {
-            database,
-            reads: None,
-        })
+        Ok(Self { database, reads: None })
     }
 
     /// Returns the store on this engine.
@@ -224,9 +221,7 @@ mod tests {
     async fn while_another_process_writes_to_the_file_other_tasks_go_on() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("store.db");
-        let store = Engine::on_file(&path)
-            .unwrap()
-            .store(Tables::prefixed("t-"));
+        let store = Engine::on_file(&path).unwrap().store(Tables::prefixed("t-"));
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         // The other process ends its transaction only once the write has been asked for.

@@ -48,11 +48,7 @@ impl DataFile {
     /// can change. A read-only file is copied if it is only to be read; any other is closed to other
     /// users.
     pub fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
-        let mut writable = Self {
-            path: path.to_owned(),
-            copy: None,
-            closed_to_others: false,
-        };
+        let mut writable = Self { path: path.to_owned(), copy: None, closed_to_others: false };
         let is_new = is_new(path)?;
         let cannot_read = || format!("cannot read the store at {}", path.display());
         if let Some(reason) = access::open_to_others(path).with_context(cannot_read)? {
@@ -110,11 +106,7 @@ impl DataFile {
 
     fn copied(path: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let copied = Self {
-            path: path.to_owned(),
-            copy: Some(directory),
-            closed_to_others: false,
-        };
+        let copied = Self { path: path.to_owned(), copy: Some(directory), closed_to_others: false };
         // The latest writes may not be in the file itself yet.
         for suffix in ["", "-wal"] {
             let to = access::with_suffix(&copied.path(), suffix);
@@ -153,9 +145,7 @@ fn is_new(path: &Path) -> anyhow::Result<bool> {
         }
         Ok(found) => Ok(found.len() == 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             match folder.filter(|folder| !folder.is_dir()) {
                 Some(folder) => {
                     let message = format!("there is no folder {}", folder.display());
@@ -251,10 +241,7 @@ pub fn advice(words: &str) -> Option<&'static str> {
             "the store is damaged: restore a copy of it; only the copy has the sizes that stopped \
              resources are owed",
         ),
-        (
-            "readonly database",
-            "check that you may write to the store's file and to its folder",
-        ),
+        ("readonly database", "check that you may write to the store's file and to its folder"),
     ];
     let (_, advice) = advices.into_iter().find(|(says, _)| words.contains(says))?;
     Some(advice)
@@ -287,10 +274,7 @@ impl Lock {
             };
             match file.try_lock() {
                 Ok(()) if is_at(&file, path) => {
-                    return Ok(Some(Self {
-                        file,
-                        path: path.to_owned(),
-                    }));
+                    return Ok(Some(Self { file, path: path.to_owned() }));
                 }
                 // The process that held the lock deleted the file after it was opened here.
                 Ok(()) => {}
@@ -357,10 +341,7 @@ mod tests {
         fs::set_permissions(&journal, fs::Permissions::from_mode(0o600)).unwrap();
         let refused = DataFile::open(&path, Purpose::Read).unwrap_err();
         let refused = refused.downcast::<Unusable>().unwrap().0;
-        assert!(
-            refused.contains("-wal belongs to another user than"),
-            "{refused}"
-        );
+        assert!(refused.contains("-wal belongs to another user than"), "{refused}");
     }
 
     #[cfg(unix)]

@@ -92,16 +92,10 @@ impl Local {
     ) -> anyhow::Result<Self> {
         let stepped = options.from.map(SteppedClock::at);
         let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
-        let started = StartInstant {
-            simulated: clock.now(),
-            real: Clock::machine().now(),
-        };
+        let started = StartInstant { simulated: clock.now(), real: Clock::machine().now() };
         let clouds = options.clouds.start(&clock).await?;
         let store = store.under(options.floor);
-        store
-            .create_tables()
-            .await
-            .context("cannot create the tables")?;
+        store.create_tables().await.context("cannot create the tables")?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
             service: Service::new(store, clients, clock, stepped.clone(), Some(events)),
@@ -217,10 +211,7 @@ impl Local {
         if let Some(speed) = self.speed {
             let machine = Clock::machine();
             let simulated = to.duration_since(self.started.simulated).as_secs_f64();
-            let real = machine
-                .now()
-                .duration_since(self.started.real)
-                .as_secs_f64();
+            let real = machine.now().duration_since(self.started.real).as_secs_f64();
             let wait = Duration::try_from_secs_f64(simulated / speed - real);
             machine.sleep(wait.unwrap_or_default()).await;
         }

@@ -81,17 +81,9 @@ impl Clients {
     pub fn of(clouds: &Clouds) -> anyhow::Result<Self> {
         let of = |access| -> anyhow::Result<_> {
             let http = provider::http_client()?;
-            Ok(Providers::new(
-                access,
-                clouds.tokens()?,
-                clouds.endpoints()?,
-                http,
-            ))
+            Ok(Providers::new(access, clouds.tokens()?, clouds.endpoints()?, http))
         };
-        Ok(Self {
-            reading: of(Access::Read)?,
-            changing: of(Access::Change)?,
-        })
+        Ok(Self { reading: of(Access::Read)?, changing: of(Access::Change)? })
     }
 }
 
@@ -240,13 +232,7 @@ impl Service {
         writer: &'a Writer,
         listener: &'a dyn Listener,
     ) -> Context<'a> {
-        Context {
-            store: &self.store,
-            providers,
-            clock: &self.clock,
-            writer,
-            listener,
-        }
+        Context { store: &self.store, providers, clock: &self.clock, writer, listener }
     }
 
     fn writer(&self) -> Writer {
@@ -284,9 +270,7 @@ impl Service {
     }
 
     fn lock_totals(&self) -> MutexGuard<'_, BTreeMap<&'static str, InvocationTotals>> {
-        self.invocation_totals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.invocation_totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tasks(&self) -> MutexGuard<'_, JoinSet<()>> {

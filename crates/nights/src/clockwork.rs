@@ -75,11 +75,7 @@ impl Time {
 
     pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
         let until = self.now() + SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-        Sleep {
-            time: self.clone(),
-            until,
-            timer: None,
-        }
+        Sleep { time: self.clone(), until, timer: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -171,12 +167,7 @@ impl Wake for TaskWaker {
 
 impl Executor {
     pub(crate) fn new(time: Time) -> Self {
-        Self {
-            time,
-            tasks: BTreeMap::new(),
-            ready: Arc::default(),
-            last: 0,
-        }
+        Self { time, tasks: BTreeMap::new(), ready: Arc::default(), last: 0 }
     }
 
     pub(crate) fn spawn(
@@ -232,10 +223,7 @@ impl Executor {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
-        let waker = Waker::from(Arc::new(TaskWaker {
-            id,
-            ready: self.ready.clone(),
-        }));
+        let waker = Waker::from(Arc::new(TaskWaker { id, ready: self.ready.clone() }));
         self.time.lock().current = id;
         let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         let crashed = self.time.lock().doomed.remove(&id);
@@ -264,9 +252,7 @@ impl Executor {
             let mut state = self.time.lock();
             state.now = state.now.max(to);
             let later = state.timers.split_off(&(to, u64::MAX));
-            std::mem::replace(&mut state.timers, later)
-                .into_values()
-                .collect()
+            std::mem::replace(&mut state.timers, later).into_values().collect()
         };
         wakers.into_iter().for_each(Waker::wake);
         let over: Vec<_> = self

@@ -119,18 +119,14 @@ impl Wire {
         let token = token_of(&request);
         let is_elsewhere = token.starts_with(ELSEWHERE_TOKEN);
         let account = self.account_of(&token);
-        let info = RequestInfo::Cloud {
-            account: &account,
-            changes,
-            later_page: is_later_page(&request),
-        };
+        let info =
+            RequestInfo::Cloud { account: &account, changes, later_page: is_later_page(&request) };
         let latency = self.time.chance(|chance| chance.u64(15..250));
         let latency = Duration::from_millis(latency);
         let passage = self.passage(info, latency, request.uri().path().starts_with("/v1"));
         let described = format!("{} {}", request.method(), request.uri().path());
         if passage.dies_before {
-            self.observer
-                .note_fault("dies before a request", &described);
+            self.observer.note_fault("dies before a request", &described);
             self.time.die().await;
         }
         self.time.sleep(latency).await;
@@ -147,8 +143,7 @@ impl Wire {
         } else {
             self.deliver(request, passage.cloud.clone())
         };
-        self.observer
-            .after_request(&described, changes, faulty, answer.as_ref().ok());
+        self.observer.after_request(&described, changes, faulty, answer.as_ref().ok());
         if passage.dies_after {
             self.observer.note_fault("dies after a request", &described);
             self.time.die().await;
@@ -167,15 +162,10 @@ impl Wire {
     fn account_of(&self, token: &str) -> AccountName {
         let mut accounts = self.accounts.iter();
         let account = accounts.find(|(of, _)| of == token);
-        account
-            .map(|(_, name)| name.clone())
-            .expect("each client has its account's token")
+        account.map(|(_, name)| name.clone()).expect("each client has its account's token")
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "the simulator does the rest"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the simulator does the rest")]
     fn passage(&self, info: RequestInfo<'_>, latency: Duration, at_hetzner: bool) -> Passage {
         let fault = self.faults.fault_for(info, self.time.now());
         let mut passage = Passage {
@@ -240,9 +230,7 @@ fn token_of(request: &http::Request<Bytes>) -> String {
 
 fn is_later_page(request: &http::Request<Bytes>) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    let mut pages = query
-        .split('&')
-        .filter_map(|pair| pair.strip_prefix("page="));
+    let mut pages = query.split('&').filter_map(|pair| pair.strip_prefix("page="));
     pages.next().is_some_and(|page| page != "1")
 }
 
@@ -324,12 +312,10 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
         Fault::Busy if at_hetzner => answer(423, None, false),
         Fault::Busy => answer(422, Some(PENDING), false),
         Fault::Refused => answer(422, None, false),
-        Fault::Late { seconds } => Misbehavior::Late {
-            by: SignedDuration::from_secs(*seconds),
-        },
-        Fault::Sluggish { seconds } => Misbehavior::Slow {
-            by: SignedDuration::from_secs(*seconds),
-        },
+        Fault::Late { seconds } => Misbehavior::Late { by: SignedDuration::from_secs(*seconds) },
+        Fault::Sluggish { seconds } => {
+            Misbehavior::Slow { by: SignedDuration::from_secs(*seconds) }
+        }
         Fault::TokenRefused => Misbehavior::Unauthorized,
         Fault::AnswerLost
         | Fault::RequestLost
@@ -339,9 +325,7 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
         | Fault::Shifted
         | Fault::Conflict
         | Fault::Unprocessed
-        | Fault::IndexLags => Misbehavior::Drop {
-            after_effect: false,
-        },
+        | Fault::IndexLags => Misbehavior::Drop { after_effect: false },
     }
 }
 

@@ -59,11 +59,7 @@ impl RequestInfo<'_> {
             Self::Store { writes } => {
                 kind == RequestKind::Store || kind == RequestKind::Write && writes
             }
-            Self::Cloud {
-                changes,
-                later_page,
-                ..
-            } => match kind {
+            Self::Cloud { changes, later_page, .. } => match kind {
                 RequestKind::Cloud => true,
                 RequestKind::Change => changes,
                 RequestKind::LaterPage => later_page,
@@ -75,20 +71,11 @@ impl RequestInfo<'_> {
 
 impl Faults {
     pub(crate) fn set(&self, from: Timestamp, of: RequestKind, after: u32, fault: Fault) {
-        self.lock().pending.push(PendingFault {
-            from,
-            of,
-            after,
-            fault,
-        });
+        self.lock().pending.push(PendingFault { from, of, after, fault });
     }
 
     pub(crate) fn set_outage(&self, until: Timestamp, account: AccountName, fault: Fault) {
-        self.lock().outages.push(Outage {
-            until,
-            account,
-            fault,
-        });
+        self.lock().outages.push(Outage { until, account, fault });
     }
 
     /// Returns the fault that a request meets with.

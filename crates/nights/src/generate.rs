@@ -44,14 +44,8 @@ pub fn night(seed: u64) -> Night {
     let is_large = seed % 100 == LARGE;
     let fleet = fleet::Fleet::random(&mut chance, schedules.keys(), is_large);
     let setup = fleet.setup(&mut chance, schedules);
-    let mut generator = EventGenerator {
-        chance,
-        begins,
-        ends,
-        fleet,
-        setup,
-        happenings: Vec::new(),
-    };
+    let mut generator =
+        EventGenerator { chance, begins, ends, fleet, setup, happenings: Vec::new() };
     generator.fill();
     generator.happenings.sort_by_key(|event| event.at);
     Night {
@@ -95,10 +89,7 @@ struct EventGenerator {
 }
 
 fn can_be_hibernated(resource: &ResourceRef) -> bool {
-    matches!(
-        resource.kind(),
-        ResourceKind::Droplet | ResourceKind::Server
-    )
+    matches!(resource.kind(), ResourceKind::Droplet | ResourceKind::Server)
 }
 
 impl EventGenerator {
@@ -212,11 +203,7 @@ impl EventGenerator {
         } else {
             Target::Schedule(schedule)
         };
-        let desired = if self.chance.bool() {
-            Desired::Running
-        } else {
-            Desired::Stopped
-        };
+        let desired = if self.chance.bool() { Desired::Running } else { Desired::Stopped };
         match self.chance.u8(..6) {
             0..=2 => EventKind::Override {
                 target,
@@ -224,10 +211,7 @@ impl EventGenerator {
                 minutes: [5, 20, 90, 480][self.chance.usize(..4)],
             },
             3 => EventKind::Clear { target },
-            _ => EventKind::Command {
-                direction: Direction::towards(desired),
-                resource,
-            },
+            _ => EventKind::Command { direction: Direction::towards(desired), resource },
         }
     }
 
@@ -261,41 +245,21 @@ impl EventGenerator {
             13 if can_be_hibernated(&resource) => self.reword_snapshots(at, until, &resource),
             0 => {
                 let tags = self.fleet.tags(&mut self.chance, &member);
-                self.add(
-                    at,
-                    EventKind::Person {
-                        resource,
-                        act: Act::Retag { tags },
-                    },
-                );
+                self.add(at, EventKind::Person { resource, act: Act::Retag { tags } });
             }
             1 => {
                 let name = format!("renamed-{}", self.chance.u8(..9));
-                self.add(
-                    at,
-                    EventKind::Person {
-                        resource,
-                        act: Act::Rename { name },
-                    },
-                );
+                self.add(at, EventKind::Person { resource, act: Act::Rename { name } });
             }
             2 if self.chance.u8(..3) == 0 => {
-                self.add(
-                    at,
-                    EventKind::Person {
-                        resource,
-                        act: Act::Delete,
-                    },
-                );
+                self.add(at, EventKind::Person { resource, act: Act::Delete });
             }
             3 if member.is_machine() => self.move_machine(at, &member),
             3 => {
                 if let Some((busy, idle)) = member.statuses() {
                     let set = |status: &str| EventKind::Person {
                         resource: resource.clone(),
-                        act: Act::SetStatus {
-                            status: status.to_owned(),
-                        },
+                        act: Act::SetStatus { status: status.to_owned() },
                     };
                     let back = at + SignedDuration::from_secs(self.chance.i64(60..1800));
                     self.add(at, set(busy));
@@ -354,10 +318,8 @@ impl EventGenerator {
                 self.instant(from, until)
             };
             let back = at + SignedDuration::from_mins(self.chance.i64(20..80));
-            let started = EventKind::Command {
-                direction: Direction::Start,
-                resource: resource.clone(),
-            };
+            let started =
+                EventKind::Command { direction: Direction::Start, resource: resource.clone() };
             self.add(at, EventKind::Rehearse { resource });
             self.add(back, started);
         }
@@ -365,27 +327,17 @@ impl EventGenerator {
 
     /// Makes a plan unavailable for some time.
     fn withdraw(&mut self, at: Timestamp, until: Timestamp) {
-        let kind = if self.chance.bool() {
-            ResourceKind::Droplet
-        } else {
-            ResourceKind::Server
-        };
+        let kind = if self.chance.bool() { ResourceKind::Droplet } else { ResourceKind::Server };
         let sold: Vec<_> = plans::of(kind).iter().filter(|plan| plan.is_sold).collect();
         let plan = sold[self.chance.usize(..sold.len())].name.to_owned();
         let deprecated = kind == ResourceKind::Server && self.chance.u8(..3) == 0;
         let offer = if deprecated {
-            Offer::Deprecated {
-                announced: at,
-                unavailable_after: at + DAY * 60,
-            }
+            Offer::Deprecated { announced: at, unavailable_after: at + DAY * 60 }
         } else {
             Offer::Unavailable
         };
         let back = at + SignedDuration::from_mins(self.chance.i64(10..900));
-        let given_back = EventKind::Offer {
-            plan: plan.clone(),
-            offer: Offer::Available,
-        };
+        let given_back = EventKind::Offer { plan: plan.clone(), offer: Offer::Available };
         self.add(at, EventKind::Offer { plan, offer });
         self.add(back.min(until), given_back);
     }
@@ -396,19 +348,8 @@ impl EventGenerator {
         let token = format!("secret-of-{account}-{}", at.as_second());
         let left = until.duration_since(at).as_secs().max(0);
         let after = self.chance.i64(0..1500).min(left);
-        let stored_after = if self.chance.u8(..3) == 0 {
-            -after
-        } else {
-            after
-        };
-        self.add(
-            at,
-            EventKind::Rotate {
-                account,
-                token,
-                stored_after,
-            },
-        );
+        let stored_after = if self.chance.u8(..3) == 0 { -after } else { after };
+        self.add(at, EventKind::Rotate { account, token, stored_after });
     }
 
     /// Removes an account from the configuration and adds it back later.
@@ -429,8 +370,7 @@ impl EventGenerator {
         let mut part = whole.clone();
         part.accounts.remove(&account);
         for rule in part.schedules.values_mut() {
-            rule.resources
-                .retain(|resource| resource.account != account);
+            rule.resources.retain(|resource| resource.account != account);
         }
         self.add(at, EventKind::Apply { setup: part });
         self.add(back.min(until), EventKind::Apply { setup: whole });
@@ -442,11 +382,7 @@ impl EventGenerator {
         if self.chance.bool() {
             let account = fleet::Fleet::account(&mut self.chance);
             let fault = outage(&mut self.chance);
-            let outage = EventKind::Outage {
-                account,
-                minutes,
-                fault,
-            };
+            let outage = EventKind::Outage { account, minutes, fault };
             self.add(at, outage);
             return;
         }
@@ -514,10 +450,7 @@ impl EventGenerator {
         };
         let taken: BTreeSet<_> = self.happenings.iter().filter_map(taken).collect();
         for resource in taken {
-            let act = Act::TakeRoom {
-                refusals: 0,
-                failures: 0,
-            };
+            let act = Act::TakeRoom { refusals: 0, failures: 0 };
             self.add(at, EventKind::Person { resource, act });
         }
     }
@@ -525,31 +458,17 @@ impl EventGenerator {
     /// Returns something that goes wrong with a timer, an invocation, a clock, or a request.
     fn random_failure(&mut self) -> EventKind {
         let chance = &mut self.chance;
-        let timer = if chance.bool() {
-            Function::Dispatch
-        } else {
-            Function::PollStatus
-        };
+        let timer = if chance.bool() { Function::Dispatch } else { Function::PollStatus };
         match chance.u8(..40) {
-            0 => EventKind::TicksLost {
-                function: timer,
-                minutes: chance.i64(1..40),
-            },
+            0 => EventKind::TicksLost { function: timer, minutes: chance.i64(1..40) },
             1..=2 => EventKind::TickDoubled {
                 function: timer,
                 seconds: [0, 0, 1, 20, 90][chance.usize(..5)],
             },
-            3 => EventKind::TickLate {
-                function: timer,
-                seconds: chance.i64(1..400),
-            },
+            3 => EventKind::TickLate { function: timer, seconds: chance.i64(1..400) },
             4 => EventKind::InvocationLost,
-            5..=6 => EventKind::InvocationDoubled {
-                seconds: [0, 0, 1, 20, 59][chance.usize(..5)],
-            },
-            7 => EventKind::InvocationLate {
-                seconds: chance.i64(1..60),
-            },
+            5..=6 => EventKind::InvocationDoubled { seconds: [0, 0, 1, 20, 59][chance.usize(..5)] },
+            7 => EventKind::InvocationLate { seconds: chance.i64(1..60) },
             8 => EventKind::Skew {
                 function: Function::ALL[chance.usize(..4)],
                 seconds: chance.i64(-2..=2),
@@ -557,29 +476,17 @@ impl EventGenerator {
             9..=10 => {
                 let account: AccountName = fleet::Fleet::account(&mut self.chance);
                 let fault = outage(&mut self.chance);
-                EventKind::Outage {
-                    account,
-                    minutes: self.chance.i64(1..25),
-                    fault,
-                }
+                EventKind::Outage { account, minutes: self.chance.i64(1..25), fault }
             }
             11..=24 => EventKind::Fault {
-                of: if chance.u8(..3) == 0 {
-                    RequestKind::Store
-                } else {
-                    RequestKind::Write
-                },
+                of: if chance.u8(..3) == 0 { RequestKind::Store } else { RequestKind::Write },
                 after: chance.u32(..8),
                 fault: store_fault(chance),
             },
             25..=26 if self.fleet.is_paged => EventKind::Fault {
                 of: RequestKind::LaterPage,
                 after: chance.u32(..2),
-                fault: if chance.u8(..3) == 0 {
-                    cloud_fault(chance)
-                } else {
-                    Fault::Shifted
-                },
+                fault: if chance.u8(..3) == 0 { cloud_fault(chance) } else { Fault::Shifted },
             },
             25..=30 => EventKind::Fault {
                 of: RequestKind::Cloud,
@@ -601,26 +508,17 @@ fn minutes_between(from: Timestamp, until: Timestamp) -> i64 {
 
 /// Returns the edges of a schedule between two instants, at most 200.
 pub(crate) fn edges_of(schedule: &Schedule, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
-    schedule
-        .edges(from)
-        .map(|edge| edge.at)
-        .take_while(|at| *at < until)
-        .take(200)
-        .collect()
+    schedule.edges(from).map(|edge| edge.at).take_while(|at| *at < until).take(200).collect()
 }
 
 fn outage(chance: &mut Rng) -> Fault {
     match chance.u8(..6) {
         0 => Fault::TokenRefused,
         1 => Fault::Throttled { retry_after: None },
-        2 => Fault::Failed {
-            after_effect: false,
-        },
+        2 => Fault::Failed { after_effect: false },
         3 => Fault::Slow { seconds: 25 },
         4 => Fault::RequestLost,
-        _ => Fault::Slow {
-            seconds: chance.u64(1..8),
-        },
+        _ => Fault::Slow { seconds: chance.u64(1..8) },
     }
 }
 
@@ -630,13 +528,9 @@ fn store_fault(chance: &mut Rng) -> Fault {
         2..=3 => Fault::DiesAfter,
         4 => Fault::AnswerLost,
         5 => Fault::RequestLost,
-        6 => Fault::Slow {
-            seconds: chance.u64(1..5),
-        },
+        6 => Fault::Slow { seconds: chance.u64(1..5) },
         7 => Fault::Throttled { retry_after: None },
-        8 => Fault::Failed {
-            after_effect: chance.bool(),
-        },
+        8 => Fault::Failed { after_effect: chance.bool() },
         9 => Fault::Conflict,
         10 => Fault::Unprocessed,
         _ => Fault::IndexLags,
@@ -650,25 +544,13 @@ fn cloud_fault(chance: &mut Rng) -> Fault {
         1 => Fault::DiesAfter,
         2 => Fault::AnswerLost,
         3 => Fault::RequestLost,
-        4 => Fault::Slow {
-            seconds: [2, 8, 19, 25][chance.usize(..4)],
-        },
-        5 => Fault::Throttled {
-            retry_after: chance.bool().then(|| chance.u64(1..90)),
-        },
-        6 => Fault::Failed {
-            after_effect: chance.bool(),
-        },
+        4 => Fault::Slow { seconds: [2, 8, 19, 25][chance.usize(..4)] },
+        5 => Fault::Throttled { retry_after: chance.bool().then(|| chance.u64(1..90)) },
+        6 => Fault::Failed { after_effect: chance.bool() },
         7..=8 => Fault::Truncated,
         9 => Fault::Malformed {
-            body: [
-                "",
-                "<html>502</html>",
-                "{}",
-                "[]",
-                "null",
-                "{\"servers\": null}",
-            ][chance.usize(..6)]
+            body: ["", "<html>502</html>", "{}", "[]", "null", "{\"servers\": null}"]
+                [chance.usize(..6)]
             .to_owned(),
         },
         _ => Fault::TokenRefused,
@@ -680,12 +562,8 @@ fn change_fault(chance: &mut Rng) -> Fault {
     match chance.u8(..7) {
         0 => Fault::Busy,
         1 if chance.u8(..3) == 0 => Fault::Refused,
-        2 => Fault::Late {
-            seconds: chance.i64(1..80),
-        },
-        3 => Fault::Sluggish {
-            seconds: chance.i64(1..420),
-        },
+        2 => Fault::Late { seconds: chance.i64(1..80) },
+        3 => Fault::Sluggish { seconds: chance.i64(1..420) },
         4 => Fault::DiesAfter,
         5 => Fault::AnswerLost,
         _ => cloud_fault(chance),

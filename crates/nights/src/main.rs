@@ -51,13 +51,9 @@ enum Command {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Run {
-            count,
-            from,
-            jobs,
-            shorten,
-            keep,
-        } => run::many(from, count, jobs, (shorten, &keep)),
+        Command::Run { count, from, jobs, shorten, keep } => {
+            run::many(from, count, jobs, (shorten, &keep))
+        }
         Command::Replay { night, reads } => replay(&night, reads),
     }
 }
@@ -70,11 +66,7 @@ fn replay(night: &str, reads: bool) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("`{night}` is neither a seed nor a night's file"))?;
         serde_json::from_str(&text).with_context(|| format!("{night} is not a night"))?
     };
-    let trace = if reads {
-        Trace::with_reads()
-    } else {
-        Trace::recording()
-    };
+    let trace = if reads { Trace::with_reads() } else { Trace::recording() };
     let played = nights::play(&night, &trace)?;
     run::print(&format!("{}\n{trace}", night.in_words()));
     Ok(match played.violation {

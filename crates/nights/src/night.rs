@@ -132,17 +132,9 @@ impl Function {
 #[expect(missing_docs, reason = "fields are named for what they are")]
 pub enum EventKind {
     /// One request meets with a fault: the first matching one after `after` others.
-    Fault {
-        of: RequestKind,
-        after: u32,
-        fault: Fault,
-    },
+    Fault { of: RequestKind, after: u32, fault: Fault },
     /// Every request of an account meets with a fault for this long.
-    Outage {
-        account: AccountName,
-        minutes: i64,
-        fault: Fault,
-    },
+    Outage { account: AccountName, minutes: i64, fault: Fault },
     /// A timer does not fire for this long.
     TicksLost { function: Function, minutes: i64 },
     /// A timer fires twice, the second time this much later.
@@ -161,11 +153,7 @@ pub enum EventKind {
     Person { resource: ResourceRef, act: Act },
     /// A person replaces an account's token, and stores the new one for the functions this many
     /// seconds later, or earlier if it is negative.
-    Rotate {
-        account: AccountName,
-        token: String,
-        stored_after: i64,
-    },
+    Rotate { account: AccountName, token: String, stored_after: i64 },
     /// What is stored for an account is, for this long, the token of another project.
     Mistake { account: AccountName, minutes: i64 },
     /// A cloud withdraws a machine plan, or offers it again.
@@ -173,18 +161,11 @@ pub enum EventKind {
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
     /// A person sets an override.
-    Override {
-        target: Target,
-        desired: Desired,
-        minutes: i64,
-    },
+    Override { target: Target, desired: Desired, minutes: i64 },
     /// A person ends an override.
     Clear { target: Target },
     /// A person stops or starts something with a command.
-    Command {
-        direction: Direction,
-        resource: ResourceRef,
-    },
+    Command { direction: Direction, resource: ResourceRef },
     /// A person hibernates a machine for the first time. They start it again themselves.
     Rehearse { resource: ResourceRef },
     /// A person deletes all snapshots of a machine, or only one of them.
@@ -196,10 +177,7 @@ pub enum EventKind {
     /// A person labels the snapshots of a sleeping machine `offhours=off`, or removes that label.
     LabelSnapshots { resource: ResourceRef, off: bool },
     /// A cloud gives the snapshots of a machine another status word, or their own again.
-    ShowSnapshots {
-        resource: ResourceRef,
-        word: Option<String>,
-    },
+    ShowSnapshots { resource: ResourceRef, word: Option<String> },
     /// A person deletes something else at Hetzner, by its path: a network, a key.
     DeleteOther { resource: ResourceRef, path: String },
     /// A person forgets the record of a resource that is gone or whose account is not configured,

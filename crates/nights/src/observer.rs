@@ -196,10 +196,8 @@ impl Observer {
         let mut state = self.lock();
         let now = state.time.now();
         let tracked = state.tracked(resource);
-        let changes_nothing_yet = matches!(
-            act,
-            Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. }
-        );
+        let changes_nothing_yet =
+            matches!(act, Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. });
         if !changes_nothing_yet {
             tracked.person_at = Some(now);
             tracked.switched_on_at = None;
@@ -390,9 +388,7 @@ impl State {
     }
 
     fn actor(&self, task: TaskId) -> Actor {
-        self.tasks
-            .get(&task)
-            .map_or(Actor::Person, |(actor, _)| *actor)
+        self.tasks.get(&task).map_or(Actor::Person, |(actor, _)| *actor)
     }
 
     fn tracked(&mut self, resource: &ResourceRef) -> &mut TrackedResource {
@@ -455,7 +451,6 @@ impl State {
         let now = self.time.now();
         let what = what.into();
         self.note(Actor::Observer, || what.clone());
-        self.violation
-            .get_or_insert_with(|| format!("{now}: {what}"));
+        self.violation.get_or_insert_with(|| format!("{now}: {what}"));
     }
 }

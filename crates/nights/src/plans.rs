@@ -15,20 +15,11 @@ pub(crate) struct Plan {
 }
 
 const fn plan(name: &'static str, vcpus: u32, memory_mib: u64, disk_gib: u64) -> Plan {
-    Plan {
-        name,
-        vcpus,
-        memory_mib,
-        disk_gib,
-        is_sold: true,
-    }
+    Plan { name, vcpus, memory_mib, disk_gib, is_sold: true }
 }
 
 const fn not_sold(name: &'static str, vcpus: u32, memory_mib: u64, disk_gib: u64) -> Plan {
-    Plan {
-        is_sold: false,
-        ..plan(name, vcpus, memory_mib, disk_gib)
-    }
+    Plan { is_sold: false, ..plan(name, vcpus, memory_mib, disk_gib) }
 }
 
 /// Droplet sizes, cheapest first.
@@ -95,9 +86,7 @@ pub(crate) fn can_shrink(
 pub(crate) fn is_cheaper(one: &str, other: &str) -> bool {
     [&SIZES, &TYPES].iter().any(|plans| {
         let place = |name: &str| plans.iter().position(|plan| plan.name == name);
-        place(one)
-            .zip(place(other))
-            .is_some_and(|(one, other)| one < other)
+        place(one).zip(place(other)).is_some_and(|(one, other)| one < other)
     })
 }
 
@@ -130,11 +119,9 @@ mod tests {
         let simulator = Simulator::new(&fleet, Arc::new(move || now));
         let request = http::Request::get(format!("http://127.0.0.1:1{path}"));
         let request = request.header("authorization", "Bearer secret");
-        let answer = poll_to_completion(send(
-            simulator.router(),
-            request.body(Bytes::new()).unwrap(),
-        ))
-        .unwrap();
+        let answer =
+            poll_to_completion(send(simulator.router(), request.body(Bytes::new()).unwrap()))
+                .unwrap();
         serde_json::from_slice(answer.body()).unwrap()
     }
 

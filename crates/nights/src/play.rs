@@ -129,10 +129,8 @@ impl<'n> Simulation<'n> {
         for name in night.setup.accounts.keys() {
             accounts.push((Elsewhere::token_of(name).to_owned(), name.clone()));
         }
-        let kept: BTreeMap<_, _> = own
-            .iter()
-            .map(|(token, name)| (name.clone(), token.clone()))
-            .collect();
+        let kept: BTreeMap<_, _> =
+            own.iter().map(|(token, name)| (name.clone(), token.clone())).collect();
         for event in &night.happenings {
             if let EventKind::Rotate { account, token, .. } = &event.what {
                 accounts.push((token.clone(), account.clone()));
@@ -150,12 +148,8 @@ impl<'n> Simulation<'n> {
         // The SDK keeps retry quotas by name, for the whole process. No two plays may share one.
         let play = PLAYS.fetch_add(1, Ordering::Relaxed);
         let desk = engine.store(&format!("desk-{play}"));
-        let containers = Containers::new(
-            engine,
-            clouds::shared(wire),
-            tokens.clone(),
-            format!("night-{play}"),
-        )?;
+        let containers =
+            Containers::new(engine, clouds::shared(wire), tokens.clone(), format!("night-{play}"))?;
         Ok(Self {
             night,
             executor: Executor::new(time.clone()),
@@ -183,9 +177,7 @@ impl<'n> Simulation<'n> {
     fn play(mut self) -> Played {
         let desk = self.desk.clone();
         self.at_desk("set-up", async move {
-            desk.create_tables()
-                .await
-                .map_err(|error| error.to_string())
+            desk.create_tables().await.map_err(|error| error.to_string())
         });
         self.apply(&self.night.setup.clone());
         for (place, event) in self.night.happenings.iter().enumerate() {
@@ -253,8 +245,7 @@ impl<'n> Simulation<'n> {
         self.containers.end(&container);
         if end == TaskEnd::OutOfTime {
             self.faults.count("ended by its timeout");
-            self.observer
-                .note_fault("ended by its timeout", &options.name);
+            self.observer.note_fault("ended by its timeout", &options.name);
         }
     }
 
@@ -268,8 +259,7 @@ impl<'n> Simulation<'n> {
             None => self.enqueue(at, QueuedEvent::Invoke(direction, invocation, request)),
             Some(Delivery::Lost) => {
                 self.faults.count("invocation lost");
-                self.observer
-                    .note_fault("invocation lost", &direction.to_string());
+                self.observer.note_fault("invocation lost", &direction.to_string());
             }
             Some(Delivery::Late(seconds)) => {
                 self.faults.count("invocation late");
@@ -302,8 +292,7 @@ impl<'n> Simulation<'n> {
                 self.faults.count("token rotated");
                 self.simulator.set_token(&account, &token);
                 self.observer.changed();
-                self.observer
-                    .note(Actor::Person, || format!("replaces the token of {account}"));
+                self.observer.note(Actor::Person, || format!("replaces the token of {account}"));
                 self.accepted.insert(account, token);
             }
             QueuedEvent::KeepToken(account, token) => {
@@ -324,8 +313,7 @@ impl<'n> Simulation<'n> {
             self.tokens.put(account.token.clone(), token.to_owned());
         }
         self.observer.changed();
-        self.observer
-            .note(Actor::Person, || format!("stores a token of {account}"));
+        self.observer.note(Actor::Person, || format!("stores a token of {account}"));
     }
 
     /// Fires both timers, unless they are disturbed.
@@ -333,11 +321,7 @@ impl<'n> Simulation<'n> {
         let now = self.time.now();
         self.ticks += 1;
         for function in [Function::Dispatch, Function::PollStatus] {
-            if self
-                .lost_until
-                .get(&function)
-                .is_some_and(|until| now < *until)
-            {
+            if self.lost_until.get(&function).is_some_and(|until| now < *until) {
                 self.faults.count("tick lost");
                 continue;
             }
@@ -373,19 +357,15 @@ impl<'n> Simulation<'n> {
         }
         // In terms of a function's clock, which may be ahead.
         let listed_since = observer.last_change + SKEW;
-        let unchanged = accounts
-            .iter()
-            .all(|account| account.listed_at.is_some_and(|at| at > listed_since));
+        let unchanged =
+            accounts.iter().all(|account| account.listed_at.is_some_and(|at| at > listed_since));
         let left_out = unchanged && !self.faults.are_set(now);
-        let inventories = accounts
-            .iter()
-            .filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
+        let inventories =
+            accounts.iter().filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
         let inventory = inventories.min().filter(|_| !left_out);
         let due = observer.records.values().filter_map(|record| record.due_at);
-        let mut queued = self
-            .queue
-            .iter()
-            .filter(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
+        let mut queued =
+            self.queue.iter().filter(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
         let queued = queued.next().map(|((at, _), _)| *at);
         let until = due.chain(queued).chain(inventory).min();
         let until = until.unwrap_or(self.night.ends);
@@ -425,11 +405,7 @@ impl<'n> Simulation<'n> {
 
     /// Runs a person's command, as a process of its own.
     fn at_desk(&mut self, what: &str, work: impl Future<Output = Result<(), String>> + 'static) {
-        let options = TaskOptions {
-            name: what.to_owned(),
-            clock: None,
-            deadline: None,
-        };
+        let options = TaskOptions { name: what.to_owned(), clock: None, deadline: None };
         let (observer, what) = (self.observer.clone(), what.to_owned());
         let id = self.executor.spawn(options, async move {
             match work.await {
@@ -437,10 +413,7 @@ impl<'n> Simulation<'n> {
                 Err(error) => observer.note(Actor::Person, || format!("{what} fails: {error}")),
             }
         });
-        self.observer
-            .lock()
-            .tasks
-            .insert(id, (Actor::Person, String::new()));
+        self.observer.lock().tasks.insert(id, (Actor::Person, String::new()));
         // A person does one thing at a time.
         let mut ended = Vec::new();
         let until = self.time.now() + MINUTE;
@@ -457,10 +430,7 @@ impl<'n> Simulation<'n> {
         let observer = self.observer.clone();
         observer.applying(&setup);
         self.at_desk("applies a configuration", async move {
-            let present = desk
-                .head_and_overrides()
-                .await
-                .map_err(|error| error.to_string())?;
+            let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
             let configuration = setup.after(present.head.generation);
             let applied = desk.apply(&configuration, "ada", now).await;
             observer.changed();
@@ -472,11 +442,7 @@ impl<'n> Simulation<'n> {
         let now = self.time.now();
         match event.what.clone() {
             EventKind::Fault { of, after, fault } => self.faults.set(now, of, after, fault),
-            EventKind::Outage {
-                account,
-                minutes,
-                fault,
-            } => {
+            EventKind::Outage { account, minutes, fault } => {
                 let until = now + MINUTE * to_i32(minutes);
                 self.faults.set_outage(until, account, fault);
             }
@@ -488,8 +454,7 @@ impl<'n> Simulation<'n> {
                 self.extra_ticks.push((function, of_seconds(seconds), true));
             }
             EventKind::TickLate { function, seconds } => {
-                self.extra_ticks
-                    .push((function, of_seconds(seconds), false));
+                self.extra_ticks.push((function, of_seconds(seconds), false));
             }
             EventKind::InvocationLost => self.deliveries.push(Delivery::Lost),
             EventKind::InvocationDoubled { seconds } => {
@@ -500,19 +465,12 @@ impl<'n> Simulation<'n> {
                 self.faults.count("clock skew");
                 self.skew.insert(function, of_seconds(seconds));
             }
-            EventKind::Rotate {
-                account,
-                token,
-                stored_after,
-            } => {
+            EventKind::Rotate { account, token, stored_after } => {
                 let later = now + of_seconds(stored_after.abs());
                 let replace = QueuedEvent::ReplaceToken(account.clone(), token.clone());
                 let keep = QueuedEvent::KeepToken(account, token);
-                let (first, second) = if stored_after < 0 {
-                    (keep, replace)
-                } else {
-                    (replace, keep)
-                };
+                let (first, second) =
+                    if stored_after < 0 { (keep, replace) } else { (replace, keep) };
                 self.process(first);
                 self.enqueue(later, second);
             }
@@ -527,8 +485,7 @@ impl<'n> Simulation<'n> {
                 let described = format!("{plan}: {offer:?}");
                 self.observer.offers_change();
                 let done = self.simulator.set_offer(&plan, None, &offer);
-                self.observer
-                    .note(Actor::Cloud, || format!("offers {described}: {done:?}"));
+                self.observer.note(Actor::Cloud, || format!("offers {described}: {done:?}"));
             }
             EventKind::Inspect => self.observer.inspect(),
             what @ (EventKind::Person { .. }
@@ -547,10 +504,7 @@ impl<'n> Simulation<'n> {
     }
 
     /// Carries out what a person does, at the provider or with the command.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "everything else is not a person's"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "everything else is not a person's")]
     fn by_person(&mut self, what: EventKind) {
         let now = self.time.now();
         match what {
@@ -564,21 +518,15 @@ impl<'n> Simulation<'n> {
                     self.observer.person_acted(&resource, &act);
                 }
                 self.observer.changed();
-                self.observer
-                    .note(Actor::Person, || format!("{described}: {done:?}"));
+                self.observer.note(Actor::Person, || format!("{described}: {done:?}"));
             }
             EventKind::Create { fleet } => {
                 self.faults.count("a person creates a resource");
                 let done = self.simulator.create(&fleet);
                 self.observer.changed();
-                self.observer
-                    .note(Actor::Person, || format!("creates {fleet:?}: {done:?}"));
+                self.observer.note(Actor::Person, || format!("creates {fleet:?}: {done:?}"));
             }
-            EventKind::Override {
-                target,
-                desired,
-                minutes,
-            } => self.set_override(Override {
+            EventKind::Override { target, desired, minutes } => self.set_override(Override {
                 target,
                 desired,
                 set_at: now,
@@ -587,10 +535,7 @@ impl<'n> Simulation<'n> {
                 why: None,
             }),
             EventKind::Clear { target } => self.clear_override(target),
-            EventKind::Command {
-                direction,
-                resource,
-            } => self.command(direction, resource, false),
+            EventKind::Command { direction, resource } => self.command(direction, resource, false),
             EventKind::Rehearse { resource } => self.command(Direction::Stop, resource, true),
             EventKind::LoseSnapshots { resource, only } => self.lose_snapshots(&resource, only),
             EventKind::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
@@ -634,9 +579,7 @@ impl<'n> Simulation<'n> {
         for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
             let deleted = self.simulator.delete_image(&resource.account, id);
             self.observer.snapshot_deleted(resource);
-            self.observer.note(Actor::Person, || {
-                format!("deletes snapshot {id}: {deleted}")
-            });
+            self.observer.note(Actor::Person, || format!("deletes snapshot {id}: {deleted}"));
         }
         self.observer.changed();
     }
@@ -649,9 +592,8 @@ impl<'n> Simulation<'n> {
             let account = &resource.account;
             let label = ("offhours", "off");
             let labelled = self.simulator.label_image(account, id, label, off);
-            self.observer.note(Actor::Person, || {
-                format!("labels snapshot {id} off, {off}: {labelled}")
-            });
+            self.observer
+                .note(Actor::Person, || format!("labels snapshot {id} off, {off}: {labelled}"));
         }
         self.observer.snapshots_labelled(resource);
         self.observer.changed();
@@ -661,9 +603,7 @@ impl<'n> Simulation<'n> {
         let ours = self.observer.lock().snapshots_of(resource);
         for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
             let shown = self.simulator.show_image_as(&resource.account, id, word);
-            self.observer.note(Actor::Cloud, || {
-                format!("calls snapshot {id} {word:?}: {shown}")
-            });
+            self.observer.note(Actor::Cloud, || format!("calls snapshot {id} {word:?}: {shown}"));
             if word.is_some() {
                 self.faults.count("a snapshot's status word changes");
             }
@@ -682,13 +622,11 @@ impl<'n> Simulation<'n> {
         let status = clouds::poll_to_completion(answer).map(|answer| answer.status());
         let is_done = status.as_ref().is_ok_and(http::StatusCode::is_success);
         if is_done {
-            self.faults
-                .count("a person deletes a network, a volume or a key");
+            self.faults.count("a person deletes a network, a volume or a key");
             self.observer.lock().attachment_deleted(resource);
         }
         self.observer.changed();
-        self.observer
-            .note(Actor::Person, || format!("deletes {path}: {status:?}"));
+        self.observer.note(Actor::Person, || format!("deletes {path}: {status:?}"));
     }
 
     /// Forgets a record as the command does, unless it says that something would be lost.
@@ -718,10 +656,8 @@ impl<'n> Simulation<'n> {
         self.faults.count("an override is set");
         let (desk, now) = (self.desk.clone(), self.time.now());
         let observer = self.observer.clone();
-        let what = format!(
-            "sets an override: {} {} until {}",
-            one.target, one.desired, one.ends_at
-        );
+        let what =
+            format!("sets an override: {} {} until {}", one.target, one.desired, one.ends_at);
         self.at_desk(&what, async move {
             observer.changed();
             let present = desk.head_and_overrides().await;
@@ -736,21 +672,12 @@ impl<'n> Simulation<'n> {
         let observer = self.observer.clone();
         self.at_desk(&format!("ends the override of {target}"), async move {
             observer.changed();
-            let present = desk
-                .head_and_overrides()
-                .await
-                .map_err(|error| error.to_string())?;
-            let Some(standing) = present
-                .overrides
-                .of(&target)
-                .filter(|one| one.is_active(now))
+            let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
+            let Some(standing) = present.overrides.of(&target).filter(|one| one.is_active(now))
             else {
                 return Ok(());
             };
-            let ended = Override {
-                ends_at: now,
-                ..standing.clone()
-            };
+            let ended = Override { ends_at: now, ..standing.clone() };
             write_override(&desk, &ended, Some(standing), now).await
         });
     }

@@ -98,11 +98,7 @@ pub fn many(
     for seed in sum.failed.iter().take(shortened) {
         shorten(*seed, keep)?;
     }
-    Ok(if sum.failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -133,9 +129,7 @@ fn keep_night(night: &Night, keep: &Path) -> anyhow::Result<PathBuf> {
 
 /// Shortens a failing night, saves the result, and prints the end of its trace.
 fn shorten(seed: u64, keep: &Path) -> anyhow::Result<()> {
-    print(&format!(
-        "\nShortening the night of seed {seed} (a few minutes) ..."
-    ));
+    print(&format!("\nShortening the night of seed {seed} (a few minutes) ..."));
     let night = shrink::shortest(generate::night(seed))?;
     let file = keep_night(&night, keep)?;
     let trace = Trace::recording();

@@ -71,9 +71,7 @@ impl TokenVault {
         let vault = self.0.clone();
         Tokens::from_reader(move |at| {
             let vault = vault.lock().unwrap_or_else(PoisonError::into_inner);
-            vault
-                .get(at)
-                .map(|token| SecretString::from(token.as_str()))
+            vault.get(at).map(|token| SecretString::from(token.as_str()))
         })
     }
 }
@@ -121,9 +119,7 @@ impl Containers {
 
     /// Ends a container and its process.
     pub(crate) fn end(&self, container: &Rc<Container>) {
-        self.alive
-            .borrow_mut()
-            .retain(|(_, one)| !Rc::ptr_eq(one, container));
+        self.alive.borrow_mut().retain(|(_, one)| !Rc::ptr_eq(one, container));
     }
 
     fn container(&self, function: Function) -> anyhow::Result<Container> {
@@ -175,13 +171,8 @@ impl Container {
             return handled.await.err().map(|error| error.to_string());
         }
         let providers = self.providers.as_ref()?;
-        let context = Context {
-            store: &self.store,
-            providers,
-            clock: &clock,
-            writer: &writer,
-            listener,
-        };
+        let context =
+            Context { store: &self.store, providers, clock: &clock, writer: &writer, listener };
         let handled = match (function, trigger) {
             (Function::Stop, Trigger::Act(invocation)) => stop::handle(context, invocation).await,
             (Function::Start, Trigger::Act(invocation)) => start::handle(context, invocation).await,

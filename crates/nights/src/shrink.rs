@@ -10,10 +10,7 @@ pub fn shortest(mut night: Night) -> anyhow::Result<Night> {
     let Some(violation) = play(&night, &Trace::default())?.violation else {
         return Ok(night);
     };
-    let mut search = Search {
-        kind: kind(&violation),
-        tries: TRIES,
-    };
+    let mut search = Search { kind: kind(&violation), tries: TRIES };
     search.end_early(&mut night, &violation);
     loop {
         let before = (night.happenings.len(), night.fleet.len());

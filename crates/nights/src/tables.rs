@@ -93,9 +93,7 @@ impl Engine {
         );
         let latency = self.time.chance(|chance| chance.u64(2..12));
         let latency = Duration::from_millis(latency);
-        let fault = self
-            .faults
-            .fault_for(RequestInfo::Store { writes }, self.time.now());
+        let fault = self.faults.fault_for(RequestInfo::Store { writes }, self.time.now());
         if let Some(fault) = &fault {
             self.observer.note_fault(fault.name(), &operation);
         }
@@ -111,9 +109,7 @@ impl Engine {
             self.time.die().await;
         }
         if let Some(Fault::Slow { seconds }) = fault {
-            self.time
-                .sleep(Duration::from_secs(seconds).min(TIMEOUT))
-                .await;
+            self.time.sleep(Duration::from_secs(seconds).min(TIMEOUT)).await;
         }
         self.time.sleep(latency).await;
         if let Some((status, body)) = answered {
@@ -131,9 +127,7 @@ impl Engine {
     fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, Bytes)> {
         match fault {
             Fault::Throttled { .. } => Some(error("ProvisionedThroughputExceededException")),
-            Fault::Failed {
-                after_effect: false,
-            } => Some((500, internal())),
+            Fault::Failed { after_effect: false } => Some((500, internal())),
             Fault::Failed { after_effect: true } => {
                 self.carry_out(operation, body);
                 Some((500, internal()))
@@ -154,11 +148,7 @@ impl Engine {
                 Some((200, left.to_string().into()))
             }
             Fault::IndexLags if operation == "Query" && body.contains("IndexName") => {
-                let earlier = self
-                    .index
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone();
+                let earlier = self.index.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let none = json!({"Items": [], "Count": 0, "ScannedCount": 0});
                 Some((200, earlier.unwrap_or_else(|| none.to_string().into())))
             }
@@ -202,11 +192,7 @@ fn conflict(body: &str) -> (u16, Bytes) {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let items = body["TransactItems"].as_array().map_or(0, Vec::len);
     let reason = |place: usize| {
-        let code = if place == 0 {
-            "TransactionConflict"
-        } else {
-            "None"
-        };
+        let code = if place == 0 { "TransactionConflict" } else { "None" };
         json!({ "Code": code })
     };
     let body = json!({

@@ -55,19 +55,13 @@ impl Trace {
     /// Returns a trace that records events.
     #[must_use]
     pub fn recording() -> Self {
-        Self {
-            lines: Some(Arc::default()),
-            has_reads: false,
-        }
+        Self { lines: Some(Arc::default()), has_reads: false }
     }
 
     /// Returns a trace that also records reads from the clouds.
     #[must_use]
     pub fn with_reads() -> Self {
-        Self {
-            has_reads: true,
-            ..Self::recording()
-        }
+        Self { has_reads: true, ..Self::recording() }
     }
 
     pub(crate) fn has_reads(&self) -> bool {
@@ -78,11 +72,7 @@ impl Trace {
     pub(crate) fn add(&self, at: Timestamp, actor: Actor, text: impl FnOnce() -> String) {
         if let Some(lines) = &self.lines {
             let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.push(Line {
-                at,
-                actor,
-                text: text(),
-            });
+            lines.push(Line { at, actor, text: text() });
         }
     }
 }
@@ -94,10 +84,7 @@ impl Trace {
         let text = self.to_string();
         let lines: Vec<_> = text.lines().collect();
         let from = lines.len().saturating_sub(most).max(1);
-        let shown = lines
-            .first()
-            .into_iter()
-            .chain(lines.get(from..).into_iter().flatten());
+        let shown = lines.first().into_iter().chain(lines.get(from..).into_iter().flatten());
         shown.copied().collect::<Vec<_>>().join("\n")
     }
 }
@@ -157,9 +144,7 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
         format!("; saved {saved}{used}")
     });
     let permit = record.permit.as_ref().map(|_| "; permit");
-    let due = record
-        .due_at
-        .map(|due| format!("; due {}", due.strftime("%a %H:%M:%S")));
+    let due = record.due_at.map(|due| format!("; due {}", due.strftime("%a %H:%M:%S")));
     let follows = match &record.schedule {
         Some(schedule) if record.held => format!("; held, {schedule}"),
         Some(schedule) if record.opted_in => format!("; {schedule}"),

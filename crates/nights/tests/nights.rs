@@ -18,9 +18,7 @@ fn broken(night: &Night, replay: &str) -> Option<String> {
     let played = play(night, &Trace::default()).expect("a night can be played");
     assert!(played.ticks > 0, "nothing was played");
     let violation = played.violation?;
-    Some(format!(
-        "{violation}\nSee it with: make night SEED={replay}"
-    ))
+    Some(format!("{violation}\nSee it with: make night SEED={replay}"))
 }
 
 #[test]

@@ -44,14 +44,12 @@ pub async fn handle(
     match event {
         Event::Timer(_) => poll::tick(context, invoke).await,
         Event::Question(Question::Resources(resources)) => poll::status(context, &resources).await,
-        Event::Question(Question::Try(accounts)) => Ok(Report {
-            trials: trials(context, &accounts).await?,
-            ..Report::default()
-        }),
-        Event::Question(Question::Moves(configuration)) => Ok(Report {
-            moves: preview_stops(context, &configuration).await?,
-            ..Report::default()
-        }),
+        Event::Question(Question::Try(accounts)) => {
+            Ok(Report { trials: trials(context, &accounts).await?, ..Report::default() })
+        }
+        Event::Question(Question::Moves(configuration)) => {
+            Ok(Report { moves: preview_stops(context, &configuration).await?, ..Report::default() })
+        }
         Event::Question(Question::Inventory(accounts)) => {
             poll::take_inventory(context, invoke, &accounts).await
         }
@@ -67,10 +65,7 @@ mod tests {
     #[test]
     fn the_timer_and_questions_are_distinguished() {
         let timer = include_str!("../events/timer.json");
-        assert!(matches!(
-            serde_json::from_str(timer).unwrap(),
-            Event::Timer(_)
-        ));
+        assert!(matches!(serde_json::from_str(timer).unwrap(), Event::Timer(_)));
         let question = include_str!("../events/question.json");
         assert!(matches!(
             serde_json::from_str(question).unwrap(),
@@ -95,9 +90,6 @@ mod tests {
     #[test]
     fn a_misspelt_question_is_refused() {
         let error = serde_json::from_str::<Event>(r#"{"resource": []}"#).unwrap_err();
-        assert!(
-            error.to_string().contains("unknown variant `resource`"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("unknown variant `resource`"), "{error}");
     }
 }

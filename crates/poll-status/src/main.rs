@@ -7,10 +7,8 @@ use lifecycle::{Access, lambda::serve};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    serve(
-        Access::Read,
-        LambdaFunctions::stop_alone,
-        |context, functions, event| Box::pin(poll_status::handle(context, functions, event)),
-    )
+    serve(Access::Read, LambdaFunctions::stop_alone, |context, functions, event| {
+        Box::pin(poll_status::handle(context, functions, event))
+    })
     .await
 }

@@ -124,10 +124,7 @@ pub struct Accepted {
 
 impl Accepted {
     pub(crate) fn action(id: u64) -> Self {
-        Self {
-            action: Some(ActionId(id)),
-            made: None,
-        }
+        Self { action: Some(ActionId(id)), made: None }
     }
 }
 
@@ -164,34 +161,16 @@ impl fmt::Display for Change {
                 }
             }
             Self::Hibernate { id, what } => hibernate(f, id, what),
-            Self::ResizeDatabase {
-                id,
-                plan,
-                nodes,
-                storage_mib,
-            } => {
-                write!(
-                    f,
-                    "PUT /v2/databases/{id}/resize size={plan} num_nodes={nodes}"
-                )?;
+            Self::ResizeDatabase { id, plan, nodes, storage_mib } => {
+                write!(f, "PUT /v2/databases/{id}/resize size={plan} num_nodes={nodes}")?;
                 match storage_mib {
                     Some(mib) => write!(f, " storage_size_mib={mib}"),
                     None => Ok(()),
                 }
             }
-            Self::ScaleNodePool {
-                cluster,
-                pool,
-                count,
-                autoscale,
-                ..
-            } => {
+            Self::ScaleNodePool { cluster, pool, count, autoscale, .. } => {
                 let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
-                write!(
-                    f,
-                    "PUT {path} count={count} auto_scale={}",
-                    autoscale.is_some()
-                )?;
+                write!(f, "PUT {path} count={count} auto_scale={}", autoscale.is_some())?;
                 match autoscale {
                     Some(AutoscaleBounds { min, max }) => {
                         write!(f, " min_nodes={min} max_nodes={max}")
@@ -242,9 +221,7 @@ fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> f
             write!(f, "POST {path} delete={on}")
         }
         Hibernate::Delete => write!(f, "DELETE {}", path(id)),
-        Hibernate::Create {
-            snapshot, manifest, ..
-        } => {
+        Hibernate::Create { snapshot, manifest, .. } => {
             let all = path(id);
             let all = all.rsplit_once('/').map_or("", |(all, _)| all);
             let (name, plan) = (&manifest.name, &manifest.size.plan);
@@ -252,11 +229,7 @@ fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> f
         }
         Hibernate::Attach(what) => attach(f, id, what),
         Hibernate::DeleteSnapshot { snapshot } => {
-            let all = if is_server {
-                "/v1/images"
-            } else {
-                "/v2/snapshots"
-            };
+            let all = if is_server { "/v1/images" } else { "/v2/snapshots" };
             write!(f, "DELETE {all}/{snapshot}")
         }
     }
@@ -277,38 +250,30 @@ fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt
         Attachment::Backups(_) if is_server => {
             (format!("{}/actions/enable_backup", path(id)), String::new())
         }
-        Attachment::Backups(_) => (
-            format!("{}/actions", path(id)),
-            " enable_backups".to_owned(),
-        ),
-        Attachment::Volume(volume) if is_server => (
-            format!("/v1/volumes/{volume}/actions/attach"),
-            format!(" server={machine}"),
-        ),
-        Attachment::Volume(volume) => (
-            format!("/v2/volumes/{volume}/actions"),
-            format!(" attach droplet_id={machine}"),
-        ),
+        Attachment::Backups(_) => (format!("{}/actions", path(id)), " enable_backups".to_owned()),
+        Attachment::Volume(volume) if is_server => {
+            (format!("/v1/volumes/{volume}/actions/attach"), format!(" server={machine}"))
+        }
+        Attachment::Volume(volume) => {
+            (format!("/v2/volumes/{volume}/actions"), format!(" attach droplet_id={machine}"))
+        }
         Attachment::Firewall(firewall) if is_server => (
             format!("/v1/firewalls/{firewall}/actions/apply_to_resources"),
             format!(" server={machine}"),
         ),
-        Attachment::Firewall(firewall) => (
-            format!("/v2/firewalls/{firewall}/droplets"),
-            format!(" droplet_id={machine}"),
-        ),
+        Attachment::Firewall(firewall) => {
+            (format!("/v2/firewalls/{firewall}/droplets"), format!(" droplet_id={machine}"))
+        }
         Attachment::LoadBalancer(one) if is_server => (
             format!("/v1/load_balancers/{}/actions/add_target", one.id),
             format!(" server={machine}"),
         ),
-        Attachment::LoadBalancer(one) => (
-            format!("/v2/load_balancers/{}/droplets", one.id),
-            format!(" droplet_id={machine}"),
-        ),
-        Attachment::FloatingIp(ip) if is_server => (
-            format!("/v1/floating_ips/{ip}/actions/assign"),
-            format!(" server={machine}"),
-        ),
+        Attachment::LoadBalancer(one) => {
+            (format!("/v2/load_balancers/{}/droplets", one.id), format!(" droplet_id={machine}"))
+        }
+        Attachment::FloatingIp(ip) if is_server => {
+            (format!("/v1/floating_ips/{ip}/actions/assign"), format!(" server={machine}"))
+        }
         Attachment::FloatingIp(ip) => {
             let version = if ip.contains(':') { "ipv6" } else { "ips" };
             (
@@ -316,14 +281,12 @@ fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt
                 format!(" assign droplet_id={machine}"),
             )
         }
-        Attachment::Project(project) => (
-            format!("/v2/projects/{project}/resources"),
-            format!(" do:droplet:{machine}"),
-        ),
-        Attachment::Address(one) => (
-            format!("/v1/primary_ips/{}/actions/assign", one.id),
-            format!(" server={machine}"),
-        ),
+        Attachment::Project(project) => {
+            (format!("/v2/projects/{project}/resources"), format!(" do:droplet:{machine}"))
+        }
+        Attachment::Address(one) => {
+            (format!("/v1/primary_ips/{}/actions/assign", one.id), format!(" server={machine}"))
+        }
     };
     write!(f, "POST {path}{with}")
 }
@@ -341,41 +304,20 @@ mod tests {
     fn every_change_prints_as_its_request() {
         let droplet: ResourceId = "droplet/3164444".parse().unwrap();
         let server: ResourceId = "server/42".parse().unwrap();
+        check(&Change::PowerOff(droplet.clone()), "POST /v2/droplets/3164444/actions power_off");
+        check(&Change::Shutdown(server.clone()), "POST /v1/servers/42/actions/shutdown");
+        check(&Change::PowerOff(server.clone()), "POST /v1/servers/42/actions/poweroff");
+        let to = MachineSize { plan: "s-1vcpu-1gb".to_owned(), ..MachineSize::default() };
         check(
-            &Change::PowerOff(droplet.clone()),
-            "POST /v2/droplets/3164444/actions power_off",
-        );
-        check(
-            &Change::Shutdown(server.clone()),
-            "POST /v1/servers/42/actions/shutdown",
-        );
-        check(
-            &Change::PowerOff(server.clone()),
-            "POST /v1/servers/42/actions/poweroff",
-        );
-        let to = MachineSize {
-            plan: "s-1vcpu-1gb".to_owned(),
-            ..MachineSize::default()
-        };
-        check(
-            &Change::ResizeMachine {
-                id: droplet.clone(),
-                to: to.clone(),
-            },
+            &Change::ResizeMachine { id: droplet.clone(), to: to.clone() },
             "POST /v2/droplets/3164444/actions resize size=s-1vcpu-1gb disk=false",
         );
         let plan = "cpx12".to_owned();
         check(
-            &Change::ResizeMachine {
-                id: server.clone(),
-                to: MachineSize { plan, ..to },
-            },
+            &Change::ResizeMachine { id: server.clone(), to: MachineSize { plan, ..to } },
             "POST /v1/servers/42/actions/change_type server_type=cpx12 upgrade_disk=false",
         );
-        check(
-            &Change::PowerOn(droplet),
-            "POST /v2/droplets/3164444/actions power_on",
-        );
+        check(&Change::PowerOn(droplet), "POST /v2/droplets/3164444/actions power_on");
         check(
             &Change::ResizeDatabase {
                 id: DatabaseId("9cc1".to_owned()),

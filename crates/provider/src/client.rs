@@ -49,10 +49,7 @@ impl Client {
     pub fn digitalocean(base: Base, token: SecretString, transport: impl Into<Transport>) -> Self {
         let http = Http::new(transport.into(), base, token, digitalocean::read_error);
         let api = Api::DigitalOcean(digitalocean::Api(http.clone()));
-        Self {
-            http: Some(http),
-            api,
-        }
+        Self { http: Some(http), api }
     }
 
     /// Creates a client for the named locations of the Hetzner Cloud project that the token belongs
@@ -66,19 +63,13 @@ impl Client {
     ) -> Self {
         let http = Http::new(transport.into(), base, token, hetzner::read_error);
         let api = Api::Hetzner(hetzner::Api::new(http.clone(), locations));
-        Self {
-            http: Some(http),
-            api,
-        }
+        Self { http: Some(http), api }
     }
 
     /// Creates a client for the machines of an SSH login, with its private key.
     pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
         let api = ssh::Api::new(Arc::new(login), key)?;
-        Ok(Self {
-            http: None,
-            api: Api::Ssh(api),
-        })
+        Ok(Self { http: None, api: Api::Ssh(api) })
     }
 
     /// Returns a client of the same account for observations made within seconds of each other.

@@ -44,29 +44,20 @@ impl Endpoints {
             Ok((provider, given(provider)?.unwrap_or_else(public)))
         };
         let providers = Provider::ALL.into_iter().map(of);
-        Ok(Self {
-            providers: providers.collect::<Result<_, _>>()?,
-            allowed: None,
-        })
+        Ok(Self { providers: providers.collect::<Result<_, _>>()?, allowed: None })
     }
 
     /// Allows accounts to name no addresses but these. Without a list they may name any.
     #[must_use]
     pub fn allowing(self, addresses: Vec<Base>) -> Self {
-        Self {
-            allowed: Some(addresses),
-            ..self
-        }
+        Self { allowed: Some(addresses), ..self }
     }
 
     /// Uses one address for all providers: a simulator's.
     #[must_use]
     pub fn all_at(base: &Base) -> Self {
         let all = Provider::ALL.into_iter();
-        Self {
-            providers: all.map(|provider| (provider, base.clone())).collect(),
-            allowed: None,
-        }
+        Self { providers: all.map(|provider| (provider, base.clone())).collect(), allowed: None }
     }
 
     /// Returns the address to which an account's token is sent.
@@ -101,9 +92,7 @@ impl Base {
     /// Parses an address. Plain HTTP to `host` is accepted too: a simulator's name in a network
     /// that is not shared.
     pub fn trusting(text: &str, host: &str) -> Result<Self, EndpointError> {
-        Self::checked(text, |base| {
-            is_loopback(base) || base.host_str() == Some(host)
-        })
+        Self::checked(text, |base| is_loopback(base) || base.host_str() == Some(host))
     }
 
     fn checked(text: &str, plain: impl FnOnce(&Url) -> bool) -> Result<Self, EndpointError> {
@@ -199,21 +188,14 @@ mod tests {
             assert!(matches!(error, EndpointError::NotABase), "{text}");
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}");
         }
-        assert!(matches!(
-            "api.example.com".parse::<Base>(),
-            Err(EndpointError::NotAUrl(_))
-        ));
+        assert!(matches!("api.example.com".parse::<Base>(), Err(EndpointError::NotAUrl(_))));
     }
 
     #[test]
     fn a_trusted_host_is_that_one_alone() {
         assert!(Base::trusting("http://simulator:8100", "simulator").is_ok());
         assert!(Base::trusting("http://127.0.0.1:8100", "simulator").is_ok());
-        for text in [
-            "http://simulator.example.com",
-            "http://other:8100",
-            "ftp://simulator",
-        ] {
+        for text in ["http://simulator.example.com", "http://other:8100", "ftp://simulator"] {
             let error = Base::trusting(text, "simulator").unwrap_err();
             assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
         }
@@ -231,10 +213,7 @@ mod tests {
         let endpoints = Endpoints::given(given("http://localhost:1")).unwrap();
         let public = endpoints.of_provider(Provider::DigitalOcean);
         assert_eq!(public.as_str(), "https://api.digitalocean.com/");
-        assert_eq!(
-            endpoints.of_provider(Provider::Hetzner).as_str(),
-            "http://localhost:1/"
-        );
+        assert_eq!(endpoints.of_provider(Provider::Hetzner).as_str(), "http://localhost:1/");
         assert!(Endpoints::given(given("http://example.com")).is_err());
     }
 

@@ -81,9 +81,7 @@ pub enum ProviderError {
 
 impl ProviderError {
     pub(crate) fn foreign(resource: &ResourceId) -> Self {
-        Self::Foreign {
-            resource: resource.clone(),
-        }
+        Self::Foreign { resource: resource.clone() }
     }
 
     /// Returns the same error with the permission that its request needs.
@@ -102,20 +100,13 @@ impl ProviderError {
 
     /// Reports whether any other list of the account would fail in the same way.
     pub(crate) fn is_of_account(&self) -> bool {
-        matches!(
-            self,
-            Self::TokenRefused(_) | Self::RateLimited { .. } | Self::OutOfTime { .. }
-        )
+        matches!(self, Self::TokenRefused(_) | Self::RateLimited { .. } | Self::OutOfTime { .. })
     }
 
     /// Returns how long the provider asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::RateLimited { retry_after } = self {
-            *retry_after
-        } else {
-            None
-        }
+        if let Self::RateLimited { retry_after } = self { *retry_after } else { None }
     }
 
     /// Reports whether an established connection broke: a read may be retried at once.

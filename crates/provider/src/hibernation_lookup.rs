@@ -58,10 +58,7 @@ impl ListedSnapshots {
             let named = one.seen.mark.clone();
             let named = named.filter(|_| one.of.as_ref() == Some(&label));
             let mark = mark_of(one.seen.id, named, kept)?;
-            Some(SeenSnapshot {
-                mark: Some(mark),
-                ..one.seen.clone()
-            })
+            Some(SeenSnapshot { mark: Some(mark), ..one.seen.clone() })
         });
         own.collect()
     }

@@ -65,9 +65,7 @@ pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
 
 pub(crate) fn builder() -> Result<reqwest::ClientBuilder, HttpClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = rustls::RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-    };
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
@@ -117,18 +115,11 @@ impl Request {
     }
 
     fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
-        Self {
-            method,
-            path: path.into(),
-            body,
-        }
+        Self { method, path: path.into(), body }
     }
 
     pub(crate) fn not_understood(&self, reason: impl Into<String>) -> ProviderError {
-        ProviderError::NotUnderstood {
-            request: self.to_string(),
-            reason: reason.into(),
-        }
+        ProviderError::NotUnderstood { request: self.to_string(), reason: reason.into() }
     }
 
     /// Rejects a response about a resource other than the requested one: a mix-up in transit must
@@ -242,27 +233,17 @@ impl Http {
             pacing: Mutex::default(),
             date: Mutex::default(),
         };
-        Self {
-            account: Arc::new(account),
-            requests: Arc::default(),
-            shared: None,
-        }
+        Self { account: Arc::new(account), requests: Arc::default(), shared: None }
     }
 
     /// Returns the same connection with a request counter of its own.
     pub(crate) fn counting(&self) -> Self {
-        Self {
-            requests: Arc::default(),
-            ..self.clone()
-        }
+        Self { requests: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same connection, which reads what all machines share only once.
     pub(crate) fn sharing(&self) -> Self {
-        Self {
-            shared: Some(Arc::default()),
-            ..self.clone()
-        }
+        Self { shared: Some(Arc::default()), ..self.clone() }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
@@ -274,11 +255,7 @@ impl Http {
     }
 
     pub(crate) fn date(&self) -> Option<Timestamp> {
-        *self
-            .account
-            .date
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.account.date.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a read, which is retried once, immediately, if an established connection broke.
@@ -356,9 +333,7 @@ impl Http {
             .request(request.method.clone(), request.url(&account.base))
             .bearer_auth(account.token.expose_secret());
         if let Some(body) = &request.body {
-            outgoing = outgoing
-                .header(CONTENT_TYPE, "application/json")
-                .body(body.clone());
+            outgoing = outgoing.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
         let response = account.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -374,11 +349,7 @@ impl Http {
             request.not_understood(format!("longer than {} MiB", LONGEST_BODY >> 20))
         })?;
         account.redact(&mut body);
-        Ok(Answer {
-            status,
-            headers,
-            body,
-        })
+        Ok(Answer { status, headers, body })
     }
 
     /// Returns the body of a successful response, or the error that any other response stands for.
@@ -400,14 +371,11 @@ impl Http {
             request_id: request_id.as_deref().map(clean),
         };
         Err(match disposition {
-            Disposition::RateLimited => ProviderError::RateLimited {
-                retry_after: retry_after(&answer.headers),
-            },
+            Disposition::RateLimited => {
+                ProviderError::RateLimited { retry_after: retry_after(&answer.headers) }
+            }
             Disposition::TokenRefused => ProviderError::TokenRefused(refusal),
-            Disposition::NotPermitted => ProviderError::NotPermitted {
-                needs: None,
-                refusal,
-            },
+            Disposition::NotPermitted => ProviderError::NotPermitted { needs: None, refusal },
             Disposition::NotFound => ProviderError::NotFound(refusal),
             Disposition::Busy => ProviderError::Busy(refusal),
             Disposition::Refused => ProviderError::Refused(refusal),
@@ -419,10 +387,7 @@ impl Http {
     }
 
     fn pacing(&self) -> std::sync::MutexGuard<'_, Pacing> {
-        self.account
-            .pacing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.account.pacing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -477,10 +442,7 @@ const DISPOSITIONS: &[(Match, Disposition)] = &[
     (Match::Code("ip_not_available"), Disposition::Busy),
     (Match::Code("no_subnet_available"), Disposition::Busy),
     (Match::Code("primary_ip_assigned"), Disposition::Busy),
-    (
-        Match::Code("primary_ip_already_assigned"),
-        Disposition::Busy,
-    ),
+    (Match::Code("primary_ip_already_assigned"), Disposition::Busy),
     (Match::Code("must_be_unassigned"), Disposition::Busy),
     (Match::Status(423), Disposition::Busy),
     (Match::Code("locked"), Disposition::Busy),

@@ -34,11 +34,8 @@ pub struct Reading<'a> {
 
 impl Reading<'static> {
     /// For a list whose rows have no age of their own, read to the end.
-    pub(crate) const UNTIMED: Self = Self {
-        now: &|| Timestamp::UNIX_EPOCH,
-        until: None,
-        read: &|_| (),
-    };
+    pub(crate) const UNTIMED: Self =
+        Self { now: &|| Timestamp::UNIX_EPOCH, until: None, read: &|_| () };
 }
 
 impl Reading<'_> {
@@ -140,22 +137,14 @@ impl Listed {
             Ok(read) => read,
             Err(error) if error.is_of_account() => return Err(error),
             Err(error) => {
-                self.unread.push(Unread {
-                    kind,
-                    name: None,
-                    error,
-                });
+                self.unread.push(Unread { kind, name: None, error });
                 return Ok(());
             }
         };
         *self.requests.entry(kind).or_default() += read.requests;
         for (requested_at, resource) in read.items {
             match resource {
-                Ok(resource) => self.looks.push(Look {
-                    requested_at,
-                    resource,
-                    sight: None,
-                }),
+                Ok(resource) => self.looks.push(Look { requested_at, resource, sight: None }),
                 Err(unread) => self.unread.push(*unread),
             }
         }
@@ -182,17 +171,14 @@ impl Listed {
             let latest_first = next.requested_at.cmp(&one.requested_at);
             one.resource.id.cmp(&next.resource.id).then(latest_first)
         });
-        self.looks
-            .dedup_by(|one, next| one.resource.id == next.resource.id);
+        self.looks.dedup_by(|one, next| one.resource.id == next.resource.id);
         self
     }
 
     /// Makes a printable line of every text.
     pub(crate) fn printable(mut self) -> Self {
-        let looks = self.looks.into_iter().map(|look| Look {
-            resource: look.resource.printable(),
-            ..look
-        });
+        let looks =
+            self.looks.into_iter().map(|look| Look { resource: look.resource.printable(), ..look });
         self.looks = looks.collect();
         for name in self.unread.iter_mut().filter_map(|one| one.name.as_mut()) {
             *name = one_line(name, LONGEST_NAME).into_owned();
@@ -226,11 +212,7 @@ impl<T> Page<T> {
     }
 
     pub(crate) fn map<U>(&self, of: impl FnMut(&T) -> U) -> Page<U> {
-        Page {
-            items: self.items.iter().map(of).collect(),
-            next: self.next,
-            last: self.last,
-        }
+        Page { items: self.items.iter().map(of).collect(), next: self.next, last: self.last }
     }
 }
 
@@ -243,18 +225,12 @@ pub(crate) struct Read<T> {
 
 impl<T> Read<T> {
     pub(crate) fn nothing() -> Self {
-        Self {
-            items: Vec::new(),
-            requests: 0,
-        }
+        Self { items: Vec::new(), requests: 0 }
     }
 
     pub(crate) fn map<U>(self, of: impl Fn(T) -> U) -> Read<U> {
         let items = self.items.into_iter();
-        Read {
-            items: items.map(|(at, item)| (at, of(item))).collect(),
-            requests: self.requests,
-        }
+        Read { items: items.map(|(at, item)| (at, of(item))).collect(), requests: self.requests }
     }
 
     /// Adds the items of one request, made at an instant.
@@ -279,10 +255,7 @@ pub(crate) async fn all<T>(
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
         while let Some(read) = pages.next().await {
             let Some((at, read)) = read? else {
-                return Err(ProviderError::OutOfTime {
-                    read: whole.requests,
-                    of: last,
-                });
+                return Err(ProviderError::OutOfTime { read: whole.requests, of: last });
             };
             whole.add(reading, at, read.items);
             (next, last) = (read.next, read.last);
@@ -306,10 +279,7 @@ pub(crate) async fn each<I, T>(
     let mut whole = Read::nothing();
     while let Some(answer) = answers.next().await {
         let Some((at, items)) = answer? else {
-            return Err(ProviderError::OutOfTime {
-                read: whole.requests,
-                of: None,
-            });
+            return Err(ProviderError::OutOfTime { read: whole.requests, of: None });
         };
         whole.add(reading, at, items);
     }
@@ -337,9 +307,7 @@ pub(crate) async fn log(
     let mut next = Some(1);
     while let Some(number) = next {
         let page = page(number).await?;
-        let falls = page
-            .items
-            .is_sorted_by(|one, next| one.started_at >= next.started_at);
+        let falls = page.items.is_sorted_by(|one, next| one.started_at >= next.started_at);
         let last = page.items.last();
         let is_older = last.is_some_and(|last| last.is_over_before(since));
         next = page.next.filter(|_| !(falls && is_older));
@@ -387,11 +355,7 @@ mod tests {
             tokio::task::yield_now().await;
             self.at_once.fetch_sub(1, Ordering::Relaxed);
             self.seconds.fetch_add(1, Ordering::Relaxed);
-            Ok(Page {
-                items: vec![number],
-                next,
-                last,
-            })
+            Ok(Page { items: vec![number], next, last })
         }
 
         /// Reads a list whose pages report the next and the last page as `says` does.

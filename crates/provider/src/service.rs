@@ -48,37 +48,19 @@ pub const UNSUPPORTED_SERVICES: [UnsupportedService; 9] = [
     UnsupportedService {
         service: "load balancers of both clouds",
         reason: "one can only be deleted, and a new one has another address",
-        words: &[
-            "load-balancer",
-            "load-balancers",
-            "loadbalancer",
-            "loadbalancers",
-            "lb",
-        ],
+        words: &["load-balancer", "load-balancers", "loadbalancer", "loadbalancers", "lb"],
     },
     UnsupportedService {
         service: "Hetzner dedicated servers",
         reason: "not part of the Cloud API: an account over SSH stops and starts them, and the rent \
                  stays the same, see docs/ssh.md",
-        words: &[
-            "dedicated-server",
-            "dedicated-servers",
-            "dedicated",
-            "root-server",
-            "robot",
-        ],
+        words: &["dedicated-server", "dedicated-servers", "dedicated", "root-server", "robot"],
     },
     UnsupportedService {
         service: "self-managed Kubernetes",
         reason: "no cloud knows its nodes: an account over SSH drains, stops and starts them, see \
                  docs/ssh.md",
-        words: &[
-            "self-managed-kubernetes",
-            "hetzner-kubernetes",
-            "kubeadm",
-            "k3s",
-            "rke2",
-        ],
+        words: &["self-managed-kubernetes", "hetzner-kubernetes", "kubeadm", "k3s", "rke2"],
     },
     UnsupportedService {
         service: "Droplets that are Kubernetes workers",
@@ -100,9 +82,7 @@ impl fmt::Display for UnsupportedService {
 #[must_use]
 pub fn unsupported_service(word: &str) -> Option<&'static UnsupportedService> {
     let word = word.trim().to_lowercase().replace(['_', ' '], "-");
-    UNSUPPORTED_SERVICES
-        .iter()
-        .find(|service| service.words.contains(&word.as_str()))
+    UNSUPPORTED_SERVICES.iter().find(|service| service.words.contains(&word.as_str()))
 }
 
 /// Returns why a database engine is not supported; `None` for the engines that are.
@@ -122,9 +102,7 @@ pub(crate) fn unsupported_engine(engine: &str) -> Option<String> {
              not resize them"
         }
         other => {
-            return Some(format!(
-                "Offhours does not know the database engine `{other}`"
-            ));
+            return Some(format!("Offhours does not know the database engine `{other}`"));
         }
     };
     Some(reason.to_owned())
@@ -168,15 +146,7 @@ mod tests {
 
     #[test]
     fn supported_kinds_and_other_words_have_no_such_reason() {
-        for word in [
-            "droplet",
-            "database",
-            "node-pool",
-            "server",
-            "",
-            "s",
-            "volume",
-        ] {
+        for word in ["droplet", "database", "node-pool", "server", "", "s", "volume"] {
             assert_eq!(unsupported_service(word), None, "{word}");
         }
     }

@@ -45,10 +45,7 @@ pub enum CarrierError {
 /// Over the network.
 impl From<reqwest::Client> for Transport {
     fn from(client: reqwest::Client) -> Self {
-        Self {
-            client,
-            carrier: None,
-        }
+        Self { client, carrier: None }
     }
 }
 
@@ -56,10 +53,7 @@ impl Transport {
     /// Creates a transport whose requests the client builds and `carrier` carries.
     #[must_use]
     pub fn with_carrier(client: reqwest::Client, carrier: Arc<dyn Carrier>) -> Self {
-        Self {
-            client,
-            carrier: Some(carrier),
-        }
+        Self { client, carrier: Some(carrier) }
     }
 
     /// The client that builds requests.

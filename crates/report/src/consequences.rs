@@ -145,10 +145,8 @@ impl Consequences {
         all.twice = twice(&joined, new.configuration);
         let overrides = old.overrides.iter();
         let active = overrides.filter(|one| one.is_active(now));
-        all.lapsing = active
-            .filter(|one| lapses(one, new.configuration))
-            .map(Lapsing::of)
-            .collect();
+        all.lapsing =
+            active.filter(|one| lapses(one, new.configuration)).map(Lapsing::of).collect();
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
             all.held.extend(join(account, new, now));
         }
@@ -156,10 +154,8 @@ impl Consequences {
             if matches!(record.phase, Phase::Gone { .. }) {
                 continue;
             }
-            let known_as = Record {
-                reference: former(&record.reference, old, new),
-                ..record.clone()
-            };
+            let known_as =
+                Record { reference: former(&record.reference, old, new), ..record.clone() };
             let before = judge(&known_as, Subject::recorded(&known_as), old, now);
             let after = judge(record, Subject::recorded(record), new, now);
             all.soon.extend(soon(record, &after, new, now));
@@ -174,9 +170,7 @@ impl Consequences {
                     name: record.name.clone(),
                     saved: record.saved.clone(),
                     only_recorded: record.is_irreplaceable(),
-                    reason: barrier
-                        .as_ref()
-                        .map_or_else(|| uncovered(&after), ToString::to_string),
+                    reason: barrier.as_ref().map_or_else(|| uncovered(&after), ToString::to_string),
                     barred: barrier.is_some(),
                     account_goes,
                     resists: resists(&known_as, &before, old, now),
@@ -241,13 +235,10 @@ fn twice(records: &[Record], new: &Configuration) -> Vec<Twice> {
 /// Returns the records under the names that their accounts would have, each resource once, account
 /// by account.
 fn carried_over(records: &[Record], new: &Configuration) -> Vec<Record> {
-    let (renamed, own): (Vec<_>, Vec<_>) = records
-        .iter()
-        .partition(|record| new.renamed(&record.reference) != record.reference);
-    let mut all: BTreeMap<_, Record> = own
-        .into_iter()
-        .map(|record| (record.reference.clone(), record.clone()))
-        .collect();
+    let (renamed, own): (Vec<_>, Vec<_>) =
+        records.iter().partition(|record| new.renamed(&record.reference) != record.reference);
+    let mut all: BTreeMap<_, Record> =
+        own.into_iter().map(|record| (record.reference.clone(), record.clone())).collect();
     for old in renamed {
         let reference = new.renamed(&old.reference);
         let (record, _) = joined(old, all.get(&reference), reference.clone());
@@ -264,10 +255,7 @@ fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRe
         Some((was, _)) if !accounts.contains_key(&reference.account) => was,
         Some(_) | None => &reference.account,
     };
-    ResourceRef {
-        account: account.clone(),
-        id: reference.id.clone(),
-    }
+    ResourceRef { account: account.clone(), id: reference.id.clone() }
 }
 
 /// Joins the records of one account as applying would, and returns those that it would hold.

@@ -89,14 +89,8 @@ pub enum Service {
 
 impl Service {
     /// Every service, in the order of a bill.
-    pub const ALL: [Self; 6] = [
-        Self::Lambda,
-        Self::DynamoDb,
-        Self::Kms,
-        Self::Logs,
-        Self::EventBridge,
-        Self::Watching,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Lambda, Self::DynamoDb, Self::Kms, Self::Logs, Self::EventBridge, Self::Watching];
 }
 
 /// Where the counts come from.
@@ -119,19 +113,11 @@ pub fn source() -> Source {
 /// Returns what this many resources cost in a month, each with this many edges a day.
 #[must_use]
 pub fn of(resources: u64, edges: u32) -> Cost {
-    let month = MonthlyCounts {
-        ticks: TICKS,
-        inventories: INVENTORIES,
-        edges: DAYS * f64::from(edges),
-    };
+    let month =
+        MonthlyCounts { ticks: TICKS, inventories: INVENTORIES, edges: DAYS * f64::from(edges) };
     let usage = measurements::month(resources, month);
     let items = items(resources, edges, &usage);
-    Cost {
-        resources,
-        edges,
-        usd: items.iter().map(|item| item.usd).sum(),
-        items,
-    }
+    Cost { resources, edges, usd: items.iter().map(|item| item.usd).sum(), items }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 resources")]
@@ -153,13 +139,7 @@ fn items(resources: u64, edges: u32, usage: &Usage) -> Vec<Item> {
     };
     vec![
         priced(Service::Lambda, "invocations", usage.invocations, 0.20, 1e6),
-        priced(
-            Service::Lambda,
-            "GB-s",
-            seconds * MEMORY_MB / 1024.0,
-            0.000_016_666_7,
-            1.0,
-        ),
+        priced(Service::Lambda, "GB-s", seconds * MEMORY_MB / 1024.0, 0.000_016_666_7, 1.0),
         priced(Service::DynamoDb, "read units", usage.reads, 0.125, 1e6),
         priced(Service::DynamoDb, "write units", usage.writes, 0.625, 1e6),
         priced(Service::DynamoDb, "GB stored", stored, 0.25, 1.0),
@@ -190,10 +170,7 @@ mod tests {
             assert!((cost.usd - sum).abs() < 1e-9);
             for item in &cost.items {
                 let (usd, per) = item.price;
-                assert!(
-                    (item.usd - item.quantity / per * usd).abs() < 1e-9,
-                    "{item:?}"
-                );
+                assert!((item.usd - item.quantity / per * usd).abs() < 1e-9, "{item:?}");
             }
         }
     }
@@ -219,9 +196,6 @@ mod tests {
     fn between_two_fleets_that_were_counted_a_third_is_in_proportion() {
         let writes = |resources| quantity(&of(resources, 2), Service::DynamoDb, "write units");
         let (low, middle, high) = (writes(1000), writes(2081), writes(3162));
-        assert!(
-            (middle - f64::midpoint(low, high)).abs() < 1.0,
-            "{low} {middle} {high}"
-        );
+        assert!((middle - f64::midpoint(low, high)).abs() < 1.0, "{low} {middle} {high}");
     }
 }

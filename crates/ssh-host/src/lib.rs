@@ -100,12 +100,7 @@ impl Setup {
         // Another program may take the port before the server does.
         for _ in 0..5 {
             if let Some((child, port)) = self.listen(path)? {
-                return Ok(Sshd {
-                    folder,
-                    child,
-                    port,
-                    user,
-                });
+                return Ok(Sshd { folder, child, port, user });
             }
         }
         let log = fs::read_to_string(path.join("log"));
@@ -196,9 +191,7 @@ fn missing() -> Option<&'static str> {
 
 fn keygen(file: &Path, kind: &str) -> io::Result<()> {
     let mut keygen = Command::new("ssh-keygen");
-    keygen
-        .args(["-q", "-N", "", "-C", "loopback", "-t", kind, "-f"])
-        .arg(file);
+    keygen.args(["-q", "-N", "", "-C", "loopback", "-t", kind, "-f"]).arg(file);
     if keygen.status()?.success() {
         return Ok(());
     }
@@ -296,10 +289,7 @@ impl Sshd {
         };
         let number = number.trim();
         !number.is_empty()
-            && Command::new("kill")
-                .args(["-9", number])
-                .status()
-                .is_ok_and(|s| s.success())
+            && Command::new("kill").args(["-9", number]).status().is_ok_and(|s| s.success())
     }
 }
 

@@ -11,9 +11,7 @@ use ssh_host::Setup;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let names: Vec<String> = env::args().skip(1).collect();
-    let setup = names
-        .iter()
-        .fold(Setup::default(), |setup, name| setup.machine(name));
+    let setup = names.iter().fold(Setup::default(), |setup, name| setup.machine(name));
     let host = setup.start()?;
     for name in &names {
         host.switch_on(name)?;

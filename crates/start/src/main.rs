@@ -6,10 +6,6 @@ use lifecycle::{Access, lambda::serve};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    serve(
-        Access::Change,
-        |_| Ok(()),
-        |context, (), event| Box::pin(start::handle(context, event)),
-    )
-    .await
+    serve(Access::Change, |_| Ok(()), |context, (), event| Box::pin(start::handle(context, event)))
+        .await
 }

@@ -48,15 +48,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.create_tables().await?;
     store.apply(&configuration()?, "make bench", now).await?;
     for account in accounts() {
-        let listed = AccountState {
-            listed_at: Some(now),
-            ..AccountState::unknown(account.parse()?)
-        };
+        let listed =
+            AccountState { listed_at: Some(now), ..AccountState::unknown(account.parse()?) };
         store.save_account_state(&listed).await?;
     }
-    let records: Vec<_> = (1..=records.parse()?)
-        .map(|id| machine(id, fleet, now))
-        .collect();
+    let records: Vec<_> = (1..=records.parse()?).map(|id| machine(id, fleet, now)).collect();
     write(&client, &tables.resources, &records).await
 }
 
@@ -72,11 +68,7 @@ fn server_account(number: u64) -> String {
 /// One schedule, under which everything runs except in the first minute of a year.
 fn configuration() -> Result<Configuration, serde_json::Error> {
     let account = |name: String| {
-        let provider = if name == ACCOUNT {
-            "digitalocean"
-        } else {
-            "hetzner"
-        };
+        let provider = if name == ACCOUNT { "digitalocean" } else { "hetzner" };
         let account = json!({ "provider": provider, "token": "env:OFFHOURS_BENCH_TOKEN" });
         (name, account)
     };

@@ -43,22 +43,14 @@ impl Reader {
     pub async fn conditions(&self) -> Result<Vec<TableCondition>, StoreError> {
         let tables = &self.tables;
         let mut conditions = Vec::new();
-        for table in [
-            &tables.schedules,
-            &tables.accounts,
-            &tables.resources,
-            &tables.history,
-        ] {
+        for table in [&tables.schedules, &tables.accounts, &tables.resources, &tables.history] {
             let described = self.describe(table).await?;
             let problem = match &described {
                 None => Some(TableProblem::Missing),
                 Some(description) => problem(description)
                     .or_else(|| (*table == tables.resources).then(|| of_index(description))?),
             };
-            conditions.push(TableCondition {
-                table: table.clone(),
-                problem,
-            });
+            conditions.push(TableCondition { table: table.clone(), problem });
         }
         Ok(conditions)
     }
@@ -83,17 +75,13 @@ fn problem(table: &TableDescription) -> Option<TableProblem> {
 
 fn of_index(table: &TableDescription) -> Option<TableProblem> {
     let index = item::DUE_INDEX;
-    let found = table
-        .global_secondary_indexes()
-        .iter()
-        .find(|found| found.index_name() == Some(index));
+    let found =
+        table.global_secondary_indexes().iter().find(|found| found.index_name() == Some(index));
     let Some(found) = found else {
         return Some(TableProblem::NoIndex(index));
     };
     let status = found.index_status()?;
     let is_usable = matches!(status, IndexStatus::Active | IndexStatus::Updating);
-    (!is_usable).then(|| TableProblem::IndexNotActive {
-        index,
-        status: status.as_str().to_lowercase(),
-    })
+    (!is_usable)
+        .then(|| TableProblem::IndexNotActive { index, status: status.as_str().to_lowercase() })
 }

@@ -59,11 +59,7 @@ impl Applying {
         repeats: Option<Generation>,
         at: Timestamp,
     ) -> Activity {
-        let applied = Action::Applied {
-            generation,
-            repeats,
-            changes: self.changes.clone(),
-        };
+        let applied = Action::Applied { generation, repeats, changes: self.changes.clone() };
         self.author.does(applied, at)
     }
 }
@@ -71,10 +67,7 @@ impl Applying {
 /// A person who says neither why nor what changes.
 impl From<&str> for Applying {
     fn from(name: &str) -> Self {
-        Self {
-            author: name.into(),
-            changes: Vec::new(),
-        }
+        Self { author: name.into(), changes: Vec::new() }
     }
 }
 
@@ -92,8 +85,7 @@ impl Store {
         by: impl Into<Applying>,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
-        self.bring_into_force(configuration, (by.into(), None), now)
-            .await
+        self.bring_into_force(configuration, (by.into(), None), now).await
     }
 
     /// Applies an earlier generation's configuration again, as a generation after `replaces`.
@@ -107,8 +99,7 @@ impl Store {
         let mut configuration = self.configuration(to).await?;
         configuration.take_back_renames(&self.configuration_if_known(replaces).await?);
         configuration.generation = replaces;
-        self.bring_into_force(&configuration, (by.into(), Some(to)), now)
-            .await
+        self.bring_into_force(&configuration, (by.into(), Some(to)), now).await
     }
 
     async fn bring_into_force(
@@ -171,8 +162,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.carry_over_all(configuration, now).await?;
-        self.end_copied_overrides(configuration, copied, now)
-            .await?;
+        self.end_copied_overrides(configuration, copied, now).await?;
         self.touch_all(accounts, now).await
     }
 
@@ -202,13 +192,8 @@ impl Store {
             self.write_part(&self.tables.schedules, item).await?;
         }
         for (name, account) in &configuration.accounts {
-            let account = AccountPart {
-                generation,
-                name: name.clone(),
-                body: account.clone(),
-            };
-            self.write_part(&self.tables.accounts, account.to_item()?)
-                .await?;
+            let account = AccountPart { generation, name: name.clone(), body: account.clone() };
+            self.write_part(&self.tables.accounts, account.to_item()?).await?;
         }
         Ok(generation)
     }

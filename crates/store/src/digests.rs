@@ -32,8 +32,7 @@ impl Reader {
     pub async fn reported_edges(
         &self,
     ) -> Result<ReadItems<BTreeMap<ScheduleName, ReportedEdge>>, StoreError> {
-        self.by_name(item::DIGEST, |one: &ReportedEdge| one.schedule.clone())
-            .await
+        self.by_name(item::DIGEST, |one: &ReportedEdge| one.schedule.clone()).await
     }
 }
 
@@ -46,9 +45,7 @@ impl Store {
         let key = claim.key();
         let mut item = claim.to_item()?;
         item.retain(|name, _| !key.contains_key(name) && name != "format");
-        let attributes = item
-            .iter()
-            .map(|(name, value)| (name.as_str(), Some(value.clone())));
+        let attributes = item.iter().map(|(name, value)| (name.as_str(), Some(value.clone())));
         let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms)";
         let what = "write which edge was reported";
         let claimed = match self.update(what, key, attributes, Some(later)).await? {

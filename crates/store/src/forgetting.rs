@@ -26,10 +26,8 @@ impl Store {
         let author = author.into();
         let resource = record.reference.clone();
         let activity = author.does(Action::Forgotten { resource }, now);
-        let entries = vec![
-            self.put_history(&given_up(record, &author, now))?,
-            self.put_activity(&activity)?,
-        ];
+        let entries =
+            vec![self.put_history(&given_up(record, &author, now))?, self.put_activity(&activity)?];
         let record_gone = Some(self.delete_record(record));
         let refused = self.write_all("delete a record", entries, record_gone);
         if refused.await?.is_none() {
@@ -38,17 +36,13 @@ impl Store {
         match self.record(&record.reference).await? {
             // The response to an earlier try was lost, or another person was first.
             None => Ok(()),
-            Some(current) => Err(StoreError::Stale {
-                current: Some(Box::new(current)),
-            }),
+            Some(current) => Err(StoreError::Stale { current: Some(Box::new(current)) }),
         }
     }
 }
 
 fn given_up(record: &Record, author: &Author, now: Timestamp) -> HistoryEntry {
-    let cause = Cause::Manual {
-        by: author.by.to_string(),
-    };
+    let cause = Cause::Manual { by: author.by.to_string() };
     HistoryEntry {
         schedule: None,
         hibernation: record.hibernation.clone(),

@@ -94,11 +94,7 @@ impl Stored for Record {
     }
 
     fn needs(&self) -> u32 {
-        if self.hibernation.is_some() {
-            HIBERNATION
-        } else {
-            USUAL
-        }
+        if self.hibernation.is_some() { HIBERNATION } else { USUAL }
     }
 
     fn index(&self) -> Item {
@@ -251,11 +247,7 @@ impl ConfigurationItem {
             Self::Settings(_) => "settings".to_owned(),
             Self::Schedule { schedule, .. } => format!("schedule#{schedule}"),
         };
-        Part {
-            generation,
-            name,
-            body: self,
-        }
+        Part { generation, name, body: self }
     }
 }
 
@@ -380,17 +372,12 @@ pub fn milliseconds(at: Timestamp) -> AttributeValue {
 
 /// A key of the tables `schedules` and `accounts`.
 fn named(partition: &str, name: &str) -> Item {
-    Item::from([
-        ("generation_key".to_owned(), text(partition)),
-        ("name".to_owned(), text(name)),
-    ])
+    Item::from([("generation_key".to_owned(), text(partition)), ("name".to_owned(), text(name))])
 }
 
 /// Rejects an item of a format that this code does not know.
 pub fn check_format(item: &Item) -> Result<(), StoreError> {
-    let format = item
-        .get("format")
-        .and_then(|format| format.as_n().ok()?.parse().ok());
+    let format = item.get("format").and_then(|format| format.as_n().ok()?.parse().ok());
     match format {
         Some(1..=FORMAT) => Ok(()),
         other => Err(StoreError::Format(other)),

@@ -158,10 +158,7 @@ impl Store {
     /// Creates a store on these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
-        Self {
-            reader: Reader::new(client, tables),
-            digests: digests::Memory::default(),
-        }
+        Self { reader: Reader::new(client, tables), digests: digests::Memory::default() }
     }
 
     /// Creates a store on these tables, at the address and with the credentials of `config`.
@@ -175,10 +172,7 @@ impl Store {
     /// Reads every configuration that is in force under these guard rails.
     #[must_use]
     pub fn under(self, floor: Floor) -> Self {
-        Self {
-            reader: self.reader.under(floor),
-            ..self
-        }
+        Self { reader: self.reader.under(floor), ..self }
     }
 }
 

@@ -52,9 +52,7 @@ impl Store {
                 let mut known = known.to_item()?;
                 let instants =
                     ["set_at", "ends_at"].map(|name| (format!(":{name}"), known.remove(name)));
-                let instants = instants
-                    .into_iter()
-                    .filter_map(|(name, at)| Some((name, at?)));
+                let instants = instants.into_iter().filter_map(|(name, at)| Some((name, at?)));
                 // No override is there if the known one is still where earlier versions kept it.
                 Expected::item(
                     "attribute_not_exists(generation_key) \
@@ -133,8 +131,7 @@ impl Store {
             for record in records {
                 let of = Membership::of(Subject::recorded(&record), &in_force.configuration);
                 if [record.schedule.as_ref(), of.schedule()].contains(&Some(schedule)) {
-                    self.make_due(record.clone(), &record, &in_force, now)
-                        .await?;
+                    self.make_due(record.clone(), &record, &in_force, now).await?;
                 }
             }
         }

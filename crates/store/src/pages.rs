@@ -78,10 +78,7 @@ impl Reader {
             .set_expression_attribute_names(names)
             .set_expression_attribute_values(Some(values))
             .consistent_read(true);
-        HistoryPages {
-            pages: Pages::new(Source::Scan(scan)),
-            wanted,
-        }
+        HistoryPages { pages: Pages::new(Source::Scan(scan)), wanted }
     }
 
     /// Pages through one resource's finished transitions, newest first.
@@ -98,10 +95,7 @@ impl Reader {
         for (placeholder, value) in values {
             query = query.expression_attribute_values(placeholder, value);
         }
-        HistoryPages {
-            pages: Pages::new(Source::Query(query)),
-            wanted,
-        }
+        HistoryPages { pages: Pages::new(Source::Query(query)), wanted }
     }
 }
 
@@ -115,9 +109,7 @@ impl Reader {
             .expression_attribute_values(":since", item::text(&item::activity_key(since)))
             .expression_attribute_values(":until", item::text(&item::activity_key(until)))
             .scan_index_forward(false);
-        ActivityPages {
-            pages: Pages::new(Source::Query(query)),
-        }
+        ActivityPages { pages: Pages::new(Source::Query(query)) }
     }
 }
 
@@ -173,10 +165,7 @@ impl HistoryPages {
 
 impl Pages {
     fn new(source: Source) -> Self {
-        Self {
-            source,
-            cursor: Cursor::First,
-        }
+        Self { source, cursor: Cursor::First }
     }
 
     async fn next(&mut self, what: &'static str) -> Result<Option<Vec<Item>>, StoreError> {

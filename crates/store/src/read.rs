@@ -70,11 +70,7 @@ impl HeadAndOverrides {
     /// Adds the configuration that the head names.
     #[must_use]
     pub fn with_configuration(self, configuration: Arc<Configuration>) -> InForce {
-        InForce {
-            configuration,
-            overrides: self.overrides,
-            since: self.head.applied_at,
-        }
+        InForce { configuration, overrides: self.overrides, since: self.head.applied_at }
     }
 }
 
@@ -82,12 +78,7 @@ impl Reader {
     /// Creates a reader of these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
-        Self {
-            client,
-            tables,
-            cached: Arc::default(),
-            floor: Floor::default(),
-        }
+        Self { client, tables, cached: Arc::default(), floor: Floor::default() }
     }
 
     /// Reads every configuration that is in force under these guard rails.
@@ -277,9 +268,7 @@ impl Reader {
         let answer = request.send().await.map_err(failed("read records"))?;
         let items = answer.responses.and_then(|mut read| read.remove(table));
         items.into_iter().flatten().for_each(|item| found.add(item));
-        let left = answer
-            .unprocessed_keys
-            .and_then(|mut left| left.remove(table));
+        let left = answer.unprocessed_keys.and_then(|mut left| left.remove(table));
         Ok(left.map(|left| left.keys).unwrap_or_default())
     }
 
@@ -326,8 +315,7 @@ impl Reader {
 
     /// Reads what was learned about the accounts.
     pub async fn account_states(&self) -> Result<ReadItems<AccountStates>, StoreError> {
-        self.by_name(item::STATE, |state: &AccountState| state.account.clone())
-            .await
+        self.by_name(item::STATE, |state: &AccountState| state.account.clone()).await
     }
 
     /// Reads a partition of the table `accounts`.
@@ -354,9 +342,7 @@ impl Reader {
     async fn pause(&self, futile: u32) {
         let config = self.client.config();
         if let (Some(sleep), Some(retries)) = (config.sleep_impl(), config.retry_config()) {
-            sleep
-                .sleep(retries.initial_backoff() / 20 * 2_u32.pow(futile))
-                .await;
+            sleep.sleep(retries.initial_backoff() / 20 * 2_u32.pow(futile)).await;
         }
     }
 
@@ -399,10 +385,7 @@ async fn each(
 /// Reads an item without which the configuration would be incomplete.
 fn whole<T>(item: Item, read: impl FnOnce(Item) -> Result<T, StoreError>) -> Result<T, StoreError> {
     let name = item::name(&item);
-    read(item).map_err(|source| StoreError::Configuration {
-        item: name,
-        source: Box::new(source),
-    })
+    read(item).map_err(|source| StoreError::Configuration { item: name, source: Box::new(source) })
 }
 
 /// The configuration and the overrides in force, as one reader saw them.
@@ -420,10 +403,7 @@ impl InForce {
     /// Borrows both for the rules.
     #[must_use]
     pub fn rules(&self) -> Rules<'_> {
-        Rules {
-            configuration: &self.configuration,
-            overrides: &self.overrides,
-        }
+        Rules { configuration: &self.configuration, overrides: &self.overrides }
     }
 }
 

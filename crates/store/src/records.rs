@@ -22,13 +22,7 @@ impl Reader {
         let configured = configured.configuration;
         let known = self.account_states().await?;
         let newer = known.unreadable.iter().filter_map(Unreadable::account);
-        Ok(configured
-            .accounts
-            .keys()
-            .chain(known.read.keys())
-            .cloned()
-            .chain(newer)
-            .collect())
+        Ok(configured.accounts.keys().chain(known.read.keys()).cloned().chain(newer).collect())
     }
 }
 

@@ -41,24 +41,17 @@ impl Store {
             return Ok(left);
         }
         let new = self.records_of(account).await?;
-        let newer: BTreeSet<_> = references(&new.unreadable)
-            .into_iter()
-            .map(|reference| reference.id)
-            .collect();
-        let mut new: HashMap<_, _> = new
-            .read
-            .into_iter()
-            .map(|record| (record.reference.id.clone(), record))
-            .collect();
+        let newer: BTreeSet<_> =
+            references(&new.unreadable).into_iter().map(|reference| reference.id).collect();
+        let mut new: HashMap<_, _> =
+            new.read.into_iter().map(|record| (record.reference.id.clone(), record)).collect();
         // Read after the records, as everywhere.
         let in_force = self.in_force().await?;
         for old in old.read {
             let reference = old.reference.clone();
             let new = new.remove(&reference.id);
             let carried = !newer.contains(&reference.id)
-                && self
-                    .carry_over_one((old, new), account, in_force.clone(), now)
-                    .await?;
+                && self.carry_over_one((old, new), account, in_force.clone(), now).await?;
             if !carried {
                 left.push(reference);
             }
@@ -87,16 +80,10 @@ impl Store {
             let (mut record, dropped) = joined(present, new.as_ref(), renamed);
             record.due_at = decision::due_at(&record, in_force.rules(), now);
             let entry = dropped.map(|saved| no_longer_kept(&record, saved, now));
-            match self
-                .replace(record, new.as_ref(), present, entry.as_ref())
-                .await
-            {
+            match self.replace(record, new.as_ref(), present, entry.as_ref()).await {
                 Ok(()) => return Ok(true),
                 Err(StoreError::Stale { .. }) => {
-                    let there = ResourceRef {
-                        account: account.clone(),
-                        id: reference.id.clone(),
-                    };
+                    let there = ResourceRef { account: account.clone(), id: reference.id.clone() };
                     let (Some(first), Some(second)) =
                         (self.reread(&reference).await?, self.reread(&there).await?)
                     else {
@@ -191,10 +178,7 @@ impl Store {
                 written(self.put_override(&copy, own, None).await)?;
             }
             if now < old.ends_at {
-                let ended = Override {
-                    ends_at: now.max(old.set_at),
-                    ..old.clone()
-                };
+                let ended = Override { ends_at: now.max(old.set_at), ..old.clone() };
                 written(self.put_override(&ended, Some(old), None).await)?;
             }
         }

@@ -30,49 +30,31 @@ pub(crate) struct Expected {
 impl Expected {
     /// Expects anything, or nothing.
     pub(crate) fn anything() -> Self {
-        Self {
-            condition: None,
-            values: None,
-        }
+        Self { condition: None, values: None }
     }
 
     /// Expects no item of the configuration.
     pub(crate) fn nothing() -> Self {
-        Self {
-            condition: Some("attribute_not_exists(generation_key)"),
-            values: None,
-        }
+        Self { condition: Some("attribute_not_exists(generation_key)"), values: None }
     }
 
     /// Expects no entry of the activity log: none is ever overwritten.
     fn no_entry() -> Self {
-        Self {
-            condition: Some("attribute_not_exists(expires_at)"),
-            values: None,
-        }
+        Self { condition: Some("attribute_not_exists(expires_at)"), values: None }
     }
 
     /// Expects an item that satisfies `condition`; `values` are those that the condition names.
     pub(crate) fn item(condition: &'static str, values: Item) -> Self {
-        Self {
-            condition: Some(condition),
-            values: Some(values),
-        }
+        Self { condition: Some(condition), values: Some(values) }
     }
 
     /// Expects the record with this revision; zero means no record.
     fn record(revision: Revision) -> Self {
         match revision {
-            Revision(0) => Self {
-                condition: Some("attribute_not_exists(account)"),
-                values: None,
-            },
+            Revision(0) => Self { condition: Some("attribute_not_exists(account)"), values: None },
             Revision(replaces) => {
                 let replaces = AttributeValue::N(replaces.to_string());
-                Self::item(
-                    "revision = :replaces",
-                    Item::from([(":replaces".to_owned(), replaces)]),
-                )
+                Self::item("revision = :replaces", Item::from([(":replaces".to_owned(), replaces)]))
             }
         }
     }
@@ -83,8 +65,7 @@ impl Expected {
             .table_name(table)
             .set_item(Some(item))
             .set_return_values_on_condition_check_failure(
-                self.condition
-                    .map(|_| ReturnValuesOnConditionCheckFailure::AllOld),
+                self.condition.map(|_| ReturnValuesOnConditionCheckFailure::AllOld),
             )
             .set_condition_expression(self.condition.map(str::to_owned))
             .set_expression_attribute_values(self.values)
@@ -173,9 +154,7 @@ impl Store {
             return Ok(record);
         }
         let current = current.and_then(|item| Record::of_item(item).ok());
-        Err(StoreError::Stale {
-            current: current.map(Box::new),
-        })
+        Err(StoreError::Stale { current: current.map(Box::new) })
     }
 
     /// Builds the write of a record in place of the one with a revision; zero means no record.
@@ -256,9 +235,7 @@ impl Store {
         puts: Vec<Put>,
         delete: Option<Delete>,
     ) -> Result<Option<WriteRefusal>, StoreError> {
-        let puts = puts
-            .into_iter()
-            .map(|put| TransactWriteItem::builder().put(put).build());
+        let puts = puts.into_iter().map(|put| TransactWriteItem::builder().put(put).build());
         let delete = delete.map(|delete| TransactWriteItem::builder().delete(delete).build());
         let request = self.client.transact_write_items();
         let all = puts.chain(delete).collect();
@@ -276,8 +253,7 @@ impl Store {
     pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
         let name = ("account", Some(item::text(account.as_str())));
         let learnt = [name].into_iter().chain(of_rate(rate)?);
-        self.note_of_account(account, learnt, Some(LATEST_RATE))
-            .await?;
+        self.note_of_account(account, learnt, Some(LATEST_RATE)).await?;
         Ok(())
     }
 
@@ -305,15 +281,8 @@ impl Store {
     /// stored.
     pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
         let mut item = state.to_item()?;
-        let names = [
-            "account",
-            "listed_at",
-            "tried_at",
-            "error",
-            "token_fails",
-            "tagless_since",
-            "cost",
-        ];
+        let names =
+            ["account", "listed_at", "tried_at", "error", "token_fails", "tagless_since", "cost"];
         let learnt = names.map(|name| (name, item.remove(name)));
         if let Some(rate) = state.rate {
             let learnt = learnt.clone().into_iter().chain(of_rate(rate)?);
@@ -362,11 +331,7 @@ impl Store {
             .table_name(&self.tables.accounts)
             .set_key(Some(key))
             .condition_expression(
-                [known]
-                    .into_iter()
-                    .chain(condition)
-                    .collect::<Vec<_>>()
-                    .join(" AND "),
+                [known].into_iter().chain(condition).collect::<Vec<_>>().join(" AND "),
             )
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let (mut set, mut remove) = (Vec::new(), Vec::new());

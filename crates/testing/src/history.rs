@@ -91,10 +91,7 @@ pub trait But {
 
 impl But for HistoryEntry {
     fn refused(self, reason: &str) -> Self {
-        Self {
-            reason: Some(reason.to_owned()),
-            ..self.ending(Ending::Refused)
-        }
+        Self { reason: Some(reason.to_owned()), ..self.ending(Ending::Refused) }
     }
 
     fn ending(self, ending: Ending) -> Self {
@@ -102,26 +99,15 @@ impl But for HistoryEntry {
     }
 
     fn unasked(self) -> Self {
-        Self {
-            asked_at: None,
-            accepted_at: None,
-            ..self
-        }
+        Self { asked_at: None, accepted_at: None, ..self }
     }
 
     fn of(self, reference: &str) -> Self {
-        Self {
-            reference: reference.parse().unwrap(),
-            ..self
-        }
+        Self { reference: reference.parse().unwrap(), ..self }
     }
 
     fn sized(self, before: SavedState, after: SavedState) -> Self {
-        Self {
-            saved: Some(before),
-            seen: Some(after),
-            ..self
-        }
+        Self { saved: Some(before), seen: Some(after), ..self }
     }
 }
 
@@ -136,10 +122,7 @@ pub fn machine(id: &ResourceId, power: Power) -> Resource {
         region: "fsn1".to_owned(),
         power,
         busy: None,
-        size: Size::Machine(MachineSize {
-            plan: "cx22".to_owned(),
-            ..MachineSize::default()
-        }),
+        size: Size::Machine(MachineSize { plan: "cx22".to_owned(), ..MachineSize::default() }),
         facts: MachineFacts::default(),
         unsupported: None,
     }
@@ -153,12 +136,7 @@ pub fn record(of: &str, power: Power, since: &str) -> Record {
     Record {
         schedule: Some("office".parse().unwrap()),
         opted_in: true,
-        observed: Some(Observed {
-            power,
-            size: None,
-            busy: None,
-            at: at(since),
-        }),
+        observed: Some(Observed { power, size: None, busy: None, at: at(since) }),
         ..Record::first_seen(reference, &resource)
     }
 }
@@ -168,10 +146,7 @@ pub fn record(of: &str, power: Power, since: &str) -> Record {
 pub fn handled(instant: Timestamp, desired: Desired, schedule: &str) -> Handled {
     Handled {
         generation: Generation(1),
-        key: EdgeKey {
-            instant,
-            rank: Rank::Schedule,
-        },
+        key: EdgeKey { instant, rank: Rank::Schedule },
         desired: Some(desired),
         schedule: Some(schedule.parse().unwrap()),
     }
@@ -223,9 +198,7 @@ pub fn request(direction: Direction, asked: &str) -> Request {
 #[must_use]
 pub fn in_flight(direction: Direction, claimed: &str) -> Record {
     Record {
-        phase: Phase::InFlight {
-            transition: transition(direction, claimed),
-        },
+        phase: Phase::InFlight { transition: transition(direction, claimed) },
         request: Some(request(direction, claimed)),
         ..web_record(Power::Stopped, claimed)
     }

@@ -174,11 +174,7 @@ impl Wire {
     /// Plans what happens to the next request that fits. Of several plans, the earliest applies.
     pub fn plan(&self, fits: impl FnMut(&Sent) -> bool + Send + 'static, fate: Fate) {
         let fits = Box::new(fits);
-        self.0
-            .lock()
-            .unwrap()
-            .planned
-            .push(PlannedFault { fits, fate });
+        self.0.lock().unwrap().planned.push(PlannedFault { fits, fate });
     }
 
     /// How many plans have not been carried out yet.

@@ -92,15 +92,11 @@ impl Difference {
     pub fn between(old: &Configuration, new: &Configuration, now: Timestamp) -> Self {
         let rules = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
             let schedules = configuration.schedules.iter();
-            schedules
-                .map(|(name, rule)| (name.to_string(), flat(rule)))
-                .collect()
+            schedules.map(|(name, rule)| (name.to_string(), flat(rule))).collect()
         };
         let accounts = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
             let accounts = configuration.accounts.iter();
-            accounts
-                .map(|(name, account)| (name.to_string(), flat_account(account)))
-                .collect()
+            accounts.map(|(name, account)| (name.to_string(), flat_account(account))).collect()
         };
         let schema = shape::of::<File>().to_value();
         let tables = &schema["$defs"];
@@ -115,18 +111,12 @@ impl Difference {
             let (before, after) = (rule(old), rule(new));
             entry.edges_before = next_edges(before.as_ref(), now);
             entry.edges_after = next_edges(after.as_ref(), now);
-            entry.timezone = after
-                .or(before)
-                .map(|rule| rule.schedule.timezone().clone());
+            entry.timezone = after.or(before).map(|rule| rule.schedule.timezone().clone());
         }
         let mut account_defaults = defaults(&tables["account"]);
         account_defaults.extend(defaults(&tables["ssh-account"]));
         Self {
-            settings: keys(
-                &object(&old.settings),
-                &object(&new.settings),
-                &defaults(&schema),
-            ),
+            settings: keys(&object(&old.settings), &object(&new.settings), &defaults(&schema)),
             accounts: entries(&accounts(old), &accounts(new), &account_defaults),
             schedules,
         }
@@ -198,9 +188,7 @@ fn entries(
         }
     };
     let changes = names.into_iter().map(change);
-    changes
-        .filter(|entry| entry.change != Change::Changed || !entry.keys.is_empty())
-        .collect()
+    changes.filter(|entry| entry.change != Change::Changed || !entry.keys.is_empty()).collect()
 }
 
 /// The keys that were changed, added or removed. A key that is not set has its default, if any.
@@ -248,8 +236,7 @@ fn flat(rule: &Rule) -> Map<String, Value> {
 
 /// The keys of a table within another, by their paths.
 fn below(table: &str, keys: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
-    keys.into_iter()
-        .map(move |(key, value)| (format!("{table}.{key}"), value))
+    keys.into_iter().map(move |(key, value)| (format!("{table}.{key}"), value))
 }
 
 fn object(value: &impl Serialize) -> Map<String, Value> {
@@ -291,10 +278,8 @@ impl fmt::Display for KeyChange {
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
-            let fields: Vec<_> = fields
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", inline(value)))
-                .collect();
+            let fields: Vec<_> =
+                fields.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
             format!("{{ {} }}", fields.join(", "))
         }
         Value::Array(values) => match values.as_slice() {
@@ -334,19 +319,13 @@ periods = [{ begin = "08:00", end = "19:00" }]
         let configuration = |text| parse(text, "FILE").unwrap().configuration;
         let now = "2026-11-23T12:00:00Z".parse().unwrap();
         let difference = Difference::between(&configuration(old), &configuration(new), now);
-        let mut lines: Vec<_> = difference
-            .settings
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let mut lines: Vec<_> = difference.settings.iter().map(ToString::to_string).collect();
         for entry in difference.accounts.iter().chain(&difference.schedules) {
             lines.push(format!("{:?} {}", entry.change, entry.name));
             lines.extend(entry.keys.iter().map(|key| format!("  {key}")));
             let edges = |edges: &[NextEdge]| {
-                let edges: Vec<_> = edges
-                    .iter()
-                    .map(|e| format!("{} {}", e.at, desired_or_any(e.to)))
-                    .collect();
+                let edges: Vec<_> =
+                    edges.iter().map(|e| format!("{} {}", e.at, desired_or_any(e.to))).collect();
                 edges.join(", ")
             };
             lines.push(format!("  before: {}", edges(&entry.edges_before)));
@@ -421,10 +400,7 @@ periods = [{ begin = "08:00", end = "19:00" }]
                 "18:00\" }]\ngraceful = true\n[schedules.same]",
             )
             .replace("[accounts.old]", "[accounts.hz-eu]")
-            .replace(
-                "\"env:DO\"",
-                "\"ssm:/offhours/do\"\nread_token = \"ssm:/offhours/do-read\"",
-            );
+            .replace("\"env:DO\"", "\"ssm:/offhours/do\"\nread_token = \"ssm:/offhours/do-read\"");
         insta::assert_snapshot!(lines(OLD, &new), @r#"
         protect: without "tag:live", with "tag:production"
         Changed do-main

@@ -11,9 +11,8 @@ use domain::configuration::{Account, Configuration, Mode};
 pub fn loosened(old: &Configuration, new: &Configuration) -> Vec<String> {
     let unprotected = old.settings.protect.iter();
     let unprotected = unprotected.filter(|pattern| !new.settings.protect.contains(pattern));
-    let mut loosened: Vec<_> = unprotected
-        .map(|pattern| format!("`{pattern}` is no longer protected"))
-        .collect();
+    let mut loosened: Vec<_> =
+        unprotected.map(|pattern| format!("`{pattern}` is no longer protected")).collect();
     if new.settings.mode == Mode::Observe {
         return loosened;
     }
@@ -73,23 +72,12 @@ periods = [{ begin = "08:00", end = "19:00" }]
     #[test]
     fn what_only_adds_guard_rails_loosens_nothing() {
         check(str::to_owned, &[]);
+        check(|text| text.replace("[\"name:", "[\"name:web\", \"name:"), &[]);
         check(
-            |text| text.replace("[\"name:", "[\"name:web\", \"name:"),
+            |text| format!("mode = \"observe\"\n{}", text.replace("\nmode = \"observe\"", "")),
             &[],
         );
-        check(
-            |text| {
-                format!(
-                    "mode = \"observe\"\n{}",
-                    text.replace("\nmode = \"observe\"", "")
-                )
-            },
-            &[],
-        );
-        check(
-            |text| text.replace("accounts.do-main]", "accounts.do-new]\nwas = \"do-main\""),
-            &[],
-        );
+        check(|text| text.replace("accounts.do-main]", "accounts.do-new]\nwas = \"do-main\""), &[]);
     }
 
     #[test]

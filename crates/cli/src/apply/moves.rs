@@ -81,10 +81,7 @@ pub async fn forecast(session: &Session, configuration: &Configuration, now: Tim
         Ok(answers) => summed(answers, configuration, Month::Average(now)),
         Err(error) => Moves {
             stops: Vec::new(),
-            unknown: vec![UnknownMoves {
-                account: None,
-                error: format!("{error:#}"),
-            }],
+            unknown: vec![UnknownMoves { account: None, error: format!("{error:#}") }],
         },
     }
 }
@@ -108,15 +105,13 @@ async fn ask(
 
 fn summed(answers: Vec<AccountPreview>, configuration: &Configuration, month: Month) -> Moves {
     let rules = configuration.schedules.iter();
-    let times_off: BTreeMap<_, _> = rules
-        .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
-        .collect();
+    let times_off: BTreeMap<_, _> =
+        rules.map(|(name, rule)| (name, month.times_off(&rule.schedule))).collect();
     let mut moves = Moves::default();
     for answer in answers {
-        moves.unknown.extend(answer.error.map(|error| UnknownMoves {
-            account: Some(answer.account),
-            error,
-        }));
+        moves.unknown.extend(
+            answer.error.map(|error| UnknownMoves { account: Some(answer.account), error }),
+        );
         let stops = answer.moves.into_iter();
         moves.stops.extend(stops.map(|one| {
             let off = times_off.get(&one.schedule);
@@ -146,31 +141,16 @@ impl MovingStop {
             amount: None,
         };
         match one.to {
-            MoveTarget::Smaller {
-                plan,
-                has_kept_price: true,
-                ..
-            } => {
+            MoveTarget::Smaller { plan, has_kept_price: true, .. } => {
                 stop.to = Some(plan);
                 stop.why = Some("its own price is not in the API".to_owned());
             }
-            MoveTarget::Smaller {
-                plan,
-                offer,
-                present,
-                has_kept_price: false,
-            } => {
+            MoveTarget::Smaller { plan, offer, present, has_kept_price: false } => {
                 stop.to = Some(plan);
                 let saved = |month| saved_on_smaller_plan(kind, &present, &offer, month);
                 stop.saves(month.and_then(saved));
             }
-            MoveTarget::Snapshot {
-                size,
-                offer,
-                per_gb_month,
-                address_costs,
-                rehearsed,
-            } => {
+            MoveTarget::Snapshot { size, offer, per_gb_month, address_costs, rehearsed } => {
                 stop.needs_rehearsal = !rehearsed;
                 let known = offer.as_ref().zip(per_gb_month).zip(off);
                 let saved = known.and_then(|((offer, per_gb_month), off)| {
@@ -254,15 +234,10 @@ impl MovingStop {
         let reason = self.refused.as_ref()?;
         let remedy = self.remedy.as_deref().unwrap_or_default();
         let (subject, method) = (self.subject(), self.method);
-        Some(format!(
-            "{subject}: no {method}, because {reason}: {remedy}"
-        ))
+        Some(format!("{subject}: no {method}, because {reason}: {remedy}"))
     }
 
     fn subject(&self) -> String {
-        format!(
-            "{} ({}), schedule {}",
-            self.name, self.resource, self.schedule
-        )
+        format!("{} ({}), schedule {}", self.name, self.resource, self.schedule)
     }
 }

@@ -135,10 +135,7 @@ pub async fn try_applied(session: &Session, trials: &mut [AccountTrial], applied
     };
     for trial in seen {
         if let Some(place) = trials.iter_mut().find(|one| one.account == trial.account) {
-            *place = AccountTrial {
-                later: true,
-                ..trial
-            };
+            *place = AccountTrial { later: true, ..trial };
         }
     }
 }
@@ -178,14 +175,12 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         let place = (record.region.clone(), record.kind(), chosen(record));
         *counts.entry(place).or_default() += 1;
     }
-    let places = counts
-        .into_iter()
-        .map(|((region, kind, chosen), resources)| Place {
-            region,
-            kind: kind.to_string(),
-            resources,
-            chosen,
-        });
+    let places = counts.into_iter().map(|((region, kind, chosen), resources)| Place {
+        region,
+        kind: kind.to_string(),
+        resources,
+        chosen,
+    });
     AccountTrial {
         account: trial.account,
         login: Login::of(account),
@@ -200,8 +195,6 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
 
 fn unknown_state(record: &Record) -> Option<UnknownState> {
     let busy = record.observed.as_ref()?.busy.as_ref()?;
-    (record.kind() == ResourceKind::Machine).then(|| UnknownState {
-        resource: record.reference.clone(),
-        reason: busy.clone(),
-    })
+    (record.kind() == ResourceKind::Machine)
+        .then(|| UnknownState { resource: record.reference.clone(), reason: busy.clone() })
 }

@@ -148,11 +148,7 @@ fn details(entry: &Activity, zone: &TimeZone) -> String {
         Action::OverrideSet { ends_at, .. } => {
             format!("{targets} until {}", local(*ends_at, zone))
         }
-        Action::Applied {
-            generation,
-            repeats,
-            changes,
-        } => {
+        Action::Applied { generation, repeats, changes } => {
             let repeats = repeats.map(|of| format!("a rollback to generation {of}"));
             let all = repeats.into_iter().chain(changes.iter().cloned());
             let all: Vec<_> = all.collect();

@@ -60,10 +60,7 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 ///
 /// Exit code 3 if it was applied, but the token of a new or changed account cannot list it.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 Examples:
   offhours apply --data offhours.db              to a local store, made if there is none
@@ -157,18 +154,13 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::print_lines(&plan.render(Style::of_stdout()))?;
     }
     plan.warn();
-    let strands = if args.restore {
-        Ok(())
-    } else {
-        plan.refuse_to_strand(args)
-    };
+    let strands = if args.restore { Ok(()) } else { plan.refuse_to_strand(args) };
     let moves = plan.refuse_one_way_moves();
     let lapses = plan.refuse_to_end_overrides(args);
     let twice = plan.refuse_what_is_reached_twice();
     if args.dry_run {
-        for refusal in [&twice, &moves, &strands, &lapses]
-            .into_iter()
-            .filter_map(|one| one.as_ref().err())
+        for refusal in
+            [&twice, &moves, &strands, &lapses].into_iter().filter_map(|one| one.as_ref().err())
         {
             output::warn(refusal);
         }
@@ -190,11 +182,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     plan.try_applied(&session, args.format).await?;
     let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
-    let exit = if unlisted {
-        Exit::NeedsPerson
-    } else {
-        Exit::Done
-    };
+    let exit = if unlisted { Exit::NeedsPerson } else { Exit::Done };
     plan.end(args.format, Some(generation), exit)
 }
 
@@ -202,10 +190,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
     // An invalid file is refused before any store is opened.
     let file = match args.rollback {
-        None => Some(configuration_file::load(
-            &args.config,
-            ListedResources::NeedAccounts,
-        )?),
+        None => Some(configuration_file::load(&args.config, ListedResources::NeedAccounts)?),
         Some(_) => None,
     };
     let session = if args.dry_run && args.connection.is_there() {
@@ -370,10 +355,7 @@ impl Plan {
         // was handled.
         proposed.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
         let overrides = self.in_force.overrides.renamed(&proposed);
-        let new = Rules {
-            configuration: &proposed,
-            overrides: &overrides,
-        };
+        let new = Rules { configuration: &proposed, overrides: &overrides };
         self.now = self.now.max(session.present());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
         Ok(())
@@ -387,10 +369,7 @@ impl Plan {
         args: &Args,
         author: &Author,
     ) -> anyhow::Result<Generation> {
-        let restorer = Author {
-            why: Some("apply --restore".to_owned()),
-            ..author.clone()
-        };
+        let restorer = Author { why: Some("apply --restore".to_owned()), ..author.clone() };
         let overridden = if args.restore {
             self.restore(session, &restorer, args.format).await?
         } else {
@@ -638,11 +617,7 @@ impl Plan {
             "{} could not come back from the stop that {} asks for: follow the advice given for \
              each, or have it follow a schedule with another method",
             count(refused, "resource"),
-            if refused == 1 {
-                "its schedule"
-            } else {
-                "their schedules"
-            },
+            if refused == 1 { "its schedule" } else { "their schedules" },
         )))
     }
 
@@ -657,11 +632,7 @@ impl Plan {
             "{} would be left behind with nothing to bring {}: pass --restore to start them first, \
              or --leave{}",
             count(stranded, "resource"),
-            if stranded == 1 {
-                "it back"
-            } else {
-                "them back"
-            },
+            if stranded == 1 { "it back" } else { "them back" },
             self.brought_back_by(),
         )))
     }
@@ -670,9 +641,7 @@ impl Plan {
     /// back.
     fn refuse_to_lose_sizes(&self) -> Result<(), UsageError> {
         let owed = self.consequences.stranded.iter();
-        let owed: Vec<_> = owed
-            .filter(|one| one.account_goes && one.saved.is_some())
-            .collect();
+        let owed: Vec<_> = owed.filter(|one| one.account_goes && one.saved.is_some()).collect();
         let Some(first) = owed.first() else {
             return Ok(());
         };
@@ -778,10 +747,7 @@ impl Plan {
     async fn end_overrides(&self, session: &Session, author: &Author, overridden: Vec<Override>) {
         let now = self.now.max(session.present());
         for one in overridden {
-            let ended = Override {
-                ends_at: now.min(one.ends_at),
-                ..one.clone()
-            };
+            let ended = Override { ends_at: now.min(one.ends_at), ..one.clone() };
             let target = one.target.clone();
             let cleared = author.does(Action::OverrideCleared { target }, now);
             // An override that stays ends by itself.
@@ -794,21 +760,10 @@ impl Plan {
     async fn apply(&self, session: &Session, author: &Author) -> anyhow::Result<Generation> {
         let replaces = self.in_force_generation;
         let store = &session.store;
-        let applying = Applying {
-            author: author.clone(),
-            changes: self.difference.lines(),
-        };
+        let applying = Applying { author: author.clone(), changes: self.difference.lines() };
         let applied = match self.repeats {
-            Some(to) => {
-                store
-                    .roll_back(to, replaces, applying.clone(), self.now)
-                    .await
-            }
-            None => {
-                store
-                    .apply(&self.proposed, applying.clone(), self.now)
-                    .await
-            }
+            Some(to) => store.roll_back(to, replaces, applying.clone(), self.now).await,
+            None => store.apply(&self.proposed, applying.clone(), self.now).await,
         };
         match applied {
             Ok(generation) => {
@@ -826,9 +781,7 @@ impl Plan {
                 let by = by.map_or_else(
                     |_| String::new(),
                     |present| {
-                        let Head {
-                            generation, author, ..
-                        } = present.head;
+                        let Head { generation, author, .. } = present.head;
                         format!(" (generation {generation} by {author})")
                     },
                 );
@@ -854,17 +807,11 @@ impl Plan {
         };
         // Writing to a string cannot fail, here and below.
         for change in &self.difference.settings {
-            writeln!(
-                text,
-                "{}",
-                style.paint(Paint::Changed, &format!("~ {change}"))
-            )
-            .ok();
+            writeln!(text, "{}", style.paint(Paint::Changed, &format!("~ {change}"))).ok();
         }
-        for (what, entries) in [
-            ("account", &self.difference.accounts),
-            ("schedule", &self.difference.schedules),
-        ] {
+        for (what, entries) in
+            [("account", &self.difference.accounts), ("schedule", &self.difference.schedules)]
+        {
             for entry in entries {
                 text += &rendered(what, entry, style);
             }
@@ -885,10 +832,9 @@ impl Plan {
         }
         let (asleep, smaller): (Vec<_>, Vec<_>) =
             self.moves.stops.iter().partition(|stop| stop.hibernates());
-        for (heading, stops) in [
-            ("Stops that change a plan", smaller),
-            ("Stops that hibernate", asleep),
-        ] {
+        for (heading, stops) in
+            [("Stops that change a plan", smaller), ("Stops that hibernate", asleep)]
+        {
             let stops = stops.into_iter().filter_map(MovingStop::description);
             text += &list(heading, &stops.collect::<Vec<_>>());
         }
@@ -905,14 +851,8 @@ impl Plan {
         } else {
             format!("at {}", short(one.at, self.zone(), self.now))
         };
-        let how = one
-            .method
-            .map_or_else(String::new, |method| format!(" ({method})"));
-        let observed = if one.observed_only {
-            ", only reported: observe mode"
-        } else {
-            ""
-        };
+        let how = one.method.map_or_else(String::new, |method| format!(" ({method})"));
+        let observed = if one.observed_only { ", only reported: observe mode" } else { "" };
         format!("{} ({}) {at}{how}{observed}", one.name, one.resource)
     }
 }
@@ -932,10 +872,8 @@ fn moved(one: &Move) -> String {
 
 /// Adds the resources that the trials found and no inventory has seen yet under either name.
 fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], proposed: &Configuration) {
-    let known: BTreeSet<_> = records
-        .iter()
-        .map(|record| proposed.renamed(&record.reference))
-        .collect();
+    let known: BTreeSet<_> =
+        records.iter().map(|record| proposed.renamed(&record.reference)).collect();
     let found = accounts.iter().flat_map(|account| &account.found);
     let unknown = found.filter(|found| !known.contains(&found.reference));
     records.extend(unknown.cloned());

@@ -106,11 +106,7 @@ async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<
     }
     if let Some(account) = &args.account {
         let accounts = &store.in_force().await?.configuration.accounts;
-        exists(
-            "account",
-            account.as_str(),
-            accounts.keys().map(AccountName::as_str),
-        )?;
+        exists("account", account.as_str(), accounts.keys().map(AccountName::as_str))?;
     }
     let mut records = all_records(store).await?;
     let selected = |of: &AccountName| args.account.as_ref().is_none_or(|account| account == of);
@@ -120,10 +116,9 @@ async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<
 
 fn approved(outcome: Outcome) -> Option<Approved> {
     match (outcome.event, outcome.subject) {
-        (Event::Approved, Subject::Resource { resource, name, .. }) => Some(Approved {
-            resource: resource.to_string(),
-            name,
-        }),
+        (Event::Approved, Subject::Resource { resource, name, .. }) => {
+            Some(Approved { resource: resource.to_string(), name })
+        }
         _ => None,
     }
 }

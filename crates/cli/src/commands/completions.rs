@@ -28,14 +28,10 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let shell = args.shell.to_string();
     let shells = Shells::builtins();
-    let shell = shells
-        .completer(&shell)
-        .context("this shell is not known")?;
+    let shell = shells.completer(&shell).context("this shell is not known")?;
     // The script calls the program that printed it, wherever that is.
     let program = env::current_exe()?;
-    let program = program
-        .to_str()
-        .context("the program's path is not UTF-8")?;
+    let program = program.to_str().context("the program's path is not UTF-8")?;
     let mut script = Vec::new();
     shell.write_registration("COMPLETE", "offhours", "offhours", program, &mut script)?;
     output::print(&String::from_utf8(script)?)?;

@@ -45,20 +45,15 @@ pub struct Args {
 /// Prints what the service costs.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let fleets = args.resources.map_or(FLEETS.to_vec(), |one| vec![one]);
-    let costs: Vec<_> = fleets
-        .into_iter()
-        .map(|resources| cost::of(resources, args.edges))
-        .collect();
+    let costs: Vec<_> =
+        fleets.into_iter().map(|resources| cost::of(resources, args.edges)).collect();
     if args.format == Format::Json {
         output::print_json(&costs)?;
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
     let (shown, of) = match &costs[..] {
-        [one] => (
-            items(one, style),
-            format!(" for {} resources", one.resources),
-        ),
+        [one] => (items(one, style), format!(" for {} resources", one.resources)),
         several => (services(several, style), String::new()),
     };
     output::print(&format!(
@@ -89,10 +84,7 @@ fn services(costs: &[Cost], style: Style) -> String {
         };
         let services = Service::ALL.map(of);
         let texts = [cost.resources.to_string()].into_iter().chain(services);
-        texts
-            .chain([usd(cost.usd)])
-            .map(Cell::new)
-            .collect::<Vec<_>>()
+        texts.chain([usd(cost.usd)]).map(Cell::new).collect::<Vec<_>>()
     };
     let rows: Vec<_> = costs.iter().map(cells).collect();
     Table::whole(style, columns, &rows)
@@ -109,11 +101,7 @@ fn items(cost: &Cost, style: Style) -> String {
     ];
     let cells = |item: &Item| {
         let (price, per) = item.price;
-        let price = if per > 1.0 {
-            format!("{price} for {per}")
-        } else {
-            price.to_string()
-        };
+        let price = if per > 1.0 { format!("{price} for {per}") } else { price.to_string() };
         let texts = [
             name(item.service).to_owned(),
             item.what.to_owned(),

@@ -142,13 +142,7 @@ impl FindingPrinter {
 
 /// A finding on one line, and its remedy on the next.
 fn line(finding: &Finding, style: Style) -> String {
-    let Finding {
-        check,
-        verdict,
-        subject,
-        found,
-        remedy,
-    } = finding;
+    let Finding { check, verdict, subject, found, remedy } = finding;
     let word = format!("{:VERDICT_WIDTH$}", verdict.as_str());
     let colour = colour(*verdict, style);
     // People and programs read the same word.
@@ -211,16 +205,9 @@ mod tests {
 
     fn findings() -> Vec<Finding> {
         vec![
-            Finding::ok(
-                Check::Store,
-                "the four tables and the index `due` are there",
-            ),
+            Finding::ok(Check::Store, "the four tables and the index `due` are there"),
             Finding::hint(Check::Schedules, "nothing follows it").of("office"),
-            Finding::warning(
-                Check::Clock,
-                "this machine is 7s ahead of the store",
-                "use NTP",
-            ),
+            Finding::warning(Check::Clock, "this machine is 7s ahead of the store", "use NTP"),
             Finding::problem(Check::Token, "the token is refused", "give it another").of("do-main"),
             Finding::unknown(Check::Token, "no answer", "try again").of("hz-eu"),
         ]
@@ -228,10 +215,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_line_and_its_remedy_another() {
-        let lines = findings()
-            .iter()
-            .map(|f| line(f, Style::PLAIN))
-            .collect::<String>();
+        let lines = findings().iter().map(|f| line(f, Style::PLAIN)).collect::<String>();
         insta::assert_snapshot!(lines, @"
         ok       store          the four tables and the index `due` are there
         hint     schedules      office: nothing follows it
@@ -242,10 +226,7 @@ mod tests {
         unknown  token          hz-eu: no answer
                                 try again
         ");
-        assert_eq!(
-            summary(&findings()),
-            "1 problem, 1 could not be checked, 1 warning, 1 hint"
-        );
+        assert_eq!(summary(&findings()), "1 problem, 1 could not be checked, 1 warning, 1 hint");
         assert_eq!(summary(&findings()[..1]), "No problems found.");
     }
 
@@ -292,10 +273,7 @@ mod tests {
 
     #[test]
     fn colours_are_used_only_where_the_style_has_them() {
-        let coloured = Style {
-            colours: true,
-            ..Style::PLAIN
-        };
+        let coloured = Style { colours: true, ..Style::PLAIN };
         assert!(line(&findings()[3], coloured).contains('\u{1b}'));
         assert!(!line(&findings()[3], Style::PLAIN).contains('\u{1b}'));
     }

@@ -119,10 +119,7 @@ mod tests {
         let store = empty_store().await;
         let now: Timestamp = NOW.parse().unwrap();
         let error = generation(&store, None).await.unwrap_err();
-        assert!(
-            error.to_string().contains("nothing is stored yet"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("nothing is stored yet"), "{error}");
         assert_eq!(Exit::of(&error), Exit::Failed);
 
         let old = configuration("old");
@@ -142,9 +139,7 @@ mod tests {
         assert_eq!(heading, line);
 
         for unknown in [0, 3] {
-            let error = generation(&store, Some(Generation(unknown)))
-                .await
-                .unwrap_err();
+            let error = generation(&store, Some(Generation(unknown))).await.unwrap_err();
             let message = format!("there is no generation {unknown}: `offhours log`");
             assert!(error.to_string().starts_with(&message), "{error}");
             assert_eq!(Exit::of(&error), Exit::BadUsage);
@@ -162,10 +157,7 @@ mod tests {
         let applied = Cell::new(Generation::default());
         let mut runner = TestRunner::new(proptest::test_runner::Config::with_cases(ROUNDS));
         let round = |wanted: Configuration| {
-            let wanted = Configuration {
-                generation: applied.get(),
-                ..wanted
-            };
+            let wanted = Configuration { generation: applied.get(), ..wanted };
             runtime.block_on(async {
                 applied.set(store.apply(&wanted, "ada", now).await.unwrap());
                 let (stored, heading) = generation(&store, None).await.unwrap();

@@ -134,10 +134,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     records.retain(|record| seen.insert(record.reference.clone()));
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
-    let mut rows: Vec<_> = records
-        .iter()
-        .map(|record| Row::of(record, rules.configuration))
-        .collect();
+    let mut rows: Vec<_> =
+        records.iter().map(|record| Row::of(record, rules.configuration)).collect();
     if args.format == Format::Table {
         output::print(&table(&rows))?;
     }
@@ -188,9 +186,7 @@ fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
             }
         }
     }
-    let failed = rows
-        .iter()
-        .filter_map(|row| Some((row, row.error.as_ref()?)));
+    let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
     let mut exit = Exit::Done;
     for (row, error) in failed {
         output::remark(&format!("error: {}: {error}\n", row.resource));
@@ -208,17 +204,9 @@ fn table(rows: &[Row]) -> String {
         Column::of("Owed").yields(1),
     ];
     let cells = |row: &Row| {
-        let account = if row.account_configured {
-            "configured"
-        } else {
-            "not configured"
-        };
+        let account = if row.account_configured { "configured" } else { "not configured" };
         let owed = row.owed();
-        let owed = if owed.is_empty() {
-            "nothing".to_owned()
-        } else {
-            owed.join(" and ")
-        };
+        let owed = if owed.is_empty() { "nothing".to_owned() } else { owed.join(" and ") };
         vec![
             Cell::new(&row.resource),
             Cell::new(&row.name),
@@ -309,9 +297,7 @@ fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> 
 }
 
 fn is_configured(record: &Record, configuration: &Configuration) -> bool {
-    configuration
-        .accounts
-        .contains_key(&record.reference.account)
+    configuration.accounts.contains_key(&record.reference.account)
 }
 
 #[cfg(test)]
@@ -326,9 +312,7 @@ mod tests {
         let in_force = in_force(OFFICE);
         let now = monday("10:00:00");
         let mut gone = database("do-main/database/d", "orders", &["offhours:office"]);
-        gone.phase = Phase::Gone {
-            since: monday("09:00:00"),
-        };
+        gone.phase = Phase::Gone { since: monday("09:00:00") };
         let obstacle = |record: &Record, anyway| obstacle(record, in_force.rules(), anyway, now);
         assert_eq!(obstacle(&gone, false), None);
         gone.saved = Some(saved());
@@ -343,9 +327,8 @@ mod tests {
         let elsewhere = in_force(&OFFICE.replace("accounts.hz-eu", "accounts.hz-us"));
         let now = monday("10:00:00");
         let mut waking = asleep();
-        waking.phase = Phase::InFlight {
-            transition: transition(Direction::Start, monday("05:50:00")),
-        };
+        waking.phase =
+            Phase::InFlight { transition: transition(Direction::Start, monday("05:50:00")) };
         for record in [asleep(), waking] {
             let obstacle = |rules, anyway| obstacle(&record, rules, anyway, now);
             let why = obstacle(here.rules(), false).unwrap();

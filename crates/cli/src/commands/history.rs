@@ -160,11 +160,7 @@ async fn find(
     check_schedule(args.schedule.as_ref(), configuration, seen)?;
     let all = newest.all;
     let entries = newest.sorted();
-    Ok(SearchResult {
-        left_out: all - entries.len(),
-        entries,
-        unreadable,
-    })
+    Ok(SearchResult { left_out: all - entries.len(), entries, unreadable })
 }
 
 /// Keeps the newest of very many entries, using little more memory than those need.
@@ -182,11 +178,7 @@ impl Newest {
 
     fn of(limit: Option<u32>) -> Self {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        Self {
-            limit: limit.unwrap_or(usize::MAX),
-            entries: Vec::new(),
-            all: 0,
-        }
+        Self { limit: limit.unwrap_or(usize::MAX), entries: Vec::new(), all: 0 }
     }
 
     fn take(&mut self, entry: HistoryEntry) {
@@ -364,11 +356,8 @@ fn size(entry: &HistoryEntry) -> String {
     let saved = saved.map(|saved| format!("{done} {saved}"));
     let described = entry.hibernation.as_ref();
     let described = described.map(|_| "how to recreate it: --format json".to_owned());
-    let words: Vec<_> = saved
-        .into_iter()
-        .chain(seen.map(|seen| format!("seen {seen}")))
-        .chain(described)
-        .collect();
+    let words: Vec<_> =
+        saved.into_iter().chain(seen.map(|seen| format!("seen {seen}"))).chain(described).collect();
     words.join(", ")
 }
 
@@ -397,34 +386,23 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     fn database(plan: &str, nodes: u32) -> SavedState {
-        SavedState::Database {
-            plan: plan.to_owned(),
-            nodes,
-            storage_mib: None,
-        }
+        SavedState::Database { plan: plan.to_owned(), nodes, storage_mib: None }
     }
 
     /// A server stopped and started, a database that is gone, and a refused start.
     fn done() -> Vec<HistoryEntry> {
         let saved = database("db-s-4vcpu-8gb", 2);
-        let stopped = stop("15 17:00", "15 17:08")
-            .of(DATABASE)
-            .sized(saved, database("db-s-1vcpu-2gb", 2));
-        let refused = start("16 06:00", "16 06:00")
-            .of(DATABASE)
-            .refused("no capacity");
+        let stopped =
+            stop("15 17:00", "15 17:08").of(DATABASE).sized(saved, database("db-s-1vcpu-2gb", 2));
+        let refused = start("16 06:00", "16 06:00").of(DATABASE).refused("no capacity");
         let manual = HistoryEntry {
-            cause: Cause::Manual {
-                by: "ada".to_owned(),
-            },
+            cause: Cause::Manual { by: "ada".to_owned() },
             schedule: None,
             forced: true,
             ..stop("16 12:00", "16 12:02")
         };
-        let named = |name: &str, entry: HistoryEntry| HistoryEntry {
-            name: name.to_owned(),
-            ..entry
-        };
+        let named =
+            |name: &str, entry: HistoryEntry| HistoryEntry { name: name.to_owned(), ..entry };
         vec![
             stop("15 17:00", "15 17:01"),
             start("16 06:00", "16 06:01"),
@@ -460,11 +438,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
-        let table = table(
-            &found.entries,
-            screen_zone(None, &in_force.configuration),
-            Style::PLAIN,
-        );
+        let table = table(&found.entries, screen_zone(None, &in_force.configuration), Style::PLAIN);
         insta::assert_snapshot!(table, @"
         Ended                      Resource          Name    What          Cause   Accepted  Took  Ending
         ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -480,10 +454,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     #[test]
     fn a_machine_that_was_only_powered_off_was_not_stopped_by_hibernate() {
         let shown = |method| {
-            let entry = HistoryEntry {
-                method: Some(method),
-                ..stop("15 17:00", "15 17:01")
-            };
+            let entry = HistoryEntry { method: Some(method), ..stop("15 17:00", "15 17:01") };
             table(&[entry], &TimeZone::UTC, Style::PLAIN)
         };
         let hibernated = shown(StopMethod::Hibernate);
@@ -496,10 +467,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     async fn what_is_gone_is_found_by_its_reference_and_by_its_name() {
         for target in [DATABASE, "orders"] {
             let found = found(target).await.unwrap();
-            let expected = [
-                "2026-06-16T06:00:00Z orders start",
-                "2026-06-15T17:08:00Z orders stop",
-            ];
+            let expected =
+                ["2026-06-16T06:00:00Z orders start", "2026-06-15T17:08:00Z orders stop"];
             assert_eq!(lines(&found), expected, "{target}");
         }
     }
@@ -507,31 +476,20 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     #[tokio::test]
     async fn filters_narrow_it_down_and_what_is_left_out_is_counted() {
         let stops = found("web --direction stop").await.unwrap();
-        let expected = [
-            "2026-06-16T12:02:00Z web stop",
-            "2026-06-15T17:01:00Z web stop",
-        ];
+        let expected = ["2026-06-16T12:02:00Z web stop", "2026-06-15T17:01:00Z web stop"];
         assert_eq!(
             (lines(&stops).as_slice(), stops.left_out),
             (&expected.map(str::to_owned)[..], 0)
         );
         let newest = found("--limit 2").await.unwrap();
-        let expected = [
-            "2026-06-16T12:02:00Z web stop",
-            "2026-06-16T06:01:00Z web start",
-        ];
+        let expected = ["2026-06-16T12:02:00Z web stop", "2026-06-16T06:01:00Z web start"];
         assert_eq!(
             (lines(&newest).as_slice(), newest.left_out),
             (&expected.map(str::to_owned)[..], 3)
         );
         // Midnight in the office's zone is two hours before midnight UTC.
-        let day = found("--schedule office --since 2026-06-16 --until 2026-06-17")
-            .await
-            .unwrap();
-        let expected = [
-            "2026-06-16T06:01:00Z web start",
-            "2026-06-16T06:00:00Z orders start",
-        ];
+        let day = found("--schedule office --since 2026-06-16 --until 2026-06-17").await.unwrap();
+        let expected = ["2026-06-16T06:01:00Z web start", "2026-06-16T06:00:00Z orders start"];
         assert_eq!(lines(&day), expected);
         assert_eq!(lines(&found("--since 1h").await.unwrap()), [""; 0]);
     }
@@ -541,10 +499,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         for (line, expected) in [
             ("ordres", "did you mean `orders`?"),
             ("wbe", "did you mean `web`?"),
-            (
-                "hz-eu/server/7",
-                "no resource `hz-eu/server/7`, and history has none",
-            ),
+            ("hz-eu/server/7", "no resource `hz-eu/server/7`, and history has none"),
             ("--schedule ofice", "did you mean `office`?"),
             ("--since 2h --until 3h", "before it begins"),
         ] {
@@ -563,9 +518,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             nodes: 1,
             storage_mib: Some(storage_mib),
         };
-        let entry = start("16 08:00", "16 08:05")
-            .of(DATABASE)
-            .sized(sized(102_400), sized(61_440));
+        let entry = start("16 08:00", "16 08:05").of(DATABASE).sized(sized(102_400), sized(61_440));
         let expected = "restored 1 x db-s-2vcpu-4gb, seen 60 GiB of storage instead of 100 GiB";
         assert_eq!(size(&entry), expected);
     }
@@ -667,14 +620,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let mut expected: Vec<_> = times.collect();
         expected.sort_unstable();
         let kept = newest.sorted();
-        let seconds = kept
-            .iter()
-            .map(|e| e.finished_at.duration_since(at("16 00:00")).as_secs());
-        let expected = expected
-            .iter()
-            .rev()
-            .take(3)
-            .map(|s| i64::try_from(*s).unwrap());
+        let seconds = kept.iter().map(|e| e.finished_at.duration_since(at("16 00:00")).as_secs());
+        let expected = expected.iter().rev().take(3).map(|s| i64::try_from(*s).unwrap());
         assert!(seconds.eq(expected));
     }
 
@@ -687,10 +634,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let small = database("db-s-1vcpu-2gb", 2);
         let stop = || stop("15 17:00", "15 17:08");
         let start = || start("16 06:00", "16 06:08");
-        assert_eq!(
-            sized(stop(), &small),
-            "saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb"
-        );
+        assert_eq!(sized(stop(), &small), "saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb");
         assert_eq!(sized(start(), &large), "restored 2 x db-s-4vcpu-8gb");
         let kept = start().ending(Ending::Kept);
         let larger = database("db-s-8vcpu-16gb", 2);

@@ -194,18 +194,11 @@ impl HoursQuery<'_> {
         collector.unseen_since = unseen_since(store, now).await?;
         let mut walk = Walk::new(collector, &records);
         // Stops that began before the period, or ended after it, matter as well.
-        let all = HistoryQuery {
-            since: Timestamp::MIN,
-            until: Timestamp::MAX,
-            schedule: None,
-        };
+        let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
         let unreadable = selection.read(store, all, |entry| walk.pass(entry)).await?;
         selection.check()?;
         walk.finish_one()?;
-        for record in records
-            .iter()
-            .filter(|record| selection.includes_record(record))
-        {
+        for record in records.iter().filter(|record| selection.includes_record(record)) {
             if !walk.counted.contains(&record.reference) {
                 walk.collector.count(&record.reference, &[], Some(record));
             }
@@ -229,10 +222,7 @@ pub(super) async fn this_month(
     let query = HoursQuery {
         resources,
         schedule,
-        period: Period {
-            from: month.start_of_day()?.timestamp(),
-            until: now,
-        },
+        period: Period { from: month.start_of_day()?.timestamp(), until: now },
         by: Grouping::Schedule,
         prices: Some(prices),
     };
@@ -312,16 +302,9 @@ fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
         Grouping::Schedule => vec![Cell::new(row.resources)],
     };
     let rows = report.rows.iter();
-    let rows: Vec<_> = rows
-        .map(|row| cells(row, what(row), report, zone))
-        .collect();
+    let rows: Vec<_> = rows.map(|row| cells(row, what(row), report, zone)).collect();
     let table = Table::whole(style, columns(report.by), &rows);
-    format!(
-        "{heading}{table}{}\n",
-        style
-            .wrap(&format!("In total {}", total(report)))
-            .trim_end()
-    )
+    format!("{heading}{table}{}\n", style.wrap(&format!("In total {}", total(report))).trim_end())
 }
 
 fn columns(by: Grouping) -> Vec<Column> {
@@ -329,10 +312,7 @@ fn columns(by: Grouping) -> Vec<Column> {
         Grouping::Resource => vec![Column::of("Resource").yields(4), Column::of("Name")],
         Grouping::Schedule => vec![Column::of("Resources").right()],
     };
-    let first = [
-        Column::of("Known since").yields(3),
-        Column::of("Schedule").yields(5),
-    ];
+    let first = [Column::of("Known since").yields(3), Column::of("Schedule").yields(5)];
     let last = [
         Column::of("Stopped").right(),
         Column::of("Share").right(),
@@ -349,16 +329,10 @@ fn cells(row: &Row, what: Vec<Cell>, report: &Report, zone: &TimeZone) -> Vec<Ce
     let since = row.since.to_zoned(zone.clone());
     let saved = row.saved.map(|amount| {
         let money = money(amount, row.estimate, report);
-        if amount < 0.0 {
-            format!("cost {money} more")
-        } else {
-            money
-        }
+        if amount < 0.0 { format!("cost {money} more") } else { money }
     });
-    let first = [
-        Cell::new(since.strftime("%Y-%m-%d %H:%M")),
-        Cell::new(schedule.unwrap_or("(none)")),
-    ];
+    let first =
+        [Cell::new(since.strftime("%Y-%m-%d %H:%M")), Cell::new(schedule.unwrap_or("(none)"))];
     let rest = [
         Cell::new(hours(row.stopped_hours)),
         Cell::new(format!("{:.1} %", row.share * 100.0)),
@@ -419,11 +393,7 @@ fn hours(hours: f64) -> String {
 
 /// The hours, or an empty text if there are none.
 fn some_hours(count: f64) -> String {
-    if count > 0.0 {
-        hours(count)
-    } else {
-        String::new()
-    }
+    if count > 0.0 { hours(count) } else { String::new() }
 }
 
 #[cfg(test)]
@@ -460,14 +430,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = store_with(CONFIGURATION).await;
         let web = [stop("15 19:00", "15 19:02"), start("16 08:00", "16 08:02")];
         remember(&store, web_record(Power::Running, "16 08:02"), &web).await;
-        let nodes = |count| SavedState::NodePool {
-            count,
-            autoscale: None,
-        };
+        let nodes = |count| SavedState::NodePool { count, autoscale: None };
         let pool = [
-            stop("15 19:00", "15 20:00")
-                .of(POOL)
-                .sized(nodes(2), nodes(0)),
+            stop("15 19:00", "15 20:00").of(POOL).sized(nodes(2), nodes(0)),
             start("18 20:00", "18 20:05").of(POOL),
         ];
         let record = Record {
@@ -567,10 +532,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         assert_eq!(of("").await, ["gone", "idle", "web", "workers"]);
         assert_eq!(of("gone").await, ["gone"]);
         assert_eq!(of("hz-eu/server/2 web").await, ["idle", "web"]);
-        assert_eq!(
-            of("--schedule office").await,
-            ["gone", "idle", "web", "workers"]
-        );
+        assert_eq!(of("--schedule office").await, ["gone", "idle", "web", "workers"]);
         for (line, expected) in [
             ("wokers", "did you mean `workers`?"),
             ("--schedule ofice", "did you mean `office`?"),
@@ -624,10 +586,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     async fn what_cost_more_than_it_saved_is_said_in_words() {
         let store = store_with(CONFIGURATION).await;
         let night = [
-            HistoryEntry {
-                method: Some(StopMethod::Hibernate),
-                ..stop("15 19:00", "15 19:30")
-            },
+            HistoryEntry { method: Some(StopMethod::Hibernate), ..stop("15 19:00", "15 19:30") },
             start("16 08:00", "16 08:02"),
         ];
         let web = web_record(Power::Running, "16 08:02");
@@ -675,19 +634,14 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     #[test]
     fn a_history_in_pieces_is_refused() {
         let schedules = report::hours::Schedules::new();
-        let period = Period {
-            from: at("15 00:00"),
-            until: at("16 00:00"),
-        };
+        let period = Period { from: at("15 00:00"), until: at("16 00:00") };
         let mut walk = Walk::new(Collector::new(period, at("17 00:00"), &schedules), &[]);
         walk.pass(stop("15 01:00", "15 01:01")).unwrap();
         walk.pass(stop("15 01:00", "15 01:01").of(POOL)).unwrap();
         walk.pass(stop("15 02:00", "15 02:01")).unwrap();
         let error = walk.finish_one().unwrap_err();
         assert!(
-            error
-                .to_string()
-                .contains("hz-eu/server/1 could not be read in one piece"),
+            error.to_string().contains("hz-eu/server/1 could not be read in one piece"),
             "{error}"
         );
     }

@@ -85,11 +85,7 @@ pub(super) struct Report {
 /// Translates, and reports what differs.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let From::Aws(args) = &args.from;
-    let sources: Vec<_> = args
-        .files
-        .iter()
-        .map(|path| read(path))
-        .collect::<Result<_, _>>()?;
+    let sources: Vec<_> = args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
     let imported = import::aws::import(&sources, args.timezone.as_deref())?;
     for remark in &imported.remarks {
         output::remark(&format!("{remark}\n"));

@@ -118,18 +118,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     show(args, &rows)?;
     for failure in &listing.failures {
-        let Failure {
-            account,
-            error,
-            remedy,
-        } = failure;
+        let Failure { account, error, remedy } = failure;
         output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
     }
-    Ok(if listing.failures.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
+    Ok(if listing.failures.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// Returns the accounts to list. Unknown account and schedule names fail here.
@@ -144,12 +136,7 @@ fn accounts(args: &Args, configuration: &Configuration) -> anyhow::Result<Vec<Ac
     }
     let wanted =
         |account: &&AccountName| args.accounts.is_empty() || args.accounts.contains(account);
-    Ok(configuration
-        .accounts
-        .keys()
-        .filter(wanted)
-        .cloned()
-        .collect())
+    Ok(configuration.accounts.keys().filter(wanted).cloned().collect())
 }
 
 async fn listing(
@@ -158,11 +145,7 @@ async fn listing(
     in_force: &InForce,
     accounts: &[AccountName],
 ) -> anyhow::Result<Listing> {
-    let failures = if args.refresh {
-        refresh(session, accounts).await?
-    } else {
-        Vec::new()
-    };
+    let failures = if args.refresh { refresh(session, accounts).await? } else { Vec::new() };
     let mut records = all_records(&session.store).await?;
     records.retain(|record| accounts.contains(&record.reference.account));
     if let Some(providers) = session.providers()?.filter(|_| !args.refresh) {
@@ -177,11 +160,7 @@ async fn listing(
     }
     report_ages(session, accounts).await?;
     records.retain(|record| !matches!(record.phase, Phase::Gone { .. }));
-    Ok(Listing {
-        records,
-        failures,
-        prices: SnapshotPrices::known(&in_force.configuration, None),
-    })
+    Ok(Listing { records, failures, prices: SnapshotPrices::known(&in_force.configuration, None) })
 }
 
 /// Has an inventory of the accounts written to the store. Returns the accounts that failed.
@@ -394,17 +373,10 @@ impl Row {
 
     /// Reports whether the filters let this row through.
     fn is_wanted(&self, args: &Args) -> bool {
-        let names: Vec<_> = args
-            .names
-            .iter()
-            .map(|name| WildMatch::new_case_insensitive(name))
-            .collect();
+        let names: Vec<_> =
+            args.names.iter().map(|name| WildMatch::new_case_insensitive(name)).collect();
         let tag = args.tag.as_deref().map(WildMatch::new_case_insensitive);
-        let shown = if args.unsupported {
-            self.is_unsupported()
-        } else {
-            !self.is_worker()
-        };
+        let shown = if args.unsupported { self.is_unsupported() } else { !self.is_worker() };
         shown
             && (names.is_empty() || names.iter().any(|glob| self.is_named(glob)))
             && tag.is_none_or(|glob| self.is_tagged(&glob))
@@ -507,17 +479,12 @@ pub(super) struct Unsupported {
 }
 
 fn show(args: &Args, rows: &[Row]) -> anyhow::Result<()> {
-    let wanted: Vec<Row> = rows
-        .iter()
-        .filter(|row| row.is_wanted(args))
-        .cloned()
-        .collect();
+    let wanted: Vec<Row> = rows.iter().filter(|row| row.is_wanted(args)).cloned().collect();
     match (args.format, args.unsupported) {
         (Format::Json, false) => output::print_json(&wanted),
-        (Format::Json, true) => output::print_json(&Unsupported {
-            services: UNSUPPORTED_SERVICES,
-            resources: wanted,
-        }),
+        (Format::Json, true) => {
+            output::print_json(&Unsupported { services: UNSUPPORTED_SERVICES, resources: wanted })
+        }
         (Format::Table, false) => {
             let style = Style::of_stdout();
             output::print(&table(&wanted, style))?;
@@ -585,10 +552,7 @@ fn summary(rows: &[Row]) -> String {
 }
 
 fn services(style: Style) -> String {
-    let columns = [
-        Column::of("Service"),
-        Column::text("Why Offhours does not stop it"),
-    ];
+    let columns = [Column::of("Service"), Column::text("Why Offhours does not stop it")];
     let services = UNSUPPORTED_SERVICES.iter();
     let rows = services.map(|one| vec![Cell::new(one.service), Cell::new(one.reason)]);
     Table::whole(style, columns, &rows.collect::<Vec<_>>())

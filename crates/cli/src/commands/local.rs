@@ -59,16 +59,12 @@ const EXAMPLE_MACHINE: &str = "build-01";
 
 /// The commands a person gives in the demonstration, and when: the rehearsal without which no
 /// schedule hibernates a machine. `offhours rehearse REF --cycle` does the same.
-const EXAMPLE_REHEARSAL: [(&str, Direction); 2] = [
-    ("2026-11-23T11:00:00Z", Direction::Stop),
-    ("2026-11-23T11:20:00Z", Direction::Start),
-];
+const EXAMPLE_REHEARSAL: [(&str, Direction); 2] =
+    [("2026-11-23T11:00:00Z", Direction::Stop), ("2026-11-23T11:20:00Z", Direction::Start)];
 
 /// The machines that are rehearsed, and who rehearses them.
-const REHEARSED: ([&str; 2], &str) = (
-    ["do-main/droplet/391990217", "hz-eu/server/52934801"],
-    "ada",
-);
+const REHEARSED: ([&str; 2], &str) =
+    (["do-main/droplet/391990217", "hz-eu/server/52934801"], "ada");
 
 /// The next steps for a newcomer.
 const AFTER_THE_EXAMPLE: &str = "
@@ -131,12 +127,7 @@ pub struct Args {
     #[arg(long = "for", value_name = "SPAN")]
     duration: Option<Length>,
     /// Simulated seconds per real second; 0 for as fast as possible.
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "simulate",
-        default_value_t = 1440.0
-    )]
+    #[arg(long, value_name = "N", requires = "simulate", default_value_t = 1440.0)]
     speed: f64,
     /// Pattern of resources that are never touched, whatever the configuration says; may be
     /// repeated. Set `OFFHOURS_PROTECT` instead, patterns separated by commas, and other commands on
@@ -200,10 +191,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Ok(until)) => Some(until),
         None => None,
     };
-    let mut monitor = ServiceMonitor {
-        view: view(args.format),
-        summary: Summary::default(),
-    };
+    let mut monitor = ServiceMonitor { view: view(args.format), summary: Summary::default() };
     // Created once for the whole run, so that a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
@@ -213,9 +201,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     introduce(args, &local, until);
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
-        interrupted = monitor
-            .follow(&local, Some(at), &mut news, interrupt.as_mut())
-            .await?;
+        interrupted = monitor.follow(&local, Some(at), &mut news, interrupt.as_mut()).await?;
         if interrupted {
             break;
         }
@@ -327,10 +313,7 @@ async fn put_into_force(
     }
     wanted.generation = Generation(stored.generation.0 + 1);
     let overrides = in_force.overrides.renamed(&wanted);
-    let new = Rules {
-        configuration: &wanted,
-        overrides: &overrides,
-    };
+    let new = Rules { configuration: &wanted, overrides: &overrides };
     let records = all_records(store).await?;
     let consequences = Consequences::of(&records, in_force.rules(), new, now);
     if let Some(first) = consequences.lapsing.first() {
@@ -586,8 +569,7 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
     };
     let text = text_file::read_text(path, LONGEST_TEXT)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse()
-        .map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
+    text.parse().map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
 }
 
 fn view(format: Format) -> View {
@@ -629,10 +611,7 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
     let invoked = local.service().invocation_totals().into_iter();
     summary.invocations = invoked
         .map(|(function, invoked)| {
-            let of = Invocations {
-                count: invoked.count,
-                seconds: invoked.lasted.as_secs(),
-            };
+            let of = Invocations { count: invoked.count, seconds: invoked.lasted.as_secs() };
             (function.to_owned(), of)
         })
         .collect();

@@ -59,10 +59,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let store = &session.store;
     let in_force = store.head_and_overrides().await?.head.generation;
     let entries = store.log(args.limit as usize).await?;
-    let rows: Vec<_> = entries
-        .into_iter()
-        .map(|entry| row(entry, in_force))
-        .collect();
+    let rows: Vec<_> = entries.into_iter().map(|entry| row(entry, in_force)).collect();
     match args.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table if rows.is_empty() => {
@@ -90,16 +87,10 @@ fn row(entry: LogEntry, in_force: Generation) -> Row {
 }
 
 fn table(rows: &[Row], style: Style) -> String {
-    let columns = [
-        Column::of("Generation"),
-        Column::of("Applied"),
-        Column::of("By"),
-        Column::text(""),
-    ];
+    let columns =
+        [Column::of("Generation"), Column::of("Applied"), Column::of("By"), Column::text("")];
     let cells = |row: &Row| {
-        let repeats = row
-            .repeats
-            .map(|of| format!("a rollback to generation {of}"));
+        let repeats = row.repeats.map(|of| format!("a rollback to generation {of}"));
         let in_force = row.in_force.then(|| "in force".to_owned());
         let remarks: Vec<_> = in_force.into_iter().chain(repeats).collect();
         let cells = [

@@ -89,20 +89,13 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
         output::remark("Nothing was stopped.\n");
         return Ok(Exit::Done);
     }
-    let author = if args.dry_run {
-        None
-    } else {
-        Some(author(&session, args.reason.clone()).await?)
-    };
+    let author =
+        if args.dry_run { None } else { Some(author(&session, args.reason.clone()).await?) };
     let command = Command {
         direction,
         target: named,
         author,
-        until: if args.no_wait {
-            Until::Asked
-        } else {
-            Until::Seen
-        },
+        until: if args.no_wait { Until::Asked } else { Until::Seen },
         rehearsal: false,
     };
     let exit = carry_out(&session, &command, Some(args.format)).await?;
@@ -156,10 +149,7 @@ const NAMED: usize = 20;
 fn question(records: &[Record], unscheduled: &[&Record]) -> String {
     let warning = match unscheduled {
         [] => String::new(),
-        [one] => format!(
-            "{} follows no schedule: nothing will start it again. ",
-            one.name
-        ),
+        [one] => format!("{} follows no schedule: nothing will start it again. ", one.name),
         several => format!(
             "{} follow no schedule: nothing will start them again. ",
             names(several.iter().copied())

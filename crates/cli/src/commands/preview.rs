@@ -57,12 +57,7 @@ pub struct Args {
     week: bool,
     /// Take the current time from the cloud-simulator at this address.
     #[cfg(feature = "local")]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OFFHOURS_SIMULATE",
-        require_equals = true
-    )]
+    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
     simulate: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
@@ -254,39 +249,21 @@ periods = [{}]
         let ahead: Length = ahead.parse().expect("a length");
         let until = instant(at) + ahead.duration();
         let outlook = Outlook::of(&name, schedule, instant(at), until);
-        let since = outlook
-            .since
-            .map_or_else(|| "null".to_owned(), |at| at.to_string());
-        let next = outlook
-            .next
-            .iter()
-            .map(|edge| format!("{} {}", edge.at, desired_or_any(edge.to)));
-        std::iter::once(format!("{} {since}", desired_or_any(outlook.state)))
-            .chain(next)
-            .collect()
+        let since = outlook.since.map_or_else(|| "null".to_owned(), |at| at.to_string());
+        let next =
+            outlook.next.iter().map(|edge| format!("{} {}", edge.at, desired_or_any(edge.to)));
+        std::iter::once(format!("{} {since}", desired_or_any(outlook.state))).chain(next).collect()
     }
 
     #[test]
     fn edges_lie_after_the_instant_and_up_to_and_including_the_end() {
         let begin = "2026-06-15T06:00:00Z";
         let whole = outlook("office-hours", begin, "11h");
-        assert_eq!(
-            whole,
-            [
-                format!("running {begin}"),
-                "2026-06-15T17:00:00Z stopped".to_owned()
-            ]
-        );
+        assert_eq!(whole, [format!("running {begin}"), "2026-06-15T17:00:00Z stopped".to_owned()]);
         let short = outlook("office-hours", begin, "10h59m59s");
         assert_eq!(short, [format!("running {begin}")]);
         let before = outlook("office-hours", "2026-06-15T05:59:59Z", "1s");
-        assert_eq!(
-            before,
-            [
-                "stopped 2026-06-12T17:00:00Z",
-                "2026-06-15T06:00:00Z running"
-            ]
-        );
+        assert_eq!(before, ["stopped 2026-06-12T17:00:00Z", "2026-06-15T06:00:00Z running"]);
     }
 
     #[test]
@@ -308,18 +285,12 @@ periods = [{}]
         // New York, 2026-03-08: 02:00 EST is 03:00 EDT, at 07:00 UTC.
         assert_eq!(
             outlook("nights", "2026-03-08T04:00:00Z", "6h"),
-            [
-                "running 2026-03-08T03:00:00Z",
-                "2026-03-08T07:00:00Z stopped"
-            ]
+            ["running 2026-03-08T03:00:00Z", "2026-03-08T07:00:00Z stopped"]
         );
         // New York, 2026-11-01: 01:00 to 02:00 comes twice, 02:30 EST only once, at 07:30 UTC.
         assert_eq!(
             outlook("nights", "2026-11-01T03:00:00Z", "6h"),
-            [
-                "running 2026-11-01T02:00:00Z",
-                "2026-11-01T07:30:00Z stopped"
-            ]
+            ["running 2026-11-01T02:00:00Z", "2026-11-01T07:30:00Z stopped"]
         );
     }
 
@@ -333,10 +304,7 @@ periods = [{}]
                 "2026-06-22T06:00:00Z running",
             ]
         );
-        assert_eq!(
-            outlook("always", "2026-06-15T07:00:00Z", "52w"),
-            ["running null"]
-        );
+        assert_eq!(outlook("always", "2026-06-15T07:00:00Z", "52w"), ["running null"]);
     }
 
     #[test]

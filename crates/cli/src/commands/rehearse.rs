@@ -113,12 +113,7 @@ pub struct Args {
     reason: Option<String>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OFFHOURS_SIMULATE",
-        require_equals = true
-    )]
+    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
     simulate: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
@@ -228,20 +223,16 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let simulator = None;
     let clouds = Clouds::open(simulator, &args.trusted, now).await?;
     let account = account(&configuration, &args.resource)?;
-    let client = clouds
-        .client(&args.resource.account, &configuration)
-        .await?;
+    let client = clouds.client(&args.resource.account, &configuration).await?;
     let is_droplet = args.resource.kind() == ResourceKind::Droplet;
-    let details = MachineDetails::fetch(&client, &args.resource)
-        .await
-        .map_err(|error| {
-            let remedy = if is_droplet && error.is_about_token() {
-                SCOPES
-            } else {
-                remedies::of_provider(&error, account.kind())
-            };
-            anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
-        })?;
+    let details = MachineDetails::fetch(&client, &args.resource).await.map_err(|error| {
+        let remedy = if is_droplet && error.is_about_token() {
+            SCOPES
+        } else {
+            remedies::of_provider(&error, account.kind())
+        };
+        anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
+    })?;
     let Some(details) = details else {
         return Err(UsageError(format!(
             "{} is not there: check its account and id with `offhours list`",
@@ -255,19 +246,15 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         Format::Json => output::print_json(&rehearsal)?,
         Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
     }
-    Ok(if rehearsal.fits {
-        Exit::Done
-    } else {
-        Exit::NeedsPerson
-    })
+    Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson })
 }
 
 fn can_be_hibernated(resource: &ResourceRef) -> Result<(), UsageError> {
     match resource.kind() {
         ResourceKind::Droplet | ResourceKind::Server => Ok(()),
-        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => Err(UsageError(
-            format!("{resource}: only Droplets and servers can be hibernated"),
-        )),
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => {
+            Err(UsageError(format!("{resource}: only Droplets and servers can be hibernated")))
+        }
     }
 }
 
@@ -278,16 +265,8 @@ fn account<'a>(
     can_be_hibernated(resource)?;
     let account = configuration.accounts.get(&resource.account);
     account.ok_or_else(|| {
-        let known: Vec<_> = configuration
-            .accounts
-            .keys()
-            .map(ToString::to_string)
-            .collect();
-        UsageError(format!(
-            "no account `{}`: there is {}",
-            resource.account,
-            known.join(", ")
-        ))
+        let known: Vec<_> = configuration.accounts.keys().map(ToString::to_string).collect();
+        UsageError(format!("no account `{}`: there is {}", resource.account, known.join(", ")))
     })
 }
 
@@ -334,11 +313,7 @@ impl MachineDetails {
         let hours = args.hours.clone().unwrap_or_default();
         let stretch = hours.schedule.longest_stop(now);
         let terms = HibernationTerms {
-            accepted: args
-                .accept
-                .iter()
-                .map(|one| one.risk())
-                .collect::<BTreeSet<_>>(),
+            accepted: args.accept.iter().map(|one| one.risk()).collect::<BTreeSet<_>>(),
             needs_private_ip: args.needs_private_ip,
             ssh_key: args.key.clone(),
             // Without a stack, none of the account's machines is known to be hibernated.
@@ -364,18 +339,13 @@ impl MachineDetails {
             fits: obstacles.is_empty(),
             obstacles: obstacles
                 .iter()
-                .map(|obstacle| Obstacle {
-                    what: obstacle.to_string(),
-                    remedy: obstacle.remedy(),
-                })
+                .map(|obstacle| Obstacle { what: obstacle.to_string(), remedy: obstacle.remedy() })
                 .collect(),
             put_back: self.put_back(),
             lost: self.lost(),
             snapshot_minutes: snapshot,
             lead_minutes: hibernation::first_lead(size).as_mins(),
-            month: self
-                .month(size, &off)
-                .map(|found| OfMonth::of(found, &hours)),
+            month: self.month(size, &off).map(|found| OfMonth::of(found, &hours)),
         })
     }
 
@@ -391,11 +361,7 @@ impl MachineDetails {
     }
 
     fn lost(&self) -> Vec<String> {
-        let lost = self
-            .around
-            .addresses
-            .iter()
-            .filter(|address| !address.stays);
+        let lost = self.around.addresses.iter().filter(|address| !address.stays);
         let lost = lost.map(|address| format!("address {}", address.ip));
         let outgoing = self.around.outgoing.iter();
         let outgoing =
@@ -409,12 +375,7 @@ impl MachineDetails {
         let offer = self.catalog.offer(&size.plan, &self.resource.region)?;
         let kind = self.resource.kind();
         let address_costs = self.around.address_costs(kind);
-        hibernated_month(
-            (kind, size),
-            offer,
-            off,
-            (self.snapshot_price?, address_costs),
-        )
+        hibernated_month((kind, size), offer, off, (self.snapshot_price?, address_costs))
     }
 }
 
@@ -433,10 +394,8 @@ impl OfMonth {
 
 impl Rehearsal {
     fn text(&self, style: Style) -> String {
-        let heading = format!(
-            "{}  {}  {} in {}\n",
-            self.resource, self.name, self.plan, self.region
-        );
+        let heading =
+            format!("{}  {}  {} in {}\n", self.resource, self.name, self.plan, self.region);
         let mut lines = vec![style.wrap(&heading)];
         if self.fits {
             lines.push("Nothing stands in the way of hibernating it.\n".to_owned());

@@ -78,12 +78,7 @@ pub struct Args {
     prices: Option<PathBuf>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OFFHOURS_SIMULATE",
-        require_equals = true
-    )]
+    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
     simulate: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
@@ -93,11 +88,7 @@ pub struct Args {
 /// Asks the providers and shows how much lower their bills could be.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     // Errors in the files are reported before any provider is asked.
-    let prices = args
-        .prices
-        .as_deref()
-        .map(super::hours::prices)
-        .transpose()?;
+    let prices = args.prices.as_deref().map(super::hours::prices).transpose()?;
     let configuration = configuration(args)?;
     let hours = match (&args.hours, &args.config) {
         (Some(hours), _) => Some(hours.clone()),
@@ -141,11 +132,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
             failure.account, failure.error, failure.remedy
         ));
     }
-    Ok(if answers.failures.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
+    Ok(if answers.failures.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// The accounts and schedules of the named file, or the accounts whose tokens are in variables.
@@ -163,11 +150,7 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
             )),
         }
     }
-    if !configuration
-        .accounts
-        .values()
-        .any(|one| one.cloud().is_some())
-    {
+    if !configuration.accounts.values().any(|one| one.cloud().is_some()) {
         let file = file.display();
         return Err(UsageError(format!("{file} has no account at a cloud")).into());
     }
@@ -206,9 +189,7 @@ impl SavingsInputs<'_> {
         let accounts: Vec<_> = holdings.iter().map(|one| &one.account).collect();
         mark_doubles(&mut records, &accounts);
         let mut collector = Collector::new(self.month);
-        let looks = holdings
-            .iter()
-            .flat_map(|one| one.looks.iter().map(move |look| (one, look)));
+        let looks = holdings.iter().flat_map(|one| one.looks.iter().map(move |look| (one, look)));
         for (record, (holdings, look)) in records.iter().zip(looks) {
             self.add(&mut collector, record, holdings, look);
         }
@@ -222,9 +203,7 @@ impl SavingsInputs<'_> {
             return;
         }
         let membership = Membership::of(Subject::seen(record, resource), self.configuration);
-        let rule = membership
-            .rule(self.configuration)
-            .filter(|_| self.has_schedules);
+        let rule = membership.rule(self.configuration).filter(|_| self.has_schedules);
         let schedule = membership.schedule().filter(|_| rule.is_some());
         let off = schedule.map_or(self.assumed.as_ref(), |name| self.times_off.get(name));
         let policy = rule.map_or_else(Policy::default, |rule| rule.policy.clone());

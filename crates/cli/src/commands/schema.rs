@@ -135,9 +135,7 @@ mod tests {
             Some(reference) => schema.pointer(&reference[1..]).unwrap(),
             None => part,
         });
-        resolved
-            .map(|part| part["properties"].as_object().unwrap())
-            .collect()
+        resolved.map(|part| part["properties"].as_object().unwrap()).collect()
     }
 
     #[test]

@@ -54,10 +54,7 @@ Examples:
   offhours status --accounts              what is known of the accounts alone
   offhours status --accounts --format json | jq '.[] | select(.needs_person)'
   offhours status --format json | jq '.[] | select(.needs_person)'")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// Only these resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
@@ -117,11 +114,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     // Errors in the prices are reported before anything is read.
     let prices = args.prices.as_deref().map(hours::prices).transpose()?;
     let session = args.connection.open().await?;
-    let functions = if args.live {
-        Some(session.functions()?)
-    } else {
-        None
-    };
+    let functions = if args.live { Some(session.functions()?) } else { None };
     let functions = functions.as_ref();
     if let Some(seconds) = args.watch {
         let every = Duration::from_secs(seconds);
@@ -241,11 +234,7 @@ impl<'a> View<'a> {
             accounts: selected.accounts,
             past: selected.past,
             rows: Vec::new(),
-            columns: Columns {
-                whole_references: args.wide,
-                overrides,
-                live: args.live,
-            },
+            columns: Columns { whole_references: args.wide, overrides, live: args.live },
             zone: screen_zone(args.schedule.as_ref(), &in_force.configuration).clone(),
             in_force,
             now,
@@ -269,9 +258,7 @@ impl<'a> View<'a> {
     }
 
     fn table(&self, rows: &[Row], style: Style) -> String {
-        let cells = rows
-            .iter()
-            .map(|row| row.cells(self.columns, &self.zone, self.now));
+        let cells = rows.iter().map(|row| row.cells(self.columns, &self.zone, self.now));
         Table::whole(style, self.columns.all(), &cells.collect::<Vec<_>>())
     }
 
@@ -335,16 +322,11 @@ impl<'a> View<'a> {
         let shown = &self.rows[..self.rows.len().min(height)];
         let time = self.now.to_zoned(self.zone.clone());
         let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
-        let mut lines = vec![
-            format!("{time}, every {} s; Ctrl-C stops", every.as_secs()),
-            String::new(),
-        ];
+        let mut lines =
+            vec![format!("{time}, every {} s; Ctrl-C stops", every.as_secs()), String::new()];
         lines.extend(self.table(shown, style).lines().map(str::to_owned));
-        let mut last: Vec<_> = self
-            .account_rows()
-            .into_iter()
-            .filter_map(AccountRow::wrong)
-            .collect();
+        let mut last: Vec<_> =
+            self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();
         last.extend([String::new(), self.in_a_line()]);
         let room = height.saturating_sub(last.len());
         if lines.len() > room {
@@ -381,9 +363,7 @@ async fn read(
         let mut found = store.records_of(&account).await?;
         let is_asked = args.account.is_some();
         let read = found.read.len();
-        found
-            .read
-            .retain(|record| is_asked || !is_ghost(record, configuration, now));
+        found.read.retain(|record| is_asked || !is_ghost(record, configuration, now));
         let is_configured = configuration.accounts.contains_key(&account);
         if is_configured {
             selected.past += read - found.read.len();
@@ -441,11 +421,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resources = if self.all == 1 {
-            "resource"
-        } else {
-            "resources"
-        };
+        let resources = if self.all == 1 { "resource" } else { "resources" };
         write!(
             f,
             "{} {resources}: {} running, {} stopped, {} under way",

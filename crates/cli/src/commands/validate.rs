@@ -52,12 +52,7 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         }
     }
     let parsed = loaded?;
-    for Problem {
-        file,
-        line,
-        message,
-    } in parsed.warnings_at(now)
-    {
+    for Problem { file, line, message } in parsed.warnings_at(now) {
         output::remark(&format!("{file}:{line}: warning: {message}\n"));
     }
     if args.format == Format::Table {
@@ -122,19 +117,13 @@ impl<'r> Report<'r> {
         let accounts = configuration
             .accounts
             .iter()
-            .map(|(name, account)| AccountReport {
-                name,
-                provider: account.kind(),
-            });
-        let schedules = configuration
-            .schedules
-            .iter()
-            .map(|(name, rule)| ScheduleReport {
-                name,
-                timezone: &rule.schedule.definition().timezone,
-                state: rule.schedule.desired_at(now),
-                next: rule.schedule.next_edge(now).map(NextEdge::from),
-            });
+            .map(|(name, account)| AccountReport { name, provider: account.kind() });
+        let schedules = configuration.schedules.iter().map(|(name, rule)| ScheduleReport {
+            name,
+            timezone: &rule.schedule.definition().timezone,
+            state: rule.schedule.desired_at(now),
+            next: rule.schedule.next_edge(now).map(NextEdge::from),
+        });
         Self {
             file,
             valid: true,

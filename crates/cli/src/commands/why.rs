@@ -66,11 +66,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let targets = std::slice::from_ref(&args.resource);
     let mut found = find(store, targets, session.now).await?;
     if found.len() > 1 {
-        let message = format!(
-            "`{}` names {} resources: name one",
-            args.resource,
-            found.len()
-        );
+        let message = format!("`{}` names {} resources: name one", args.resource, found.len());
         return Err(UsageError(message).into());
     }
     let record = found.pop();
@@ -114,12 +110,7 @@ fn instant(
 
 fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedule> {
     let rules = in_force.rules();
-    let verdict = judge(
-        record,
-        Subject::recorded(record),
-        rules,
-        Timestamp::UNIX_EPOCH,
-    );
+    let verdict = judge(record, Subject::recorded(record), rules, Timestamp::UNIX_EPOCH);
     let rule = verdict.membership.rule(rules.configuration)?;
     Some(&rule.schedule)
 }
@@ -187,11 +178,7 @@ impl Why {
     ) -> Self {
         let rules = in_force.rules();
         let present = judge(record, Subject::recorded(record), rules, now);
-        let State {
-            phase,
-            words,
-            since,
-        } = State::of(record);
+        let State { phase, words, since } = State::of(record);
         let zone = schedule_of(record, in_force).map(|schedule| schedule.timezone().clone());
         let zone = zone.unwrap_or(TimeZone::UTC);
         let policy = present.membership.policy(rules.configuration);

@@ -50,11 +50,8 @@ impl Accounts {
 }
 
 pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
-    let mut accounts = Accounts {
-        read: BTreeMap::new(),
-        declared: BTreeMap::new(),
-        former: BTreeMap::new(),
-    };
+    let mut accounts =
+        Accounts { read: BTreeMap::new(), declared: BTreeMap::new(), former: BTreeMap::new() };
     let mut tokens = Vec::new();
     let (mut places, mut former) = (BTreeMap::new(), Vec::new());
     let table = root
@@ -62,9 +59,7 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         .and_then(|field| field.table("accounts as tables, [accounts.NAME]", problems));
     for entry in table.iter().flat_map(Table::entries) {
         let name = entry.name.parse::<AccountName>();
-        let name = name
-            .map_err(|error| problems.error(&entry.place, error))
-            .ok();
+        let name = name.map_err(|error| problems.error(&entry.place, error)).ok();
         places.insert(entry.name, entry.place.clone());
         former.extend(former_name(&entry, problems));
         let (kind, account) = account(&entry, problems);
@@ -72,10 +67,7 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         let Some((account, places)) = account else {
             continue;
         };
-        tokens.push(AccountKeys {
-            account: entry.name.to_owned(),
-            keys: places,
-        });
+        tokens.push(AccountKeys { account: entry.name.to_owned(), keys: places });
         if let Some(name) = name {
             accounts.read.insert(name, account);
         }
@@ -137,12 +129,7 @@ impl Accounts {
             }
         }
         for (was, one) in taken {
-            if let Some(account) = one
-                .name
-                .parse()
-                .ok()
-                .and_then(|name| self.read.get_mut(&name))
-            {
+            if let Some(account) = one.name.parse().ok().and_then(|name| self.read.get_mut(&name)) {
                 account.set_was(was.clone());
             }
             self.former.insert(was, one.name.to_owned());
@@ -165,10 +152,7 @@ fn account(
     entry: &Entry,
     problems: &mut Problems,
 ) -> (Option<AccountKind>, Option<(Account, Vec<LocatedKey>)>) {
-    let Some(table) = entry
-        .field
-        .table("an account as a table, [accounts.NAME]", problems)
-    else {
+    let Some(table) = entry.field.table("an account as a table, [accounts.NAME]", problems) else {
         return (None, None);
     };
     let kinds = AccountKind::ALL.map(|kind| (kind.word(), kind));
@@ -193,12 +177,7 @@ fn over_ssh(
     table.refuse_unknown(&TABLES.ssh_account, problems);
     let mode = mode(table, problems);
     let (login, keys) = machines::login(&entry.place, table, problems)?;
-    let account = SshAccount {
-        provider: Ssh::Ssh,
-        was: None,
-        mode,
-        login,
-    };
+    let account = SshAccount { provider: Ssh::Ssh, was: None, mode, login };
     Some((Account::Ssh(Box::new(account)), keys))
 }
 
@@ -223,9 +202,7 @@ fn at_cloud(
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
     let ssh_key = ssh_key(table, problems);
-    let url = table
-        .field("url")
-        .and_then(|field| url(&field, provider, problems));
+    let url = table.field("url").and_then(|field| url(&field, provider, problems));
     let mode = mode(table, problems);
     let (token, place) = token?;
     let account = CloudAccount {
@@ -267,10 +244,7 @@ fn datacenters(
         return Vec::new();
     }
     if field.elements().is_empty() {
-        problems.error(
-            &field.place,
-            "is empty; leave the key out to scan all locations",
-        );
+        problems.error(&field.place, "is empty; leave the key out to scan all locations");
     }
     let mut locations = Vec::<Location>::new();
     for element in field.elements() {
@@ -308,10 +282,7 @@ fn ssh_key(table: &Table, problems: &mut Problems) -> Option<String> {
     let field = table.field("ssh_key")?;
     let key = field.text("team", problems)?;
     if key.is_empty() {
-        problems.error(
-            &field.place,
-            "is empty; write the name of a key in the account",
-        );
+        problems.error(&field.place, "is empty; write the name of a key in the account");
         return None;
     }
     Some(key.to_owned())
@@ -352,11 +323,7 @@ fn warn_of_shared_tokens(
 ) {
     let mut tokens: Vec<_> = tokens
         .into_iter()
-        .flat_map(|of| {
-            of.keys
-                .into_iter()
-                .map(move |key| (key, of.account.clone()))
-        })
+        .flat_map(|of| of.keys.into_iter().map(move |key| (key, of.account.clone())))
         .collect();
     tokens.sort_by_key(|((_, place), _)| place.span.start);
     for (index, ((token, place), account)) in tokens.iter().enumerate() {

@@ -92,11 +92,7 @@ impl<'f> Problems<'f> {
     pub(super) fn into_result(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
         self.errors.sort_by_key(|problem| problem.line);
         self.warnings.sort_by_key(|problem| problem.line);
-        if self.errors.is_empty() {
-            Ok(self.warnings)
-        } else {
-            Err(self.errors)
-        }
+        if self.errors.is_empty() { Ok(self.warnings) } else { Err(self.errors) }
     }
 }
 
@@ -110,17 +106,11 @@ fn redacted(message: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(word);
-        let prefixed = ["dop_v1_", "doo_v1_", "dor_v1_"]
-            .iter()
-            .any(|prefix| word.contains(prefix));
+        let prefixed = ["dop_v1_", "doo_v1_", "dor_v1_"].iter().any(|prefix| word.contains(prefix));
         let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
         let is_mixed =
             has(u8::is_ascii_lowercase) && (has(u8::is_ascii_uppercase) || has(u8::is_ascii_digit));
-        clean += if prefixed || word.len() >= 64 && is_mixed {
-            "(not repeated)"
-        } else {
-            word
-        };
+        clean += if prefixed || word.len() >= 64 && is_mixed { "(not repeated)" } else { word };
         let other = after.find(is_word).unwrap_or(after.len());
         clean += &after[..other];
         rest = &after[other..];
@@ -164,10 +154,7 @@ pub(super) struct Entry<'t> {
 
 impl<'t> Table<'t> {
     pub(super) fn root(table: &'t DeTable<'t>) -> Self {
-        let place = Place {
-            path: String::new(),
-            span: 0..0,
-        };
+        let place = Place { path: String::new(), span: 0..0 };
         Self { place, table }
     }
 
@@ -175,10 +162,7 @@ impl<'t> Table<'t> {
     pub(super) fn field(&self, key: &str) -> Option<Field<'t>> {
         let value = self.table.get(key)?;
         Some(Field {
-            place: Place {
-                path: self.path_of(key),
-                span: value.span(),
-            },
+            place: Place { path: self.path_of(key), span: value.span() },
             value: value.get_ref(),
         })
     }
@@ -203,17 +187,8 @@ impl<'t> Table<'t> {
             let path = self.path_of(key.get_ref());
             Entry {
                 name: key.get_ref(),
-                place: Place {
-                    path: path.clone(),
-                    span: key.span(),
-                },
-                field: Field {
-                    place: Place {
-                        path,
-                        span: value.span(),
-                    },
-                    value: value.get_ref(),
-                },
+                place: Place { path: path.clone(), span: key.span() },
+                field: Field { place: Place { path, span: value.span() }, value: value.get_ref() },
             }
         })
     }
@@ -281,20 +256,14 @@ impl<'t> Field<'t> {
 
     /// The value of a key, if this is a table.
     pub(super) fn key(&self, key: &str) -> Option<Self> {
-        let table = Table {
-            place: self.place.clone(),
-            table: self.value.as_table()?,
-        };
+        let table = Table { place: self.place.clone(), table: self.value.as_table()? };
         table.field(key)
     }
 
     /// The value as a table. Anything else is reported.
     pub(super) fn table(&self, expected: &str, problems: &mut Problems) -> Option<Table<'t>> {
         if let Some(table) = self.value.as_table() {
-            return Some(Table {
-                place: self.place.clone(),
-                table,
-            });
+            return Some(Table { place: self.place.clone(), table });
         }
         self.report_wrong_type(expected, problems);
         None
@@ -315,9 +284,7 @@ impl<'t> Field<'t> {
         T: FromStr<Err: Display>,
     {
         let parsed = self.text(example, problems)?.parse();
-        parsed
-            .map_err(|error| problems.error(&self.place, error))
-            .ok()
+        parsed.map_err(|error| problems.error(&self.place, error)).ok()
     }
 
     /// The value as one of several words.
@@ -374,10 +341,7 @@ impl<'t> Field<'t> {
             return vec![self.clone()];
         };
         let element = |(index, value): (usize, &'t toml::Spanned<DeValue<'t>>)| Self {
-            place: Place {
-                path: format!("{}[{index}]", self.place.path),
-                span: value.span(),
-            },
+            place: Place { path: format!("{}[{index}]", self.place.path), span: value.span() },
             value: value.get_ref(),
         };
         array.iter().enumerate().map(element).collect()

@@ -23,11 +23,7 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Vec<String>, String> {
         .map_err(|error| format!("cannot read {name}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
     let text = text.trim_start_matches(BYTE_ORDER_MARK);
-    let found = if text.starts_with("BEGIN:VCALENDAR") {
-        events(text)
-    } else {
-        days(text)
-    };
+    let found = if text.starts_with("BEGIN:VCALENDAR") { events(text) } else { days(text) };
     match found {
         Ok(days) if days.is_empty() => Err(format!("{name} has no days and no all-day events")),
         Ok(days) => Ok(days),
@@ -76,10 +72,7 @@ fn events(text: &str) -> Result<Vec<String>, LineError> {
         let value = value.trim();
         match (name.as_str(), event.as_mut()) {
             ("BEGIN", _) if value == "VEVENT" => {
-                event = Some(Event {
-                    line,
-                    ..Event::default()
-                });
+                event = Some(Event { line, ..Event::default() });
             }
             ("END", Some(_)) if value == "VEVENT" => {
                 let event = event.take().unwrap_or_default();
@@ -129,9 +122,7 @@ impl Event {
         let last = last.map_err(|_| wrong("the end"))?;
         if let (Some(_), Some(exception)) = (&self.repeats, &self.exception) {
             let message = "which is not supported; write its days";
-            return Err(format!(
-                "the event on {first} repeats with {exception}, {message}"
-            ));
+            return Err(format!("the event on {first} repeats with {exception}, {message}"));
         }
         let format = match &self.repeats {
             None => "%Y-%m-%d",
@@ -142,11 +133,7 @@ impl Event {
             }
         };
         let (begin, end) = (first.strftime(format), last.strftime(format));
-        Ok(Some(if first == last {
-            begin.to_string()
-        } else {
-            format!("{begin}..{end}")
-        }))
+        Ok(Some(if first == last { begin.to_string() } else { format!("{begin}..{end}") }))
     }
 }
 
@@ -159,11 +146,7 @@ fn date(text: &str) -> Option<Date> {
 /// Reads a duration of whole days or weeks.
 fn length(text: &str) -> Option<i32> {
     let span = text.strip_prefix('P')?;
-    let number = |text: &str| {
-        text.parse::<i32>()
-            .ok()
-            .filter(|number| (1..=366).contains(number))
-    };
+    let number = |text: &str| text.parse::<i32>().ok().filter(|number| (1..=366).contains(number));
     match (span.strip_suffix('D'), span.strip_suffix('W')) {
         (Some(days), _) => number(days),
         (None, Some(weeks)) => number(weeks).map(|weeks| 7 * weeks),
@@ -204,43 +187,27 @@ mod tests {
 
     #[test]
     fn all_day_events_are_days_and_ranges() {
-        check(
-            "DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261226",
-            &["2026-12-25"],
-        );
+        check("DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261226", &["2026-12-25"]);
         check(
             "DTSTART;VALUE=DATE:20261224\r\nDTEND;VALUE=DATE:20261227",
             &["2026-12-24..2026-12-26"],
         );
         check("DTSTART;VALUE=DATE:20261224", &["2026-12-24"]);
-        check(
-            "DTSTART;VALUE=DATE:20261224\r\nDURATION:P2D",
-            &["2026-12-24..2026-12-25"],
-        );
-        check(
-            "DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261225",
-            &["2026-12-25"],
-        );
+        check("DTSTART;VALUE=DATE:20261224\r\nDURATION:P2D", &["2026-12-24..2026-12-25"]);
+        check("DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261225", &["2026-12-25"]);
         // A long line is folded.
         check("DTSTART;VALUE=DA\r\n TE:2026\r\n\t1224", &["2026-12-24"]);
     }
 
     #[test]
     fn yearly_events_are_yearly_days() {
-        check(
-            "DTSTART;VALUE=DATE:20200101\r\nRRULE:FREQ=YEARLY",
-            &["01-01"],
-        );
+        check("DTSTART;VALUE=DATE:20200101\r\nRRULE:FREQ=YEARLY", &["01-01"]);
         check(
             "DTSTART;VALUE=DATE:20201224\r\nDTEND;VALUE=DATE:20201227\r\n\
              RRULE:FREQ=YEARLY;INTERVAL=1;BYMONTH=12;BYMONTHDAY=24",
             &["12-24..12-26"],
         );
-        for rule in [
-            "FREQ=YEARLY;BYDAY=4TH;BYMONTH=11",
-            "FREQ=YEARLY;COUNT=3",
-            "FREQ=WEEKLY",
-        ] {
+        for rule in ["FREQ=YEARLY;BYDAY=4TH;BYMONTH=11", "FREQ=YEARLY;COUNT=3", "FREQ=WEEKLY"] {
             let text = event(&format!("DTSTART;VALUE=DATE:20261126\r\nRRULE:{rule}"));
             let (line, message) = calendar(&text).unwrap_err();
             assert_eq!(line, 2);
@@ -252,23 +219,14 @@ mod tests {
 
     #[test]
     fn timed_and_cancelled_events_are_no_holidays() {
-        check(
-            "DTSTART;TZID=Europe/Berlin:20261224T180000\r\nDTEND:20261224T190000Z",
-            &[],
-        );
+        check("DTSTART;TZID=Europe/Berlin:20261224T180000\r\nDTEND:20261224T190000Z", &[]);
         check("DTSTART;VALUE=DATE:20261225\r\nSTATUS:CANCELLED", &[]);
     }
 
     #[test]
     fn a_list_has_a_day_or_a_range_on_each_line() {
         let text = "# Closed\n2026-12-24..2026-12-26  # Christmas\r\n\n01-01\n";
-        assert_eq!(
-            days(text),
-            Ok(vec![
-                "2026-12-24..2026-12-26".to_owned(),
-                "01-01".to_owned()
-            ])
-        );
+        assert_eq!(days(text), Ok(vec!["2026-12-24..2026-12-26".to_owned(), "01-01".to_owned()]));
         let (line, message) = days("01-01\n2026-02-30\n").unwrap_err();
         assert_eq!(line, 2);
         assert!(message.contains("no such day"), "{message}");

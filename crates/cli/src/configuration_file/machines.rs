@@ -104,9 +104,7 @@ fn host_keys(table: &Table, place: &Place, problems: &mut Problems) -> Option<Ho
     if count > 0 && keys.len() < count {
         return None;
     }
-    HostKeys::try_from(keys)
-        .map_err(|error| problems.error(&field.place, error))
-        .ok()
+    HostKeys::try_from(keys).map_err(|error| problems.error(&field.place, error)).ok()
 }
 
 fn machines(
@@ -125,9 +123,7 @@ fn machines(
     let mut machines = BTreeMap::new();
     for entry in tables.iter().flat_map(Table::entries) {
         let name = entry.name.parse::<MachineName>();
-        let name = name
-            .map_err(|error| problems.error(&entry.place, error))
-            .ok();
+        let name = name.map_err(|error| problems.error(&entry.place, error)).ok();
         let machine = machine(&entry, allow_private_hosts, problems);
         machines.extend(name.zip(machine));
     }
@@ -147,13 +143,9 @@ fn machine(entry: &Entry, allow_private_hosts: bool, problems: &mut Problems) ->
     if table.field("status").is_none() && table.field("probe").is_none() {
         problems.error(&entry.place, LoginError::Unseen);
     }
-    let meanings = [
-        ("unknown", Unreachable::Unknown),
-        ("stopped", Unreachable::Stopped),
-    ];
-    let unreachable_means = table
-        .field("unreachable_means")
-        .and_then(|field| field.choice(&meanings, problems));
+    let meanings = [("unknown", Unreachable::Unknown), ("stopped", Unreachable::Stopped)];
+    let unreachable_means =
+        table.field("unreachable_means").and_then(|field| field.choice(&meanings, problems));
     let start_deadline = optional(&table, "start_deadline", "10m", problems);
     let stop_deadline = optional(&table, "stop_deadline", "10m", problems);
     let tags = tags(&table, problems);

@@ -192,18 +192,9 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let tables = &schema["$defs"];
     Tables {
         top: keys(&schema, "at the top of the file, before the first [table]"),
-        account: keys(
-            &tables["account"],
-            "in an account at a cloud, [accounts.NAME]",
-        ),
-        ssh_account: keys(
-            &tables["ssh-account"],
-            "in an account over SSH, [accounts.NAME]",
-        ),
-        machine: keys(
-            &tables["machine"],
-            "in a machine, [accounts.NAME.machines.NAME]",
-        ),
+        account: keys(&tables["account"], "in an account at a cloud, [accounts.NAME]"),
+        ssh_account: keys(&tables["ssh-account"], "in an account over SSH, [accounts.NAME]"),
+        machine: keys(&tables["machine"], "in a machine, [accounts.NAME.machines.NAME]"),
         schedule: keys(&tables["schedule"], "in a schedule, [schedules.NAME]"),
         period: keys(&tables["period"], "in one of a schedule's periods"),
         methods: keys(
@@ -233,11 +224,7 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
         schedules: schedules.into(),
         floor: Floor::default(),
     };
-    Ok(Parsed {
-        configuration,
-        warnings,
-        places,
-    })
+    Ok(Parsed { configuration, warnings, places })
 }
 
 /// Describes why a text is not TOML. The error's own `Display` would repeat the line, which may
@@ -255,10 +242,7 @@ fn not_toml(text: &str, error: &toml::de::Error, problems: &Problems) -> Problem
 
 /// Warns about a file without accounts or without schedules: it is valid but does nothing.
 fn warn_if_idle(root: &Table, problems: &mut Problems) {
-    for (key, what) in [
-        ("accounts", "[accounts.NAME]"),
-        ("schedules", "[schedules.NAME]"),
-    ] {
+    for (key, what) in [("accounts", "[accounts.NAME]"), ("schedules", "[schedules.NAME]")] {
         if root.field(key).is_none() {
             let message = format!("there are no {key} ({what}), so nothing will be done");
             problems.warning(&root.place, message);
@@ -314,7 +298,5 @@ fn mode(table: &Table, problems: &mut Problems) -> Mode {
 
 /// The elements of a key that may be absent, a single value, or a list.
 fn elements_of<'t>(table: &Table<'t>, key: &str) -> Vec<Field<'t>> {
-    table
-        .field(key)
-        .map_or_else(Vec::new, |field| field.elements())
+    table.field(key).map_or_else(Vec::new, |field| field.elements())
 }

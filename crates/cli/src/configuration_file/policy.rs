@@ -21,9 +21,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
     let default = Policy::default();
     let mut flag = |key: &str, default: bool| {
         let field = table.field(key);
-        field
-            .and_then(|field| field.flag(problems))
-            .unwrap_or(default)
+        field.and_then(|field| field.flag(problems)).unwrap_or(default)
     };
     let graceful = flag("graceful", default.graceful);
     let force = flag("force", default.force);
@@ -49,9 +47,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
         needs_private_ip,
         otherwise: otherwise(table, problems),
         stop_size: plan(table, &STOP_SIZE, problems),
-        stop_nodes: table
-            .field("stop_nodes")
-            .and_then(|field| field.count(1..=3, problems)),
+        stop_nodes: table.field("stop_nodes").and_then(|field| field.count(1..=3, problems)),
     };
     if policy.enforce && policy.retain_running {
         let message = "cannot be combined with enforce, which stops what a person left running; \
@@ -90,10 +86,7 @@ fn accept(table: &Table, problems: &mut Problems) -> BTreeSet<Risk> {
 }
 
 fn otherwise(table: &Table, problems: &mut Problems) -> Otherwise {
-    let choices = [
-        ("refuse", Otherwise::Refuse),
-        ("power-off", Otherwise::PowerOff),
-    ];
+    let choices = [("refuse", Otherwise::Refuse), ("power-off", Otherwise::PowerOff)];
     let field = table.field("otherwise");
     let otherwise = field.and_then(|field| field.choice(&choices, problems));
     otherwise.unwrap_or_default()
@@ -110,10 +103,7 @@ struct ChosenMethods {
 /// The kinds whose method cannot be chosen, and why.
 const WITHOUT_CHOICE: [(&str, &str); 2] = [
     ("node-pool", "a node pool is always scaled to zero nodes"),
-    (
-        "machine",
-        "a machine over SSH is always stopped by its own commands",
-    ),
+    ("machine", "a machine over SSH is always stopped by its own commands"),
 ];
 
 impl ChosenMethods {
@@ -128,11 +118,7 @@ impl ChosenMethods {
         let expected = "the methods as a table, methods = { droplet = \"resize\", server = \
                         \"rescale\", database = \"standbys\" }";
         let Some(methods) = field.table(expected, problems) else {
-            return Self {
-                droplet: None,
-                server: None,
-                database: None,
-            };
+            return Self { droplet: None, server: None, database: None };
         };
         let before = problems.errors();
         for entry in methods.unknown(&TABLES.methods) {
@@ -270,12 +256,7 @@ fn plan(table: &Table, plan: &PlanKey, problems: &mut Problems) -> Option<String
     let field = table.field(plan.key)?;
     let text = field.text(plan.example, problems)?;
     if !is_plan_name(text) {
-        let PlanKey {
-            what,
-            expected,
-            example,
-            ..
-        } = plan;
+        let PlanKey { what, expected, example, .. } = plan;
         let message = format!("invalid {what} `{text}`; write {expected}, such as \"{example}\"");
         problems.error(&field.place, message);
         return None;

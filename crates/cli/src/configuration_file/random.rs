@@ -16,38 +16,15 @@ use domain::{
 use proptest::{collection, option, prelude::*, sample::select, string::string_regex};
 use serde_json::json;
 
-const ZONES: [&str; 5] = [
-    "UTC",
-    "Europe/Berlin",
-    "America/New_York",
-    "Asia/Kolkata",
-    "America/Argentina/Buenos_Aires",
-];
+const ZONES: [&str; 5] =
+    ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "America/Argentina/Buenos_Aires"];
 
-const WEEKDAYS: [&str; 8] = [
-    "mon-fri",
-    "Fri - mon",
-    "sat, sun",
-    "sat#1",
-    "friL",
-    "WEDNESDAY",
-    "tue",
-    "sun#5,thu",
-];
+const WEEKDAYS: [&str; 8] =
+    ["mon-fri", "Fri - mon", "sat, sun", "sat#1", "friL", "WEDNESDAY", "tue", "sun#5,thu"];
 
-const MONTHDAYS: [&str; 9] = [
-    "1-7", "25-5", "28-L", "1/10", "5-20/3", "l", "15W", "31", "1, 15",
-];
+const MONTHDAYS: [&str; 9] = ["1-7", "25-5", "28-L", "1/10", "5-20/3", "l", "15W", "31", "1, 15"];
 
-const MONTHS: [&str; 7] = [
-    "nov-feb",
-    "1",
-    "jan/3",
-    "feb-nov/2",
-    "December",
-    "6-9",
-    "1,7",
-];
+const MONTHS: [&str; 7] = ["nov-feb", "1", "jan/3", "feb-nov/2", "December", "6-9", "1,7"];
 
 const CRONS: [&str; 6] = [
     "0 8 * * mon-fri",
@@ -83,11 +60,7 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
         resources(&accounts, schedules.len()).prop_map(move |resources| {
             let rules = schedules.clone().into_iter().zip(resources).map(
                 |((name, (schedule, policy)), resources)| {
-                    let rule = Rule {
-                        schedule,
-                        resources,
-                        policy,
-                    };
+                    let rule = Rule { schedule, resources, policy };
                     (name, rule)
                 },
             );
@@ -147,17 +120,10 @@ fn ssh_account() -> impl Strategy<Value = SshAccount> {
     let key = string_regex(key).expect("a regex");
     let machines = collection::btree_map(name::<MachineName>(), machine(), 0..3);
     let host = select(vec!["jump.example.net", "10.1.2.3", "fd12::3"]);
-    let times = (
-        select(vec!["1s", "10s", "30s"]),
-        select(vec!["500ms", "60s"]),
-    );
+    let times = (select(vec!["1s", "10s", "30s"]), select(vec!["500ms", "60s"]));
     let limits = (select(vec!["1B", "4KiB", "64KiB"]), any::<bool>());
     let server = (host, 1..=u16::MAX, 1..=2_usize);
-    let read_key = select(vec![
-        None,
-        Some("ssm:/offhours/lab-read"),
-        Some("file:/k-read"),
-    ]);
+    let read_key = select(vec![None, Some("ssm:/offhours/lab-read"), Some("file:/k-read")]);
     (mode(), server, (key, read_key), times, limits, machines).prop_map(
         |(
             mode,
@@ -197,15 +163,10 @@ const HOST_KEYS: [&str; 2] = [
 
 fn machine() -> impl Strategy<Value = Machine> {
     let command = || string_regex("[!-~][ -~ä]{0,20}").expect("a regex");
-    let status = (
-        command(),
-        option::of(select(vec!["10.0.0.9:22", "[fd12::9]:443"])),
-    );
+    let status = (command(), option::of(select(vec!["10.0.0.9:22", "[fd12::9]:443"])));
     let deadlines = (select(vec!["10m", "90s"]), select(vec!["10m", "2h"]));
-    let tags = collection::btree_set(
-        string_regex("[a-z]{1,4}:[ -~ä]{0,8}").expect("a regex"),
-        0..3,
-    );
+    let tags =
+        collection::btree_set(string_regex("[a-z]{1,4}:[ -~ä]{0,8}").expect("a regex"), 0..3);
     let commands = (command(), command(), option::of(command()));
     (commands, status, any::<bool>(), deadlines, tags).prop_map(
         |((start, stop, force), (status, probe), off, (start_deadline, stop_deadline), tags)| {
@@ -297,16 +258,10 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 /// The methods, and the keys that only have an effect with them.
 fn methods() -> impl Strategy<Value = Policy> {
-    let droplet = select(vec![
-        DropletMethod::PowerOff,
-        DropletMethod::Resize,
-        DropletMethod::Hibernate,
-    ]);
-    let server = select(vec![
-        ServerMethod::PowerOff,
-        ServerMethod::Rescale,
-        ServerMethod::Hibernate,
-    ]);
+    let droplet =
+        select(vec![DropletMethod::PowerOff, DropletMethod::Resize, DropletMethod::Hibernate]);
+    let server =
+        select(vec![ServerMethod::PowerOff, ServerMethod::Rescale, ServerMethod::Hibernate]);
     let database = select(vec![DatabaseMethod::SmallestPlan, DatabaseMethod::Standbys]);
     let plan = || option::of(string_regex("[a-z0-9_-]{1,12}").expect("a regex"));
     let flags = (any::<bool>(), any::<bool>());
@@ -323,11 +278,7 @@ fn methods() -> impl Strategy<Value = Policy> {
             let resizes = droplet == DropletMethod::Resize;
             let rescales = server == ServerMethod::Rescale;
             Policy {
-                methods: Methods {
-                    droplet,
-                    server,
-                    database,
-                },
+                methods: Methods { droplet, server, database },
                 resize_to: resize_to.filter(|_| resizes),
                 rescale_to: rescale_to.filter(|_| rescales),
                 start_small: start_small && (resizes || rescales),
@@ -346,30 +297,23 @@ fn methods() -> impl Strategy<Value = Policy> {
 }
 
 fn schedule() -> impl Strategy<Value = Schedule> {
-    let periods = collection::vec(period(), 1..4).prop_map(|periods| Definition {
-        periods,
-        ..Definition::default()
-    });
+    let periods = collection::vec(period(), 1..4)
+        .prop_map(|periods| Definition { periods, ..Definition::default() });
     let one = || option::weighted(0.8, select(CRONS.to_vec()));
     let cron = (one(), one()).prop_map(|(start, stop)| Definition {
         start: start.map(str::to_owned),
         stop: stop.map(str::to_owned),
         ..Definition::default()
     });
-    let state = select(vec![Desired::Running, Desired::Stopped]).prop_map(|state| Definition {
-        state: Some(state),
-        ..Definition::default()
-    });
+    let state = select(vec![Desired::Running, Desired::Stopped])
+        .prop_map(|state| Definition { state: Some(state), ..Definition::default() });
     let holidays = collection::vec(select(HOLIDAYS.to_vec()), 0..3);
     let timing = prop_oneof![6 => periods, 2 => cron, 1 => state];
     (select(ZONES.to_vec()), timing, holidays).prop_filter_map(
         "a schedule that is refused",
         |(timezone, timing, holidays)| {
-            let definition = Definition {
-                timezone: timezone.to_owned(),
-                holidays: texts(holidays),
-                ..timing
-            };
+            let definition =
+                Definition { timezone: timezone.to_owned(), holidays: texts(holidays), ..timing };
             Schedule::new(&definition).ok()
         },
     )
@@ -380,10 +324,7 @@ fn period() -> impl Strategy<Value = PeriodDefinition> {
     let time = || option::of((0..24_u32, 0..60_u32));
     let fields = (some(&WEEKDAYS), some(&MONTHDAYS), some(&MONTHS));
     let date = |days: &'static [&'static str]| option::weighted(0.2, select(days));
-    let dates = (
-        date(&["2026-01-01", "2026-02-28"]),
-        date(&["2026-06-30", "2030-12-31"]),
-    );
+    let dates = (date(&["2026-01-01", "2026-02-28"]), date(&["2026-06-30", "2030-12-31"]));
     let zone = option::weighted(0.2, select(ZONES.to_vec()));
     (fields, dates, zone, time(), time()).prop_map(|(fields, (from, until), zone, begin, end)| {
         let (weekdays, monthdays, months) = fields;
@@ -410,10 +351,8 @@ fn resources(
     accounts: &BTreeMap<AccountName, Account>,
     schedules: usize,
 ) -> impl Strategy<Value = Vec<BTreeSet<ResourceRef>>> + use<> {
-    let accounts: Vec<_> = accounts
-        .iter()
-        .map(|(name, account)| (name.clone(), account.kind()))
-        .collect();
+    let accounts: Vec<_> =
+        accounts.iter().map(|(name, account)| (name.clone(), account.kind())).collect();
     let reference =
         (select(accounts), 0..3_u8, any::<u64>()).prop_map(|((account, of), kind, number)| {
             let text = match (of, kind) {

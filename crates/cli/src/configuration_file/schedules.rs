@@ -33,19 +33,15 @@ pub(super) fn read(
     let mut schedules = BTreeMap::new();
     let mut all_places = Places::new();
     let mut listings = Listings::default();
-    let defaults = Defaults {
-        zone: default_zone(root, problems),
-        holidays: holidays(root, problems),
-    };
+    let defaults =
+        Defaults { zone: default_zone(root, problems), holidays: holidays(root, problems) };
     check_holidays(&defaults.holidays, problems);
     let table = root
         .field("schedules")
         .and_then(|field| field.table("schedules as tables, [schedules.NAME]", problems));
     for entry in table.iter().flat_map(Table::entries) {
         let name = entry.name.parse::<ScheduleName>();
-        let name = name
-            .map_err(|error| problems.error(&entry.place, error))
-            .ok();
+        let name = name.map_err(|error| problems.error(&entry.place, error)).ok();
         let expected = "a schedule as a table, [schedules.NAME]";
         let Some(table) = entry.field.table(expected, problems) else {
             continue;
@@ -57,11 +53,7 @@ pub(super) fn read(
             let places = places.into_iter();
             let named = places.map(|(part, place)| ((name.clone(), part), problems.at(&place)));
             all_places.extend(named);
-            let rule = Rule {
-                schedule,
-                resources,
-                policy,
-            };
+            let rule = Rule { schedule, resources, policy };
             schedules.insert(name, rule);
         }
     }
@@ -125,10 +117,7 @@ fn timing(
     let definition = Definition {
         // Lets the rest be checked even without a zone.
         timezone: timezone.unwrap_or_else(|| "UTC".to_owned()),
-        periods: periods
-            .iter()
-            .map(|period| period.definition.clone())
-            .collect(),
+        periods: periods.iter().map(|period| period.definition.clone()).collect(),
         holidays: holidays.iter().map(|(_, text)| text.clone()).collect(),
         start: cron(table, "start", problems),
         stop: cron(table, "stop", problems),
@@ -147,9 +136,8 @@ fn timing(
                 DefaultZone::Good(..) | DefaultZone::Absent | DefaultZone::Bad => None,
             };
             let default_zone = default_zone.map(|place| (schedule::Place::Timezone, place.clone()));
-            let keys = keys
-                .into_iter()
-                .filter_map(|(part, key)| Some((part, table.field(key)?.place)));
+            let keys =
+                keys.into_iter().filter_map(|(part, key)| Some((part, table.field(key)?.place)));
             let periods = (0..).zip(&periods).map(|(index, period)| {
                 (schedule::Place::Period(index), period.field.place.clone())
             });
@@ -244,10 +232,7 @@ fn periods<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<Period<'t>> {
         return Vec::new();
     }
     let elements = field.elements();
-    elements
-        .into_iter()
-        .filter_map(|field| period(field, problems))
-        .collect()
+    elements.into_iter().filter_map(|field| period(field, problems)).collect()
 }
 
 fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
@@ -275,13 +260,7 @@ fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
         begin,
         end,
     };
-    Some(Period {
-        field,
-        table,
-        definition,
-        in_order: problems.errors() == before,
-        times_in_order,
-    })
+    Some(Period { field, table, definition, in_order: problems.errors() == before, times_in_order })
 }
 
 /// Reads one expression or a list of them. Numbers are taken as their decimal text.
@@ -322,10 +301,7 @@ fn time(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
         return field.value().as_str().map(str::to_owned);
     };
     let (None, Some(time), None) = (datetime.date, datetime.time, datetime.offset) else {
-        problems.error(
-            &field.place,
-            format!("has a date or an offset; write {expected}"),
-        );
+        problems.error(&field.place, format!("has a date or an offset; write {expected}"));
         return None;
     };
     if time.second.unwrap_or(0) != 0 || time.nanosecond.unwrap_or(0) != 0 {
@@ -342,9 +318,7 @@ fn all_holidays(
     defaults: &Defaults,
     problems: &mut Problems,
 ) -> Vec<(Place, String)> {
-    let is_none = table
-        .field("holidays")
-        .is_some_and(|own| own.elements().is_empty());
+    let is_none = table.field("holidays").is_some_and(|own| own.elements().is_empty());
     let shared = defaults.holidays.iter().filter(|_| !is_none).cloned();
     shared.chain(holidays(table, problems)).collect()
 }

@@ -29,11 +29,7 @@ fn problems(text: &str) -> String {
 /// The warnings of a file, as printed.
 #[track_caller]
 fn warnings(text: &str) -> String {
-    lines(
-        &parse(text, "x.toml")
-            .expect("the file is in order")
-            .warnings,
-    )
+    lines(&parse(text, "x.toml").expect("the file is in order").warnings)
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -116,10 +112,7 @@ database = "standbys"
     assert_eq!(configuration.generation, Generation(0));
     let settings = &configuration.settings;
     let protect: Vec<_> = settings.protect.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        protect,
-        ["do-main/droplet/*", "name:*prod*", "tag:production"]
-    );
+    assert_eq!(protect, ["do-main/droplet/*", "name:*prod*", "tag:production"]);
     assert_eq!(settings.mode, Mode::Observe);
     assert_eq!((settings.max_stops, settings.max_new), (7, 0));
 
@@ -132,19 +125,13 @@ database = "standbys"
     let account = cloud("hz-eu").unwrap();
     assert_eq!(account.provider, Provider::Hetzner);
     assert_eq!(account.mode, Mode::Act);
-    assert_eq!(
-        account.datacenters,
-        ["fsn1-dc14", "nbg1-dc3"].map(|one| one.parse().unwrap())
-    );
+    assert_eq!(account.datacenters, ["fsn1-dc14", "nbg1-dc3"].map(|one| one.parse().unwrap()));
     assert!(account.accept_new_prices);
 
     let rule = &configuration.schedules[&"periods".parse().unwrap()];
     let definition = rule.schedule.definition();
     assert_eq!(definition.timezone, "America/New_York");
-    assert_eq!(
-        definition.holidays,
-        ["2026-12-24..2026-12-26", "2027-01-06", "01-01"]
-    );
+    assert_eq!(definition.holidays, ["2026-12-24..2026-12-26", "2027-01-06", "01-01"]);
     let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
     assert_eq!(
         definition.periods,
@@ -197,9 +184,8 @@ database = "standbys"
 
 #[test]
 fn what_is_not_said_has_its_default() {
-    let configuration = parsed(&format!(
-        "timezone = \"UTC\"\n{ACCOUNTS}\n[schedules.s]\nperiods = [{{}}]"
-    ));
+    let configuration =
+        parsed(&format!("timezone = \"UTC\"\n{ACCOUNTS}\n[schedules.s]\nperiods = [{{}}]"));
     assert_eq!(configuration.settings, Settings::default());
     let rule = &configuration.schedules[&"s".parse().unwrap()];
     assert_eq!(rule.policy, Policy::default());
@@ -641,10 +627,7 @@ fn an_address_that_the_parser_reads_otherwise_is_refused() {
     for (url, read) in [
         ("https:///api.example.com", "https://api.example.com"),
         ("HTTPS:example.com", "https://example.com"),
-        (
-            r"http://localhost\\@example.com",
-            "http://localhost/@example.com",
-        ),
+        (r"http://localhost\\@example.com", "http://localhost/@example.com"),
         ("https://example.com:443/do/", "https://example.com/do"),
     ] {
         let account = "provider = \"hetzner\"\ntoken = \"env:T\"";
@@ -773,9 +756,7 @@ was = "hz-eu"
 token = "env:HZ"
 "#;
     let configuration = parse(text, "x.toml").unwrap().configuration;
-    let was = configuration.accounts[&"hz-us".parse().unwrap()]
-        .was()
-        .cloned();
+    let was = configuration.accounts[&"hz-us".parse().unwrap()].was().cloned();
     assert_eq!(was, Some("hz-eu".parse().unwrap()));
     assert!(write(&configuration).contains("was = \"hz-eu\""));
 }
@@ -1031,20 +1012,11 @@ fn holidays_in_a_file_beside_the_configuration_are_copied() {
     let parsed = parse(r#"["05-01, file:days.txt", "file:holidays.ics"]"#).unwrap();
     let rule = parsed.configuration.schedules.values().next().unwrap();
     let holidays = &rule.schedule.definition().holidays;
-    assert_eq!(
-        holidays.as_slice(),
-        ["05-01", "2026-12-24..2026-12-26", "01-01", "2027-03-26"]
-    );
+    assert_eq!(holidays.as_slice(), ["05-01", "2026-12-24..2026-12-26", "01-01", "2027-03-26"]);
     for (holidays, expected) in [
-        (
-            "\"file:wrong.txt\"",
-            "holidays: wrong.txt:2: `13-01`: no such day: 13-01",
-        ),
+        ("\"file:wrong.txt\"", "holidays: wrong.txt:2: `13-01`: no such day: 13-01"),
         ("\"file:none.txt\"", "holidays: cannot read none.txt: "),
-        (
-            "[\"file:../days.txt\"]",
-            "holidays[0]: `file:../days.txt`: name a file beside this one",
-        ),
+        ("[\"file:../days.txt\"]", "holidays[0]: `file:../days.txt`: name a file beside this one"),
     ] {
         let problems = lines(&parse(holidays).unwrap_err());
         assert!(problems.contains(expected), "{problems}");

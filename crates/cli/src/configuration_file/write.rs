@@ -68,9 +68,7 @@ fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
 /// An empty line followed by comments. A control character such as a newline starts a new comment
 /// line.
 fn prefix(comments: &[String]) -> String {
-    let lines = comments
-        .iter()
-        .flat_map(|text| text.split(char::is_control));
+    let lines = comments.iter().flat_map(|text| text.split(char::is_control));
     let lines = lines.map(str::trim).filter(|line| !line.is_empty());
     lines.fold("\n".to_owned(), |text, line| text + "# " + line + "\n")
 }

@@ -134,9 +134,7 @@ impl File {
         Self {
             settings: configuration.settings.clone(),
             accounts: configuration.accounts.clone(),
-            schedules: schedules
-                .map(|(name, rule)| (name.clone(), table(rule)))
-                .collect(),
+            schedules: schedules.map(|(name, rule)| (name.clone(), table(rule))).collect(),
             timezone,
             holidays,
         }
@@ -151,11 +149,7 @@ impl ScheduleTable {
         if default_zone == Some(definition.timezone.as_str()) {
             definition.timezone.clear();
         }
-        Self {
-            definition,
-            resources: rule.resources.clone(),
-            policy: rule.policy.clone(),
-        }
+        Self { definition, resources: rule.resources.clone(), policy: rule.policy.clone() }
     }
 }
 
@@ -167,10 +161,7 @@ fn shared_holidays(configuration: &Configuration) -> Vec<String> {
         return Vec::new();
     };
     rules.map(lists).fold(lists(first), |shared, list| {
-        let same = shared
-            .into_iter()
-            .zip(list)
-            .take_while(|(one, other)| one == other);
+        let same = shared.into_iter().zip(list).take_while(|(one, other)| one == other);
         same.map(|(one, _)| one).collect()
     })
 }
@@ -179,9 +170,7 @@ fn shared_holidays(configuration: &Configuration) -> Vec<String> {
 fn commonest_timezone(configuration: &Configuration) -> Option<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for rule in configuration.schedules.values() {
-        *counts
-            .entry(&rule.schedule.definition().timezone)
-            .or_default() += 1;
+        *counts.entry(&rule.schedule.definition().timezone).or_default() += 1;
     }
     let most = counts.values().copied().max();
     let zone = counts.into_iter().find(|(_, count)| Some(*count) == most);

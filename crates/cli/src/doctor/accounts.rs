@@ -56,10 +56,7 @@ pub(crate) async fn here(
             Err(error) => {
                 let remedy = remedies::of_provider(&error, account.kind());
                 let finding = Finding::unknown(Check::Token, in_words(&error), remedy);
-                return [finding.of(name)]
-                    .into_iter()
-                    .chain(rate_here(&client, name))
-                    .collect();
+                return [finding.of(name)].into_iter().chain(rate_here(&client, name)).collect();
             }
         }
     }
@@ -72,20 +69,14 @@ pub(crate) async fn here(
 
 /// Checks the machines behind a host: runs each status command once, and nothing else.
 async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
-    let reading = Reading {
-        now: &|| clock.now(),
-        until: None,
-        read: &|_| (),
-    };
+    let reading = Reading { now: &|| clock.now(), until: None, read: &|_| () };
     let listed = match client.list(client.kinds(), reading).await {
         Ok(listed) => listed.looks,
         Err(error) => {
             let remedy = remedies::of_provider(&error, AccountKind::Ssh);
             let found = in_words(&error);
-            let is_final = matches!(
-                error,
-                ProviderError::TokenRefused(_) | ProviderError::Refused(_)
-            );
+            let is_final =
+                matches!(error, ProviderError::TokenRefused(_) | ProviderError::Refused(_));
             return vec![if is_final {
                 Finding::problem(Check::Token, found, remedy)
             } else {
@@ -107,9 +98,7 @@ async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
         "the host shows a pinned key and takes the account's; the state of {number} is known. \
          Whether the commands work shows only when they run"
     );
-    iter::once(Finding::ok(Check::Token, found))
-        .chain(unknown)
-        .collect()
+    iter::once(Finding::ok(Check::Token, found)).chain(unknown).collect()
 }
 
 fn no_client(error: &ProvidersError) -> Finding {
@@ -219,9 +208,7 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
 /// Against AWS: checks which functions can read the tokens of each account, by where they are kept.
 pub(crate) fn token_readers(contents: &StoreContents) -> Vec<Finding> {
     let accounts = contents.in_force.configuration.accounts.iter();
-    accounts
-        .filter_map(|(name, account)| Some(readers(account)?.of(name)))
-        .collect()
+    accounts.filter_map(|(name, account)| Some(readers(account)?.of(name))).collect()
 }
 
 fn readers(account: &Account) -> Option<Finding> {
@@ -245,9 +232,7 @@ fn readers(account: &Account) -> Option<Finding> {
     };
     let kept = |folder: &str| {
         let (path, name) = parameter.rsplit_once('/').unwrap_or(("", parameter));
-        let path = path
-            .trim_end_matches("/acting")
-            .trim_end_matches("/reading");
+        let path = path.trim_end_matches("/acting").trim_end_matches("/reading");
         format!("ssm:{path}/{folder}/{name}")
     };
     let remedy = || {
@@ -281,11 +266,8 @@ pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Findi
         .filter_map(|(name, account)| {
             let rate = contents.states.get(name)?.rate?;
             let facts = account.cloud()?.provider.facts();
-            let finding = rate_limit(
-                rate.remaining,
-                rate.limit.unwrap_or(facts.requests_per_hour),
-            )
-            .of(name);
+            let finding =
+                rate_limit(rate.remaining, rate.limit.unwrap_or(facts.requests_per_hour)).of(name);
             Some(Finding {
                 found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
                 ..finding
@@ -302,9 +284,7 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions, contents: &StoreContents
     // A failure of poll-status is reported by the check of the functions, not here.
     let report: Option<Report> = answer.ok();
     let accounts = contents.in_force.configuration.accounts.keys();
-    accounts
-        .map(|name| answered(asked.get(name), report.as_ref()).of(name))
-        .collect()
+    accounts.map(|name| answered(asked.get(name), report.as_ref()).of(name)).collect()
 }
 
 fn one_of_each<'r>(
@@ -356,9 +336,7 @@ fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
 /// Checks the last inventory of each account: without a recent one, nothing is stopped.
 pub(crate) fn inventories(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let accounts = contents.in_force.configuration.accounts.keys();
-    accounts
-        .map(|name| inventory(contents.states.get(name), now).of(name))
-        .collect()
+    accounts.map(|name| inventory(contents.states.get(name), now).of(name)).collect()
 }
 
 fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
@@ -445,10 +423,7 @@ mod tests {
             let found = checked(&clouds, account).await;
             let expected = [Check::Token, Check::RateLimit, Check::Clock];
             assert_eq!(verdicts(&found), expected.map(|check| (check, Verdict::Ok)));
-            assert!(
-                found[0].found.contains("shows only when it does"),
-                "{found:#?}"
-            );
+            assert!(found[0].found.contains("shows only when it does"), "{found:#?}");
         }
         let log = clouds.simulator.log();
         assert_eq!(log.len(), 4, "one small request per kind");
@@ -459,46 +434,26 @@ mod tests {
     async fn a_right_that_is_missing_for_no_known_resource_is_a_warning() {
         let clouds = clouds().await;
         let forbidden = json!({"answer": {"status": 403}});
-        clouds
-            .simulator
-            .add_fault(fault("/v2/databases", &forbidden));
+        clouds.simulator.add_fault(fault("/v2/databases", &forbidden));
         let found = checked(&clouds, "do-main").await;
         assert_eq!(found[0].verdict, Verdict::Warning);
-        assert!(
-            found[0].found.contains("the scope database:read"),
-            "{found:#?}"
-        );
+        assert!(found[0].found.contains("the scope database:read"), "{found:#?}");
         let remedy = found[0].remedy.as_ref().unwrap();
-        assert!(
-            remedy.contains("if the account has such resources"),
-            "{remedy}"
-        );
+        assert!(remedy.contains("if the account has such resources"), "{remedy}");
     }
 
     #[tokio::test]
     async fn a_refused_token_and_a_missing_right_are_problems() {
         let clouds = clouds().await;
         let forbidden = json!({"answer": {"status": 403}});
-        clouds
-            .simulator
-            .add_fault(fault("/v2/droplets", &forbidden));
-        clouds
-            .simulator
-            .add_fault(fault("/v1/", &json!("unauthorized")));
+        clouds.simulator.add_fault(fault("/v2/droplets", &forbidden));
+        clouds.simulator.add_fault(fault("/v1/", &json!("unauthorized")));
         let found = checked(&clouds, "do-main").await;
         assert_eq!(found[0].verdict, Verdict::Problem);
-        assert!(
-            found[0]
-                .found
-                .starts_with("the token may not read droplets:"),
-            "{found:#?}"
-        );
+        assert!(found[0].found.starts_with("the token may not read droplets:"), "{found:#?}");
         let found = checked(&clouds, "hz-eu").await;
         assert_eq!(found[0].verdict, Verdict::Problem);
-        assert!(
-            found[0].found.starts_with("the token is refused:"),
-            "{found:#?}"
-        );
+        assert!(found[0].found.starts_with("the token is refused:"), "{found:#?}");
     }
 
     #[tokio::test]
@@ -519,10 +474,7 @@ mod tests {
         let found = here(&clouds.providers, &name, &contents, &clouds.clock).await;
         assert_eq!(verdicts(&found), [(Check::Token, Verdict::Problem)]);
         let remedy = found[0].remedy.as_deref().unwrap();
-        assert!(
-            remedy.starts_with("set OFFHOURS_TEST_NO_SUCH_TOKEN"),
-            "{remedy}"
-        );
+        assert!(remedy.starts_with("set OFFHOURS_TEST_NO_SUCH_TOKEN"), "{remedy}");
     }
 
     #[tokio::test]
@@ -560,30 +512,15 @@ mod tests {
         let clouds = clouds().await;
         let contents = store_contents(in_force(OFFICE), [web()]);
         let late = Clock::from(environment::SteppedClock::at(monday("10:00:30")));
-        let found = here(
-            &clouds.providers,
-            &"hz-eu".parse().unwrap(),
-            &contents,
-            &late,
-        )
-        .await;
+        let found = here(&clouds.providers, &"hz-eu".parse().unwrap(), &contents, &late).await;
         assert_eq!(found[2].verdict, Verdict::Warning);
-        assert_eq!(
-            found[2].found,
-            "this machine is 30s ahead of hz-eu's provider"
-        );
+        assert_eq!(found[2].found, "this machine is 30s ahead of hz-eu's provider");
     }
 
     #[test]
     fn without_any_tag_seen_the_right_to_read_them_is_not_known() {
-        let [with, without] = ["do-main", "hz-eu"].map(|account| {
-            token(
-                Provider::DigitalOcean,
-                &[],
-                &account.parse().unwrap(),
-                &[web()],
-            )
-        });
+        let [with, without] = ["do-main", "hz-eu"]
+            .map(|account| token(Provider::DigitalOcean, &[], &account.parse().unwrap(), &[web()]));
         assert_eq!(with.verdict, Verdict::Ok);
         assert_eq!(without.verdict, Verdict::Hint);
         assert!(without.found.contains("lacks tag:read"));
@@ -612,11 +549,7 @@ mod tests {
             ..AccountState::unknown("do-main".parse().unwrap())
         };
         assert_eq!(inventory(Some(&refused), now).verdict, Verdict::Problem);
-        assert!(
-            check(Some(20), Some("no answer"))
-                .found
-                .ends_with("no answer")
-        );
+        assert!(check(Some(20), Some("no answer")).found.ends_with("no answer"));
         assert_eq!(check(None, Some("no answer")).verdict, Verdict::Problem);
         assert_eq!(inventory(None, now).verdict, Verdict::Problem);
     }
@@ -627,12 +560,7 @@ mod tests {
         let name: AccountName = "hz-eu".parse().unwrap();
         let mut state = AccountState::unknown(name.clone());
         let at = monday("09:58:00");
-        state.rate = Some(Rate {
-            remaining: 100,
-            at,
-            limit: None,
-            others: None,
-        });
+        state.rate = Some(Rate { remaining: 100, at, limit: None, others: None });
         contents.states.insert(name, state);
         let found = noted_rates(&contents, monday("10:00:00"));
         assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);
@@ -644,11 +572,8 @@ mod tests {
     fn at_aws_it_is_said_where_poll_status_can_read_a_token_that_acts() {
         let check = |tokens: &str| {
             let account = format!("accounts.do = {{ provider = \"digitalocean\", {tokens} }}");
-            let toml = OFFICE.replacen(
-                "accounts.do-main",
-                &format!("{account}\naccounts.do-main"),
-                1,
-            );
+            let toml =
+                OFFICE.replacen("accounts.do-main", &format!("{account}\naccounts.do-main"), 1);
             token_readers(&store_contents(in_force(&toml), []))
         };
         let remedy = "keep the one that may stop and start as token = \"ssm:/o/acting/do\", and one \
@@ -701,11 +626,8 @@ mod tests {
                 "accounts.lab = {{ provider = \"ssh\", host = \"jump.example.net\", user = \"o\", \
                  host_keys = [\"{host_key}\"], {keys} }}"
             );
-            let toml = OFFICE.replacen(
-                "accounts.do-main",
-                &format!("{account}\naccounts.do-main"),
-                1,
-            );
+            let toml =
+                OFFICE.replacen("accounts.do-main", &format!("{account}\naccounts.do-main"), 1);
             let findings = token_readers(&store_contents(in_force(&toml), []));
             findings.first().map(|finding| finding.verdict)
         };

@@ -29,24 +29,14 @@ pub(crate) fn here(
     match states.values().filter_map(|state| state.tried_at).max() {
         Some(at) if now.duration_since(at) <= INVENTORY_INTERVAL * 2 => Finding::ok(
             Check::Functions,
-            format!(
-                "a service runs on this store: it took an inventory {}",
-                ago(at, now)
-            ),
+            format!("a service runs on this store: it took an inventory {}", ago(at, now)),
         ),
         Some(at) => Finding::problem(
             Check::Functions,
-            format!(
-                "no service runs on this store: the last inventory was tried {}",
-                ago(at, now)
-            ),
+            format!("no service runs on this store: the last inventory was tried {}", ago(at, now)),
             run,
         ),
-        None => Finding::problem(
-            Check::Functions,
-            "no service has run on this store yet",
-            run,
-        ),
+        None => Finding::problem(Check::Functions, "no service has run on this store yet", run),
     }
 }
 
@@ -60,13 +50,9 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
         given_at: None,
         rehearsal: false,
     });
-    let poll_status = functions
-        .ask::<Report>(&Question::Resources(Vec::new()))
-        .await;
+    let poll_status = functions.ask::<Report>(&Question::Resources(Vec::new())).await;
     let stop = functions.command::<Report>(Direction::Stop, &nothing).await;
-    let start = functions
-        .command::<Report>(Direction::Start, &nothing)
-        .await;
+    let start = functions.command::<Report>(Direction::Start, &nothing).await;
     let dispatch = functions.floor().await.map(drop);
     let answers = "answers";
     vec![

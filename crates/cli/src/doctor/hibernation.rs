@@ -40,14 +40,9 @@ const HETZNER_SNAPSHOTS: usize = 30;
 /// Counts the snapshots of servers against what a customer may have. A stop takes a new one before
 /// the oldest is removed. Returns `None` if there are none.
 fn snapshots(records: &[Record]) -> Option<Finding> {
-    let servers = records
-        .iter()
-        .filter(|record| record.kind() == ResourceKind::Server);
+    let servers = records.iter().filter(|record| record.kind() == ResourceKind::Server);
     let kept = servers.filter_map(|record| record.hibernation.as_deref());
-    let kept: Vec<_> = kept
-        .map(|kept| kept.snapshots.len())
-        .filter(|&own| own > 0)
-        .collect();
+    let kept: Vec<_> = kept.map(|kept| kept.snapshots.len()).filter(|&own| own > 0).collect();
     let ours: usize = kept.iter().sum();
     let found = format!(
         "Offhours keeps {} at Hetzner, where a customer may have {HETZNER_SNAPSHOTS} by default, in \
@@ -102,10 +97,7 @@ fn found(answers: Vec<AccountPreview>, configuration: &Configuration) -> Vec<Fin
             }
         }
     }
-    let ok = format!(
-        "nothing stands in the way of hibernating {}",
-        count(free, "machine")
-    );
+    let ok = format!("nothing stands in the way of hibernating {}", count(free, "machine"));
     rights.extend(or_ok(findings, Check::Hibernation, ok));
     rights
 }
@@ -140,11 +132,7 @@ fn lacking(missing: &[MissingScope], account: &CloudAccount) -> Finding {
 
 /// The token that poll-status reads with.
 fn token(account: &CloudAccount) -> &'static str {
-    if account.read_token.is_some() {
-        "the read_token"
-    } else {
-        "the token"
-    }
+    if account.read_token.is_some() { "the read_token" } else { "the token" }
 }
 
 fn obstacle(one: &StopPreview) -> Option<Finding> {
@@ -152,16 +140,12 @@ fn obstacle(one: &StopPreview) -> Option<Finding> {
     let finding = match &one.to {
         MoveTarget::Refused(obstacle) => Finding::problem(
             Check::Hibernation,
-            format!(
-                "it is not hibernated, and left running: {}",
-                obstacle.reason
-            ),
+            format!("it is not hibernated, and left running: {}", obstacle.reason),
             obstacle.remedy.clone(),
         ),
-        MoveTarget::Same { reason } => Finding::hint(
-            Check::Hibernation,
-            format!("it is only powered off: {reason}"),
-        ),
+        MoveTarget::Same { reason } => {
+            Finding::hint(Check::Hibernation, format!("it is only powered off: {reason}"))
+        }
         MoveTarget::Smaller { .. } | MoveTarget::Snapshot { .. } => return None,
     };
     Some(finding.of(&subject))
@@ -202,10 +186,7 @@ mod tests {
         // Each has two, and takes a third one before the first is removed.
         let (few, words) = verdict(10).unwrap();
         assert_eq!(few, Verdict::Ok);
-        assert!(
-            words.starts_with("Offhours keeps 20 snapshots at Hetzner"),
-            "{words}"
-        );
+        assert!(words.starts_with("Offhours keeps 20 snapshots at Hetzner"), "{words}");
         assert_eq!(verdict(11).unwrap().0, Verdict::Warning);
     }
 
@@ -241,10 +222,7 @@ mod tests {
         };
         assert_eq!(
             verdict(fits),
-            (
-                Verdict::Ok,
-                "nothing stands in the way of hibernating 1 machine".to_owned()
-            )
+            (Verdict::Ok, "nothing stands in the way of hibernating 1 machine".to_owned())
         );
     }
 

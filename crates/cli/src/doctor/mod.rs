@@ -92,20 +92,11 @@ impl Verdict {
 
 impl Finding {
     pub(crate) fn ok(check: Check, found: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Ok,
-            subject: None,
-            found: found.into(),
-            remedy: None,
-        }
+        Self { check, verdict: Verdict::Ok, subject: None, found: found.into(), remedy: None }
     }
 
     pub(crate) fn hint(check: Check, found: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Hint,
-            ..Self::ok(check, found)
-        }
+        Self { verdict: Verdict::Hint, ..Self::ok(check, found) }
     }
 
     pub(crate) fn warning(
@@ -113,11 +104,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            verdict: Verdict::Warning,
-            remedy: Some(remedy.into()),
-            ..Self::ok(check, found)
-        }
+        Self { verdict: Verdict::Warning, remedy: Some(remedy.into()), ..Self::ok(check, found) }
     }
 
     pub(crate) fn problem(
@@ -125,10 +112,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            verdict: Verdict::Problem,
-            ..Self::warning(check, found, remedy)
-        }
+        Self { verdict: Verdict::Problem, ..Self::warning(check, found, remedy) }
     }
 
     pub(crate) fn unknown(
@@ -136,17 +120,11 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            verdict: Verdict::Unknown,
-            ..Self::warning(check, found, remedy)
-        }
+        Self { verdict: Verdict::Unknown, ..Self::warning(check, found, remedy) }
     }
 
     pub(crate) fn of(self, subject: &(impl ToString + ?Sized)) -> Self {
-        Self {
-            subject: Some(subject.to_string()),
-            ..self
-        }
+        Self { subject: Some(subject.to_string()), ..self }
     }
 }
 

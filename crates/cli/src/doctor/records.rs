@@ -31,15 +31,11 @@ const ATTEMPTS: u32 = 5;
 /// Runs all checks of the records.
 pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let configuration = &contents.in_force.configuration;
-    let (gone, present): (Vec<_>, Vec<_>) = contents
-        .records
-        .iter()
-        .partition(|record| matches!(record.phase, Phase::Gone { .. }));
-    let (of_accounts, left): (Vec<_>, Vec<_>) = present.into_iter().partition(|record| {
-        configuration
-            .accounts
-            .contains_key(&record.reference.account)
-    });
+    let (gone, present): (Vec<_>, Vec<_>) =
+        contents.records.iter().partition(|record| matches!(record.phase, Phase::Gone { .. }));
+    let (of_accounts, left): (Vec<_>, Vec<_>) = present
+        .into_iter()
+        .partition(|record| configuration.accounts.contains_key(&record.reference.account));
     let rules = contents.in_force.rules();
     let mut findings = Vec::new();
     for record in gone {
@@ -65,10 +61,7 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
         findings.extend(found.flatten().map(|f| f.of(&subject(record))));
     }
     findings.extend(of_removed_accounts(&left));
-    let ok = format!(
-        "{}: none needs a person",
-        count(of_accounts.len(), "record")
-    );
+    let ok = format!("{}: none needs a person", count(of_accounts.len(), "record"));
     or_ok(findings, Check::Records, ok)
 }
 
@@ -88,16 +81,8 @@ fn gone_while_stopped(record: &Record, rules: Rules<'_>, now: Timestamp) -> Opti
 /// Stuck, or refused by the provider.
 fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
     let (found, remedy) = match &record.phase {
-        Phase::Stuck {
-            transition,
-            since,
-            reason,
-        } => (
-            format!(
-                "{} stuck since {}: {reason}",
-                transition.direction,
-                ago(*since, now)
-            ),
+        Phase::Stuck { transition, since, reason } => (
+            format!("{} stuck since {}: {reason}", transition.direction, ago(*since, now)),
             format!(
                 "look at it in the provider's console; it settles by itself once seen, and \
                  `offhours {} {}` asks again",
@@ -141,11 +126,9 @@ fn held(record: &Record) -> Option<Finding> {
                 format!("held: after its latest start it had {lost}"),
                 format!("add storage at the provider; or {approve}, and stops may lose it again"),
             ),
-            None => Finding::problem(
-                Check::Records,
-                "held: too many joined schedules at once",
-                approve,
-            ),
+            None => {
+                Finding::problem(Check::Records, "held: too many joined schedules at once", approve)
+            }
         }
     })
 }
@@ -192,11 +175,7 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
                 | Exclusion::OptedOut { .. }
                 | Exclusion::Unsupported(_) => return None,
             };
-            Some(Finding::problem(
-                Check::Records,
-                in_words(&exclusion),
-                remedy,
-            ))
+            Some(Finding::problem(Check::Records, in_words(&exclusion), remedy))
         }
         Membership::Unknown { word, via } => {
             let known = configuration.schedules.keys().map(ScheduleName::as_str);
@@ -396,10 +375,7 @@ fn unrehearsed(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Find
 fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
     let mut by_account = BTreeMap::<&AccountName, Vec<&Record>>::new();
     for record in records {
-        by_account
-            .entry(&record.reference.account)
-            .or_default()
-            .push(record);
+        by_account.entry(&record.reference.account).or_default().push(record);
     }
     by_account
         .into_iter()
@@ -422,10 +398,7 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
             } else {
                 Finding::problem(
                     Check::Records,
-                    format!(
-                        "{found}; still stopped, or owed a size: {}",
-                        owed.join(", ")
-                    ),
+                    format!("{found}; still stopped, or owed a size: {}", owed.join(", ")),
                     format!(
                         "configure the account again, start these, and remove it with `offhours \
                          apply --restore`{otherwise}"
@@ -491,11 +464,7 @@ mod tests {
         gone.phase = Phase::Gone { since: before(5) };
         assert_eq!(
             only(gone),
-            (
-                Verdict::Ok,
-                "0 records: none needs a person".to_owned(),
-                String::new()
-            )
+            (Verdict::Ok, "0 records: none needs a person".to_owned(), String::new())
         );
     }
 
@@ -507,10 +476,7 @@ mod tests {
         let (verdict, words, remedy) = only(gone);
         assert_eq!(
             (verdict, words.as_str()),
-            (
-                Verdict::Problem,
-                "gone at the provider while stopped by Offhours"
-            )
+            (Verdict::Problem, "gone at the provider while stopped by Offhours")
         );
         assert!(remedy.starts_with("owed 2 x db-s-4vcpu-8gb; "), "{remedy}");
         assert!(remedy.contains("forget --anyway"), "{remedy}");
@@ -529,10 +495,7 @@ mod tests {
             (verdict, words.as_str()),
             (Verdict::Problem, "stop stuck since 20m ago: not seen")
         );
-        assert!(
-            remedy.contains("`offhours stop do-main/droplet/1`"),
-            "{remedy}"
-        );
+        assert!(remedy.contains("`offhours stop do-main/droplet/1`"), "{remedy}");
         let mut refused = web();
         refused.phase = Phase::Refused {
             transition: transition(Direction::Start, before(30)),
@@ -543,10 +506,7 @@ mod tests {
             (verdict, words.as_str()),
             (Verdict::Problem, "start refused by the provider: 422 no")
         );
-        assert!(
-            remedy.contains("`offhours start do-main/droplet/1`"),
-            "{remedy}"
-        );
+        assert!(remedy.contains("`offhours start do-main/droplet/1`"), "{remedy}");
     }
 
     #[test]
@@ -555,19 +515,13 @@ mod tests {
         held.held = true;
         let (verdict, _, remedy) = only(held);
         assert_eq!(verdict, Verdict::Problem);
-        assert!(
-            remedy.starts_with("`offhours approve do-main/droplet/1`"),
-            "{remedy}"
-        );
+        assert!(remedy.starts_with("`offhours approve do-main/droplet/1`"), "{remedy}");
         let mut owed = orphan();
         owed.saved = Some(saved());
         let (verdict, words, remedy) = only(owed);
         assert_eq!(verdict, Verdict::Problem);
         assert!(words.ends_with("is owed 2 x db-s-4vcpu-8gb"), "{words}");
-        assert!(
-            remedy.starts_with("`offhours start do-main/droplet/8`"),
-            "{remedy}"
-        );
+        assert!(remedy.starts_with("`offhours start do-main/droplet/8`"), "{remedy}");
     }
 
     #[test]
@@ -583,10 +537,7 @@ mod tests {
         let (verdict, words, _) = only(doubled);
         assert_eq!(
             (verdict, words.as_str()),
-            (
-                Verdict::Problem,
-                "conflict: also reached as do-two/droplet/1"
-            )
+            (Verdict::Problem, "conflict: also reached as do-two/droplet/1")
         );
     }
 
@@ -595,19 +546,13 @@ mod tests {
         let typo = machine("do-main/droplet/2", "typo", &["offhours:ofice"]);
         let (verdict, words, remedy) = only(typo);
         assert_eq!(verdict, Verdict::Problem);
-        assert_eq!(
-            words,
-            "its tag names the schedule `ofice`, which does not exist"
-        );
+        assert_eq!(words, "its tag names the schedule `ofice`, which does not exist");
         assert!(remedy.ends_with("did you mean `office`?"), "{remedy}");
     }
 
     #[test]
     fn what_is_under_way_for_longer_than_it_may_be_is_reported() {
-        let accepted = |minutes| Ask::Accepted {
-            at: before(minutes),
-            action: None,
-        };
+        let accepted = |minutes| Ask::Accepted { at: before(minutes), action: None };
         // A Droplet has ten minutes from acceptance, a database thirty.
         assert_eq!(only(stopping(before(60), accepted(10))).0, Verdict::Ok);
         assert_eq!(only(stopping(before(60), accepted(11))).0, Verdict::Problem);
@@ -637,15 +582,10 @@ mod tests {
         off.attempts = 9;
         off.last_error = Some("token refused: no".into());
         let (_, words, remedy) = only(off);
-        assert!(
-            words.ends_with("; failed 9 times in a row, last: token refused: no"),
-            "{words}"
-        );
+        assert!(words.ends_with("; failed 9 times in a row, last: token refused: no"), "{words}");
         assert!(remedy.contains("findings about its account"), "{remedy}");
         let mut starting = web();
-        starting.phase = Phase::InFlight {
-            transition: transition(Direction::Start, before(120)),
-        };
+        starting.phase = Phase::InFlight { transition: transition(Direction::Start, before(120)) };
         starting.handled = Some(domain::record::Handled {
             desired: Some(domain::schedule::Desired::Running),
             ..orphan().handled.unwrap()
@@ -657,10 +597,7 @@ mod tests {
     fn a_permit_that_ran_out_is_reported_and_an_open_one_is_not() {
         let permitted = |until| {
             let mut record = stopping(before(3), Ask::Open);
-            record.permit = Some(Permit {
-                until,
-                writer: Writer("us".to_owned()),
-            });
+            record.permit = Some(Permit { until, writer: Writer("us".to_owned()) });
             record
         };
         assert_eq!(only(permitted(now())).0, Verdict::Ok);
@@ -682,21 +619,13 @@ mod tests {
         let (verdict, words, _) = only(failing(5));
         assert_eq!(
             (verdict, words.as_str()),
-            (
-                Verdict::Warning,
-                "failed 5 times in a row; tried again in 8m: 503"
-            )
+            (Verdict::Warning, "failed 5 times in a row; tried again in 8m: 503")
         );
     }
 
     #[test]
     fn a_hibernated_machine_without_its_snapshot_is_a_problem() {
-        let found = |record| {
-            check(
-                &store_contents(in_force(OFFICE), [record]),
-                monday("07:00:00"),
-            )
-        };
+        let found = |record| check(&store_contents(in_force(OFFICE), [record]), monday("07:00:00"));
         assert_eq!(found(asleep())[0].verdict, Verdict::Ok);
         let mut lost = asleep();
         lost.hibernation.as_mut().unwrap().problem = Some("the snapshot is missing".to_owned());
@@ -720,10 +649,7 @@ mod tests {
         let found = found.unwrap();
         assert_eq!(found.found, "it was made again without volume 8");
         let remedy = found.remedy.as_deref().unwrap();
-        assert!(
-            remedy.contains("`offhours start hz-eu/server/42`"),
-            "{remedy}"
-        );
+        assert!(remedy.contains("`offhours start hz-eu/server/42`"), "{remedy}");
     }
 
     #[test]
@@ -750,10 +676,7 @@ mod tests {
     fn what_its_schedule_hibernates_is_reported_until_it_was_rehearsed() {
         let hibernating = format!("{OFFICE}methods = {{ server = \"hibernate\" }}\n");
         let check_one = |record, configuration: &str| {
-            check(
-                &store_contents(in_force(configuration), [record]),
-                monday("19:00:00"),
-            )
+            check(&store_contents(in_force(configuration), [record]), monday("19:00:00"))
         };
         let never = || {
             let mut record = asleep();
@@ -761,15 +684,10 @@ mod tests {
             record
         };
         let said = |all: &[Finding], words: &str| {
-            let mut said = all
-                .iter()
-                .filter(|one| one.found.contains("never rehearsed"));
+            let mut said = all.iter().filter(|one| one.found.contains("never rehearsed"));
             said.any(|one| one.found.ends_with(words))
         };
-        assert!(said(
-            &check_one(never(), &hibernating),
-            "it is left running"
-        ));
+        assert!(said(&check_one(never(), &hibernating), "it is left running"));
         let or_off = format!("{hibernating}otherwise = \"power-off\"\n");
         assert!(said(&check_one(never(), &or_off), "it is only powered off"));
         assert!(!said(&check_one(asleep(), &hibernating), ""));
@@ -786,10 +704,7 @@ mod tests {
         let problem = check(&store_contents(in_force(OFFICE), [other(1), owed]), now());
         assert_eq!((problem.len(), problem[0].verdict), (1, Verdict::Problem));
         assert_eq!(problem[0].subject.as_deref(), Some("do-old"));
-        assert!(
-            problem[0].found.ends_with("do-old/droplet/2 (old)"),
-            "{problem:?}"
-        );
+        assert!(problem[0].found.ends_with("do-old/droplet/2 (old)"), "{problem:?}");
     }
 
     #[test]
@@ -799,10 +714,7 @@ mod tests {
         let found = check(&store_contents(in_force(OFFICE), [asleep]), now());
         assert_eq!((found.len(), found[0].verdict), (1, Verdict::Problem));
         let remedy = found[0].remedy.as_deref().unwrap();
-        assert!(
-            remedy.starts_with("configure the account again"),
-            "{remedy}"
-        );
+        assert!(remedy.starts_with("configure the account again"), "{remedy}");
         assert!(!remedy.contains("forget"), "{remedy}");
     }
 }

@@ -24,10 +24,7 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     findings.extend(overrides(contents, now));
     // Until every account has been listed, what they contain is unknown.
     let configured = &contents.in_force.configuration.accounts;
-    if configured
-        .keys()
-        .all(|account| contents.was_listed(account))
-    {
+    if configured.keys().all(|account| contents.was_listed(account)) {
         findings.extend(unfollowed(contents));
         findings.extend(protect(contents));
     }
@@ -63,11 +60,7 @@ fn references(contents: &StoreContents) -> Vec<Finding> {
         let found = format!("{listed} is unknown before the first inventory");
         findings.push(Finding::hint(Check::References, found));
     }
-    or_ok(
-        findings,
-        Check::References,
-        "every listed resource was seen",
-    )
+    or_ok(findings, Check::References, "every listed resource was seen")
 }
 
 /// Why there is no such resource. `None` if there is one.
@@ -93,9 +86,8 @@ fn instead(contents: &StoreContents, reference: &ResourceRef) -> String {
     let moved = like().find(|record| record.reference.id == reference.id);
     let named = like().find(|record| record.name == id);
     let in_account = like().filter(|record| record.reference.account == reference.account);
-    let texts: Vec<_> = in_account
-        .map(|record| (record.reference.id.provider_id(), record))
-        .collect();
+    let texts: Vec<_> =
+        in_account.map(|record| (record.reference.id.provider_id(), record)).collect();
     let near = nearest(&id, texts.iter().map(|(text, _)| text.as_str()));
     let near = texts.iter().find(|(text, _)| near == Some(text));
     match moved.or(named).or(near.map(|(_, record)| *record)) {
@@ -120,26 +112,16 @@ fn unfollowed(contents: &StoreContents) -> Vec<Finding> {
         );
         Finding::hint(Check::Schedules, found).of(name)
     });
-    or_ok(
-        findings.collect(),
-        Check::Schedules,
-        "every schedule is followed",
-    )
+    or_ok(findings.collect(), Check::Schedules, "every schedule is followed")
 }
 
 /// Overrides of targets that do not exist, and overrides that ended long ago.
 fn overrides(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let all = contents.in_force.overrides.iter();
-    let findings: Vec<_> = all
-        .filter_map(|one| an_override(contents, one, now))
-        .collect();
+    let findings: Vec<_> = all.filter_map(|one| an_override(contents, one, now)).collect();
     let active = contents.in_force.overrides.iter();
     let active = active.filter(|one| one.is_active(now)).count();
-    or_ok(
-        findings,
-        Check::Overrides,
-        format!("{active} active, each of an existing target"),
-    )
+    or_ok(findings, Check::Overrides, format!("{active} active, each of an existing target"))
 }
 
 fn an_override(contents: &StoreContents, one: &Override, now: Timestamp) -> Option<Finding> {
@@ -194,11 +176,7 @@ fn protect(contents: &StoreContents) -> Vec<Finding> {
         )
         .of(pattern)
     });
-    or_ok(
-        findings.collect(),
-        Check::Protect,
-        "every pattern covers something",
-    )
+    or_ok(findings.collect(), Check::Protect, "every pattern covers something")
 }
 
 #[cfg(test)]
@@ -228,12 +206,7 @@ mod tests {
     fn of(check: Check, found: &[Finding]) -> Vec<(Verdict, String)> {
         let of_it = found.iter().filter(|finding| finding.check == check);
         of_it
-            .map(|f| {
-                (
-                    f.verdict,
-                    format!("{} {}", f.found, f.remedy.as_deref().unwrap_or("")),
-                )
-            })
+            .map(|f| (f.verdict, format!("{} {}", f.found, f.remedy.as_deref().unwrap_or(""))))
             .collect()
     }
 
@@ -250,20 +223,10 @@ mod tests {
     fn a_listed_reference_that_no_inventory_has_seen_is_answered_with_what_was_meant() {
         let record = |reference| vec![machine(reference, "web", &[])];
         let there = record("do-main/droplet/3164444");
-        check_reference(
-            "do-main/droplet/3164444",
-            there.clone(),
-            Verdict::Ok,
-            "was seen",
-        );
+        check_reference("do-main/droplet/3164444", there.clone(), Verdict::Ok, "was seen");
         let near = "no inventory has seen it correct or remove it in the schedule's `resources`; \
                     did you mean do-main/droplet/3164444 (web)?";
-        check_reference(
-            "do-main/droplet/3164445",
-            there.clone(),
-            Verdict::Problem,
-            near,
-        );
+        check_reference("do-main/droplet/3164445", there.clone(), Verdict::Problem, near);
         let moved = record("do-two/droplet/7");
         check_reference(
             "do-main/droplet/7",
@@ -273,23 +236,14 @@ mod tests {
         );
         let mut gone = there.clone();
         gone[0].phase = Phase::Gone { since: now() };
-        check_reference(
-            "do-main/droplet/3164444",
-            gone,
-            Verdict::Problem,
-            "it is gone",
-        );
+        check_reference("do-main/droplet/3164444", gone, Verdict::Problem, "it is gone");
         check_reference(
             "do-main/database/web",
             there,
             Verdict::Problem,
             "no inventory has seen it",
         );
-        let named = vec![crate::scene::database(
-            "do-main/database/9cc1-0173",
-            "orders",
-            &[],
-        )];
+        let named = vec![crate::scene::database("do-main/database/9cc1-0173", "orders", &[])];
         let meant = "did you mean do-main/database/9cc1-0173 (orders)?";
         check_reference("do-main/database/orders", named, Verdict::Problem, meant);
     }
@@ -300,10 +254,7 @@ mod tests {
         let set = override_of(Target::Resource("do-main/droplet/9".parse().unwrap()), 1);
         let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
         let verdicts: Vec<_> = found.iter().map(|f| (f.check, f.verdict)).collect();
-        let expected = [
-            (Check::References, Verdict::Hint),
-            (Check::Overrides, Verdict::Ok),
-        ];
+        let expected = [(Check::References, Verdict::Hint), (Check::Overrides, Verdict::Ok)];
         assert_eq!(verdicts, expected, "{found:?}");
     }
 
@@ -320,10 +271,7 @@ mod tests {
     #[test]
     fn a_pattern_of_protect_that_covers_nothing_is_a_warning() {
         let prod = machine("do-main/droplet/2", "eu-prod-1", &[]);
-        let found = check(
-            &listed(store_contents(in_force(OFFICE), [web(), prod])),
-            now(),
-        );
+        let found = check(&listed(store_contents(in_force(OFFICE), [web(), prod])), now());
         assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Ok);
         let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
         assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Warning);
@@ -362,18 +310,8 @@ mod tests {
             Verdict::Warning,
             "running by ada, and no inventory",
         );
-        check_override(
-            schedule("ofice"),
-            1,
-            Verdict::Warning,
-            "did you mean `office`?",
-        );
+        check_override(schedule("ofice"), 1, Verdict::Warning, "did you mean `office`?");
         check_override(schedule("ofice"), -1, Verdict::Ok, "0 active");
-        check_override(
-            resource("do-main/droplet/1"),
-            -31,
-            Verdict::Hint,
-            "ended 31d ago",
-        );
+        check_override(resource("do-main/droplet/1"), -31, Verdict::Hint, "ended 31d ago");
     }
 }

@@ -138,11 +138,7 @@ pub(crate) fn unreadable(contents: &StoreContents) -> Vec<Finding> {
 
 /// Reports which configuration is in force, since when, and who applied it.
 pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
-    let Head {
-        generation,
-        author,
-        applied_at,
-    } = &contents.head;
+    let Head { generation, author, applied_at } = &contents.head;
     if generation.0 == 0 {
         return vec![Finding::problem(
             Check::Configuration,
@@ -171,11 +167,7 @@ const APPLY_AGAIN: &str = "`offhours apply` again: it takes a new number and bri
 /// A configuration in force that is not the one applied last: something else wrote the head.
 fn overruled(contents: &StoreContents) -> Option<Finding> {
     let generation = contents.head.generation;
-    let LogEntry {
-        generation: applied,
-        author,
-        ..
-    } = contents.applied_instead.as_ref()?;
+    let LogEntry { generation: applied, author, .. } = contents.applied_instead.as_ref()?;
     let found = format!(
         "generation {generation} is in force, although generation {applied} was applied last, by \
          {author}: something other than an apply wrote the head"
@@ -187,10 +179,7 @@ fn overruled(contents: &StoreContents) -> Option<Finding> {
 /// configuration in force.
 fn set_back(contents: &StoreContents) -> Option<Finding> {
     let generation = contents.head.generation;
-    let ahead = contents
-        .records
-        .iter()
-        .filter(|r| r.is_ahead_of(generation));
+    let ahead = contents.records.iter().filter(|r| r.is_ahead_of(generation));
     let handled = ahead.filter_map(|record| record.handled.as_ref());
     let generations: Vec<_> = handled.map(|handled| handled.generation).collect();
     let last = generations.iter().max()?;
@@ -226,10 +215,7 @@ mod tests {
         let (engine, store) = new_engine();
         let found = tables(&store).await;
         assert_eq!(verdicts(&found), [Verdict::Problem; 4]);
-        assert!(
-            found[3].found.contains("t-history is not there"),
-            "{found:?}"
-        );
+        assert!(found[3].found.contains("t-history is not there"), "{found:?}");
         store.create_tables().await.unwrap();
         assert_eq!(verdicts(&tables(&store).await), [Verdict::Ok]);
         let delete = engine.client().delete_table().table_name("t-history");
@@ -254,10 +240,7 @@ mod tests {
         store.create_tables().await.unwrap();
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
-        store
-            .apply(&applied, "ada", monday("09:00:00"))
-            .await
-            .unwrap();
+        store.apply(&applied, "ada", monday("09:00:00")).await.unwrap();
         store.save(web()).await.unwrap();
         let contents = StoreContents::read(&store).await.unwrap();
         assert_eq!(verdicts(&unreadable(&contents)), [Verdict::Ok]);
@@ -327,10 +310,7 @@ mod tests {
         assert_eq!(verdicts(&configuration(&contents, now)), [Verdict::Problem]);
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
-        store
-            .apply(&applied, "ada", monday("09:00:00"))
-            .await
-            .unwrap();
+        store.apply(&applied, "ada", monday("09:00:00")).await.unwrap();
         let contents = StoreContents::read(&store).await.unwrap();
         assert_eq!(
             configuration(&contents, now)[0].found,

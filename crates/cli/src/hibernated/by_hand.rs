@@ -46,10 +46,9 @@ pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
         .option("--location", &manifest.region)
         .option("--image", &snapshot)
         .option("--ssh-key", &manifest.ssh_key);
-    for (is_ipv6, option, without) in [
-        (false, "--primary-ipv4", "--without-ipv4"),
-        (true, "--primary-ipv6", "--without-ipv6"),
-    ] {
+    for (is_ipv6, option, without) in
+        [(false, "--primary-ipv4", "--without-ipv4"), (true, "--primary-ipv6", "--without-ipv6")]
+    {
         let mut all = manifest.addresses.iter();
         create = match all.find(|one| one.is_ipv6 == is_ipv6) {
             Some(address) => create.option(option, &address.id),
@@ -72,14 +71,9 @@ pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
             .options("--alias-ips", &one.alias_ips)
     }));
     lines.extend(manifest.load_balancers.iter().map(|one| {
-        let line = Line::of("hcloud load-balancer add-target")
-            .word(&one.id)
-            .option("--server", name);
-        if one.privately {
-            line.word("--use-private-ip")
-        } else {
-            line
-        }
+        let line =
+            Line::of("hcloud load-balancer add-target").word(&one.id).option("--server", name);
+        if one.privately { line.word("--use-private-ip") } else { line }
     }));
     lines.extend(
         manifest
@@ -104,10 +98,7 @@ pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
         .option("--region", &manifest.region)
         .option("--image", &snapshot)
         .option("--ssh-keys", &manifest.ssh_key);
-    for (option, values) in [
-        ("--tag-names", &manifest.tags),
-        ("--volumes", &manifest.volumes),
-    ] {
+    for (option, values) in [("--tag-names", &manifest.tags), ("--volumes", &manifest.volumes)] {
         if !values.is_empty() {
             create = create.option(option, &joined(values));
         }
@@ -129,16 +120,10 @@ pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
         create = create
             .option("--backup-policy-plan", &policy.plan)
             .options("--backup-policy-weekday", &policy.weekday)
-            .options(
-                "--backup-policy-hour",
-                &policy.hour.map(|hour| hour.to_string()),
-            );
+            .options("--backup-policy-hour", &policy.hour.map(|hour| hour.to_string()));
     }
     create.0.push_str(" --wait --format ID --no-header)");
-    let mut lines = vec![
-        Line::of("doctl compute snapshot get").word(&snapshot),
-        create,
-    ];
+    let mut lines = vec![Line::of("doctl compute snapshot get").word(&snapshot), create];
     if manifest.private_only {
         lines.push(Line::of("# It had no public address."));
     }

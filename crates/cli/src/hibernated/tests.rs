@@ -77,22 +77,14 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
         shown(None).in_words(now),
         "made again from snapshot 8 of 4.5 GB, 3h old, 25 min early; 2 snapshots kept, 1 proven"
     );
-    let by_file = shown(Some(
-        "currency = \"EUR\"\n[snapshot-gb-month]\nhetzner = 0.0143",
-    ));
-    assert_eq!(
-        by_file.kept(),
-        "2 snapshots kept, 1 proven, 0.13 EUR a month"
-    );
+    let by_file = shown(Some("currency = \"EUR\"\n[snapshot-gb-month]\nhetzner = 0.0143"));
+    assert_eq!(by_file.kept(), "2 snapshots kept, 1 proven, 0.13 EUR a month");
     // DigitalOcean's documentation gives a price; its API does not.
     let mut record = asleep();
     record.reference = "do-main/droplet/1".parse().unwrap();
     let prices = SnapshotPrices::known(&configuration(OFFICE), None);
     let of_droplet = Hibernated::of(&record, &prices).unwrap();
-    assert_eq!(
-        (of_droplet.month, of_droplet.currency),
-        (Some(0.54), Some("USD"))
-    );
+    assert_eq!((of_droplet.month, of_droplet.currency), (Some(0.54), Some("USD")));
 }
 
 #[test]
@@ -105,14 +97,8 @@ fn what_is_under_way_is_said_with_what_follows() {
                 ..transition(direction, monday("18:00:00"))
             },
         };
-        record.request = Some(Request {
-            direction,
-            part,
-            ..request(monday("18:05:00"), ask)
-        });
-        steps(&record, |at| at.strftime("%H:%M").to_string())
-            .unwrap()
-            .join(" | ")
+        record.request = Some(Request { direction, part, ..request(monday("18:05:00"), ask) });
+        steps(&record, |at| at.strftime("%H:%M").to_string()).unwrap().join(" | ")
     };
     let at = monday("18:05:00");
     let accepted = Ask::Accepted { at, action: None };
@@ -124,9 +110,7 @@ fn what_is_under_way_is_said_with_what_follows() {
         said(
             Direction::Start,
             Part::Create,
-            Ask::Failed {
-                retry_at: at + SignedDuration::from_mins(10),
-            },
+            Ask::Failed { retry_at: at + SignedDuration::from_mins(10) },
         ),
         said(Direction::Start, Part::Attach, accepted.clone()),
         said(Direction::Start, Part::On, accepted),

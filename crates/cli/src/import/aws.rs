@@ -26,20 +26,13 @@ pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported
     import.look_at_settings(default_zone)?;
     let schedules = std::mem::take(&mut import.schedules);
     // A schedule keeps its name if the name is valid here.
-    let kept = schedules
-        .iter()
-        .map(|item| (name(&item.name), item.name.clone()));
-    import.names = kept
-        .filter(|(ours, theirs)| ours.as_str() == theirs)
-        .collect();
+    let kept = schedules.iter().map(|item| (name(&item.name), item.name.clone()));
+    import.names = kept.filter(|(ours, theirs)| ours.as_str() == theirs).collect();
     for schedule in &schedules {
         import.translate(schedule);
     }
     import.report_unused_periods();
-    Ok(Imported {
-        schedules: import.translated,
-        remarks: import.remarks,
-    })
+    Ok(Imported { schedules: import.translated, remarks: import.remarks })
 }
 
 /// An import in progress.
@@ -111,11 +104,7 @@ impl Import {
 
     fn add_remark(&mut self, item: &Item, message: String, left_out: bool) {
         let about = item.about();
-        let remark = Remark {
-            about,
-            message,
-            left_out,
-        };
+        let remark = Remark { about, message, left_out };
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }
@@ -196,11 +185,8 @@ impl Import {
         if periods.is_empty() && state.is_none() {
             return Err("has no period that ever runs anything".to_owned());
         }
-        let mut definition = Definition {
-            periods,
-            timezone: self.timezone(item)?,
-            ..Definition::default()
-        };
+        let mut definition =
+            Definition { periods, timezone: self.timezone(item)?, ..Definition::default() };
         let overridden = if let Some(state) = state {
             definition.state = Some(state);
             let periods = std::mem::take(&mut definition.periods);
@@ -249,11 +235,7 @@ impl Import {
                 Err(message) => problems.push(message),
             }
         }
-        if problems.is_empty() {
-            Ok(periods)
-        } else {
-            Err(problems.join("; "))
-        }
+        if problems.is_empty() { Ok(periods) } else { Err(problems.join("; ")) }
     }
 
     /// A period that the schedule names. `None` if it never runs anything at AWS.
@@ -289,11 +271,7 @@ impl Import {
             self.remark(&period, message);
             return Ok(None);
         }
-        for entry in period
-            .list("weekdays")
-            .map_err(in_period)?
-            .unwrap_or_default()
-        {
+        for entry in period.list("weekdays").map_err(in_period)?.unwrap_or_default() {
             if let Some(day) = days::last_of_month(&entry).filter(|_| entry.ends_with('l')) {
                 let message = format!(
                     "`{entry}` is the last `{day}` of each month, there and here; for every one, \
@@ -302,15 +280,7 @@ impl Import {
                 self.remark(&period, message);
             }
         }
-        let known = [
-            "type",
-            "name",
-            "begintime",
-            "endtime",
-            "weekdays",
-            "monthdays",
-            "months",
-        ];
+        let known = ["type", "name", "begintime", "endtime", "weekdays", "monthdays", "months"];
         let silent = ["description", "configuredinstack"];
         let known = [known.as_slice(), &silent].concat();
         for other in period.others(&known) {
@@ -352,11 +322,7 @@ impl Import {
         Ok(Policy {
             enforce,
             retain_running: retain_running && !enforce,
-            adopt: if stop_new_instances {
-                Adopt::AtOnce
-            } else {
-                Adopt::NextEdge
-            },
+            adopt: if stop_new_instances { Adopt::AtOnce } else { Adopt::NextEdge },
             ..Policy::default()
         })
     }
@@ -438,9 +404,7 @@ fn override_status(schedule: &Item) -> Result<Option<Desired>, String> {
         return Ok(None);
     };
     let known = [Desired::Running, Desired::Stopped];
-    let found = known
-        .into_iter()
-        .find(|state| status.eq_ignore_ascii_case(state.as_str()));
+    let found = known.into_iter().find(|state| status.eq_ignore_ascii_case(state.as_str()));
     let unknown = || format!("its override_status `{status}` is neither running nor stopped");
     found.map(Some).ok_or_else(unknown)
 }
@@ -456,12 +420,7 @@ fn name(theirs: &str) -> ScheduleName {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let lower = theirs.to_lowercase();
     let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
-    let kept: String = words
-        .collect::<Vec<_>>()
-        .join("-")
-        .chars()
-        .take(63)
-        .collect();
+    let kept: String = words.collect::<Vec<_>>().join("-").chars().take(63).collect();
     let trimmed = kept.trim_matches(['-', '_']);
     let reserved = || format!("{trimmed}-schedule").parse();
     trimmed

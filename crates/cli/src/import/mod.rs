@@ -58,9 +58,7 @@ impl Imported {
             generation: Generation::default(),
             settings: Settings::default(),
             accounts: BTreeMap::new(),
-            schedules: rules
-                .map(|(name, (rule, _))| (name.clone(), rule.clone()))
-                .collect(),
+            schedules: rules.map(|(name, (rule, _))| (name.clone(), rule.clone())).collect(),
             floor: Floor::default(),
         })
     }

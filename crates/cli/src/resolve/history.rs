@@ -56,10 +56,7 @@ impl HistorySelection {
         configuration: &Configuration,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let mut selection = Self {
-            all: targets.is_empty(),
-            ..Self::default()
-        };
+        let mut selection = Self { all: targets.is_empty(), ..Self::default() };
         for target in targets {
             if let Ok(reference) = target.parse::<ResourceRef>() {
                 if records.iter().any(|record| record.reference == reference) {
@@ -87,10 +84,12 @@ impl HistorySelection {
         for (was, present) in configuration.renames() {
             let references = self.references.iter();
             let renamed = references.filter(|reference| reference.account == *present);
-            self.former.extend(renamed.map(|reference| ResourceRef {
-                account: was.clone(),
-                id: reference.id.clone(),
-            }));
+            self.former.extend(
+                renamed.map(|reference| ResourceRef {
+                    account: was.clone(),
+                    id: reference.id.clone(),
+                }),
+            );
         }
         self
     }

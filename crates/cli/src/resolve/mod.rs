@@ -26,10 +26,7 @@ pub(crate) async fn find(
     targets: &[String],
     now: Timestamp,
 ) -> anyhow::Result<Vec<Record>> {
-    let mut lookups: Vec<_> = targets
-        .iter()
-        .map(|target| TargetLookup::of(target, now))
-        .collect();
+    let mut lookups: Vec<_> = targets.iter().map(|target| TargetLookup::of(target, now)).collect();
     let names = lookups.iter().any(|one| one.reference.is_none());
     if names {
         let configuration = store.in_force().await?.configuration;
@@ -46,10 +43,7 @@ pub(crate) async fn find(
             None => vec![one.only()?],
         };
         for record in records {
-            if found
-                .iter()
-                .all(|known| known.reference != record.reference)
-            {
+            if found.iter().all(|known| known.reference != record.reference) {
                 found.push(record);
             }
         }
@@ -110,10 +104,7 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
     let states = readable(store.account_states().await?);
     let listed = states.get(account).and_then(|state| state.listed_at);
     let last = match listed {
-        Some(at) => format!(
-            "the last one of {account} was at {}",
-            at.strftime("%F %H:%M UTC")
-        ),
+        Some(at) => format!("the last one of {account} was at {}", at.strftime("%F %H:%M UTC")),
         None => format!("{account} has not been listed yet"),
     };
     Err(UsageError(format!("no inventory has seen {reference}; {last}")).into())
@@ -166,11 +157,7 @@ impl<'t> TargetLookup<'t> {
             };
             kept.push(record.clone());
         } else if !is_ghost {
-            let names = self
-                .like
-                .as_deref()
-                .into_iter()
-                .chain([record.name.as_str()]);
+            let names = self.like.as_deref().into_iter().chain([record.name.as_str()]);
             if let Some(name) = nearest(self.target, names).map(str::to_owned) {
                 self.like = Some(name);
             }
@@ -182,9 +169,7 @@ impl<'t> TargetLookup<'t> {
         if self.present.is_empty() {
             let target = self.target;
             let advice = "`offhours status` lists the resources that are known";
-            return Err(UsageError(format!(
-                "no resource matches `{target}`; {advice}"
-            )));
+            return Err(UsageError(format!("no resource matches `{target}`; {advice}")));
         }
         Ok(self.present)
     }
@@ -204,27 +189,22 @@ impl<'t> TargetLookup<'t> {
             let references = records.iter().map(|record| record.reference.to_string());
             references.collect::<Vec<_>>().join(" or ")
         };
-        Err(UsageError(
-            match (named.as_slice(), self.ghosts.pop(), self.like) {
-                ([_, ..], _, _) if are_gone => format!(
-                    "`{target}` is gone: write {}; `offhours forget` deletes what is recorded",
-                    references(&named)
-                ),
-                ([_, ..], _, _) => {
-                    format!(
-                        "`{target}` is the name of several: write {}",
-                        references(&named)
-                    )
-                }
-                ([], Some(ghost), _) => ghost_message(target, &ghost),
-                ([], None, Some(name)) => {
-                    format!("no resource `{target}`; did you mean `{name}`?")
-                }
-                ([], None, None) => {
-                    format!("no resource `{target}`; `offhours status` lists those that are known")
-                }
-            },
-        ))
+        Err(UsageError(match (named.as_slice(), self.ghosts.pop(), self.like) {
+            ([_, ..], _, _) if are_gone => format!(
+                "`{target}` is gone: write {}; `offhours forget` deletes what is recorded",
+                references(&named)
+            ),
+            ([_, ..], _, _) => {
+                format!("`{target}` is the name of several: write {}", references(&named))
+            }
+            ([], Some(ghost), _) => ghost_message(target, &ghost),
+            ([], None, Some(name)) => {
+                format!("no resource `{target}`; did you mean `{name}`?")
+            }
+            ([], None, None) => {
+                format!("no resource `{target}`; `offhours status` lists those that are known")
+            }
+        }))
     }
 }
 

@@ -69,14 +69,8 @@ mod tests {
 
     #[test]
     fn advice_names_the_nearest_or_all() {
-        assert_eq!(
-            advice("mdoe", "keys", ["mode", "url"]),
-            "did you mean `mode`?"
-        );
-        assert_eq!(
-            advice("x-y-z", "keys", ["mode", "url"]),
-            "the keys are mode, url"
-        );
+        assert_eq!(advice("mdoe", "keys", ["mode", "url"]), "did you mean `mode`?");
+        assert_eq!(advice("x-y-z", "keys", ["mode", "url"]), "the keys are mode, url");
         assert_eq!(advice("x", "accounts", []), "there are no accounts");
     }
 }

@@ -119,9 +119,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
         was_running: false,
         direction,
         claimed_at: at("2026-11-20T17:50:00Z"),
-        cause: Cause::Manual {
-            by: "ada".to_owned(),
-        },
+        cause: Cause::Manual { by: "ada".to_owned() },
         schedule: None,
     }
 }
@@ -131,9 +129,7 @@ pub(crate) fn stopping_database() -> Record {
     let reference = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30";
     let commanded = at("2026-11-20T17:50:00Z");
     let mut record = Record {
-        phase: Phase::InFlight {
-            transition: transition(Direction::Stop),
-        },
+        phase: Phase::InFlight { transition: transition(Direction::Stop) },
         manual_command: Some(ManualCommand {
             instant: commanded,
             desired: Desired::Stopped,
@@ -153,10 +149,7 @@ pub(crate) fn stopping_database() -> Record {
             direction: Direction::Stop,
             asked_at: commanded,
             looked_at: commanded,
-            ask: Ask::Accepted {
-                at: commanded,
-                action: None,
-            },
+            ask: Ask::Accepted { at: commanded, action: None },
             unknown: false,
             forced: Forced::No,
             graceful: false,
@@ -172,10 +165,7 @@ pub(crate) fn stopping_database() -> Record {
     };
     if let Some(handled) = &mut record.handled {
         handled.desired = Some(Desired::Stopped);
-        handled.key = EdgeKey {
-            instant: commanded,
-            rank: Rank::Manual,
-        };
+        handled.key = EdgeKey { instant: commanded, rank: Rank::Manual };
     }
     record
 }
@@ -210,10 +200,7 @@ pub(crate) fn fleet() -> Vec<Record> {
         office("do-main/droplet/1", "web-1"),
         office("do-main/droplet/2", "shop-prod"),
         seen("do-main/droplet/3", "lonely"),
-        Record {
-            held: true,
-            ..office("do-main/droplet/4", "newcomer")
-        },
+        Record { held: true, ..office("do-main/droplet/4", "newcomer") },
         stopping_database(),
         stuck_pool(),
         seen("old/server/7", "left-behind"),
@@ -237,10 +224,7 @@ pub(crate) fn overriding() -> Override {
 pub(crate) async fn store() -> Store {
     let store = empty_store().await;
     // Applying increments it.
-    let configuration = Configuration {
-        generation: Generation(0),
-        ..configuration()
-    };
+    let configuration = Configuration { generation: Generation(0), ..configuration() };
     let applied = store.apply(&configuration, "ada", at("2026-11-19T12:00:00Z"));
     applied.await.expect("the configuration is applied");
     store
@@ -252,11 +236,7 @@ pub(crate) async fn full_store() -> Store {
     for record in fleet() {
         store.save(record).await.expect("a record is saved");
     }
-    for (account, error) in [
-        ("do-main", None),
-        ("hz-eu", Some("token refused")),
-        ("old", None),
-    ] {
+    for (account, error) in [("do-main", None), ("hz-eu", Some("token refused")), ("old", None)] {
         let state = AccountState {
             listed_at: Some(at("2026-11-20T17:51:00Z")),
             error: error.map(Into::into),

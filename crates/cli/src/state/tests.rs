@@ -29,11 +29,7 @@ fn a_token_that_fails_needs_a_person_at_once() {
     let because = Some("Unable to authenticate you".to_owned());
     let mut failing = state(Some("07:55"), None);
     failing.error = Some(Reason::new("token refused".to_owned(), because));
-    assert_eq!(
-        failure(&failing),
-        None,
-        "another failure: it is tried again"
-    );
+    assert_eq!(failure(&failing), None, "another failure: it is tried again");
     failing.token_fails = true;
     let whole = "token refused: Unable to authenticate you";
     assert_eq!(failure(&failing), Some(words("token refused", whole)));

@@ -124,10 +124,7 @@ impl Day {
         };
         let known = DAYS.into_iter().find(|&(name, day)| names(name, day));
         known.map(|(_, day)| day).ok_or_else(|| NotAnEnd {
-            near: nearest(
-                &word,
-                DAYS.map(|(name, _)| name).into_iter().chain([NEXT_EDGE]),
-            ),
+            near: nearest(&word, DAYS.map(|(name, _)| name).into_iter().chain([NEXT_EDGE])),
         })
     }
 
@@ -184,10 +181,7 @@ impl TimeOfDay {
             AmbiguousOffset::Gap { .. } => ClockReading::Skipped(reading),
             AmbiguousOffset::Fold { .. } => ClockReading::Repeated(reading),
         };
-        Some(ResolvedEnd {
-            at: schedule::ends_at(zone, reading),
-            clock,
-        })
+        Some(ResolvedEnd { at: schedule::ends_at(zone, reading), clock })
     }
 }
 
@@ -213,10 +207,7 @@ pub enum ClockReading {
 
 impl ResolvedEnd {
     fn plainly(at: Timestamp) -> Self {
-        Self {
-            at,
-            clock: ClockReading::Once,
-        }
+        Self { at, clock: ClockReading::Once }
     }
 
     /// Explains the reading if the clock changes in `zone`. `None` if it does not.
@@ -305,11 +296,7 @@ impl End {
 /// When the clock next shows a time: today, or otherwise tomorrow.
 fn next_on(time: TimeOfDay, today: Date, now: Timestamp, zone: &TimeZone) -> Option<ResolvedEnd> {
     let today_at = time.on(today, zone)?;
-    if today_at.at > now {
-        Some(today_at)
-    } else {
-        time.on(today.tomorrow().ok()?, zone)
-    }
+    if today_at.at > now { Some(today_at) } else { time.on(today.tomorrow().ok()?, zone) }
 }
 
 fn on(
@@ -334,8 +321,7 @@ fn on(
 fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<ResolvedEnd, EndError> {
     let schedule = schedule.ok_or(EndError::NoSchedule)?;
     let edge = schedule.edges(now).find(|edge| edge.desired.is_some());
-    edge.map(|edge| ResolvedEnd::plainly(edge.at))
-        .ok_or(EndError::NoEdge)
+    edge.map(|edge| ResolvedEnd::plainly(edge.at)).ok_or(EndError::NoEdge)
 }
 
 #[cfg(test)]

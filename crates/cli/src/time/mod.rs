@@ -27,10 +27,7 @@ pub struct NextEdge {
 
 impl From<Edge> for NextEdge {
     fn from(edge: Edge) -> Self {
-        Self {
-            at: edge.at,
-            to: edge.desired,
-        }
+        Self { at: edge.at, to: edge.desired }
     }
 }
 
@@ -61,11 +58,8 @@ const A_WEEK: SignedDuration = SignedDuration::from_hours(6 * 24);
 #[must_use]
 pub fn short(at: Timestamp, zone: &TimeZone, now: Timestamp) -> String {
     let zoned = at.to_zoned(zone.clone());
-    let format = if at.duration_since(now).abs() < A_WEEK {
-        "%a %H:%M %Z"
-    } else {
-        "%Y-%m-%d %H:%M %Z"
-    };
+    let format =
+        if at.duration_since(now).abs() < A_WEEK { "%a %H:%M %Z" } else { "%Y-%m-%d %H:%M %Z" };
     zoned.strftime(format).to_string()
 }
 

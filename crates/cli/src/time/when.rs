@@ -30,9 +30,8 @@ impl FromStr for When {
     type Err = NotAnInstant;
 
     fn from_str(text: &str) -> Result<Self, NotAnInstant> {
-        let instant = text
-            .parse()
-            .or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
+        let instant =
+            text.parse().or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
         match instant {
             Ok(instant) => Ok(Self::Instant(instant)),
             Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
@@ -114,10 +113,7 @@ impl fmt::Display for Month {
 impl Month {
     /// The beginning of the month and of the next one.
     pub fn bounds(self) -> Result<[Timestamp; 2], jiff::Error> {
-        let first = |date: Date| {
-            date.to_zoned(TimeZone::UTC)
-                .map(|midnight| midnight.timestamp())
-        };
+        let first = |date: Date| date.to_zoned(TimeZone::UTC).map(|midnight| midnight.timestamp());
         Ok([first(self.0)?, first(self.0.checked_add(1.month())?)?])
     }
 }
@@ -137,11 +133,7 @@ mod tests {
             let expected = When::Instant("2026-06-15T07:00:00Z".parse().unwrap());
             assert_eq!(text.parse::<When>().unwrap(), expected, "{text}");
         }
-        for text in [
-            "2026-06-15 09:00",
-            "2026-06-15T09:00",
-            "2026-06-15T09:00:00",
-        ] {
+        for text in ["2026-06-15 09:00", "2026-06-15T09:00", "2026-06-15T09:00:00"] {
             let expected = When::Local("2026-06-15T09:00".parse().unwrap());
             assert_eq!(text.parse::<When>().unwrap(), expected, "{text}");
         }

@@ -79,24 +79,14 @@ impl Summary {
         };
         let tally = self.tally(resource, name);
         match &outcome.event {
-            Event::Asked {
-                direction: Direction::Stop,
-                saved: Some(saved),
-                ..
-            } => tally.saved = Some(saved.clone()),
-            Event::Seen {
-                direction: Direction::Stop,
-                forced,
-                ..
-            } => {
+            Event::Asked { direction: Direction::Stop, saved: Some(saved), .. } => {
+                tally.saved = Some(saved.clone())
+            }
+            Event::Seen { direction: Direction::Stop, forced, .. } => {
                 tally.stopped += 1;
                 tally.forced += u32::from(*forced);
             }
-            Event::Seen {
-                direction: Direction::Start,
-                saved,
-                ..
-            } => {
+            Event::Seen { direction: Direction::Start, saved, .. } => {
                 tally.started += 1;
                 tally.restored += u32::from(saved.is_some());
             }
@@ -167,11 +157,7 @@ impl Summary {
                 format!("{kind} {}", tally.name),
                 number(tally.stopped),
                 number(tally.started),
-                tally
-                    .saved
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
+                tally.saved.as_ref().map(ToString::to_string).unwrap_or_default(),
                 number(tally.restored),
                 number(tally.forced),
                 tally.remarks(),

@@ -62,10 +62,7 @@ pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
     let droplet = call.account.droplets[&id].to_json(call.droplet_context());
     let href = format!("{}/v2/actions/{action}", call.incoming.origin);
     let links = json!({"actions": [{"id": action, "rel": "create", "href": href}]});
-    Ok(Answer::json(
-        202,
-        &json!({"droplet": droplet, "links": links}),
-    ))
+    Ok(Answer::json(202, &json!({"droplet": droplet, "links": links})))
 }
 
 pub(super) fn delete_droplet(call: &mut Call<'_>) -> Result<Answer> {
@@ -126,12 +123,7 @@ pub(super) fn snapshots(call: &mut Call<'_>) -> Result<Answer> {
     let kind = call.incoming.request.parameter("resource_type");
     let wanted = kind.is_none_or(|kind| kind == "droplet");
     let listed = call.account.team.listed(call.timeline.now());
-    page(
-        call,
-        "snapshots",
-        listed.filter(|_| wanted).collect(),
-        Snapshot::to_json,
-    )
+    page(call, "snapshots", listed.filter(|_| wanted).collect(), Snapshot::to_json)
 }
 
 pub(super) fn snapshot(call: &mut Call<'_>) -> Result<Answer> {
@@ -190,11 +182,7 @@ fn addresses(call: &Call<'_>, key: &str, is_ipv6: bool) -> Result<Answer> {
 
 pub(super) fn reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
     let ip = call.named(&call.account.team.reserved_ips)?;
-    let key = if ip.is_ipv6() {
-        "reserved_ipv6"
-    } else {
-        "reserved_ip"
-    };
+    let key = if ip.is_ipv6() { "reserved_ipv6" } else { "reserved_ip" };
     ok(&json!({key: ip.to_json(&call.account.droplets, call.droplet_context())}))
 }
 
@@ -219,14 +207,11 @@ pub(super) fn act_on_reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
     };
     let number = ip.ip.bytes().map(u64::from).sum();
     let kind = json!(format!("{}_ip", order.kind));
-    let action = call
-        .account
-        .begin_action(call.timeline, ("reserved_ip", number), kind);
-    call.timeline
-        .after(call.account.index, ASSIGNS, move |account, timeline| {
-            account.finish_action(timeline, action);
-            account.assign(&ip.ip, to, timeline.now());
-        });
+    let action = call.account.begin_action(call.timeline, ("reserved_ip", number), kind);
+    call.timeline.after(call.account.index, ASSIGNS, move |account, timeline| {
+        account.finish_action(timeline, action);
+        account.assign(&ip.ip, to, timeline.now());
+    });
     let body = json!({"action": call.action_json(action)?});
     Ok(Answer::json(201, &body))
 }
@@ -276,9 +261,7 @@ pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
         ("attach", None) if is_near => Some(order.droplet_id),
         ("detach", Some(_)) => None,
         _ => {
-            return Err(Refusal::unprocessable(
-                "volume cannot be attached or detached",
-            ));
+            return Err(Refusal::unprocessable("volume cannot be attached or detached"));
         }
     };
     if let Some(volume) = call.account.team.volumes.get_mut(&id) {
@@ -315,12 +298,7 @@ pub(super) fn add_to_firewall(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn load_balancers(call: &mut Call<'_>) -> Result<Answer> {
     let balancers = call.account.team.load_balancers.values().collect();
     let market = &call.account.market;
-    page(
-        call,
-        "load_balancers",
-        balancers,
-        |one: &crate::team::LoadBalancer| one.to_json(market),
-    )
+    page(call, "load_balancers", balancers, |one: &crate::team::LoadBalancer| one.to_json(market))
 }
 
 pub(super) fn load_balancer(call: &mut Call<'_>) -> Result<Answer> {
@@ -364,9 +342,7 @@ pub(super) fn project(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn project_resources(call: &mut Call<'_>) -> Result<Answer> {
     let project = call.named(&call.account.team.projects)?;
     let droplets = project.droplets.iter().collect();
-    page(call, "resources", droplets, |id: &u64| {
-        project.resource_json(*id, "ok")
-    })
+    page(call, "resources", droplets, |id: &u64| project.resource_json(*id, "ok"))
 }
 
 /// Moves resources into a project, out of the one that they were in. Only Droplets are supported.
@@ -388,11 +364,7 @@ pub(super) fn add_to_project(call: &mut Call<'_>) -> Result<Answer> {
         }
         if let Some(project) = call.account.team.projects.get_mut(&id) {
             let is_new = project.droplets.insert(droplet);
-            let status = if is_new {
-                "assigned"
-            } else {
-                "already_assigned"
-            };
+            let status = if is_new { "assigned" } else { "already_assigned" };
             moved.push(project.resource_json(droplet, status));
         }
     }
@@ -408,26 +380,14 @@ pub(super) fn alerts(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
     let tags: BTreeSet<_> = droplets.flat_map(|droplet| &droplet.tags).collect();
-    page(
-        call,
-        "tags",
-        tags.into_iter().collect(),
-        |tag| json!({"name": tag}),
-    )
+    page(call, "tags", tags.into_iter().collect(), |tag| json!({"name": tag}))
 }
 
 /// Lists the VPCs of all Droplets.
 pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
-    let vpcs: BTreeSet<_> = droplets
-        .filter_map(|droplet| droplet.vpc.as_ref())
-        .collect();
-    page(
-        call,
-        "vpcs",
-        vpcs.into_iter().collect(),
-        |vpc| json!({"id": vpc}),
-    )
+    let vpcs: BTreeSet<_> = droplets.filter_map(|droplet| droplet.vpc.as_ref()).collect();
+    page(call, "vpcs", vpcs.into_iter().collect(), |vpc| json!({"id": vpc}))
 }
 
 pub(super) fn ssh_keys(call: &mut Call<'_>) -> Result<Answer> {

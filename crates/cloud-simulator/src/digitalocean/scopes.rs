@@ -22,11 +22,7 @@ const SCOPES: &[(&str, &str, &[&str])] = &[
     ("POST", "droplets/actions", &["droplet:update"]),
     ("POST", "droplets", &["droplet:create"]),
     ("DELETE", "droplets", &["droplet:delete"]),
-    (
-        "GET",
-        "snapshots/*",
-        &["snapshot:read", "block_storage_snapshot:read"],
-    ),
+    ("GET", "snapshots/*", &["snapshot:read", "block_storage_snapshot:read"]),
     ("GET", "snapshots", &["snapshot:read"]),
     ("DELETE", "snapshots", &["image:delete", "snapshot:delete"]),
     ("GET", "images", &["image:read"]),
@@ -77,10 +73,7 @@ pub(crate) fn without_the_unreadable(answer: Answer, login: &Login) -> Answer {
     match serde_json::from_str::<Value>(&answer.body) {
         Ok(mut body) => {
             leave_out(&mut body, &unreadable);
-            Answer {
-                body: body.to_string(),
-                ..answer
-            }
+            Answer { body: body.to_string(), ..answer }
         }
         Err(_) => answer,
     }
@@ -106,9 +99,7 @@ fn leave_out(value: &mut Value, unreadable: &[&str]) {
 fn needed(method: &str, path: &[&str]) -> &'static [&'static str] {
     let fits = |pattern: &str| {
         let mut path = path.iter();
-        pattern
-            .split('/')
-            .all(|part| path.next().is_some_and(|own| part == "*" || part == *own))
+        pattern.split('/').all(|part| path.next().is_some_and(|own| part == "*" || part == *own))
     };
     let mut entries = SCOPES.iter();
     let entry = entries.find(|(of_method, pattern, _)| *of_method == method && fits(pattern));

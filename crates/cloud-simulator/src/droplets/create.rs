@@ -156,9 +156,8 @@ fn image_of(
     };
     let mut listed = account.team.listed(now);
     let snapshot = listed.find(|snapshot| snapshot.id == number);
-    let snapshot = snapshot
-        .filter(|snapshot| snapshot.region == order.region)
-        .ok_or_else(invalid)?;
+    let snapshot =
+        snapshot.filter(|snapshot| snapshot.region == order.region).ok_or_else(invalid)?;
     if snapshot.of.disk > disk_of(&order.size) {
         let message = "The image you specified requires a larger disk than this size has.";
         return Err(Refusal::unprocessable(message));

@@ -69,10 +69,7 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     let snapshot = account.team.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
     account.ledger.end(&snapshot.meter(), now);
-    account
-        .droplets
-        .values_mut()
-        .for_each(Droplet::invalidate_cache);
+    account.droplets.values_mut().for_each(Droplet::invalidate_cache);
     Ok(())
 }
 

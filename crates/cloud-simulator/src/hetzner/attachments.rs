@@ -49,10 +49,7 @@ fn missing(key: &str) -> Refusal {
 /// Reads a list of numbers that may be left out.
 fn numbers(body: &Map<String, Value>, key: &str) -> Vec<u64> {
     let list = body.get(key).and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .filter_map(Value::as_u64)
-        .collect()
+    list.into_iter().flatten().filter_map(Value::as_u64).collect()
 }
 
 fn text(body: &Map<String, Value>, key: &str) -> Option<String> {
@@ -177,9 +174,7 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
         addresses: addresses(body.get("public_net").unwrap_or(&Value::Null)),
         networks: numbers(&body, "networks"),
         volumes: numbers(&body, "volumes"),
-        firewalls: firewalls
-            .filter_map(|one| one["firewall"].as_u64())
-            .collect(),
+        firewalls: firewalls.filter_map(|one| one["firewall"].as_u64()).collect(),
         placement_group: body.get("placement_group").and_then(Value::as_u64),
         ssh_keys: keys.collect(),
     };
@@ -187,9 +182,8 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
     let server = call.account.servers.get(&created.server);
     let server = server.ok_or_else(servers::not_found)?;
     let next = created.next.iter();
-    let next: Result<Vec<_>> = next
-        .map(|id| Ok(servers::action_json(find_action(call, *id)?)))
-        .collect();
+    let next: Result<Vec<_>> =
+        next.map(|id| Ok(servers::action_json(find_action(call, *id)?))).collect();
     let body = json!({
         "server": server_json(call, server),
         "action": servers::action_json(find_action(call, created.action)?),
@@ -221,10 +215,7 @@ pub(super) fn update_server(call: &mut Call<'_>) -> Result<Answer> {
         server.labels = labels;
     }
     let server = call.server()?;
-    Ok(Answer::json(
-        200,
-        &json!({"server": server_json(call, server)}),
-    ))
+    Ok(Answer::json(200, &json!({"server": server_json(call, server)})))
 }
 
 pub(super) fn delete_server(call: &mut Call<'_>) -> Result<Answer> {
@@ -266,9 +257,7 @@ pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
     } else {
         server.has.remove(&Extra::Protection);
     }
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("server", id), "change_protection");
+    let action = call.account.act_at_once(call.timeline, ("server", id), "change_protection");
     action_answer(call, action)
 }
 
@@ -276,9 +265,7 @@ pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
     server.has.insert(Extra::Backups);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("server", id), "enable_backup");
+    let action = call.account.act_at_once(call.timeline, ("server", id), "enable_backup");
     action_answer(call, action)
 }
 
@@ -300,16 +287,11 @@ pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
         return refuse("no_subnet_available", "no IP is available");
     };
     if [&ip].into_iter().chain(&aliases).any(|ip| network.has(ip)) {
-        return refuse(
-            "ip_not_available",
-            "the provided network IP is not available",
-        );
+        return refuse("ip_not_available", "the provided network IP is not available");
     }
     network.join(id, ip, aliases);
     call.invalidate_cache(id);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("server", id), "attach_to_network");
+    let action = call.account.act_at_once(call.timeline, ("server", id), "attach_to_network");
     action_answer(call, action)
 }
 
@@ -330,9 +312,7 @@ pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
     let group = group.ok_or_else(|| invalid("placement group not found"))?;
     group.servers.insert(id);
     call.invalidate_cache(id);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("server", id), "add_to_placement_group");
+    let action = call.account.act_at_once(call.timeline, ("server", id), "add_to_placement_group");
     action_answer(call, action)
 }
 
@@ -373,9 +353,7 @@ pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
     }
     image.protected = flag(&body, "delete", image.protected);
     images::show_again(call.account, id);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("image", id), "change_protection");
+    let action = call.account.act_at_once(call.timeline, ("image", id), "change_protection");
     action_answer(call, action)
 }
 
@@ -411,34 +389,21 @@ pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let server = call.account.servers.get_mut(&to);
     let server = server.ok_or_else(|| invalid("server not found"))?;
     let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
-    let family = if ip.is_ipv6 {
-        Family::Ipv6
-    } else {
-        Family::Ipv4
-    };
+    let family = if ip.is_ipv6 { Family::Ipv6 } else { Family::Ipv4 };
     if !server.is_off() {
         return refuse("server_not_stopped", "the server must be stopped");
     }
     if ip.server.is_some() {
-        return refuse(
-            "primary_ip_already_assigned",
-            "the primary IP is already assigned",
-        );
+        return refuse("primary_ip_already_assigned", "the primary IP is already assigned");
     }
     if server.address_mut(family).is_some() {
-        let code = if ip.is_ipv6 {
-            "server_has_ipv6"
-        } else {
-            "server_has_ipv4"
-        };
+        let code = if ip.is_ipv6 { "server_has_ipv6" } else { "server_has_ipv4" };
         return refuse(code, "the server already has such an address");
     }
     ip.server = Some(to);
     *server.address_mut(family) = Some(id);
     call.invalidate_cache(to);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("primary_ip", id), "assign_primary_ip");
+    let action = call.account.act_at_once(call.timeline, ("primary_ip", id), "assign_primary_ip");
     action_answer(call, action)
 }
 
@@ -446,11 +411,7 @@ pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let ip = call.account.project.primary_ips.get_mut(&id);
     let ip = ip.ok_or_else(servers::not_found)?;
-    let family = if ip.is_ipv6 {
-        Family::Ipv6
-    } else {
-        Family::Ipv4
-    };
+    let family = if ip.is_ipv6 { Family::Ipv6 } else { Family::Ipv4 };
     if let Some(from) = ip.server {
         let server = call.account.servers.get_mut(&from);
         let server = server.ok_or_else(servers::not_found)?;
@@ -462,9 +423,7 @@ pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
         *server.address_mut(family) = None;
         call.invalidate_cache(from);
     }
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("primary_ip", id), "unassign_primary_ip");
+    let action = call.account.act_at_once(call.timeline, ("primary_ip", id), "unassign_primary_ip");
     action_answer(call, action)
 }
 
@@ -481,9 +440,7 @@ pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
     }
     volume.server = Some(to);
     call.invalidate_cache(to);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("volume", id), "attach_volume");
+    let action = call.account.act_at_once(call.timeline, ("volume", id), "attach_volume");
     action_answer(call, action)
 }
 
@@ -515,9 +472,7 @@ pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
         }
         create::apply(call.account, call.timeline, id, server);
         call.invalidate_cache(server);
-        let action = call
-            .account
-            .act_at_once(call.timeline, ("firewall", id), "apply_firewall");
+        let action = call.account.act_at_once(call.timeline, ("firewall", id), "apply_firewall");
         actions.push(servers::action_json(find_action(call, action)?));
     }
     Ok(Answer::json(201, &json!({"actions": actions})))
@@ -531,22 +486,13 @@ pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
     let server = server.ok_or_else(|| missing("server"))?;
     let balancer = call.project().load_balancers.get_mut(&id);
     let balancer = balancer.ok_or_else(servers::not_found)?;
-    if balancer
-        .targets
-        .iter()
-        .any(|target| target.server == server)
-    {
+    if balancer.targets.iter().any(|target| target.server == server) {
         let message = "the target is already defined";
         return Err(Refusal::new(422, "target_already_defined", message));
     }
-    balancer.targets.push(Target {
-        server,
-        use_private_ip: flag(&body, "use_private_ip", false),
-    });
+    balancer.targets.push(Target { server, use_private_ip: flag(&body, "use_private_ip", false) });
     call.invalidate_cache(server);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("load_balancer", id), "add_target");
+    let action = call.account.act_at_once(call.timeline, ("load_balancer", id), "add_target");
     action_answer(call, action)
 }
 
@@ -564,8 +510,6 @@ pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
     }
     floating.server = Some(to);
     call.invalidate_cache(to);
-    let action = call
-        .account
-        .act_at_once(call.timeline, ("floating_ip", id), "assign_floating_ip");
+    let action = call.account.act_at_once(call.timeline, ("floating_ip", id), "assign_floating_ip");
     action_answer(call, action)
 }

@@ -96,20 +96,15 @@ pub(crate) fn create(
     let takes = if fails { PLACEMENT } else { server.creation };
     account.servers.insert(id, server);
     let action = account.begin_action(timeline, ("server", id), json!("create_server"));
-    let next = order
-        .starts
-        .then(|| account.begin_action(timeline, ("server", id), json!("start_server")));
+    let next =
+        order.starts.then(|| account.begin_action(timeline, ("server", id), json!("start_server")));
     if let Some(server) = Server::of(account, id) {
         server.action = Some(action);
     }
     timeline.after(account.index, takes, move |account, timeline| {
         end_creation(account, timeline, (action, next), fails);
     });
-    Ok(CreatedServer {
-        server: id,
-        action,
-        next: next.into_iter().collect(),
-    })
+    Ok(CreatedServer { server: id, action, next: next.into_iter().collect() })
 }
 
 /// The image that an order names, which must be complete.
@@ -144,9 +139,7 @@ fn type_of<'a>(
         return Err(invalid("unsupported location for server type"));
     }
     if found["architecture"] != *image.architecture() {
-        return Err(invalid(
-            "image has another architecture than the server type",
-        ));
+        return Err(invalid("image has another architecture than the server type"));
     }
     if image.of.disk > disk_of(found) {
         return Err(invalid("image disk is bigger than server type disk"));
@@ -177,11 +170,7 @@ fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refus
     for (family, id) in &order.addresses {
         let Some(id) = id else { continue };
         let ip = project.primary_ips.get(id);
-        check_address(
-            ip.ok_or_else(|| invalid("primary IP not found"))?,
-            *family,
-            order,
-        )?;
+        check_address(ip.ok_or_else(|| invalid("primary IP not found"))?, *family, order)?;
     }
     if order.addresses.is_empty() && order.networks.is_empty() && order.starts {
         return Err(invalid("a server without any network cannot be started"));
@@ -203,21 +192,10 @@ fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refus
     };
     let groups = &project.placement_groups;
     let of = |ids: &[u64], has: &dyn Fn(&u64) -> bool| ids.iter().all(has);
-    known(
-        of(&order.firewalls, &|id| project.firewalls.contains_key(id)),
-        "firewall",
-    )?;
-    known(
-        of(&order.networks, &|id| project.networks.contains_key(id)),
-        "network",
-    )?;
+    known(of(&order.firewalls, &|id| project.firewalls.contains_key(id)), "firewall")?;
+    known(of(&order.networks, &|id| project.networks.contains_key(id)), "network")?;
     known(order.ssh_keys.iter().all(has_key), "SSH key")?;
-    known(
-        order
-            .placement_group
-            .is_none_or(|id| groups.contains_key(&id)),
-        "placement group",
-    )
+    known(order.placement_group.is_none_or(|id| groups.contains_key(&id)), "placement group")
 }
 
 fn check_address(ip: &PrimaryIp, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
@@ -361,11 +339,7 @@ pub(crate) fn delete(
 ) -> Result<u64, Refusal> {
     let server = Server::of(account, id).ok_or_else(not_found)?;
     if server.has.contains(&Extra::Protection) {
-        return Err(Refusal::new(
-            423,
-            "protected",
-            "server deletion is protected",
-        ));
+        return Err(Refusal::new(423, "protected", "server deletion is protected"));
     }
     server.check_unlocked()?;
     server.set_status(ServerStatus::Deleting);

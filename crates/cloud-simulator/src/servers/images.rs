@@ -95,18 +95,10 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
     let image = account.project.images.get(&id).ok_or_else(not_found)?;
     if image.protected {
-        return Err(Refusal::new(
-            423,
-            "protected",
-            "image deletion is protected",
-        ));
+        return Err(Refusal::new(423, "protected", "image deletion is protected"));
     }
     if image.status == ImageStatus::Creating {
-        return Err(Refusal::new(
-            409,
-            "conflict",
-            "image is still being created",
-        ));
+        return Err(Refusal::new(409, "conflict", "image is still being created"));
     }
     forget(account, id, now);
     Ok(())

@@ -11,25 +11,17 @@ async fn lines(clouds: &Clouds, query: &str) -> Vec<Value> {
     let answer = clouds.send("GET", &path, None).await;
     assert_eq!(answer.header("content-type"), Some("application/jsonl"));
     let lines = answer.text.lines();
-    let lines: Vec<Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let fields = ["item", "quantity", "unit", "unit_price", "amount"];
     let short = |line: &Value| match line.get("total") {
         Some(total) => json!([total, line["currency"]]),
-        None => fields
-            .map(|field| line[field].clone())
-            .into_iter()
-            .collect(),
+        None => fields.map(|field| line[field].clone()).into_iter().collect(),
     };
     lines.iter().map(short).collect()
 }
 
 fn act(clouds: &Clouds, resource: &str, act: Act) {
-    clouds
-        .simulator
-        .person(&resource.parse().unwrap(), act)
-        .unwrap();
+    clouds.simulator.person(&resource.parse().unwrap(), act).unwrap();
 }
 
 fn change_plan(clouds: &Clouds, resource: &str, plan: &str) {
@@ -57,10 +49,8 @@ async fn a_droplet_without_power_is_billed_in_full() {
     clouds.pass(10 * HOUR);
     assert_eq!(clouds.state("do/droplet/1")["powered"], false);
     // 10 h at 0.03571.
-    let expected = [
-        json!(["s-2vcpu-4gb", 36_000, "second", "0.03571", "0.3571"]),
-        json!(["0.3571", "USD"]),
-    ];
+    let expected =
+        [json!(["s-2vcpu-4gb", 36_000, "second", "0.03571", "0.3571"]), json!(["0.3571", "USD"])];
     assert_eq!(lines(&clouds, "").await, expected);
     assert_eq!(lines(&clouds, "left_running=true").await, expected);
 }
@@ -80,10 +70,8 @@ async fn a_resized_droplet_is_billed_at_the_size_it_has_at_each_moment() {
         json!(["0.77682", "USD"]),
     ];
     assert_eq!(lines(&clouds, "").await, expected);
-    let left_running = [
-        json!(["s-4vcpu-8gb", 86_400, "second", "0.07143", "1.71432"]),
-        json!(["1.71432", "USD"]),
-    ];
+    let left_running =
+        [json!(["s-4vcpu-8gb", 86_400, "second", "0.07143", "1.71432"]), json!(["1.71432", "USD"])];
     assert_eq!(lines(&clouds, "left_running=true").await, left_running);
 }
 
@@ -122,23 +110,13 @@ async fn a_database_with_fewer_standbys_costs_less_once_they_are_gone() {
          nodes = 2\n"
     ))
     .await;
-    let resize = Act::Resize {
-        plan: "db-s-2vcpu-4gb".to_owned(),
-        nodes: 1,
-        storage_mib: None,
-    };
+    let resize = Act::Resize { plan: "db-s-2vcpu-4gb".to_owned(), nodes: 1, storage_mib: None };
     act(&clouds, &format!("do/database/{id}"), resize);
     clouds.pass(480 + 2 * HOUR);
     // 0.17857 · 480 / 3600 = 0.0238093333…
     let expected = [
         json!(["1 x db-s-2vcpu-4gb", 7200, "second", "0.08929", "0.17858"]),
-        json!([
-            "2 x db-s-2vcpu-4gb",
-            480,
-            "second",
-            "0.17857",
-            "0.0238093333"
-        ]),
+        json!(["2 x db-s-2vcpu-4gb", 480, "second", "0.17857", "0.0238093333"]),
         json!(["0.2023893333", "USD"]),
     ];
     assert_eq!(lines(&clouds, "").await, expected);
@@ -162,10 +140,7 @@ count = 2
 #[tokio::test]
 async fn a_pool_at_zero_costs_nothing_and_new_nodes_are_billed_from_their_creation() {
     let clouds = Clouds::with(POOL).await;
-    let scale = |count| Act::Scale {
-        count,
-        autoscale: None,
-    };
+    let scale = |count| Act::Scale { count, autoscale: None };
     clouds.pass(HOUR);
     act(&clouds, "do/node-pool/c/p", scale(0));
     clouds.pass(HOUR);
@@ -180,10 +155,8 @@ async fn a_pool_at_zero_costs_nothing_and_new_nodes_are_billed_from_their_creati
     ];
     assert_eq!(lines(&clouds, "").await, expected);
     // 0.03571 · 21600 / 3600 = 0.21426
-    let left_running = [
-        json!(["s-2vcpu-4gb", 21_600, "second", "0.03571", "0.21426"]),
-        json!(["0.21426", "USD"]),
-    ];
+    let left_running =
+        [json!(["s-2vcpu-4gb", 21_600, "second", "0.03571", "0.21426"]), json!(["0.21426", "USD"])];
     assert_eq!(lines(&clouds, "left_running=true").await, left_running);
 
     // Once a person deletes it, it costs nothing more, in either history.
@@ -249,10 +222,7 @@ async fn an_old_server_keeps_its_price_until_its_type_changes() {
     clouds.pass(1800);
     assert_eq!(lines(&clouds, "").await, expected);
     let left_running = lines(&clouds, "left_running=true").await;
-    assert_eq!(
-        left_running[0],
-        json!(["cpx22", 3, "hour", "0.0128", "0.0384"])
-    );
+    assert_eq!(left_running[0], json!(["cpx22", 3, "hour", "0.0128", "0.0384"]));
 }
 
 #[tokio::test]
@@ -261,24 +231,14 @@ async fn whatever_there_was_costs_a_cent() {
     clouds.pass(5);
     act(&clouds, "do/droplet/1", Act::Delete);
     clouds.pass(HOUR);
-    let expected = [
-        json!(["s-1vcpu-1gb", 1, "minimum", "0.01", "0.01"]),
-        json!(["0.01", "USD"]),
-    ];
+    let expected = [json!(["s-1vcpu-1gb", 1, "minimum", "0.01", "0.01"]), json!(["0.01", "USD"])];
     assert_eq!(lines(&clouds, "").await, expected);
     assert_eq!(lines(&clouds, "left_running=true").await, expected);
     // The minimum is charged once, where the Droplet has ended.
-    assert!(
-        lines(&clouds, "since=2026-11-23T07:00:05Z")
-            .await
-            .is_empty()
-    );
+    assert!(lines(&clouds, "since=2026-11-23T07:00:05Z").await.is_empty());
 
     // A Droplet that still exists is charged for its time so far: 0.00893 · 60 / 3600.
-    clouds
-        .simulator
-        .create(&format!("{}account = \"do\"", droplet("s-1vcpu-1gb")))
-        .unwrap();
+    clouds.simulator.create(&format!("{}account = \"do\"", droplet("s-1vcpu-1gb"))).unwrap();
     clouds.pass(60);
     let so_far = lines(&clouds, "since=2026-11-23T07:00:05Z").await;
     assert_eq!(so_far[1], json!(["0.0001488333", "USD"]));
@@ -286,20 +246,12 @@ async fn whatever_there_was_costs_a_cent() {
 
 #[tokio::test]
 async fn bills_of_parts_add_up_to_the_bill_of_the_whole() {
-    let fleet = format!(
-        "{}{}{POOL}",
-        droplet("c-4"),
-        server("ccx13", "2026-11-20T09:12:13Z")
-    );
+    let fleet = format!("{}{}{POOL}", droplet("c-4"), server("ccx13", "2026-11-20T09:12:13Z"));
     let clouds = Clouds::with(&fleet).await;
     clouds.pass(50 * HOUR + 7);
     let begin = clouds.now() - jiff::SignedDuration::from_secs(50 * HOUR + 7);
     let of = |since, until| {
-        let query = BillQuery {
-            since,
-            until,
-            left_running: false,
-        };
+        let query = BillQuery { since, until, left_running: false };
         clouds.simulator.bill(&query)
     };
     let middle = Some(begin + jiff::SignedDuration::from_secs(20 * HOUR + 1234));
@@ -309,22 +261,11 @@ async fn bills_of_parts_add_up_to_the_bill_of_the_whole() {
         // They may differ only by the rounding of a line's last decimal.
         let parts = first.totals()[&currency] + second.totals()[&currency];
         let difference = total.less(parts) + parts.less(total);
-        assert!(
-            difference < "0.000000001".parse().unwrap(),
-            "{total} {parts}"
-        );
+        assert!(difference < "0.000000001".parse().unwrap(), "{total} {parts}");
     }
     // The server's hours begin at 12 min 13 s past the hour: 50 of them begin within the 50 h and 7
     // s.
-    assert_eq!(
-        whole
-            .lines
-            .iter()
-            .find(|line| line.item == "ccx13")
-            .unwrap()
-            .quantity,
-        50
-    );
+    assert_eq!(whole.lines.iter().find(|line| line.item == "ccx13").unwrap().quantity, 50);
 }
 
 #[tokio::test]
@@ -345,9 +286,7 @@ async fn a_line_names_its_resource_and_another_price_list_charges_other_prices()
     });
     assert_eq!(line, expected);
     let dearer = include_str!("../../prices.toml").replace("\"0.125\"", "\"0.25\"");
-    clouds
-        .simulator
-        .set_prices(dearer.parse::<Prices>().unwrap());
+    clouds.simulator.set_prices(dearer.parse::<Prices>().unwrap());
     assert_eq!(lines(&clouds, "").await[1], json!(["0.25", "USD"]));
     let path = "/_simulator/bill?from=2026-11-23T07:00:00Z";
     let error = clouds.send("GET", path, None).await.expect(400);

@@ -59,10 +59,7 @@ impl Answer {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self
-            .headers
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -75,11 +72,7 @@ impl Answer {
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
-        if self.text.is_empty() {
-            Value::Null
-        } else {
-            self.json()
-        }
+        if self.text.is_empty() { Value::Null } else { self.json() }
     }
 }
 
@@ -113,18 +106,12 @@ impl Clouds {
         let address = listener.local_addr().unwrap().to_string();
         let serving = simulator.clone();
         tokio::spawn(async move { serving.serve(listener).await });
-        Self {
-            simulator,
-            clock,
-            address,
-        }
+        Self { simulator, clock, address }
     }
 
     /// Advances the simulated time.
     pub(crate) fn pass(&self, seconds: i64) {
-        self.clock
-            .move_to(self.clock.now() + SignedDuration::from_secs(seconds))
-            .unwrap();
+        self.clock.move_to(self.clock.now() + SignedDuration::from_secs(seconds)).unwrap();
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -157,10 +144,7 @@ impl Clouds {
 
     #[track_caller]
     fn charged_of(&self, resource: &str, item: &str, left_running: bool) -> u64 {
-        let bill = self.simulator.bill(&BillQuery {
-            left_running,
-            ..BillQuery::default()
-        });
+        let bill = self.simulator.bill(&BillQuery { left_running, ..BillQuery::default() });
         let mut lines = bill
             .lines
             .iter()
@@ -172,11 +156,7 @@ impl Clouds {
 
     /// Sends a request with the usual token of the path's cloud.
     pub(crate) async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let token = if path.starts_with("/v1") {
-            "hz-token"
-        } else {
-            "do-token"
-        };
+        let token = if path.starts_with("/v1") { "hz-token" } else { "do-token" };
         self.send_as(token, method, path, body).await
     }
 
@@ -191,9 +171,7 @@ impl Clouds {
         path: &str,
         body: Option<Value>,
     ) -> Answer {
-        self.try_send(token, method, path, body)
-            .await
-            .expect("an answer")
+        self.try_send(token, method, path, body).await.expect("an answer")
     }
 
     /// Sends a request; `None` if the connection is closed without a response.
@@ -218,11 +196,7 @@ impl Clouds {
             let (name, value) = line.split_once(": ").unwrap();
             (name.to_owned(), value.to_owned())
         };
-        Some(Answer {
-            status,
-            headers: lines.map(header).collect(),
-            text: body.to_owned(),
-        })
+        Some(Answer { status, headers: lines.map(header).collect(), text: body.to_owned() })
     }
 
     /// Sends a request and leaves the response unread: dropping the stream disconnects the client.
@@ -235,10 +209,7 @@ impl Clouds {
     ) -> TcpStream {
         let body = body.map(|body| body.to_string());
         let content = body.as_ref().map_or_else(String::new, |body| {
-            format!(
-                "content-type: application/json\r\ncontent-length: {}\r\n",
-                body.len()
-            )
+            format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len())
         });
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\

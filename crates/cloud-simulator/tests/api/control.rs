@@ -34,19 +34,10 @@ name = "server"
 async fn the_log_shows_who_asked_what_and_what_came_of_it_but_no_token() {
     let clouds = Clouds::with(FLEET).await;
     let body = Some(json!({"type": "power_off"}));
-    clouds
-        .send("POST", "/v2/droplets/1/actions?a=b", body.clone())
-        .await
-        .expect(201);
+    clouds.send("POST", "/v2/droplets/1/actions?a=b", body.clone()).await.expect(201);
     clouds.pass(5);
-    clouds
-        .send("POST", "/v2/droplets/1/actions", body)
-        .await
-        .expect(422);
-    clouds
-        .send_as("nobodys", "GET", "/v1/servers", None)
-        .await
-        .expect(401);
+    clouds.send("POST", "/v2/droplets/1/actions", body).await.expect(422);
+    clouds.send_as("nobodys", "GET", "/v1/servers", None).await.expect(401);
 
     let log = clouds.send("GET", "/_simulator/log", None).await;
     assert!(!log.text.contains("do-token") && !log.text.contains("nobodys"));
@@ -59,82 +50,43 @@ async fn the_log_shows_who_asked_what_and_what_came_of_it_but_no_token() {
     assert_eq!(entries[0]["request"]["body"], "{\"type\":\"power_off\"}");
     assert_eq!(entries[0]["request"]["authorization"], true);
     assert_eq!(entries[0]["answer"]["status"], 201);
-    assert_eq!(
-        entries[0]["answer"]["headers"]["ratelimit-remaining"],
-        "4999"
-    );
-    assert_eq!(
-        (&entries[0]["changed"], &entries[1]["changed"]),
-        (&json!(true), &json!(false))
-    );
+    assert_eq!(entries[0]["answer"]["headers"]["ratelimit-remaining"], "4999");
+    assert_eq!((&entries[0]["changed"], &entries[1]["changed"]), (&json!(true), &json!(false)));
     assert_eq!(entries[1]["at"], "2026-11-23T07:00:05Z");
-    assert_eq!(
-        (&entries[2]["account"], &entries[2]["resource"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&entries[2]["account"], &entries[2]["resource"]), (&Value::Null, &Value::Null));
 
-    let lines = clouds
-        .send("GET", "/_simulator/exchanges?after=1", None)
-        .await;
-    let lines: Vec<Value> = lines
-        .text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = clouds.send("GET", "/_simulator/exchanges?after=1", None).await;
+    let lines: Vec<Value> =
+        lines.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines, entries[1..]);
 }
 
 #[tokio::test]
 async fn the_clock_moves_forward_only_and_effects_follow_it() {
     let clouds = Clouds::with(FLEET).await;
-    clouds
-        .send("POST", "/v1/servers/42/actions/poweroff", None)
-        .await
-        .expect(201);
+    clouds.send("POST", "/v1/servers/42/actions/poweroff", None).await.expect(201);
     let moved = json!({"now": "2026-11-23T07:00:04Z"});
-    let answer = clouds
-        .send("POST", "/_simulator/clock", Some(moved))
-        .await
-        .expect(200);
+    let answer = clouds.send("POST", "/_simulator/clock", Some(moved)).await.expect(200);
     assert_eq!(answer, json!({"now": "2026-11-23T07:00:04Z", "held": true}));
     let resources = clouds.get("/_simulator/resources").await;
     assert_eq!(resources["resources"]["hz/server/42"]["status"], "off");
     let back = json!({"now": "2026-11-23T07:00:00Z"});
-    clouds
-        .send("POST", "/_simulator/clock", Some(back))
-        .await
-        .expect(409);
-    assert_eq!(
-        clouds.get("/_simulator/clock").await["now"],
-        "2026-11-23T07:00:04Z"
-    );
+    clouds.send("POST", "/_simulator/clock", Some(back)).await.expect(409);
+    assert_eq!(clouds.get("/_simulator/clock").await["now"], "2026-11-23T07:00:04Z");
 }
 
 #[tokio::test]
 async fn faults_and_holds_can_be_set_over_http() {
     let clouds = Clouds::with(FLEET).await;
     let fault = json!({"match": {"path_suffix": "/servers"}, "does": {"answer": {"status": 500}}});
-    clouds
-        .send("POST", "/_simulator/faults", Some(fault))
-        .await
-        .expect(201);
-    assert_eq!(
-        clouds.get("/_simulator/faults").await["faults"][0]["times"],
-        1
-    );
+    clouds.send("POST", "/_simulator/faults", Some(fault)).await.expect(201);
+    assert_eq!(clouds.get("/_simulator/faults").await["faults"][0]["times"], 1);
     let error = clouds.send("GET", "/v1/servers", None).await.expect(500);
     assert_eq!(error["error"]["code"], "server_error");
-    clouds
-        .send("DELETE", "/_simulator/faults", None)
-        .await
-        .expect(204);
+    clouds.send("DELETE", "/_simulator/faults", None).await.expect(204);
 
     let hold = json!({"match": {"resource": "hz/server/42"}, "at": "arrival"});
-    let id = clouds
-        .send("POST", "/_simulator/holds", Some(hold))
-        .await
-        .expect(201)["id"]
-        .clone();
+    let id = clouds.send("POST", "/_simulator/holds", Some(hold)).await.expect(201)["id"].clone();
     let wait = async {
         let path = format!("/_simulator/holds/{id}?wait=true");
         assert_eq!(clouds.get(&path).await["waiting"], 1);
@@ -145,24 +97,15 @@ async fn faults_and_holds_can_be_set_over_http() {
     let (answer, ()) = tokio::join!(request, wait);
     assert!(answer.is_none());
     assert_eq!(clouds.get("/_simulator/holds").await, json!({"holds": []}));
-    clouds
-        .send("GET", &format!("/_simulator/holds/{id}?wait=true"), None)
-        .await
-        .expect(404);
-    clouds
-        .send("GET", "/_simulator/nothing", None)
-        .await
-        .expect(404);
+    clouds.send("GET", &format!("/_simulator/holds/{id}?wait=true"), None).await.expect(404);
+    clouds.send("GET", "/_simulator/nothing", None).await.expect(404);
 }
 
 #[tokio::test]
 async fn people_act_without_the_api() {
     let clouds = Clouds::with(FLEET).await;
     let people = async |body: Value, status: u16| {
-        clouds
-            .send("POST", "/_simulator/people", Some(body))
-            .await
-            .expect(status)
+        clouds.send("POST", "/_simulator/people", Some(body)).await.expect(status)
     };
     people(json!({"resource": "do/droplet/1", "act": "power_off"}), 204).await;
     people(json!({"resource": "do/droplet/1", "act": "power_off"}), 409).await;
@@ -185,10 +128,7 @@ async fn people_act_without_the_api() {
     let pool = clouds.state("do/node-pool/c/p");
     assert_eq!(pool["nodes"].as_array().unwrap().len(), 3);
     assert_eq!(pool["autoscale"], json!({"min": 2, "max": 4}));
-    assert_eq!(
-        clouds.state("hz/server/42")["labels"],
-        json!({"offhours": "office"})
-    );
+    assert_eq!(clouds.state("hz/server/42")["labels"], json!({"offhours": "office"}));
     assert_eq!(clouds.simulator.log().len(), 1);
 }
 
@@ -199,10 +139,7 @@ async fn people_create_and_delete() {
     clouds.simulator.create(server).unwrap();
     clouds.get("/v1/servers/43").await;
     let error = clouds.simulator.create(server).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "line 1: servers: `server/43` is there already"
-    );
+    assert_eq!(error.to_string(), "line 1: servers: `server/43` is there already");
     for reference in ["hz/server/43", "do/droplet/1", "do/node-pool/c/p"] {
         let reference = reference.parse().unwrap();
         clouds.simulator.person(&reference, Act::Delete).unwrap();
@@ -219,18 +156,10 @@ async fn people_rename_and_set_a_status() {
     let clouds = Clouds::with(FLEET).await;
     let person =
         |reference: &str, act: Act| clouds.simulator.person(&reference.parse().unwrap(), act);
-    let status = |status: &str| Act::SetStatus {
-        status: status.to_owned(),
-    };
+    let status = |status: &str| Act::SetStatus { status: status.to_owned() };
     person("hz/server/42", status("migrating")).unwrap();
-    assert_eq!(
-        clouds.get("/v1/servers/42").await["server"]["status"],
-        "migrating"
-    );
-    assert!(matches!(
-        person("hz/server/42", status("asleep")),
-        Err(PersonError::Refused { .. })
-    ));
+    assert_eq!(clouds.get("/v1/servers/42").await["server"]["status"], "migrating");
+    assert!(matches!(person("hz/server/42", status("asleep")), Err(PersonError::Refused { .. })));
     // A server's name is unique in its project.
     let own = clouds.get("/v1/servers/42").await["server"]["name"].clone();
     let name = own.as_str().unwrap().to_owned();
@@ -238,25 +167,13 @@ async fn people_rename_and_set_a_status() {
         person("hz/server/42", Act::Rename { name }),
         Err(PersonError::Refused { status: 409, .. })
     ));
-    let scale = Act::Scale {
-        count: 1,
-        autoscale: None,
-    };
-    assert!(matches!(
-        person("do/droplet/1", scale),
-        Err(PersonError::DoesNotFit { .. })
-    ));
+    let scale = Act::Scale { count: 1, autoscale: None };
+    assert!(matches!(person("do/droplet/1", scale), Err(PersonError::DoesNotFit { .. })));
     let tags = vec!["offhours:office".to_owned()];
     person("do/node-pool/c/p", Act::RetagCluster { tags }).unwrap();
     let cluster = clouds.get("/v2/kubernetes/clusters/c").await;
     assert_eq!(cluster["kubernetes_cluster"]["tags"][0], "offhours:office");
-    person(
-        "do/node-pool/c/p",
-        Act::Rename {
-            name: "other".to_owned(),
-        },
-    )
-    .unwrap();
+    person("do/node-pool/c/p", Act::Rename { name: "other".to_owned() }).unwrap();
     let pools = clouds.get("/v2/kubernetes/clusters/c/node_pools").await;
     assert_eq!(pools["node_pools"][0]["name"], "other");
 }
@@ -267,16 +184,12 @@ async fn the_demo_fleet_holds_every_kind_and_engine() {
     let clouds = Clouds::serve(text).await;
     let resources = clouds.simulator.resources();
     let of_kind = |kind: &'static str| {
-        resources
-            .iter()
-            .filter(move |(reference, _)| reference.contains(&format!("/{kind}/")))
+        resources.iter().filter(move |(reference, _)| reference.contains(&format!("/{kind}/")))
     };
     let workers = of_kind("droplet").filter(|(_, droplet)| !droplet["worker_of"].is_null());
     assert!(resources.len() - workers.count() >= 16);
     assert!(of_kind("server").count() > 0 && of_kind("node-pool").count() > 0);
-    let engines: Vec<_> = of_kind("database")
-        .map(|(_, database)| &database["engine"])
-        .collect();
+    let engines: Vec<_> = of_kind("database").map(|(_, database)| &database["engine"]).collect();
     for engine in ["pg", "mysql", "redis", "valkey", "mongodb"] {
         assert!(engines.contains(&&json!(engine)), "{engine}");
     }

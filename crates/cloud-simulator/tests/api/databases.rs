@@ -12,9 +12,7 @@ fn fleet(more: &str) -> String {
 }
 
 async fn resize(clouds: &Clouds, body: Value) -> Answer {
-    clouds
-        .send("PUT", &format!("/v2/databases/{ID}/resize"), Some(body))
-        .await
+    clouds.send("PUT", &format!("/v2/databases/{ID}/resize"), Some(body)).await
 }
 
 async fn shown(clouds: &Clouds) -> [Value; 4] {
@@ -25,30 +23,17 @@ async fn shown(clouds: &Clouds) -> [Value; 4] {
 #[tokio::test]
 async fn a_resize_is_accepted_without_a_word_and_shows_its_size_at_the_end() {
     let clouds = Clouds::with(&fleet("storage_mib = 102400")).await;
-    let before = [
-        json!("online"),
-        json!("db-s-2vcpu-4gb"),
-        json!(2),
-        json!(102_400),
-    ];
+    let before = [json!("online"), json!("db-s-2vcpu-4gb"), json!(2), json!(102_400)];
     assert_eq!(shown(&clouds).await, before);
     let accepted = resize(&clouds, json!({"size": "db-s-1vcpu-1gb", "num_nodes": 1})).await;
     assert_eq!((accepted.status, accepted.text.as_str()), (202, ""));
     assert_eq!(accepted.header("content-type"), None);
     let [_, size, nodes, storage] = before;
     clouds.pass(479);
-    assert_eq!(
-        shown(&clouds).await,
-        [json!("resizing"), size, nodes, storage]
-    );
+    assert_eq!(shown(&clouds).await, [json!("resizing"), size, nodes, storage]);
     clouds.pass(1);
     // The storage is the new plan's own, since the request did not give any.
-    let small = [
-        json!("online"),
-        json!("db-s-1vcpu-1gb"),
-        json!(1),
-        json!(10_240),
-    ];
+    let small = [json!("online"), json!("db-s-1vcpu-1gb"), json!(1), json!(10_240)];
     assert_eq!(shown(&clouds).await, small);
 
     let back = json!({"size": "db-s-2vcpu-4gb", "num_nodes": 2, "storage_size_mib": 102_400});
@@ -64,10 +49,7 @@ async fn what_a_resize_lacks_or_cannot_have_is_refused_without_effect() {
         (json!({"size": "db-s-1vcpu-2gb"}), "num_nodes"),
         (json!({"num_nodes": 1}), "size"),
         // Standby nodes need 2 GiB.
-        (
-            json!({"size": "db-s-1vcpu-1gb", "num_nodes": 2}),
-            "db-s-1vcpu-1gb",
-        ),
+        (json!({"size": "db-s-1vcpu-1gb", "num_nodes": 2}), "db-s-1vcpu-1gb"),
         (json!({"size": "db-s-1vcpu-2gb", "num_nodes": 4}), "4 nodes"),
         (json!({"size": "db-s-2vcpu-4gb", "num_nodes": 2}), "already"),
         // Repeating the old storage can be invalid for the new plan.
@@ -86,31 +68,18 @@ async fn what_a_resize_lacks_or_cannot_have_is_refused_without_effect() {
     ] {
         let error = resize(&clouds, body.clone()).await.expect(422);
         assert_eq!(error["id"], "unprocessable_entity");
-        assert!(
-            error["message"].as_str().unwrap().contains(word),
-            "{body}: {error}"
-        );
+        assert!(error["message"].as_str().unwrap().contains(word), "{body}: {error}");
     }
     clouds.pass(3600);
-    assert_eq!(
-        shown(&clouds).await[0..2],
-        [json!("online"), json!("db-s-2vcpu-4gb")]
-    );
+    assert_eq!(shown(&clouds).await[0..2], [json!("online"), json!("db-s-2vcpu-4gb")]);
 }
 
 #[tokio::test]
 async fn fewer_nodes_alone_keep_the_storage() {
     let clouds = Clouds::with(&fleet("storage_mib = 102400")).await;
-    resize(&clouds, json!({"size": "db-s-2vcpu-4gb", "num_nodes": 1}))
-        .await
-        .expect(202);
+    resize(&clouds, json!({"size": "db-s-2vcpu-4gb", "num_nodes": 1})).await.expect(202);
     clouds.pass(480);
-    let expected = [
-        json!("online"),
-        json!("db-s-2vcpu-4gb"),
-        json!(1),
-        json!(102_400),
-    ];
+    let expected = [json!("online"), json!("db-s-2vcpu-4gb"), json!(1), json!(102_400)];
     assert_eq!(shown(&clouds).await, expected);
 }
 
@@ -176,13 +145,8 @@ async fn a_cluster_that_refuses_to_shrink_may_still_drop_its_standby() {
 #[tokio::test]
 async fn the_status_may_read_online_just_after_a_resize_was_accepted() {
     let clouds = Clouds::with(&fleet("resizing_shows_after = \"5s\"")).await;
-    resize(&clouds, json!({"size": "db-s-1vcpu-2gb", "num_nodes": 2}))
-        .await
-        .expect(202);
-    assert_eq!(
-        shown(&clouds).await[0..2],
-        [json!("online"), json!("db-s-2vcpu-4gb")]
-    );
+    resize(&clouds, json!({"size": "db-s-1vcpu-2gb", "num_nodes": 2})).await.expect(202);
+    assert_eq!(shown(&clouds).await[0..2], [json!("online"), json!("db-s-2vcpu-4gb")]);
     clouds.pass(5);
     assert_eq!(shown(&clouds).await[0], "resizing");
 }
@@ -193,35 +157,21 @@ async fn only_postgresql_and_mysql_take_extra_storage() {
     let clouds = Clouds::with(&fleet).await;
     let body = json!({"size": "db-s-4vcpu-8gb", "num_nodes": 2, "storage_size_mib": 163_840});
     let error = resize(&clouds, body).await.expect(422);
-    assert!(
-        error["message"].as_str().unwrap().contains("valkey"),
-        "{error}"
-    );
+    assert!(error["message"].as_str().unwrap().contains("valkey"), "{error}");
 }
 
 #[tokio::test]
 async fn the_options_list_layouts_whose_sizes_are_not_sorted() {
     let clouds = Clouds::with("").await;
     let options = clouds.get("/v2/databases/options").await["options"].clone();
-    for engine in [
-        "pg",
-        "mysql",
-        "redis",
-        "valkey",
-        "mongodb",
-        "kafka",
-        "opensearch",
-    ] {
+    for engine in ["pg", "mysql", "redis", "valkey", "mongodb", "kafka", "opensearch"] {
         let layouts = options[engine]["layouts"].as_array().unwrap();
         assert!(!layouts.is_empty(), "{engine}");
         assert_ne!(layouts[0]["sizes"][0], "db-s-1vcpu-1gb", "{engine}");
     }
     let counts = |engine: &str| -> Vec<Value> {
         let layouts = options[engine]["layouts"].as_array().unwrap();
-        layouts
-            .iter()
-            .map(|layout| layout["num_nodes"].clone())
-            .collect()
+        layouts.iter().map(|layout| layout["num_nodes"].clone()).collect()
     };
     assert_eq!(counts("pg"), [1, 2, 3]);
     assert_eq!(counts("mongodb"), [1, 3]);
@@ -233,10 +183,7 @@ async fn a_list_is_filtered_by_tag_and_knows_no_password() {
     let list = clouds.get("/v2/databases?tag_name=dev").await;
     assert_eq!(list["databases"][0]["tags"], json!(["dev"]));
     assert_eq!(list["databases"][0]["connection"].get("password"), None);
-    assert_eq!(
-        clouds.get("/v2/databases?tag_name=x").await,
-        json!({"databases": []})
-    );
+    assert_eq!(clouds.get("/v2/databases?tag_name=x").await, json!({"databases": []}));
 }
 
 #[tokio::test]
@@ -245,17 +192,11 @@ async fn storage_autoscaling_can_be_read_and_set() {
                    name = \"reports\"\nsize = \"db-s-1vcpu-2gb\"";
     let clouds = Clouds::with(&fleet(replica)).await;
     let path = format!("/v2/databases/{ID}/autoscale");
-    assert_eq!(
-        clouds.get(&path).await["autoscale"]["storage"]["enabled"],
-        false
-    );
+    assert_eq!(clouds.get(&path).await["autoscale"]["storage"]["enabled"], false);
     let body = json!({"storage": {"enabled": true, "threshold_percent": 5, "increment_gib": 10}});
     clouds.send("PUT", &path, Some(body)).await.expect(422);
     let body = json!({"storage": {"enabled": true, "threshold_percent": 80, "increment_gib": 10}});
-    clouds
-        .send("PUT", &path, Some(body.clone()))
-        .await
-        .expect(204);
+    clouds.send("PUT", &path, Some(body.clone())).await.expect(204);
     assert_eq!(clouds.get(&path).await["autoscale"], body);
     let replicas = clouds.get(&format!("/v2/databases/{ID}/replicas")).await;
     assert_eq!(replicas["replicas"][0]["size"], "db-s-1vcpu-2gb");

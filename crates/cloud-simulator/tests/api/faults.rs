@@ -20,27 +20,16 @@ name = "server"
 "#;
 
 fn fault(clouds: &Clouds, fault: Value) {
-    clouds
-        .simulator
-        .add_fault(serde_json::from_value::<Fault>(fault).unwrap());
+    clouds.simulator.add_fault(serde_json::from_value::<Fault>(fault).unwrap());
 }
 
 fn hold(clouds: &Clouds, hold: Value) -> HoldId {
-    clouds
-        .simulator
-        .add_hold(serde_json::from_value::<Hold>(hold).unwrap())
+    clouds.simulator.add_hold(serde_json::from_value::<Hold>(hold).unwrap())
 }
 
 async fn power_off(clouds: &Clouds, id: u64) -> Option<Answer> {
     let path = format!("/v2/droplets/{id}/actions");
-    clouds
-        .try_send(
-            "do-token",
-            "POST",
-            &path,
-            Some(json!({"type": "power_off"})),
-        )
-        .await
+    clouds.try_send("do-token", "POST", &path, Some(json!({"type": "power_off"}))).await
 }
 
 fn begun(clouds: &Clouds, id: u64) -> bool {
@@ -70,19 +59,13 @@ async fn an_answer_may_be_garbage_or_cut_though_the_request_took_effect() {
     let clouds = Clouds::with(FLEET).await;
     let garbage = json!({"status": 200, "body": "<html>", "after_effect": true,
         "headers": {"retry-after": "7"}});
-    fault(
-        &clouds,
-        json!({"match": {"resource": "do/droplet/1"}, "does": {"answer": garbage}}),
-    );
+    fault(&clouds, json!({"match": {"resource": "do/droplet/1"}, "does": {"answer": garbage}}));
     let answer = power_off(&clouds, 1).await.unwrap();
     assert_eq!((answer.status, answer.text.as_str()), (200, "<html>"));
     assert_eq!(answer.header("retry-after"), Some("7"));
     assert!(begun(&clouds, 1));
 
-    fault(
-        &clouds,
-        json!({"match": {"body_contains": "power_off"}, "does": "truncate"}),
-    );
+    fault(&clouds, json!({"match": {"body_contains": "power_off"}, "does": "truncate"}));
     let answer = power_off(&clouds, 2).await.unwrap();
     assert_eq!(answer.status, 201);
     assert!(answer.text.starts_with("{\"action\"") && !answer.text.ends_with('}'));
@@ -92,10 +75,7 @@ async fn an_answer_may_be_garbage_or_cut_though_the_request_took_effect() {
 #[tokio::test]
 async fn a_connection_is_closed_before_or_after_the_effect() {
     let clouds = Clouds::with(FLEET).await;
-    fault(
-        &clouds,
-        json!({"match": {"path_prefix": "/v2/droplets/1"}, "does": {"drop": {}}}),
-    );
+    fault(&clouds, json!({"match": {"path_prefix": "/v2/droplets/1"}, "does": {"drop": {}}}));
     fault(
         &clouds,
         json!({"match": {"path_prefix": "/v2/droplets/2"}, "does": {"drop": {"after_effect": true}}}),
@@ -106,19 +86,13 @@ async fn a_connection_is_closed_before_or_after_the_effect() {
     assert!(begun(&clouds, 2));
     let log = clouds.simulator.log();
     assert_eq!((log[0].changed, log[1].changed), (false, true));
-    assert!(
-        log.iter()
-            .all(|entry| !entry.delivered && entry.answer.is_none() && entry.faulty)
-    );
+    assert!(log.iter().all(|entry| !entry.delivered && entry.answer.is_none() && entry.faulty));
 }
 
 #[tokio::test]
 async fn a_late_request_arrives_by_itself() {
     let clouds = Clouds::with(FLEET).await;
-    fault(
-        &clouds,
-        json!({"match": {"method": "POST"}, "does": {"late": {"by": "45s"}}}),
-    );
+    fault(&clouds, json!({"match": {"method": "POST"}, "does": {"late": {"by": "45s"}}}));
     assert!(power_off(&clouds, 1).await.is_none());
     clouds.pass(44);
     assert!(!begun(&clouds, 1));
@@ -135,14 +109,8 @@ async fn a_late_request_arrives_by_itself() {
 #[tokio::test]
 async fn a_slow_request_is_accepted_at_once_and_done_later() {
     let clouds = Clouds::with(FLEET).await;
-    fault(
-        &clouds,
-        json!({"match": {"account": "hz"}, "does": {"slow": {"by": "1m"}}}),
-    );
-    clouds
-        .send("POST", "/v1/servers/42/actions/shutdown", None)
-        .await
-        .expect(201);
+    fault(&clouds, json!({"match": {"account": "hz"}, "does": {"slow": {"by": "1m"}}}));
+    clouds.send("POST", "/v1/servers/42/actions/shutdown", None).await.expect(201);
     clouds.pass(74);
     assert_eq!(clouds.state("hz/server/42")["status"], "running");
     clouds.pass(1);
@@ -174,10 +142,7 @@ async fn time_passes_while_an_answer_is_delayed_and_requests_under_way_together_
 #[tokio::test]
 async fn a_token_may_be_refused_for_a_while() {
     let clouds = Clouds::with(FLEET).await;
-    fault(
-        &clouds,
-        json!({"match": {"account": "hz"}, "does": "unauthorized"}),
-    );
+    fault(&clouds, json!({"match": {"account": "hz"}, "does": "unauthorized"}));
     clouds.get("/v2/droplets").await;
     let error = clouds.send("GET", "/v1/servers", None).await.expect(401);
     assert_eq!(error["error"]["code"], "unauthorized");
@@ -190,18 +155,12 @@ async fn a_token_may_be_refused_for_a_while() {
 #[tokio::test]
 async fn a_request_held_on_arrival_has_no_effect_until_it_is_released() {
     let clouds = Clouds::with(FLEET).await;
-    let id = hold(
-        &clouds,
-        json!({"match": {"method": "POST"}, "at": "arrival"}),
-    );
+    let id = hold(&clouds, json!({"match": {"method": "POST"}, "at": "arrival"}));
     let request = power_off(&clouds, 1);
     let release = async {
         clouds.simulator.wait_until_caught(id).await.unwrap();
         assert!(!begun(&clouds, 1));
-        assert_eq!(
-            clouds.simulator.holds()[0].caught,
-            ["POST /v2/droplets/1/actions"]
-        );
+        assert_eq!(clouds.simulator.holds()[0].caught, ["POST /v2/droplets/1/actions"]);
         clouds.simulator.release(id).unwrap();
     };
     let (answer, ()) = tokio::join!(request, release);
@@ -238,9 +197,7 @@ async fn a_client_that_goes_while_held_takes_its_request_with_it() {
     let clouds = Clouds::with(FLEET).await;
     let id = hold(&clouds, json!({"at": "arrival"}));
     let body = Some(json!({"type": "power_off"}));
-    let stream = clouds
-        .begin("do-token", "POST", "/v2/droplets/1/actions", body)
-        .await;
+    let stream = clouds.begin("do-token", "POST", "/v2/droplets/1/actions", body).await;
     clouds.simulator.wait_until_caught(id).await.unwrap();
     drop(stream);
     until_gone(&clouds).await;
@@ -255,9 +212,7 @@ async fn a_late_hold_carries_the_request_out_though_its_client_has_gone() {
     let clouds = Clouds::with(FLEET).await;
     let id = hold(&clouds, json!({"at": "arrival", "late": true}));
     let body = Some(json!({"type": "power_off"}));
-    let stream = clouds
-        .begin("do-token", "POST", "/v2/droplets/1/actions", body)
-        .await;
+    let stream = clouds.begin("do-token", "POST", "/v2/droplets/1/actions", body).await;
     clouds.simulator.wait_until_caught(id).await.unwrap();
     drop(stream);
     clouds.simulator.release(id).unwrap();
@@ -270,10 +225,7 @@ async fn a_late_hold_carries_the_request_out_though_its_client_has_gone() {
 #[tokio::test]
 async fn a_hold_catches_as_many_as_asked_and_lets_the_others_pass() {
     let clouds = Clouds::with(FLEET).await;
-    let id = hold(
-        &clouds,
-        json!({"match": {"method": "POST"}, "times": 1, "at": "answer"}),
-    );
+    let id = hold(&clouds, json!({"match": {"method": "POST"}, "times": 1, "at": "answer"}));
     let second = async {
         clouds.simulator.wait_until_caught(id).await.unwrap();
         let answer = power_off(&clouds, 2).await;

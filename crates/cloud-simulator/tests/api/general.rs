@@ -29,12 +29,7 @@ async fn each_cloud_words_its_errors_in_its_own_form() {
         ("GET", "/v2/domains", 404, "not_found"),
         ("DELETE", "/v2/droplets/1", 404, "not_found"),
         ("DELETE", "/v2/sizes", 405, "method_not_allowed"),
-        (
-            "GET",
-            "/v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30",
-            404,
-            "not_found",
-        ),
+        ("GET", "/v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30", 404, "not_found"),
     ] {
         let error = clouds.send(method, path, None).await.expect(status);
         assert_eq!(error["id"], id, "{method} {path}");
@@ -67,10 +62,7 @@ async fn a_token_opens_its_own_cloud_only() {
         assert_eq!(error["id"], "unauthorized");
         assert_eq!(error["message"], "Unable to authenticate you.");
     }
-    let error = clouds
-        .send_as("do-token", "GET", "/v1/servers", None)
-        .await
-        .expect(401);
+    let error = clouds.send_as("do-token", "GET", "/v1/servers", None).await.expect(401);
     assert_eq!(error["error"]["code"], "unauthorized");
 }
 
@@ -78,27 +70,15 @@ async fn a_token_opens_its_own_cloud_only() {
 async fn a_read_only_token_reads_and_changes_nothing() {
     let fleet = "[[droplets]]\nid = 1\nname = \"a\"\n[[servers]]\nid = 1\nname = \"a\"\n";
     let clouds = Clouds::with(fleet).await;
-    clouds
-        .send_as("do-reader-token", "GET", "/v2/droplets", None)
-        .await
-        .expect(200);
+    clouds.send_as("do-reader-token", "GET", "/v2/droplets", None).await.expect(200);
     let body = Some(json!({"type": "power_off"}));
     let path = "/v2/droplets/1/actions";
-    let error = clouds
-        .send_as("do-reader-token", "POST", path, body)
-        .await
-        .expect(403);
+    let error = clouds.send_as("do-reader-token", "POST", path, body).await.expect(403);
     assert_eq!(error["id"], "forbidden");
 
-    clouds
-        .send_as("hz-reader-token", "GET", "/v1/servers", None)
-        .await
-        .expect(200);
+    clouds.send_as("hz-reader-token", "GET", "/v1/servers", None).await.expect(200);
     let path = "/v1/servers/1/actions/poweroff";
-    let error = clouds
-        .send_as("hz-reader-token", "POST", path, None)
-        .await
-        .expect(403);
+    let error = clouds.send_as("hz-reader-token", "POST", path, None).await.expect(403);
     assert_eq!(error["error"]["code"], "token_readonly");
     assert_eq!(clouds.state("hz/server/1")["status"], "running");
 }
@@ -130,10 +110,7 @@ async fn digitalocean_links_full_addresses_until_the_last_page() {
     assert_eq!(page["links"], json!({}));
     let last = clouds.get("/v2/droplets?per_page=40&page=2").await;
     let pages = &last["links"]["pages"];
-    assert!(
-        pages.get("next").is_none() && pages["prev"].is_string(),
-        "{pages}"
-    );
+    assert!(pages.get("next").is_none() && pages["prev"].is_string(), "{pages}");
     let beyond = clouds.get("/v2/droplets?page=9").await;
     assert_eq!(beyond["droplets"], json!([]));
 }
@@ -144,14 +121,8 @@ async fn a_link_keeps_the_filter() {
     let clouds = Clouds::with(&fleet).await;
     let page = clouds.get("/v2/droplets?tag_name=A%20b&per_page=2").await;
     let next = page["links"]["pages"]["next"].as_str().unwrap();
-    assert!(
-        next.ends_with("/v2/droplets?tag_name=A+b&page=2&per_page=2"),
-        "{next}"
-    );
-    assert_eq!(
-        clouds.get("/v2/droplets?tag_name=c").await["meta"]["total"],
-        0
-    );
+    assert!(next.ends_with("/v2/droplets?tag_name=A+b&page=2&per_page=2"), "{next}");
+    assert_eq!(clouds.get("/v2/droplets?tag_name=c").await["meta"]["total"], 0);
 }
 
 #[tokio::test]
@@ -166,14 +137,9 @@ async fn hetzner_numbers_pages_of_at_most_fifty() {
             "total_entries": 60,
         })
     );
-    let answer = clouds
-        .send("GET", "/v1/servers?per_page=100&page=2", None)
-        .await;
+    let answer = clouds.send("GET", "/v1/servers?per_page=100&page=2", None).await;
     let links = answer.header("link").unwrap().to_owned();
-    assert!(
-        links.contains("rel=\"prev\"") && !links.contains("rel=\"next\""),
-        "{links}"
-    );
+    assert!(links.contains("rel=\"prev\"") && !links.contains("rel=\"next\""), "{links}");
     let second = answer.expect(200);
     assert_eq!(second["servers"].as_array().unwrap().len(), 10);
     assert_eq!(second["meta"]["pagination"]["next_page"], Value::Null);
@@ -185,33 +151,16 @@ async fn servers_are_filtered_and_sorted_as_asked() {
     let clouds = Clouds::with(&servers(6)).await;
     let ids = |page: Value| -> Vec<u64> {
         let servers = page["servers"].as_array().unwrap().clone();
-        servers
-            .iter()
-            .map(|server| server["id"].as_u64().unwrap())
-            .collect()
+        servers.iter().map(|server| server["id"].as_u64().unwrap()).collect()
     };
-    let even = clouds
-        .get("/v1/servers?label_selector=parity%3D%3Deven")
-        .await;
+    let even = clouds.get("/v1/servers?label_selector=parity%3D%3Deven").await;
     assert_eq!(ids(even), [2, 4, 6]);
-    assert_eq!(
-        ids(clouds.get("/v1/servers?sort=id:desc&name=server-3").await),
-        [3]
-    );
-    assert_eq!(
-        ids(clouds.get("/v1/servers?sort=id:desc").await),
-        [6, 5, 4, 3, 2, 1]
-    );
-    assert_eq!(
-        ids(clouds.get("/v1/servers?status=off").await),
-        [] as [u64; 0]
-    );
+    assert_eq!(ids(clouds.get("/v1/servers?sort=id:desc&name=server-3").await), [3]);
+    assert_eq!(ids(clouds.get("/v1/servers?sort=id:desc").await), [6, 5, 4, 3, 2, 1]);
+    assert_eq!(ids(clouds.get("/v1/servers?status=off").await), [] as [u64; 0]);
     let all = clouds.get("/v1/servers?status=off&status=running").await;
     assert_eq!(ids(all), [1, 2, 3, 4, 5, 6]);
-    let error = clouds
-        .send("GET", "/v1/servers?label_selector=a%20b", None)
-        .await
-        .expect(422);
+    let error = clouds.send("GET", "/v1/servers?label_selector=a%20b", None).await.expect(422);
     assert_eq!(error["error"]["code"], "invalid_input");
 }
 

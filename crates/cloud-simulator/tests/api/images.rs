@@ -69,10 +69,7 @@ async fn refused(clouds: &Clouds, method: &str, path: &str, body: Option<Value>)
 }
 
 async fn switch_off(clouds: &Clouds) {
-    clouds
-        .send("POST", "/v1/servers/42/actions/poweroff", None)
-        .await
-        .expect(201);
+    clouds.send("POST", "/v1/servers/42/actions/poweroff", None).await.expect(201);
     clouds.pass(10);
 }
 
@@ -118,20 +115,12 @@ async fn delete(clouds: &Clouds) {
     for ip in ips.as_array().unwrap() {
         assert_eq!(ip["auto_delete"], true);
         let path = format!("/v1/primary_ips/{}", ip["id"]);
-        let kept = clouds
-            .send("PUT", &path, Some(json!({"auto_delete": false})))
-            .await;
+        let kept = clouds.send("PUT", &path, Some(json!({"auto_delete": false}))).await;
         assert_eq!(kept.expect(200)["primary_ip"]["auto_delete"], false);
     }
-    let deleted = clouds
-        .send("DELETE", "/v1/servers/42", None)
-        .await
-        .expect(200);
+    let deleted = clouds.send("DELETE", "/v1/servers/42", None).await.expect(200);
     assert_eq!(deleted["action"]["command"], "delete_server");
-    assert_eq!(
-        clouds.get("/v1/servers/42").await["server"]["status"],
-        "deleting"
-    );
+    assert_eq!(clouds.get("/v1/servers/42").await["server"]["status"], "deleting");
     clouds.pass(5);
     clouds.send("GET", "/v1/servers/42", None).await.expect(404);
 }
@@ -153,20 +142,10 @@ async fn a_server_made_again_from_its_image_has_everything_that_it_had() {
     assert_ne!(id, 42);
     clouds.pass(20);
     let attach = json!({"network": 7, "ip": "10.0.0.9", "alias_ips": ["10.0.0.10"]});
-    post(
-        &clouds,
-        &format!("/v1/servers/{id}/actions/attach_to_network"),
-        attach,
-    )
-    .await;
+    post(&clouds, &format!("/v1/servers/{id}/actions/attach_to_network"), attach).await;
     let target = json!({"type": "server", "server": {"id": id}, "use_private_ip": true});
     post(&clouds, "/v1/load_balancers/12/actions/add_target", target).await;
-    post(
-        &clouds,
-        "/v1/floating_ips/13/actions/assign",
-        json!({"server": id}),
-    )
-    .await;
+    post(&clouds, "/v1/floating_ips/13/actions/assign", json!({"server": id})).await;
 
     let after = clouds.get(&format!("/v1/servers/{id}")).await["server"].clone();
     assert_eq!(after["status"], "off");
@@ -183,17 +162,11 @@ async fn a_server_made_again_from_its_image_has_everything_that_it_had() {
         assert_eq!(after[field], before[field], "{field}");
     }
     assert_eq!(after["private_net"][0]["ip"], "10.0.0.9");
-    assert_ne!(
-        after["private_net"][0]["mac_address"],
-        before["private_net"][0]["mac_address"]
-    );
+    assert_ne!(after["private_net"][0]["mac_address"], before["private_net"][0]["mac_address"]);
     assert_eq!(after["placement_group"]["servers"], json!([id]));
     let disk = || clouds.state(&format!("hz/server/{id}"))["contents"].clone();
     assert_eq!(disk(), kept);
-    clouds
-        .send("POST", &format!("/v1/servers/{id}/actions/poweron"), None)
-        .await
-        .expect(201);
+    clouds.send("POST", &format!("/v1/servers/{id}/actions/poweron"), None).await.expect(201);
     clouds.pass(10);
     assert_ne!(disk(), kept);
 }
@@ -202,10 +175,7 @@ async fn a_server_made_again_from_its_image_has_everything_that_it_had() {
 async fn an_address_that_is_not_kept_goes_with_its_server() {
     let clouds = Clouds::with(FLEET).await;
     switch_off(&clouds).await;
-    clouds
-        .send("DELETE", "/v1/servers/42", None)
-        .await
-        .expect(200);
+    clouds.send("DELETE", "/v1/servers/42", None).await.expect(200);
     clouds.pass(5);
     let ips = clouds.get("/v1/primary_ips").await["primary_ips"].clone();
     assert_eq!(ips, json!([]));
@@ -236,10 +206,7 @@ async fn an_image_that_fails_says_so() {
     let failed = clouds.get(&format!("/v1/images/{id}")).await["image"].clone();
     assert_eq!(failed["status"], "unavailable");
     let log = clouds.get("/v1/servers/42/actions?sort=id:desc").await["actions"].clone();
-    assert_eq!(
-        (&log[0]["command"], &log[0]["status"]),
-        (&json!("create_image"), &json!("error"))
-    );
+    assert_eq!((&log[0]["command"], &log[0]["status"]), (&json!("create_image"), &json!("error")));
     let body = body_of(&clouds, id).await;
     assert_eq!(
         refused(&clouds, "POST", "/v1/servers", Some(body)).await,
@@ -260,26 +227,10 @@ async fn an_image_is_found_by_its_label_and_is_protected() {
     };
     assert_eq!((listed("mark==a1").await, listed("mark==b2").await), (1, 0));
     let path = format!("/v1/images/{id}");
-    post(
-        &clouds,
-        &format!("{path}/actions/change_protection"),
-        json!({"delete": true}),
-    )
-    .await;
-    assert_eq!(
-        clouds.get(&path).await["image"]["protection"]["delete"],
-        true
-    );
-    assert_eq!(
-        refused(&clouds, "DELETE", &path, None).await,
-        (423, json!("protected"))
-    );
-    post(
-        &clouds,
-        &format!("{path}/actions/change_protection"),
-        json!({"delete": false}),
-    )
-    .await;
+    post(&clouds, &format!("{path}/actions/change_protection"), json!({"delete": true})).await;
+    assert_eq!(clouds.get(&path).await["image"]["protection"]["delete"], true);
+    assert_eq!(refused(&clouds, "DELETE", &path, None).await, (423, json!("protected")));
+    post(&clouds, &format!("{path}/actions/change_protection"), json!({"delete": false})).await;
     clouds.send("DELETE", &path, None).await.expect(204);
     clouds.send("GET", &path, None).await.expect(404);
     let log = clouds.get(&format!("{path}/actions")).await["actions"].clone();
@@ -307,17 +258,11 @@ async fn a_person_deletes_an_image_that_is_protected() {
 async fn a_protected_or_locked_server_is_not_deleted() {
     let fleet = FLEET.replace("snapshot = \"2m\"", "has = [\"protection\"]");
     let clouds = Clouds::with(&fleet).await;
-    assert_eq!(
-        refused(&clouds, "DELETE", "/v1/servers/42", None).await,
-        (423, json!("protected"))
-    );
+    assert_eq!(refused(&clouds, "DELETE", "/v1/servers/42", None).await, (423, json!("protected")));
     let path = "/v1/servers/42/actions/change_protection";
     post(&clouds, path, json!({"delete": false, "rebuild": false})).await;
     post(&clouds, "/v1/servers/42/actions/create_image", json!({})).await;
-    assert_eq!(
-        refused(&clouds, "DELETE", "/v1/servers/42", None).await,
-        (423, json!("locked"))
-    );
+    assert_eq!(refused(&clouds, "DELETE", "/v1/servers/42", None).await, (423, json!("locked")));
 }
 
 #[tokio::test]
@@ -342,30 +287,17 @@ async fn what_a_new_server_may_not_have_is_refused_and_nothing_is_made() {
         (changed("image", json!("1")), 422, "invalid_input"),
         (changed("server_type", json!("cax11")), 422, "invalid_input"),
         (changed("server_type", json!("cx99")), 422, "invalid_input"),
-        (
-            changed("ssh_keys", json!(["missing"])),
-            422,
-            "invalid_input",
-        ),
+        (changed("ssh_keys", json!(["missing"])), 422, "invalid_input"),
         (changed("colour", json!("red")), 422, "invalid_input"),
     ] {
         let answer = refused(&clouds, "POST", "/v1/servers", Some(body.clone())).await;
         assert_eq!(answer, (status, json!(code)), "{body}");
     }
-    clouds
-        .simulator
-        .set_offer("cpx22", Some("fsn1"), &Offer::Unavailable)
-        .unwrap();
+    clouds.simulator.set_offer("cpx22", Some("fsn1"), &Offer::Unavailable).unwrap();
     let body = changed("labels", json!({}));
     let answer = refused(&clouds, "POST", "/v1/servers", Some(body)).await;
     assert_eq!(answer, (412, json!("resource_unavailable")));
-    assert_eq!(
-        clouds.get("/v1/servers").await["servers"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(clouds.get("/v1/servers").await["servers"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -381,9 +313,7 @@ async fn a_server_for_which_there_is_no_place_after_all_disappears() {
         clouds.pass(20);
         let status = clouds.send("GET", &path, None).await.status;
         assert_eq!(status == 404, disappears);
-        let action = clouds
-            .get(&format!("/v1/actions/{}", made["action"]["id"]))
-            .await;
+        let action = clouds.get(&format!("/v1/actions/{}", made["action"]["id"])).await;
         assert_eq!(action["action"]["status"] == "error", disappears);
     }
 }
@@ -433,10 +363,7 @@ async fn a_copy_that_a_person_deletes_is_the_end_of_the_machine() {
     let made = post(&clouds, "/v1/servers", body).await;
     clouds.pass(3600);
     let copy = format!("hz/server/{}", made["server"]["id"]);
-    clouds
-        .simulator
-        .person(&copy.parse().unwrap(), Act::Delete)
-        .unwrap();
+    clouds.simulator.person(&copy.parse().unwrap(), Act::Delete).unwrap();
     clouds.pass(7200);
     assert_eq!(clouds.charged_if_left_running("hz/", "cpx22"), 2);
 }
@@ -454,10 +381,7 @@ async fn what_is_made_from_an_image_that_does_not_boot_is_off_again_after_each_s
     let path = format!("/v1/servers/{}", made["server"]["id"]);
     clouds.pass(20);
     for _ in 0..2 {
-        clouds
-            .send("POST", &format!("{path}/actions/poweron"), None)
-            .await
-            .expect(201);
+        clouds.send("POST", &format!("{path}/actions/poweron"), None).await.expect(201);
         clouds.pass(12);
         assert_eq!(clouds.get(&path).await["server"]["status"], "running");
         clouds.pass(40);

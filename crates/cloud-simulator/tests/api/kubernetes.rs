@@ -29,21 +29,11 @@ async fn pool(clouds: &Clouds) -> Value {
 }
 
 fn states(pool: &Value) -> Vec<&Value> {
-    pool["nodes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|node| &node["status"]["state"])
-        .collect()
+    pool["nodes"].as_array().unwrap().iter().map(|node| &node["status"]["state"]).collect()
 }
 
 fn ids(pool: &Value) -> Vec<Value> {
-    pool["nodes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|node| node["id"].clone())
-        .collect()
+    pool["nodes"].as_array().unwrap().iter().map(|node| node["id"].clone()).collect()
 }
 
 #[tokio::test]
@@ -62,13 +52,8 @@ async fn a_pool_goes_to_zero_by_draining_and_comes_back_with_new_nodes() {
     assert_eq!(pool(&clouds).await["nodes"], json!([]));
     assert_eq!(clouds.get("/v2/droplets").await["meta"]["total"], 0);
 
-    update(&clouds, json!({"name": "general", "count": 2}))
-        .await
-        .expect(202);
-    assert_eq!(
-        states(&pool(&clouds).await),
-        ["provisioning", "provisioning"]
-    );
+    update(&clouds, json!({"name": "general", "count": 2})).await.expect(202);
+    assert_eq!(states(&pool(&clouds).await), ["provisioning", "provisioning"]);
     clouds.pass(180);
     let after = pool(&clouds).await;
     assert_eq!(states(&after), ["running", "running"]);
@@ -81,10 +66,7 @@ async fn workers_are_droplets_with_the_services_tags() {
     let droplets = clouds.get("/v2/droplets").await["droplets"].clone();
     let tags = json!(["team", "k8s", format!("k8s:{CLUSTER}"), "k8s:worker"]);
     assert_eq!(droplets[0]["tags"], tags);
-    assert_eq!(
-        droplets[0]["id"].to_string(),
-        pool(&clouds).await["nodes"][0]["droplet_id"]
-    );
+    assert_eq!(droplets[0]["id"].to_string(), pool(&clouds).await["nodes"][0]["droplet_id"]);
     let body = json!({"name": "general", "count": 2, "tags": ["other"]});
     update(&clouds, body).await.expect(202);
     let droplets = clouds.get("/v2/droplets").await["droplets"].clone();
@@ -100,10 +82,7 @@ async fn what_an_update_leaves_out_is_removed() {
     let clouds = Clouds::with(&fleet("count = 1")).await;
     let before = pool(&clouds).await;
     assert_eq!(before["labels"], json!({"tier": "web"}));
-    assert_eq!(
-        before["taints"],
-        json!([{"key": "a", "value": "b", "effect": "NoSchedule"}])
-    );
+    assert_eq!(before["taints"], json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]));
     let resent = json!({
         "name": "general", "count": 1, "tags": before["tags"], "labels": before["labels"],
         "taints": before["taints"],
@@ -112,18 +91,10 @@ async fn what_an_update_leaves_out_is_removed() {
     for field in ["tags", "labels", "taints"] {
         assert_eq!(kept[field], before[field], "{field}");
     }
-    let bare = update(&clouds, json!({"name": "general", "count": 1}))
-        .await
-        .expect(202);
+    let bare = update(&clouds, json!({"name": "general", "count": 1})).await.expect(202);
     let bare = &bare["node_pool"];
-    assert_eq!(
-        bare["tags"],
-        json!(["k8s", format!("k8s:{CLUSTER}"), "k8s:worker"])
-    );
-    assert_eq!(
-        (&bare["labels"], &bare["taints"]),
-        (&Value::Null, &json!([]))
-    );
+    assert_eq!(bare["tags"], json!(["k8s", format!("k8s:{CLUSTER}"), "k8s:worker"]));
+    assert_eq!((&bare["labels"], &bare["taints"]), (&Value::Null, &json!([])));
 }
 
 #[tokio::test]
@@ -158,53 +129,31 @@ async fn the_autoscaler_replaces_a_count_outside_its_bounds_by_the_least() {
     let off = json!({"name": "general", "count": 0, "auto_scale": false});
     let pool = update(&clouds, off).await.expect(202)["node_pool"].clone();
     assert_eq!(pool["count"], 0);
-    assert_eq!(
-        (&pool["auto_scale"], &pool["min_nodes"]),
-        (&json!(false), &json!(0))
-    );
+    assert_eq!((&pool["auto_scale"], &pool["min_nodes"]), (&json!(false), &json!(0)));
     assert_eq!(pool["max_nodes"], 0);
 }
 
 #[tokio::test]
 async fn a_pool_may_refuse_zero() {
     let clouds = Clouds::with(&fleet("count = 1\nrefuses_zero = true")).await;
-    let error = update(&clouds, json!({"name": "general", "count": 0}))
-        .await
-        .expect(422);
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .ends_with("greater than or equal to 1")
-    );
+    let error = update(&clouds, json!({"name": "general", "count": 0})).await.expect(422);
+    assert!(error["message"].as_str().unwrap().ends_with("greater than or equal to 1"));
     let body = json!({
         "name": "general", "count": 1, "auto_scale": true, "min_nodes": 0, "max_nodes": 3,
     });
     let error = update(&clouds, body).await.expect(422);
-    assert_eq!(
-        error["message"],
-        "min nodes must be greater than or equal to 1"
-    );
-    update(&clouds, json!({"name": "general", "count": 2}))
-        .await
-        .expect(202);
+    assert_eq!(error["message"], "min nodes must be greater than or equal to 1");
+    update(&clouds, json!({"name": "general", "count": 2})).await.expect(202);
 }
 
 #[tokio::test]
 async fn a_pool_that_grows_while_it_drains_gets_new_nodes_and_loses_the_old() {
     let clouds = Clouds::with(&fleet("count = 2")).await;
     let old = ids(&pool(&clouds).await);
-    update(&clouds, json!({"name": "general", "count": 0}))
-        .await
-        .expect(202);
+    update(&clouds, json!({"name": "general", "count": 0})).await.expect(202);
     clouds.pass(10);
-    update(&clouds, json!({"name": "general", "count": 1}))
-        .await
-        .expect(202);
-    assert_eq!(
-        states(&pool(&clouds).await),
-        ["draining", "draining", "provisioning"]
-    );
+    update(&clouds, json!({"name": "general", "count": 1})).await.expect(202);
+    assert_eq!(states(&pool(&clouds).await), ["draining", "draining", "provisioning"]);
     clouds.pass(180);
     let pool = pool(&clouds).await;
     assert_eq!(states(&pool), ["running"]);
@@ -216,16 +165,12 @@ async fn clusters_show_their_pools_tags_and_state() {
     let clouds = Clouds::with(&fleet("count = 1")).await;
     let list = clouds.get("/v2/kubernetes/clusters").await;
     assert_eq!(list["meta"]["total"], 1);
-    let cluster = clouds
-        .get(&format!("/v2/kubernetes/clusters/{CLUSTER}"))
-        .await;
+    let cluster = clouds.get(&format!("/v2/kubernetes/clusters/{CLUSTER}")).await;
     let cluster = &cluster["kubernetes_cluster"];
     assert_eq!(list["kubernetes_clusters"][0], *cluster);
     assert_eq!(cluster["status"]["state"], "running");
     assert_eq!(cluster["tags"][0], "dev");
-    let pools = clouds
-        .get(&format!("/v2/kubernetes/clusters/{CLUSTER}/node_pools"))
-        .await;
+    let pools = clouds.get(&format!("/v2/kubernetes/clusters/{CLUSTER}/node_pools")).await;
     assert_eq!(pools, json!({"node_pools": cluster["node_pools"]}));
     for word in ["status_messages", "node_pools/unknown"] {
         let path = format!("/v2/kubernetes/clusters/{CLUSTER}/{word}");
@@ -238,11 +183,7 @@ async fn clusters_show_their_pools_tags_and_state() {
 async fn an_upgrading_cluster_takes_no_change() {
     let clouds = Clouds::with(&fleet("count = 1")).await;
     let reference = format!("do/node-pool/{CLUSTER}/{POOL}").parse().unwrap();
-    let act = cloud_simulator::Act::SetStatus {
-        status: "upgrading".to_owned(),
-    };
+    let act = cloud_simulator::Act::SetStatus { status: "upgrading".to_owned() };
     clouds.simulator.person(&reference, act).unwrap();
-    update(&clouds, json!({"name": "general", "count": 0}))
-        .await
-        .expect(409);
+    update(&clouds, json!({"name": "general", "count": 0})).await.expect(409);
 }

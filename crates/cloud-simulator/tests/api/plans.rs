@@ -6,10 +6,7 @@ use serde_json::{Value, json};
 use crate::client::Clouds;
 
 async fn offer(clouds: &Clouds, body: Value) {
-    clouds
-        .send("POST", "/_simulator/plans", Some(body))
-        .await
-        .expect(204);
+    clouds.send("POST", "/_simulator/plans", Some(body)).await.expect(204);
 }
 
 /// A size, and whether `fra1` lists it.
@@ -39,54 +36,30 @@ async fn a_size_is_withdrawn_everywhere_or_in_one_region() {
     let before = size(&clouds, "c-4").await;
     assert_eq!((&before.0["available"], before.1), (&json!(true), true));
 
-    offer(
-        &clouds,
-        json!({"plan": "c-4", "place": "fra1", "offer": "unavailable"}),
-    )
-    .await;
+    offer(&clouds, json!({"plan": "c-4", "place": "fra1", "offer": "unavailable"})).await;
     let (here, is_listed) = size(&clouds, "c-4").await;
     assert_eq!(here["available"], true);
     assert!(!here["regions"].as_array().unwrap().contains(&json!("fra1")));
     assert!(here["regions"].as_array().unwrap().contains(&json!("ams3")));
     assert!(!is_listed);
 
-    offer(
-        &clouds,
-        json!({"plan": "c-4", "place": "fra1", "offer": "available"}),
-    )
-    .await;
+    offer(&clouds, json!({"plan": "c-4", "place": "fra1", "offer": "available"})).await;
     assert!(size(&clouds, "c-4").await.1);
 
-    clouds
-        .simulator
-        .set_offer("c-4", None, &Offer::Unavailable)
-        .unwrap();
+    clouds.simulator.set_offer("c-4", None, &Offer::Unavailable).unwrap();
     assert_eq!(size(&clouds, "c-4").await.0["available"], false);
-    clouds
-        .simulator
-        .set_offer("c-4", None, &Offer::Available)
-        .unwrap();
+    clouds.simulator.set_offer("c-4", None, &Offer::Available).unwrap();
     assert_eq!(size(&clouds, "c-4").await.0["available"], true);
 }
 
 #[tokio::test]
 async fn a_server_type_is_sold_out_deprecated_and_gone() {
     let clouds = Clouds::with("[[servers]]\nid = 42\nname = \"a\"\nserver_type = \"cpx22\"").await;
-    assert_eq!(
-        in_falkenstein(&clouds, "cpx22").await.unwrap()["available"],
-        true
-    );
+    assert_eq!(in_falkenstein(&clouds, "cpx22").await.unwrap()["available"], true);
 
-    offer(
-        &clouds,
-        json!({"plan": "cpx22", "place": "fsn1", "offer": "unavailable"}),
-    )
-    .await;
+    offer(&clouds, json!({"plan": "cpx22", "place": "fsn1", "offer": "unavailable"})).await;
     let here = in_falkenstein(&clouds, "cpx22").await.unwrap();
-    assert_eq!(
-        (&here["available"], &here["deprecation"]),
-        (&json!(false), &Value::Null)
-    );
+    assert_eq!((&here["available"], &here["deprecation"]), (&json!(false), &Value::Null));
     // A server's response repeats its type.
     let server = clouds.get("/v1/servers").await["servers"][0].clone();
     assert_eq!(server["server_type"]["locations"][0], here);
@@ -97,10 +70,7 @@ async fn a_server_type_is_sold_out_deprecated_and_gone() {
     }});
     offer(&clouds, json!({"plan": "cpx22", "offer": deprecated})).await;
     let here = in_falkenstein(&clouds, "cpx22").await.unwrap();
-    assert_eq!(
-        here["deprecation"]["unavailable_after"],
-        "2026-11-23T08:00:00Z"
-    );
+    assert_eq!(here["deprecation"]["unavailable_after"], "2026-11-23T08:00:00Z");
     clouds.pass(3599);
     assert!(in_falkenstein(&clouds, "cpx22").await.is_some());
     clouds.pass(1);
@@ -110,10 +80,7 @@ async fn a_server_type_is_sold_out_deprecated_and_gone() {
 
     offer(&clouds, json!({"plan": "cpx22", "offer": "available"})).await;
     let here = in_falkenstein(&clouds, "cpx22").await.unwrap();
-    assert_eq!(
-        (&here["available"], &here["deprecation"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_eq!((&here["available"], &here["deprecation"]), (&json!(true), &Value::Null));
 }
 
 #[tokio::test]
@@ -138,24 +105,12 @@ async fn an_offer_of_something_unknown_is_refused() {
     assert_eq!(refused("huge", None, &Offer::Available), huge);
     for (plan, place) in [("c-4", "fsn1"), ("cpx22", "ash")] {
         let error = refused(plan, Some(place), &Offer::Unavailable);
-        assert_eq!(
-            error.to_string(),
-            format!("`{plan}` is not known in `{place}`")
-        );
+        assert_eq!(error.to_string(), format!("`{plan}` is not known in `{place}`"));
     }
     let body = json!({"plan": "c-4", "offer": {"deprecated": {
         "announced": "2026-11-01T00:00:00Z",
         "unavailable_after": "2026-12-01T00:00:00Z",
     }}});
-    let error = clouds
-        .send("POST", "/_simulator/plans", Some(body))
-        .await
-        .expect(400);
-    assert!(
-        error["error"]
-            .as_str()
-            .unwrap()
-            .contains("only server types"),
-        "{error}"
-    );
+    let error = clouds.send("POST", "/_simulator/plans", Some(body)).await.expect(400);
+    assert!(error["error"].as_str().unwrap().contains("only server types"), "{error}");
 }

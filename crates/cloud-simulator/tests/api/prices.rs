@@ -44,10 +44,7 @@ async fn shown(clouds: &Clouds) -> [Value; 4] {
 async fn every_answer_takes_its_prices_from_the_list() {
     let clouds = Clouds::with(FLEET).await;
     let [monthly, hourly, of_type, of_server] = shown(&clouds).await;
-    assert_eq!(
-        (monthly.as_f64(), hourly.as_f64()),
-        (Some(84.0), Some(0.125))
-    );
+    assert_eq!((monthly.as_f64(), hourly.as_f64()), (Some(84.0), Some(0.125)));
     assert_eq!(of_type["net"], "0.0312000000");
     assert_eq!(of_type["gross"], "0.0371280000");
     assert_eq!(of_server, of_type);
@@ -58,14 +55,9 @@ async fn every_answer_takes_its_prices_from_the_list() {
             "c-4 = { monthly = \"168.00\", hourly = \"0.25\" }",
         )
         .replace("\"0.0312\"", "\"0.0400\"");
-    clouds
-        .simulator
-        .set_prices(dearer.parse::<Prices>().unwrap());
+    clouds.simulator.set_prices(dearer.parse::<Prices>().unwrap());
     let [monthly, hourly, of_type, of_server] = shown(&clouds).await;
-    assert_eq!(
-        (monthly.as_f64(), hourly.as_f64()),
-        (Some(168.0), Some(0.25))
-    );
+    assert_eq!((monthly.as_f64(), hourly.as_f64()), (Some(168.0), Some(0.25)));
     assert_eq!(of_type["net"], "0.0400000000");
     // The server's response is cached between requests, but not with its old price.
     assert_eq!(of_server, of_type);
@@ -88,10 +80,7 @@ async fn what_can_no_longer_be_ordered_says_so() {
     let locations = &cpx21["locations"];
     assert_eq!(entry(locations, "name", "ash")["available"], true);
     let here = entry(locations, "name", "fsn1");
-    assert_eq!(
-        here["deprecation"]["unavailable_after"],
-        "2026-01-01T00:00:00Z"
-    );
+    assert_eq!(here["deprecation"]["unavailable_after"], "2026-01-01T00:00:00Z");
 }
 
 #[tokio::test]
@@ -103,10 +92,7 @@ async fn the_pricing_agrees_with_the_server_types() {
     let types = clouds.get("/v1/server_types?per_page=50").await;
     let here = entry(&pricing["server_types"], "name", "ccx13");
     let there = entry(&types["server_types"], "name", "ccx13");
-    assert_eq!(
-        (&here["id"], &here["prices"]),
-        (&there["id"], &there["prices"])
-    );
+    assert_eq!((&here["id"], &here["prices"]), (&there["id"], &there["prices"]));
     let ipv4 = entry(&pricing["primary_ips"], "type", "ipv4");
     let ipv4 = entry(&ipv4["prices"], "location", "hel1");
     assert_eq!(ipv4["price_hourly"]["net"], "0.0008000000");

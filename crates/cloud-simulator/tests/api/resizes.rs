@@ -56,10 +56,7 @@ async fn a_resize_without_the_disk_takes_a_minute_and_leaves_the_droplet_off() {
     let before = [json!("s-4vcpu-8gb"), json!(25), json!(8192), json!("off")];
     assert_eq!(shown(&clouds, 1).await, before);
     let action = resize(&clouds, 1, "s-1vcpu-1gb", false).await.expect(201)["action"].clone();
-    assert_eq!(
-        (&action["type"], &action["status"]),
-        (&json!("resize"), &json!("in-progress"))
-    );
+    assert_eq!((&action["type"], &action["status"]), (&json!("resize"), &json!("in-progress")));
     clouds.pass(59);
     assert_eq!(shown(&clouds, 1).await, before);
     check_refusal(
@@ -70,10 +67,7 @@ async fn a_resize_without_the_disk_takes_a_minute_and_leaves_the_droplet_off() {
     let small = [json!("s-1vcpu-1gb"), json!(25), json!(1024), json!("off")];
     assert_eq!(shown(&clouds, 1).await, small);
     let log = clouds.get("/v2/droplets/1/actions").await["actions"].clone();
-    assert_eq!(
-        (&log[0]["id"], &log[0]["status"]),
-        (&action["id"], &json!("completed"))
-    );
+    assert_eq!((&log[0]["id"], &log[0]["status"]), (&action["id"], &json!("completed")));
     clouds.pass(600);
     assert_eq!(shown(&clouds, 1).await, small);
 
@@ -100,16 +94,8 @@ async fn a_resize_with_the_disk_is_for_good() {
 async fn what_does_not_fit_the_droplet_is_refused_in_known_words() {
     let clouds = Clouds::with(FLEET).await;
     for (id, size, message) in [
-        (
-            3,
-            "s-1vcpu-2gb",
-            "Droplet is currently on. Please power it off to run this event.",
-        ),
-        (
-            2,
-            "s-1vcpu-1gb",
-            "Size can not be smaller than the Droplet's original size",
-        ),
+        (3, "s-1vcpu-2gb", "Droplet is currently on. Please power it off to run this event."),
+        (2, "s-1vcpu-1gb", "Size can not be smaller than the Droplet's original size"),
         (2, "s-2vcpu-4gb", "Droplet already has this size."),
         (2, "s-0vcpu", "The size you specified is invalid."),
     ] {
@@ -156,19 +142,13 @@ async fn a_host_without_room_refuses_at_once_or_fails_in_the_end() {
     assert_eq!(failed["status"], "errored");
     assert_eq!(failed["completed_at"], "2026-11-23T07:01:00Z");
     let droplet = clouds.get("/v2/droplets/2").await["droplet"].clone();
-    assert_eq!(
-        (&droplet["size_slug"], &droplet["locked"]),
-        (&json!("s-2vcpu-4gb"), &json!(false))
-    );
+    assert_eq!((&droplet["size_slug"], &droplet["locked"]), (&json!("s-2vcpu-4gb"), &json!(false)));
     resize(&clouds, 2, "s-4vcpu-8gb", false).await.expect(201);
     clouds.pass(60);
     assert_eq!(shown(&clouds, 2).await[0], "s-4vcpu-8gb");
 
     let taken = json!({"resource": "do/droplet/2", "act": {"take_room": {"refusals": 1}}});
-    clouds
-        .send("POST", "/_simulator/people", Some(taken))
-        .await
-        .expect(204);
+    clouds.send("POST", "/_simulator/people", Some(taken)).await.expect(204);
     resize(&clouds, 2, "s-8vcpu-16gb", false).await.expect(422);
     resize(&clouds, 2, "s-8vcpu-16gb", false).await.expect(201);
 }
@@ -178,10 +158,7 @@ async fn a_person_resizes_as_the_api_does() {
     let clouds = Clouds::with(FLEET).await;
     let change = |id: u64| {
         let resource = format!("do/droplet/{id}").parse().unwrap();
-        let act = Act::ChangePlan {
-            plan: "c-4".to_owned(),
-            disk: false,
-        };
+        let act = Act::ChangePlan { plan: "c-4".to_owned(), disk: false };
         clouds.simulator.person(&resource, act)
     };
     let refused = change(2).unwrap_err().to_string();
@@ -212,17 +189,11 @@ async fn what_must_not_be_resized_can_be_seen() {
     let clouds = Clouds::with(fleet).await;
     let trainer = clouds.get("/v2/droplets/1").await["droplet"].clone();
     assert_eq!(trainer["gpu_info"]["model"], "nvidia_h100");
-    assert_eq!(
-        trainer["gpu_info"]["vram"],
-        json!({"amount": 80, "unit": "gib"})
-    );
+    assert_eq!(trainer["gpu_info"]["vram"], json!({"amount": 80, "unit": "gib"}));
     let listed = clouds.get("/v2/droplets").await;
     assert_eq!(listed["meta"]["total"], 2);
     let gpus = clouds.get("/v2/droplets?type=gpus").await;
-    assert_eq!(
-        (&gpus["meta"]["total"], &gpus["droplets"][0]["id"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!((&gpus["meta"]["total"], &gpus["droplets"][0]["id"]), (&json!(1), &json!(1)));
 
     let appliance = clouds.get("/v2/droplets/2").await["droplet"].clone();
     assert_eq!(appliance["image"]["type"], "custom");
@@ -232,14 +203,8 @@ async fn what_must_not_be_resized_can_be_seen() {
     assert_eq!(pools["meta"]["total"], 1);
     let pool = &pools["autoscale_pools"][0];
     assert_eq!(pool["active_resources_count"], 1);
-    let path = format!(
-        "/v2/droplets/autoscale/{}/members",
-        pool["id"].as_str().unwrap()
-    );
+    let path = format!("/v2/droplets/autoscale/{}/members", pool["id"].as_str().unwrap());
     let members = clouds.get(&path).await;
     assert_eq!(members["droplets"][0]["droplet_id"], 3);
-    clouds
-        .send("GET", "/v2/droplets/autoscale/other/members", None)
-        .await
-        .expect(404);
+    clouds.send("GET", "/v2/droplets/autoscale/other/members", None).await.expect(404);
 }

@@ -18,17 +18,12 @@ ignores_shutdown = true
 "#;
 
 async fn act(clouds: &Clouds, id: u64, word: &str) -> Answer {
-    clouds
-        .send("POST", &format!("/v1/servers/{id}/actions/{word}"), None)
-        .await
+    clouds.send("POST", &format!("/v1/servers/{id}/actions/{word}"), None).await
 }
 
 async fn shown(clouds: &Clouds, id: u64) -> (Value, bool) {
     let server = clouds.get(&format!("/v1/servers/{id}")).await["server"].clone();
-    (
-        server["status"].clone(),
-        server["locked"].as_bool().unwrap(),
-    )
+    (server["status"].clone(), server["locked"].as_bool().unwrap())
 }
 
 #[tokio::test]
@@ -105,10 +100,7 @@ async fn a_server_has_a_location_and_no_datacenter() {
     assert_eq!(server["location"]["name"], "nbg1");
     assert_eq!(server.get("datacenter"), None);
     let prices = server["server_type"]["prices"].as_array().unwrap();
-    let price = prices
-        .iter()
-        .find(|price| price["location"] == "nbg1")
-        .unwrap();
+    let price = prices.iter().find(|price| price["location"] == "nbg1").unwrap();
     assert_eq!(price["price_monthly"]["net"], "3.7900000000");
 }
 
@@ -120,26 +112,16 @@ async fn actions_are_found_by_id_by_server_and_by_status() {
     let second = act(&clouds, 42, "poweron").await.expect(201)["action"]["id"].clone();
     let other = act(&clouds, 43, "reboot").await.expect(201)["action"]["id"].clone();
     let ids = |page: &Value| -> Vec<Value> {
-        page["actions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|action| action["id"].clone())
-            .collect()
+        page["actions"].as_array().unwrap().iter().map(|action| action["id"].clone()).collect()
     };
     let newest = clouds.get("/v1/servers/42/actions?sort=id:desc").await;
     assert_eq!(ids(&newest), [second.clone(), first.clone()]);
-    let some = clouds
-        .get(&format!("/v1/actions?id={first}&id={other}&id=1"))
-        .await;
+    let some = clouds.get(&format!("/v1/actions?id={first}&id={other}&id=1")).await;
     assert_eq!(ids(&some), [first.clone(), other.clone()]);
     let running = clouds.get("/v1/servers/actions?status=running").await;
     assert_eq!(ids(&running), [second, other.clone()]);
     clouds.get(&format!("/v1/servers/42/actions/{first}")).await;
-    clouds
-        .send("GET", &format!("/v1/servers/42/actions/{other}"), None)
-        .await
-        .expect(404);
+    clouds.send("GET", &format!("/v1/servers/42/actions/{other}"), None).await.expect(404);
 }
 
 #[tokio::test]

@@ -101,10 +101,7 @@ async fn snapshot(clouds: &Clouds) -> u64 {
 }
 
 async fn delete(clouds: &Clouds) {
-    clouds
-        .send("DELETE", "/v2/droplets/1", None)
-        .await
-        .expect(204);
+    clouds.send("DELETE", "/v2/droplets/1", None).await.expect(204);
     clouds.get("/v2/droplets/1").await;
     clouds.pass(2);
     clouds.send("GET", "/v2/droplets/1", None).await.expect(404);
@@ -151,10 +148,7 @@ async fn a_droplet_made_again_from_its_snapshot_has_all_but_its_own_addresses() 
     clouds.pass(60);
     let action = &made["links"]["actions"][0];
     let action = clouds.get(&format!("/v2/actions/{}", action["id"])).await["action"].clone();
-    assert_eq!(
-        (&action["type"], &action["status"]),
-        (&json!("create"), &json!("completed"))
-    );
+    assert_eq!((&action["type"], &action["status"]), (&json!("create"), &json!("completed")));
 
     let assigned = clouds.send("POST", path, Some(assign)).await.expect(201);
     assert_eq!(assigned["action"]["type"], "assign_ip");
@@ -175,15 +169,7 @@ async fn a_droplet_made_again_from_its_snapshot_has_all_but_its_own_addresses() 
 
     let after = clouds.get(&format!("/v2/droplets/{id}")).await["droplet"].clone();
     assert_eq!(after["status"], "active");
-    for field in [
-        "name",
-        "tags",
-        "region",
-        "size_slug",
-        "disk",
-        "features",
-        "volume_ids",
-    ] {
+    for field in ["name", "tags", "region", "size_slug", "disk", "features", "volume_ids"] {
         assert_eq!(after[field], before[field], "{field}");
     }
     for place in [0, 1] {
@@ -193,10 +179,7 @@ async fn a_droplet_made_again_from_its_snapshot_has_all_but_its_own_addresses() 
     let reserved = clouds.get("/v2/reserved_ips/203.0.113.20").await["reserved_ip"].clone();
     assert_eq!(reserved["droplet"]["id"], id);
     let path = format!("/v2/droplets/{id}/firewalls");
-    let firewalls = clouds.get(&path).await["firewalls"]
-        .as_array()
-        .unwrap()
-        .len();
+    let firewalls = clouds.get(&path).await["firewalls"].as_array().unwrap().len();
     assert_eq!(firewalls, 2);
     // A Droplet cannot be created powered off, so its guest has already run.
     assert_ne!(clouds.state(&format!("do/droplet/{id}"))["contents"], kept);
@@ -224,14 +207,8 @@ async fn a_snapshot_is_shown_some_time_after_its_action_is_completed() {
     let id = clouds.get("/v2/snapshots").await["snapshots"][0]["id"].clone();
     let id = id.as_str().unwrap();
     let image = clouds.get(&format!("/v2/images/{id}")).await["image"].clone();
-    assert_eq!(
-        (&image["type"], &image["status"]),
-        (&json!("snapshot"), &json!("available"))
-    );
-    clouds
-        .send("DELETE", &format!("/v2/snapshots/{id}"), None)
-        .await
-        .expect(204);
+    assert_eq!((&image["type"], &image["status"]), (&json!("snapshot"), &json!("available")));
+    clouds.send("DELETE", &format!("/v2/snapshots/{id}"), None).await.expect(204);
     assert_eq!(shown().await, [0, 0, 0]);
 }
 
@@ -258,10 +235,7 @@ async fn what_a_new_droplet_may_not_have_is_refused_and_nothing_is_made() {
         body
     };
     for (body, words) in [
-        (
-            with("image", json!(7)),
-            "You specified an invalid image for Droplet creation.",
-        ),
+        (with("image", json!(7)), "You specified an invalid image for Droplet creation."),
         (with("region", json!("mars1")), "Region is not available"),
         (with("size", json!("s-1vcpu-1gb")), "requires a larger disk"),
         (with("ssh_keys", json!([1])), "invalid SSH key"),
@@ -270,10 +244,7 @@ async fn what_a_new_droplet_may_not_have_is_refused_and_nothing_is_made() {
         let message = refused(create(&clouds, body).await);
         assert!(message.contains(words), "{message}");
     }
-    clouds
-        .simulator
-        .set_offer("s-2vcpu-4gb", Some("fra1"), &Offer::Unavailable)
-        .unwrap();
+    clouds.simulator.set_offer("s-2vcpu-4gb", Some("fra1"), &Offer::Unavailable).unwrap();
     let message = refused(create(&clouds, with("tags", json!([]))).await);
     assert_eq!(message, "Size is not available in this region.");
     assert_eq!(clouds.get("/v2/droplets").await["meta"]["total"], 1);
@@ -285,16 +256,10 @@ async fn a_team_has_no_more_droplets_than_its_limit() {
                  token = \"do-token\"\nserver_limit = 1\n\
                  [[droplets]]\nid = 1\nname = \"a\"\n";
     let clouds = Clouds::serve(fleet).await;
-    assert_eq!(
-        clouds.get("/v2/account").await["account"]["droplet_limit"],
-        1
-    );
+    assert_eq!(clouds.get("/v2/account").await["account"]["droplet_limit"], 1);
     let body = json!({"name": "b", "size": "s-1vcpu-1gb", "image": "debian-12-x64"});
     let message = refused(create(&clouds, body).await);
-    assert!(
-        message.ends_with("will exceed your droplet limit"),
-        "{message}"
-    );
+    assert!(message.ends_with("will exceed your droplet limit"), "{message}");
 }
 
 #[tokio::test]
@@ -321,9 +286,7 @@ async fn what_names_a_droplet_elsewhere_is_found() {
     assert_eq!(alerts[0]["entities"], json!(["1"]));
     let policy = clouds.get("/v2/droplets/1/backups/policy").await["policy"].clone();
     assert_eq!(policy["backup_enabled"], true);
-    let preview = clouds
-        .get("/v2/droplets/1/destroy_with_associated_resources")
-        .await;
+    let preview = clouds.get("/v2/droplets/1/destroy_with_associated_resources").await;
     assert_eq!(preview["reserved_ips"][0]["id"], "203.0.113.20");
     assert_eq!(preview["volumes"][0]["id"], VOLUME);
 }
@@ -356,10 +319,7 @@ async fn a_copy_that_a_person_deletes_is_the_end_of_the_droplet() {
     let made = create(&clouds, body_of(snapshot)).await.expect(202);
     clouds.pass(3600);
     let copy = format!("do/droplet/{}", made["droplet"]["id"]);
-    clouds
-        .simulator
-        .person(&copy.parse().unwrap(), Act::Delete)
-        .unwrap();
+    clouds.simulator.person(&copy.parse().unwrap(), Act::Delete).unwrap();
     clouds.pass(7200);
     let left_running = clouds.charged_if_left_running("do/", "s-2vcpu-4gb");
     assert_eq!(left_running, 3600 + 352);
@@ -386,11 +346,8 @@ async fn what_belongs_to_a_droplet_shows_in_its_state_until_it_is_gone() {
     let snapshot = snapshot(&clouds).await;
     delete(&clouds).await;
     let made = create(&clouds, body_of(snapshot)).await.expect(202);
-    let expected = json!([
-        vpc,
-        "project 4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679",
-        format!("volume {VOLUME}"),
-    ]);
+    let expected =
+        json!([vpc, "project 4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679", format!("volume {VOLUME}"),]);
     assert_eq!(attached(made["droplet"]["id"].as_u64().unwrap()), expected);
 }
 
@@ -435,12 +392,7 @@ async fn what_is_made_from_a_snapshot_that_does_not_boot_is_off_again_after_each
 async fn a_person_who_breaks_what_is_made_later_leaves_the_machine_as_it_is() {
     let clouds = Clouds::with(FLEET).await;
     let droplet = "do/droplet/1".parse().unwrap();
-    let acts = [
-        Act::BreakCopies { breaks: true },
-        Act::Snapshot {
-            name: "mine".to_owned(),
-        },
-    ];
+    let acts = [Act::BreakCopies { breaks: true }, Act::Snapshot { name: "mine".to_owned() }];
     for act in acts {
         clouds.simulator.person(&droplet, act).unwrap();
     }
@@ -473,11 +425,7 @@ async fn a_person_tags_a_snapshot_and_takes_the_tag_away() {
     let account = "do".parse().unwrap();
     for (is_given, tags) in [(true, json!(["offhours:off"])), (false, json!([]))] {
         let label = ("offhours", "off");
-        assert!(
-            clouds
-                .simulator
-                .label_image(&account, snapshot, label, is_given)
-        );
+        assert!(clouds.simulator.label_image(&account, snapshot, label, is_given));
         let shown = clouds.get(&format!("/v2/snapshots/{snapshot}")).await;
         assert_eq!(shown["snapshot"]["tags"], tags);
     }

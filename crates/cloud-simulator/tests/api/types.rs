@@ -37,12 +37,7 @@ async fn shown(clouds: &Clouds, id: u64) -> [Value; 4] {
     let server = clouds.get(&format!("/v1/servers/{id}")).await["server"].clone();
     let name = server["server_type"]["name"].clone();
     let field = |field: &str| server[field].clone();
-    [
-        name,
-        field("primary_disk_size"),
-        field("status"),
-        field("locked"),
-    ]
+    [name, field("primary_disk_size"), field("status"), field("locked")]
 }
 
 #[track_caller]
@@ -74,11 +69,7 @@ async fn a_change_of_type_migrates_the_server_and_starts_it_again() {
 #[tokio::test]
 async fn a_fleet_may_say_that_a_server_stays_off() {
     let clouds = Clouds::with(FLEET).await;
-    let act = |act| {
-        clouds
-            .simulator
-            .person(&"hz/server/43".parse().unwrap(), act)
-    };
+    let act = |act| clouds.simulator.person(&"hz/server/43".parse().unwrap(), act);
     act(Act::PowerOff).unwrap();
     clouds.pass(10);
     let plan = "cpx32".to_owned();
@@ -97,10 +88,7 @@ async fn both_fields_are_required() {
     for (body, field) in [
         (json!({"server_type": "cpx22"}), "upgrade_disk"),
         (json!({"upgrade_disk": false}), "server_type"),
-        (
-            json!({"server_type": null, "upgrade_disk": false}),
-            "server_type",
-        ),
+        (json!({"server_type": null, "upgrade_disk": false}), "server_type"),
     ] {
         let error = change(&clouds, 42, body).await.expect(422)["error"].clone();
         assert_eq!(error["code"], "invalid_input");
@@ -115,9 +103,7 @@ async fn both_fields_are_required() {
     change(&clouds, 42, by_number).await.expect(201);
     clouds.pass(90);
     assert_eq!(shown(&clouds, 42).await[0], "ccx13");
-    let off = Act::SetStatus {
-        status: "off".to_owned(),
-    };
+    let off = Act::SetStatus { status: "off".to_owned() };
     let server = "hz/server/42".parse().unwrap();
     clouds.simulator.person(&server, off).unwrap();
     change_to(&clouds, "109").await.expect(201);
@@ -129,50 +115,28 @@ async fn both_fields_are_required() {
 async fn a_running_server_and_a_type_that_does_not_fit_are_refused() {
     let clouds = Clouds::with(FLEET).await;
     let running = json!({"server_type": "cpx32", "upgrade_disk": false});
-    check_refusal(
-        change(&clouds, 43, running).await,
-        422,
-        "server_not_stopped",
-    );
+    check_refusal(change(&clouds, 43, running).await, 422, "server_not_stopped");
     // Unknown, withdrawn, other architecture, disk too small, deprecated here, and the current
     // type.
     for name in ["huge", "cx32", "cax11", "cpx12", "cpx31", "ccx23"] {
         check_refusal(change_to(&clouds, name).await, 422, "invalid_server_type");
     }
     let same_disk = json!({"server_type": "cpx22", "upgrade_disk": true});
-    check_refusal(
-        change(&clouds, 42, same_disk).await,
-        422,
-        "invalid_server_type",
-    );
+    check_refusal(change(&clouds, 42, same_disk).await, 422, "invalid_server_type");
     assert_eq!(shown(&clouds, 42).await[2], "off");
 }
 
 #[tokio::test]
 async fn a_location_without_room_is_reported_as_such() {
     let clouds = Clouds::with(FLEET).await;
-    check_refusal(
-        change_to(&clouds, "cx43").await,
-        412,
-        "resource_unavailable",
-    );
-    clouds
-        .simulator
-        .set_offer("cx43", Some("fsn1"), &Offer::Available)
-        .unwrap();
+    check_refusal(change_to(&clouds, "cx43").await, 412, "resource_unavailable");
+    clouds.simulator.set_offer("cx43", Some("fsn1"), &Offer::Available).unwrap();
     let taken = json!({
         "resource": "hz/server/42",
         "act": {"take_room": {"refusals": 1, "failures": 1}},
     });
-    clouds
-        .send("POST", "/_simulator/people", Some(taken))
-        .await
-        .expect(204);
-    check_refusal(
-        change_to(&clouds, "cx43").await,
-        412,
-        "resource_unavailable",
-    );
+    clouds.send("POST", "/_simulator/people", Some(taken)).await.expect(204);
+    check_refusal(change_to(&clouds, "cx43").await, 412, "resource_unavailable");
     let action = change_to(&clouds, "cx43").await.expect(201)["action"].clone();
     clouds.pass(90);
     let path = format!("/v1/actions/{}", action["id"]);

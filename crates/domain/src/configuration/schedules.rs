@@ -59,10 +59,7 @@ impl DerefMut for Schedules {
 
 impl From<BTreeMap<ScheduleName, Rule>> for Schedules {
     fn from(rules: BTreeMap<ScheduleName, Rule>) -> Self {
-        Self {
-            rules,
-            listing: OnceLock::new(),
-        }
+        Self { rules, listing: OnceLock::new() }
     }
 }
 

@@ -24,14 +24,8 @@ fn acts(decision: &Decision, edge: &str, rank: Rank, direction: Direction, why: 
     let Decision::Act(due) = decision else {
         panic!("nothing is due: {decision:?}");
     };
-    let key = EdgeKey {
-        instant: at(edge),
-        rank,
-    };
-    assert_eq!(
-        (due.handled.key, due.direction, due.why),
-        (key, direction, why)
-    );
+    let key = EdgeKey { instant: at(edge), rank };
+    assert_eq!((due.handled.key, due.direction, due.why), (key, direction, why));
     assert_eq!(due.handled.desired, Some(direction.desired()));
 }
 
@@ -60,10 +54,7 @@ fn what_is_recorded_as_handled_has_its_generation_and_schedule() {
 #[test]
 fn an_edge_is_due_once_and_until_it_is_handled() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
-    leaves(
-        &world().decide(&record, "mon 18:59:59"),
-        &LeaveReason::Handled,
-    );
+    leaves(&world().decide(&record, "mon 18:59:59"), &LeaveReason::Handled);
     for late in ["mon 19:00", "mon 19:01", "tue 07:59"] {
         let decision = world().decide(&record, late);
         acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Edge);
@@ -87,10 +78,7 @@ fn a_schedule_without_a_desired_state_wants_nothing() {
     });
     let world = world().with_schedule("office", only_begins);
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
-    leaves(
-        &world.decide(&record, "tue 03:00"),
-        &LeaveReason::NothingDesired,
-    );
+    leaves(&world.decide(&record, "tue 03:00"), &LeaveReason::NothingDesired);
     let decision = world.decide(&record, "tue 08:00");
     acts(&decision, "tue 08:00", Rank::Schedule, START, Why::Edge);
 }
@@ -99,10 +87,7 @@ fn a_schedule_without_a_desired_state_wants_nothing() {
 fn a_reader_of_an_older_configuration_does_nothing() {
     let mut record = office_droplet().having_handled("mon 08:00", RUNNING);
     record.handled.as_mut().unwrap().generation = Generation(2);
-    leaves(
-        &world().decide(&record, "mon 19:00"),
-        &LeaveReason::StaleReader,
-    );
+    leaves(&world().decide(&record, "mon 19:00"), &LeaveReason::StaleReader);
     let decision = world().in_generation(2).decide(&record, "mon 19:00");
     acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Edge);
 }
@@ -111,10 +96,7 @@ fn a_reader_of_an_older_configuration_does_nothing() {
 fn a_reader_whose_clock_is_behind_the_record_does_nothing() {
     let record = office_droplet().having_handled("mon 19:00", STOPPED);
     let world = world().in_generation(2);
-    leaves(
-        &world.decide(&record, "mon 18:59:59"),
-        &LeaveReason::StaleReader,
-    );
+    leaves(&world.decide(&record, "mon 18:59:59"), &LeaveReason::StaleReader);
     leaves(&world.decide(&record, "mon 19:00"), &LeaveReason::Handled);
 }
 
@@ -130,9 +112,7 @@ fn a_new_configuration_acts_at_once_where_it_wants_something_else() {
 #[test]
 fn a_new_configuration_with_the_same_desired_state_does_not_restart_what_a_person_stopped() {
     let earlier = world().with_schedule("office", daily("07:00", "19:00"));
-    let record = office_droplet()
-        .having_handled("mon 08:00", RUNNING)
-        .settled(Power::Stopped);
+    let record = office_droplet().having_handled("mon 08:00", RUNNING).settled(Power::Stopped);
     let decision = earlier.in_generation(2).decide(&record, "mon 12:00");
     leaves(&decision, &LeaveReason::Handled);
 }
@@ -145,13 +125,9 @@ fn another_schedule_acts_at_once_where_it_wants_something_else() {
         let moved = record.clone().tagged(&["offhours:night"]);
         let decision = world.decide(&moved, "mon 12:00");
         match expected {
-            Some(direction) => acts(
-                &decision,
-                "mon 06:00",
-                Rank::Schedule,
-                direction,
-                Why::Changed,
-            ),
+            Some(direction) => {
+                acts(&decision, "mon 06:00", Rank::Schedule, direction, Why::Changed)
+            }
             None => leaves(&decision, &LeaveReason::Handled),
         }
     }
@@ -167,22 +143,18 @@ fn a_desired_state_that_was_only_observed_is_acted_on_with_the_next_configuratio
 
 #[test]
 fn a_command_that_was_only_observed_does_not_act_later() {
-    let observed = office_droplet()
-        .commanded("mon 10:00", STOPPED)
-        .having_handled_ranked("mon 10:00", Rank::Manual, None);
-    leaves(
-        &world().decide(&observed, "mon 12:00"),
-        &LeaveReason::Handled,
+    let observed = office_droplet().commanded("mon 10:00", STOPPED).having_handled_ranked(
+        "mon 10:00",
+        Rank::Manual,
+        None,
     );
+    leaves(&world().decide(&observed, "mon 12:00"), &LeaveReason::Handled);
     // Once acting is allowed, only what the schedule wants acts.
     let acting = world().in_generation(2);
     let decision = acting.decide(&observed, "mon 12:00");
     acts(&decision, "mon 08:00", Rank::Schedule, START, Why::Changed);
     let untagged = observed.tagged(&[]);
-    leaves(
-        &acting.decide(&untagged, "mon 12:00"),
-        &LeaveReason::Unnamed,
-    );
+    leaves(&acting.decide(&untagged, "mon 12:00"), &LeaveReason::Unnamed);
     assert_eq!(acting.due_at(&untagged, "mon 12:00"), None);
 }
 
@@ -192,31 +164,18 @@ fn enforced() -> World {
 
 #[test]
 fn drift_is_put_back_only_where_enforced() {
-    let started = office_droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Running);
-    leaves(
-        &world().decide(&started, "mon 21:00"),
-        &LeaveReason::Handled,
-    );
+    let started = office_droplet().having_handled("mon 19:00", STOPPED).settled(Power::Running);
+    leaves(&world().decide(&started, "mon 21:00"), &LeaveReason::Handled);
     let decision = enforced().decide(&started, "mon 21:00");
     acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Drift);
     let still_off = started.settled(Power::Stopped);
-    leaves(
-        &enforced().decide(&still_off, "mon 21:00"),
-        &LeaveReason::Handled,
-    );
+    leaves(&enforced().decide(&still_off, "mon 21:00"), &LeaveReason::Handled);
 }
 
 #[test]
 fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
-    let started = office_droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Running);
-    let retained = Record {
-        retained: true,
-        ..started.clone()
-    };
+    let started = office_droplet().having_handled("mon 19:00", STOPPED).settled(Power::Running);
+    let retained = Record { retained: true, ..started.clone() };
     let observed = started.clone().having_handled("mon 19:00", None);
     let refused = Record {
         phase: Phase::Refused {
@@ -234,19 +193,14 @@ fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
         ..started
     };
     for record in [retained, observed, refused, stuck] {
-        leaves(
-            &enforced().decide(&record, "mon 21:00"),
-            &LeaveReason::Handled,
-        );
+        leaves(&enforced().decide(&record, "mon 21:00"), &LeaveReason::Handled);
     }
 }
 
 #[test]
 fn drift_acts_on_the_handled_edge_alone() {
     // The configuration has since moved the edge to an earlier time; its desired state is the same.
-    let record = office_droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Running);
+    let record = office_droplet().having_handled("mon 19:00", STOPPED).settled(Power::Running);
     let earlier = enforced()
         .with_schedule("office", daily("08:00", "18:00"))
         .following("office", |policy| policy.enforce = true)
@@ -256,22 +210,14 @@ fn drift_acts_on_the_handled_edge_alone() {
 
 #[test]
 fn what_is_gone_needs_nothing() {
-    let record = Record {
-        phase: Phase::Gone {
-            since: at("mon 10:00"),
-        },
-        ..office_droplet()
-    };
+    let record = Record { phase: Phase::Gone { since: at("mon 10:00") }, ..office_droplet() };
     leaves(&world().decide(&record, "mon 19:00"), &LeaveReason::Gone);
     assert_eq!(world().due_at(&record, "mon 19:00"), None);
 }
 
 #[test]
 fn what_is_held_waits_for_approval_but_obeys_a_person() {
-    let held = Record {
-        held: true,
-        ..office_droplet()
-    };
+    let held = Record { held: true, ..office_droplet() };
     leaves(&world().decide(&held, "mon 19:00"), &LeaveReason::Held);
     assert_eq!(world().due_at(&held, "mon 19:00"), None);
     let overridden = world().overriding("do-main/droplet/1", STOPPED, "mon 09:00", "mon 12:00");
@@ -346,48 +292,32 @@ fn request(ask: Ask) -> Request {
 fn stopping(ask: Ask) -> Record {
     Record {
         request: Some(request(ask)),
-        ..office_droplet()
-            .having_handled("mon 19:00", STOPPED)
-            .in_flight_towards(STOP, "mon 19:00")
+        ..office_droplet().having_handled("mon 19:00", STOPPED).in_flight_towards(STOP, "mon 19:00")
     }
 }
 
 #[test]
 fn a_lost_request_is_asked_again_once_its_permit_is_over() {
     let record = Record {
-        permit: Some(Permit {
-            until: at("mon 19:02"),
-            writer: Writer("other".to_owned()),
-        }),
+        permit: Some(Permit { until: at("mon 19:02"), writer: Writer("other".to_owned()) }),
         ..stopping(Ask::Open)
     };
-    leaves(
-        &world().decide(&record, "mon 19:01:59"),
-        &LeaveReason::Handled,
-    );
+    leaves(&world().decide(&record, "mon 19:01:59"), &LeaveReason::Handled);
     let decision = world().decide(&record, "mon 19:02");
     assert_eq!(decision, Decision::AskAgain(STOP));
 }
 
 #[test]
 fn a_failed_request_is_asked_again_when_its_time_has_come() {
-    let record = stopping(Ask::Failed {
-        retry_at: at("mon 19:05"),
-    });
-    leaves(
-        &world().decide(&record, "mon 19:04:59"),
-        &LeaveReason::Handled,
-    );
+    let record = stopping(Ask::Failed { retry_at: at("mon 19:05") });
+    leaves(&world().decide(&record, "mon 19:04:59"), &LeaveReason::Handled);
     let decision = world().decide(&record, "mon 19:05");
     assert_eq!(decision, Decision::AskAgain(STOP));
 }
 
 #[test]
 fn an_accepted_request_is_never_asked_again() {
-    let record = stopping(Ask::Accepted {
-        at: at("mon 19:00"),
-        action: None,
-    });
+    let record = stopping(Ask::Accepted { at: at("mon 19:00"), action: None });
     leaves(&world().decide(&record, "tue 07:59"), &LeaveReason::Handled);
 }
 
@@ -409,16 +339,9 @@ fn a_watch_out_asks_as_soon_as_it_has_seen_the_wrong_end() {
         let mut record = office_droplet()
             .having_handled("tue 08:00", RUNNING)
             .in_flight_towards(START, "tue 08:00");
-        record.opposite = Some(Opposite {
-            until: at("tue 08:10"),
-            may_become: None,
-        });
-        record.observed = Some(crate::record::Observed {
-            power,
-            size: None,
-            busy: None,
-            at: at("tue 08:02"),
-        });
+        record.opposite = Some(Opposite { until: at("tue 08:10"), may_become: None });
+        record.observed =
+            Some(crate::record::Observed { power, size: None, busy: None, at: at("tue 08:02") });
         record
     };
     let decision = world().decide(&watching(Power::Stopped), "tue 08:03");
@@ -430,10 +353,7 @@ fn a_watch_out_asks_as_soon_as_it_has_seen_the_wrong_end() {
 #[test]
 fn a_request_can_act_until_late_after_its_acceptance_or_its_permit() {
     use crate::reference::ResourceKind::{Database, NodePool, Server};
-    let accepted = request(Ask::Accepted {
-        at: at("mon 19:00:10"),
-        action: None,
-    });
+    let accepted = request(Ask::Accepted { at: at("mon 19:00:10"), action: None });
     let open = request(Ask::Open);
     for (kind, after_acceptance, after_permit) in [
         (Server, "mon 19:10:15", "mon 19:12:05"),
@@ -447,10 +367,7 @@ fn a_request_can_act_until_late_after_its_acceptance_or_its_permit() {
 
 #[test]
 fn the_hard_cut_can_act_as_late_as_any_request() {
-    let mut cut = request(Ask::Accepted {
-        at: at("mon 19:00:10"),
-        action: None,
-    });
+    let mut cut = request(Ask::Accepted { at: at("mon 19:00:10"), action: None });
     cut.asked_at = at("mon 19:09");
     for forced in [Forced::Intended, Forced::Accepted] {
         cut.forced = forced;
@@ -461,9 +378,7 @@ fn the_hard_cut_can_act_as_late_as_any_request() {
 
 #[test]
 fn only_a_request_that_certainly_failed_cannot_act() {
-    let failed = Ask::Failed {
-        retry_at: at("mon 19:05"),
-    };
+    let failed = Ask::Failed { retry_at: at("mon 19:05") };
     assert!(request(Ask::Open).may_act());
     assert!(!request(failed.clone()).may_act());
     let mut unknown = request(failed.clone());

@@ -15,17 +15,11 @@ const STOPPED: Desired = Desired::Stopped;
 
 /// Monday evening's edge.
 fn evening() -> Edge {
-    Edge {
-        at: at("mon 19:00"),
-        desired: Some(STOPPED),
-    }
+    Edge { at: at("mon 19:00"), desired: Some(STOPPED) }
 }
 
 fn key(instant: &str) -> EdgeKey {
-    EdgeKey {
-        instant: at(instant),
-        rank: Rank::Schedule,
-    }
+    EdgeKey { instant: at(instant), rank: Rank::Schedule }
 }
 
 fn numbered(number: usize) -> Record {
@@ -51,9 +45,7 @@ fn ended(record: Record, ending: Ending, seconds: i64) -> Record {
             ending,
             method: sent.then_some(StopMethod::PowerOff),
         }),
-        ..record
-            .settled(Power::Stopped)
-            .having_handled("mon 19:00", STOPPED)
+        ..record.settled(Power::Stopped).having_handled("mon 19:00", STOPPED)
     }
 }
 
@@ -148,17 +140,11 @@ fn what_was_deleted_is_counted_apart_from_what_was_only_powered_off() {
         record.last.as_mut().unwrap().method = Some(method);
         record
     };
-    let records = [
-        by(1, StopMethod::Hibernate),
-        by(2, StopMethod::Hibernate),
-        by(3, StopMethod::Graceful),
-    ];
+    let records =
+        [by(1, StopMethod::Hibernate), by(2, StopMethod::Hibernate), by(3, StopMethod::Graceful)];
     let digest = count(&world(), &records, "mon 19:30").unwrap();
     let said = digest.to_string();
-    assert!(
-        said.starts_with("office: 3 of 3 stopped (2 by hibernate);"),
-        "{said}"
-    );
+    assert!(said.starts_with("office: 3 of 3 stopped (2 by hibernate);"), "{said}");
 }
 
 #[test]
@@ -198,21 +184,10 @@ fn a_record_that_may_not_be_touched_is_left_out() {
     is_left_out(&world(), due(droplet()));
     is_left_out(&world().protecting("name:web*"), due_one());
     is_left_out(&world(), due_one().tagged(&["offhours:off"]));
-    is_left_out(
-        &world(),
-        due_one().tagged(&["offhours:office", "offhours:other"]),
-    );
-    let held = Record {
-        held: true,
-        ..due_one()
-    };
+    is_left_out(&world(), due_one().tagged(&["offhours:office", "offhours:other"]));
+    let held = Record { held: true, ..due_one() };
     is_left_out(&world(), held);
-    let gone = Record {
-        phase: Phase::Gone {
-            since: at("mon 19:05"),
-        },
-        ..due_one()
-    };
+    let gone = Record { phase: Phase::Gone { since: at("mon 19:05") }, ..due_one() };
     is_left_out(&world(), gone);
     let other = world().with_schedule("other", daily("09:00", "19:00"));
     is_left_out(&other, due_one().tagged(&["offhours:other"]));
@@ -262,10 +237,7 @@ fn late_evenings() -> World {
 }
 
 fn late_evening() -> Edge {
-    Edge {
-        at: at("mon 23:55"),
-        desired: Some(STOPPED),
-    }
+    Edge { at: at("mon 23:55"), desired: Some(STOPPED) }
 }
 
 #[test]
@@ -273,11 +245,7 @@ fn an_edge_whose_state_ends_soon_is_counted_until_its_own_deadline() {
     let world = late_evenings();
     let schedule = &world.configuration.schedules[&schedule_name("office")].schedule;
     for now in ["mon 23:55", "mon 23:59:59", "tue 00:00", "tue 00:35"] {
-        assert_eq!(
-            edge_within_window(schedule, at(now)),
-            Some(late_evening()),
-            "{now}"
-        );
+        assert_eq!(edge_within_window(schedule, at(now)), Some(late_evening()), "{now}");
     }
     assert_eq!(edge_within_window(schedule, at("tue 00:35:01")), None);
     assert_eq!(deadline(schedule, late_evening()), at("tue 00:30"));
@@ -300,11 +268,7 @@ fn what_an_edge_began_is_counted_though_nothing_is_desired_any_more() {
     let going_on = began(under_way(numbered(1)));
     for now in ["mon 23:59", "tue 00:01"] {
         let digest = count(&going_on, now).unwrap();
-        assert_eq!(
-            (digest.followed, digest.unfinished, digest.asked),
-            (1, 1, 1),
-            "{now}"
-        );
+        assert_eq!((digest.followed, digest.unfinished, digest.asked), (1, 1, 1), "{now}");
     }
     let mut done = began(ended(numbered(1), Ending::Seen, 400));
     done.last.as_mut().unwrap().key = key("mon 23:55");
@@ -314,10 +278,7 @@ fn what_an_edge_began_is_counted_though_nothing_is_desired_any_more() {
     let digest = count(&due(numbered(1)), "tue 00:29").unwrap();
     assert_eq!((digest.followed, digest.unfinished), (1, 1));
     // A command of the night is not this edge's.
-    assert_eq!(
-        count(&done.commanded("tue 00:10", Desired::Running), "tue 00:20"),
-        None
-    );
+    assert_eq!(count(&done.commanded("tue 00:10", Desired::Running), "tue 00:20"), None);
 }
 
 #[test]
@@ -326,10 +287,7 @@ fn the_digest_comes_before_the_next_edge() {
     assert_eq!(deadline(&rule.schedule, evening()), at("mon 19:35"));
     let short = world().with_schedule("short", daily("19:00", "19:20"));
     let short = &short.configuration.schedules[&schedule_name("short")].schedule;
-    let begin = Edge {
-        at: at("mon 19:00"),
-        desired: Some(Desired::Running),
-    };
+    let begin = Edge { at: at("mon 19:00"), desired: Some(Desired::Running) };
     assert_eq!(deadline(short, begin), at("mon 19:18:30"));
     let shorter = world().with_schedule("short", daily("19:00", "19:02"));
     let shorter = &shorter.configuration.schedules[&schedule_name("short")].schedule;
@@ -408,10 +366,7 @@ proptest! {
 
 #[test]
 fn a_machine_that_was_made_again_counts_at_the_edge_for_which_it_was_woken_early() {
-    let morning = Edge {
-        at: at("tue 08:00"),
-        desired: Some(Desired::Running),
-    };
+    let morning = Edge { at: at("tue 08:00"), desired: Some(Desired::Running) };
     let woken = |lead_minutes| {
         let mut record = office_droplet();
         let early = key("tue 07:35");
@@ -427,20 +382,12 @@ fn a_machine_that_was_made_again_counts_at_the_edge_for_which_it_was_woken_early
             ending: Ending::Seen,
             method: Some(StopMethod::Hibernate),
         });
-        record
-            .settled(Power::Running)
-            .having_handled("tue 07:35", Desired::Running)
+        record.settled(Power::Running).having_handled("tue 07:35", Desired::Running)
     };
     let counted = |record: Record| {
         let world = world();
         let now = at("tue 08:01");
-        Digest::of(
-            [&record],
-            world.rules(),
-            &schedule_name("office"),
-            morning,
-            now,
-        )
+        Digest::of([&record], world.rules(), &schedule_name("office"), morning, now)
     };
     let digest = counted(woken(25)).unwrap();
     assert_eq!((digest.followed, digest.seen), (1, 1));

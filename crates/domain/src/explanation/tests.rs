@@ -52,12 +52,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
 
     let overridden = world().overriding("office", RUNNING, "mon 08:00", "mon 12:00");
     let expected = ["schedule-override decides", "manual overruled"].as_slice();
-    check(
-        &overridden,
-        &record,
-        "mon 09:00",
-        &[expected, &weaker].concat(),
-    );
+    check(&overridden, &record, "mon 09:00", &[expected, &weaker].concat());
     let own = overridden.overriding("do-main/droplet/1", RUNNING, "mon 08:00", "mon 12:00");
     let expected = ["resource-override decides", "schedule-override overruled"].as_slice();
     let expected = [expected, &["manual overruled"], &weaker].concat();
@@ -65,18 +60,12 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
 
     // An excluded resource follows no schedule that could be overridden.
     let protected = own.clone().protecting("name:web");
-    let expected = [
-        "protect decides",
-        "resource-override overruled",
-        "manual overruled",
-    ];
+    let expected = ["protect decides", "resource-override overruled", "manual overruled"];
     let expected = [&expected[..], &weaker].concat();
     check(&protected, &record, "mon 09:00", &expected);
     let record = record.tagged(&["offhours:office", "offhours:off"]);
     let excluded = explained(&own, &record, "mon 09:00");
-    let opt_out = Says::OptOut {
-        on_cluster: Some(false),
-    };
+    let opt_out = Says::OptOut { on_cluster: Some(false) };
     assert_eq!(excluded.levels[1].says, opt_out);
     assert_eq!(excluded.levels[1].standing, Standing::Decides);
 }
@@ -94,50 +83,21 @@ fn stands(world: &World, record: &Record, now: &str, expected: Option<(&str, Des
 
 #[test]
 fn a_command_stands_until_the_resource_changes_and_not_only_its_schedule() {
-    let stopped = || {
-        office_droplet()
-            .commanded("mon 16:54", STOPPED)
-            .settled(Power::Stopped)
-    };
+    let stopped = || office_droplet().commanded("mon 16:54", STOPPED).settled(Power::Stopped);
     // The evening's edge wants it stopped, too.
-    stands(
-        &world(),
-        &stopped(),
-        "mon 17:00",
-        Some(("tue 08:00", RUNNING)),
-    );
+    stands(&world(), &stopped(), "mon 17:00", Some(("tue 08:00", RUNNING)));
     let on_its_way = office_droplet()
         .commanded("mon 16:54", STOPPED)
         .in_flight_towards(Direction::Stop, "mon 16:54");
-    stands(
-        &world(),
-        &on_its_way,
-        "mon 17:00",
-        Some(("tue 08:00", RUNNING)),
-    );
+    stands(&world(), &on_its_way, "mon 17:00", Some(("tue 08:00", RUNNING)));
     let started = office_droplet().commanded("mon 21:15", RUNNING);
-    stands(
-        &world(),
-        &started,
-        "mon 21:20",
-        Some(("tue 19:00", STOPPED)),
-    );
+    stands(&world(), &started, "mon 21:20", Some(("tue 19:00", STOPPED)));
     let retaining = world().following("office", |policy| policy.retain_running = true);
     stands(&retaining, &started, "mon 21:20", None);
     let by_day = office_droplet().commanded("mon 12:00", RUNNING);
-    stands(
-        &retaining,
-        &by_day,
-        "mon 12:30",
-        Some(("mon 19:00", STOPPED)),
-    );
+    stands(&retaining, &by_day, "mon 12:30", Some(("mon 19:00", STOPPED)));
     let overridden = world().overriding("office", RUNNING, "mon 18:00", "mon 20:00");
-    stands(
-        &overridden,
-        &stopped(),
-        "mon 17:00",
-        Some(("mon 18:00", RUNNING)),
-    );
+    stands(&overridden, &stopped(), "mon 17:00", Some(("mon 18:00", RUNNING)));
     let unscheduled = droplet().commanded("mon 16:54", STOPPED);
     let unscheduled = unscheduled.settled(Power::Stopped);
     stands(&world(), &unscheduled, "mon 17:00", None);
@@ -169,25 +129,16 @@ fn an_override_that_is_over_or_to_come_is_silent_and_shown() {
 fn the_latest_edge_what_is_done_and_the_next_edge_are_shown() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     let before = explained(&world(), &record, "mon 18:55");
-    assert_eq!(
-        before.edge.as_ref().and_then(|edge| edge.at),
-        Some(at("mon 08:00"))
-    );
+    assert_eq!(before.edge.as_ref().and_then(|edge| edge.at), Some(at("mon 08:00")));
     let leave = DecisionExplanation::Leave {
         reason: "handled",
         words: "the latest edge has been handled".to_owned(),
     };
     assert_eq!(before.decision, leave);
-    let next = EdgeExplanation {
-        at: Some(at("mon 19:00")),
-        to: Some(STOPPED),
-        cause: Cause::Schedule,
-    };
+    let next =
+        EdgeExplanation { at: Some(at("mon 19:00")), to: Some(STOPPED), cause: Cause::Schedule };
     assert_eq!(before.next.edge, Some(next));
-    assert_eq!(
-        before.evaluation.and_then(|evaluation| evaluation.desired),
-        Some(RUNNING)
-    );
+    assert_eq!(before.evaluation.and_then(|evaluation| evaluation.desired), Some(RUNNING));
 
     let after = explained(&world(), &record, "mon 19:00");
     let act = |retained| DecisionExplanation::Act {
@@ -197,14 +148,8 @@ fn the_latest_edge_what_is_done_and_the_next_edge_are_shown() {
     };
     assert_eq!(after.decision, act(false));
     let retaining = world().following("office", |policy| policy.retain_running = true);
-    let retained = Record {
-        retained: true,
-        ..record
-    };
-    assert_eq!(
-        explained(&retaining, &retained, "mon 19:00").decision,
-        act(true)
-    );
+    let retained = Record { retained: true, ..record };
+    assert_eq!(explained(&retaining, &retained, "mon 19:00").decision, act(true));
     assert!(explained(&retaining, &retained, "mon 19:00").retained);
 }
 
@@ -217,10 +162,7 @@ fn a_desired_state_that_never_changed_has_an_edge_without_an_instant() {
         }),
     );
     let always = explained(&world, &droplet().tagged(&["offhours:always"]), "mon 09:00");
-    assert_eq!(
-        always.edge.map(|edge| (edge.at, edge.to)),
-        Some((None, Some(RUNNING)))
-    );
+    assert_eq!(always.edge.map(|edge| (edge.at, edge.to)), Some((None, Some(RUNNING))));
     assert_eq!(always.next.edge, None);
 }
 
@@ -241,10 +183,7 @@ fn the_widest_that_only_observes_is_named() {
 fn what_stands_in_the_way_is_shown_while_it_does() {
     let waiting = Record {
         retry_at: Some(at("mon 08:04")),
-        permit: Some(Permit {
-            until: at("mon 08:02"),
-            writer: Writer("start-1".to_owned()),
-        }),
+        permit: Some(Permit { until: at("mon 08:02"), writer: Writer("start-1".to_owned()) }),
         ..office_droplet().settled(Power::Stopped)
     };
     let next = explained(&world(), &waiting, "mon 08:01").next;

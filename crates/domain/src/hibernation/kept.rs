@@ -395,9 +395,7 @@ impl Manifest {
     pub fn replaced_by(&self, creation: &Self) -> Vec<Attachment> {
         let own = self.addresses.iter().zip(&creation.addresses);
         let replaced = own.filter(|(_, ordered)| ordered.id.is_empty());
-        replaced
-            .map(|(one, _)| Attachment::Address(one.clone()))
-            .collect()
+        replaced.map(|(one, _)| Attachment::Address(one.clone())).collect()
     }
 
     /// Returns this manifest with everything added that only an older one has: what a machine had
@@ -494,9 +492,7 @@ impl Hibernation {
         let wake_from = self.wake_from.clone();
         let wakes = |one: &KeptSnapshot| wake_from.as_ref() == Some(&one.mark);
         let is_sighted = sight.machine.is_some()
-            || wake_from
-                .as_ref()
-                .is_some_and(|mark| sight.snapshot(mark).is_some());
+            || wake_from.as_ref().is_some_and(|mark| sight.snapshot(mark).is_some());
         for one in &mut self.snapshots {
             if let Some(seen) = sight.snapshot(&one.mark) {
                 one.id = Some(seen.id);

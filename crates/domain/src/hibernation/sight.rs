@@ -148,10 +148,7 @@ impl Sight {
     #[must_use]
     pub fn hibernation_state<'a>(&'a self, kept: &Hibernation) -> HibernationState<'a> {
         let is_ours = |machine: &&ObservedMachine| {
-            machine
-                .mark
-                .as_ref()
-                .is_some_and(|mark| kept.wakes.contains(mark))
+            machine.mark.as_ref().is_some_and(|mark| kept.wakes.contains(mark))
         };
         let mut ours = self.others.iter().filter(is_ours);
         let (made, second) = (ours.next(), ours.next());
@@ -212,10 +209,7 @@ impl Sight {
             from.is_some_and(|from| !known(from)) && waking.is_none_or(|waking| one.id > waking)
         };
         let is_new = |one: &&SeenSnapshot| {
-            let unknown = one
-                .mark
-                .as_ref()
-                .is_some_and(|mark| kept.snapshot(mark).is_none());
+            let unknown = one.mark.as_ref().is_some_and(|mark| kept.snapshot(mark).is_none());
             unknown && (!kept.may_be_hibernated() || is_later(one))
         };
         let snapshot = self.snapshots.iter().find(is_new);
@@ -257,10 +251,7 @@ impl Sight {
             return None;
         };
         let is_off = machine.resource.power == Power::Stopped && machine.resource.busy.is_none();
-        let idle = log
-            .actions
-            .iter()
-            .all(|one| one.state != ActionState::Running);
+        let idle = log.actions.iter().all(|one| one.state != ActionState::Running);
         if !is_off || !idle {
             return None;
         }
@@ -282,14 +273,11 @@ impl Sight {
             // Instants are compared in whole seconds.
             let begun = seen.created_at.or_else(|| log.snapshot_begun(one.asked_at));
             let begun = begun?.as_second();
-            let untouched = !log
-                .actions
-                .iter()
-                .any(|action| match power_after(action.effect) {
-                    Some(Power::Running) => !action.is_over_before(one.off_since()),
-                    Some(_) => action.started_at.as_second() >= begun,
-                    None => false,
-                });
+            let untouched = !log.actions.iter().any(|action| match power_after(action.effect) {
+                Some(Power::Running) => !action.is_over_before(one.off_since()),
+                Some(_) => action.started_at.as_second() >= begun,
+                None => false,
+            });
             (fits && untouched).then_some((one, seen))
         })
     }

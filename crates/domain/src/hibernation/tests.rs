@@ -14,12 +14,7 @@ use crate::{
 
 fn offer() -> Offer {
     let money = |text| Money::parse(text, Currency::Usd).unwrap();
-    Offer {
-        orderable: true,
-        deprecated: false,
-        monthly: money("24"),
-        hourly: money("0.03571"),
-    }
+    Offer { orderable: true, deprecated: false, monthly: money("24"), hourly: money("0.03571") }
 }
 
 fn catalog(offer: Offer) -> Catalog {
@@ -54,10 +49,7 @@ impl Case {
             resource: seen_droplet(),
             disk_gib: 80,
             around: Surroundings {
-                ssh_keys: vec![SshKey {
-                    name: "team".to_owned(),
-                    sent_as: "3b:16".to_owned(),
-                }],
+                ssh_keys: vec![SshKey { name: "team".to_owned(), sent_as: "3b:16".to_owned() }],
                 ..Surroundings::default()
             },
             catalog: catalog(offer()),
@@ -100,11 +92,7 @@ impl Case {
 }
 
 fn address(stays: bool, blocked: bool) -> Address {
-    Address {
-        ip: "192.0.2.1".to_owned(),
-        stays,
-        blocked,
-    }
+    Address { ip: "192.0.2.1".to_owned(), stays, blocked }
 }
 
 #[test]
@@ -118,10 +106,7 @@ fn nothing_stands_in_the_way_of_a_plain_machine() {
 fn an_address_is_lost_unless_it_stays_or_another_is_accepted() {
     let case = || Case::with(|case| case.around.addresses.push(address(false, false)));
     let ip = "192.0.2.1".to_owned();
-    assert_eq!(
-        case().obstacles(),
-        [Obstacle::AddressLost { ip: ip.clone() }]
-    );
+    assert_eq!(case().obstacles(), [Obstacle::AddressLost { ip: ip.clone() }]);
     assert_eq!(case().accepting(Risk::NewIp).obstacles(), []);
     let blocked = Case::with(|case| case.around.addresses.push(address(true, true)));
     let blocked = blocked.accepting(Risk::NewIp).obstacles();
@@ -140,20 +125,14 @@ fn a_private_address_matters_only_to_a_machine_that_needs_it() {
     assert_eq!(case(false, false).obstacles(), []);
     assert_eq!(case(true, true).obstacles(), []);
     let ip = "10.110.0.3".to_owned();
-    assert_eq!(
-        case(true, false).obstacles(),
-        [Obstacle::PrivateAddressLost { ip }]
-    );
+    assert_eq!(case(true, false).obstacles(), [Obstacle::PrivateAddressLost { ip }]);
 }
 
 #[test]
 fn backups_and_an_own_image_are_given_up_only_on_request() {
     let backups = || Case::with(|case| case.around.backups = true);
     assert_eq!(backups().obstacles(), [Obstacle::Backups]);
-    assert_eq!(
-        backups().accepting(Risk::CustomImage).obstacles(),
-        [Obstacle::Backups]
-    );
+    assert_eq!(backups().accepting(Risk::CustomImage).obstacles(), [Obstacle::Backups]);
     assert_eq!(backups().accepting(Risk::LostBackups).obstacles(), []);
     let image = || Case::with(|case| case.around.custom_image = true);
     assert_eq!(image().obstacles(), [Obstacle::CustomImage]);
@@ -163,20 +142,14 @@ fn backups_and_an_own_image_are_given_up_only_on_request() {
 #[test]
 fn a_disk_that_would_grow_is_left_alone() {
     let small = Case::with(|case| case.disk_gib = 79);
-    let grows = Obstacle::DiskWouldGrow {
-        disk_gib: 79,
-        plan_gib: 80,
-    };
+    let grows = Obstacle::DiskWouldGrow { disk_gib: 79, plan_gib: 80 };
     assert_eq!(small.obstacles(), [grows]);
 }
 
 #[test]
 fn what_could_not_come_back_is_not_deleted() {
     let sold_out = Case::with(|case| {
-        case.catalog = catalog(Offer {
-            orderable: false,
-            ..offer()
-        });
+        case.catalog = catalog(Offer { orderable: false, ..offer() });
     });
     let plan = "s-2vcpu-4gb".to_owned();
     let region = "fra1".to_owned();
@@ -195,10 +168,7 @@ fn everything_that_stands_in_the_way_is_said_at_once() {
             scratch_disk: true,
             ..MachineFacts::default()
         };
-        let plan = MachinePlan {
-            gpu: true,
-            ..plan(offer())
-        };
+        let plan = MachinePlan { gpu: true, ..plan(offer()) };
         case.catalog = [plan].into_iter().collect();
         case.around.named_by.push("database orders".to_owned());
         case.around.open_at_first = true;
@@ -213,9 +183,7 @@ fn everything_that_stands_in_the_way_is_said_at_once() {
         Obstacle::Plan(MoveRefusal::ScratchDisk),
         Obstacle::Account("locked".to_owned()),
         Obstacle::Unreadable("its tags"),
-        Obstacle::Named {
-            by: "database orders".to_owned(),
-        },
+        Obstacle::Named { by: "database orders".to_owned() },
         Obstacle::OpenAtFirst,
         Obstacle::NoKey,
     ];
@@ -235,10 +203,7 @@ fn a_key_that_the_account_lacks_is_no_key() {
 #[test]
 fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
     let minutes = |disk_gib| {
-        let size = MachineSize {
-            disk_gib,
-            ..MachineSize::default()
-        };
+        let size = MachineSize { disk_gib, ..MachineSize::default() };
         (first_snapshot(&size).as_mins(), first_lead(&size).as_mins())
     };
     assert_eq!(minutes(25), (50, 26));
@@ -259,12 +224,7 @@ fn off_for(minutes: i64, latest: Option<u64>) -> Case {
 fn a_snapshot_may_take_a_third_of_the_time_off_and_no_more() {
     // 80 GB take 160 min.
     assert_eq!(off_for(480, None).obstacles(), []);
-    let slow = Obstacle::SlowSnapshot {
-        gb: 80,
-        minutes: 160,
-        off_minutes: 479,
-        measured: false,
-    };
+    let slow = Obstacle::SlowSnapshot { gb: 80, minutes: 160, off_minutes: 479, measured: false };
     assert!(slow.remedy().contains("--cycle"));
     assert_eq!(off_for(479, None).obstacles(), [slow]);
 }
@@ -274,12 +234,7 @@ fn what_the_latest_snapshot_took_counts_instead_of_the_whole_disk() {
     assert_eq!(off_for(479, Some(1000)).obstacles(), []);
     // Part of a GB counts as a whole one: 11 GB take 22 min.
     assert_eq!(off_for(66, Some(1001)).obstacles(), []);
-    let slow = Obstacle::SlowSnapshot {
-        gb: 11,
-        minutes: 22,
-        off_minutes: 65,
-        measured: true,
-    };
+    let slow = Obstacle::SlowSnapshot { gb: 11, minutes: 22, off_minutes: 65, measured: true };
     assert!(!slow.remedy().contains("--cycle"));
     assert_eq!(off_for(65, Some(1001)).obstacles(), [slow]);
 }
@@ -317,10 +272,7 @@ fn each_machine_that_is_hibernated_needs_its_place_again() {
     };
     assert_eq!(with(7, 3), []);
     for (present, hibernated) in [(7, 4), (11, 0)] {
-        let full = Obstacle::NoRoom {
-            most: 10,
-            needed: 11,
-        };
+        let full = Obstacle::NoRoom { most: 10, needed: 11 };
         assert_eq!(with(present, hibernated), [full]);
     }
 }
@@ -336,10 +288,7 @@ fn full() -> Manifest {
         }],
         volumes: texts("volume"),
         firewalls: texts("firewall"),
-        load_balancers: vec![Balanced {
-            id: "balancer".to_owned(),
-            privately: false,
-        }],
+        load_balancers: vec![Balanced { id: "balancer".to_owned(), privately: false }],
         floating_ips: texts("192.0.2.1"),
         backups: true,
         backup_policy: Some(BackupPolicy {

@@ -20,13 +20,7 @@ fn check(world: &World, record: &Record, expected: Option<LeftBehind>) {
 }
 
 fn owed(record: Record) -> Record {
-    Record {
-        saved: Some(SavedState::NodePool {
-            count: 3,
-            autoscale: None,
-        }),
-        ..record
-    }
+    Record { saved: Some(SavedState::NodePool { count: 3, autoscale: None }), ..record }
 }
 
 /// Returns records stopped by the schedule `office`, by a command while it covered them, or by an
@@ -38,10 +32,7 @@ fn stopped() -> [(&'static str, Record); 3] {
     };
     [
         ("schedule", of("mon 19:00", Rank::Schedule)),
-        (
-            "command",
-            of("mon 18:00", Rank::Manual).commanded("mon 18:00", STOPPED),
-        ),
+        ("command", of("mon 18:00", Rank::Manual).commanded("mon 18:00", STOPPED)),
         ("override", of("mon 18:00", Rank::OverrideSet)),
     ]
 }
@@ -62,18 +53,9 @@ fn what_was_stopped_by_whatever_means_is_orphaned_once_its_schedule_goes() {
             check(&overridden(world()), &untagged, ORPHANED);
             let opted_out = record.clone().tagged(&["offhours:office", "offhours:off"]);
             check(&overridden(world()), &opted_out, ORPHANED);
-            let gone = Record {
-                phase: Phase::Gone {
-                    since: at("mon 20:00"),
-                },
-                ..untagged
-            };
+            let gone = Record { phase: Phase::Gone { since: at("mon 20:00") }, ..untagged };
             let is_owed = gone.saved.is_some();
-            check(
-                &overridden(world()),
-                &gone,
-                is_owed.then_some(LeftBehind::Gone),
-            );
+            check(&overridden(world()), &gone, is_owed.then_some(LeftBehind::Gone));
         }
     }
 }
@@ -90,20 +72,12 @@ fn what_runs_and_is_owed_nothing_or_was_stopped_elsewhere_is_not_left_behind() {
 /// Returns a record whose start, begun in the morning, has not been seen to succeed.
 fn starting() -> Record {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
-    seen(
-        record.in_flight_towards(Direction::Start, "mon 08:00"),
-        Power::Stopped,
-    )
+    seen(record.in_flight_towards(Direction::Start, "mon 08:00"), Power::Stopped)
 }
 
 fn seen(record: Record, power: Power) -> Record {
     Record {
-        observed: Some(Observed {
-            power,
-            size: None,
-            busy: None,
-            at: at("mon 08:01"),
-        }),
+        observed: Some(Observed { power, size: None, busy: None, at: at("mon 08:01") }),
         ..record
     }
 }
@@ -113,11 +87,7 @@ fn what_has_not_been_started_yet_is_held_stopped() {
     let stuck = |record: Record| {
         let transition = record.in_flight().unwrap().clone();
         Record {
-            phase: Phase::Stuck {
-                transition,
-                since: at("mon 08:11"),
-                reason: String::new(),
-            },
+            phase: Phase::Stuck { transition, since: at("mon 08:11"), reason: String::new() },
             ..record
         }
     };
@@ -172,15 +142,8 @@ fn what_a_person_wants_now_is_not_left_behind() {
 fn what_is_gone_and_was_off_when_it_was_last_seen_is_left_behind_whatever_covers_it() {
     let [(_, by_schedule), ..] = stopped();
     let gone = |power| Record {
-        phase: Phase::Gone {
-            since: at("mon 20:00"),
-        },
-        observed: Some(Observed {
-            power,
-            size: None,
-            busy: None,
-            at: at("mon 19:01"),
-        }),
+        phase: Phase::Gone { since: at("mon 20:00") },
+        observed: Some(Observed { power, size: None, busy: None, at: at("mon 19:01") }),
         ..by_schedule.clone()
     };
     check(&world(), &gone(Power::Stopped), Some(LeftBehind::Gone));
@@ -233,20 +196,11 @@ fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
     let removed = world().without_account("do-main");
     let [(_, by_schedule), ..] = stopped();
     check(&removed, &by_schedule, None);
-    assert!(is_ghost(
-        &by_schedule,
-        &removed.configuration,
-        at("mon 22:00")
-    ));
+    assert!(is_ghost(&by_schedule, &removed.configuration, at("mon 22:00")));
     let owed = owed(by_schedule);
     check(&removed, &owed, Some(LeftBehind::Unreachable));
     assert!(!is_ghost(&owed, &removed.configuration, at("mon 22:00")));
-    let gone = Record {
-        phase: Phase::Gone {
-            since: at("mon 20:00"),
-        },
-        ..owed
-    };
+    let gone = Record { phase: Phase::Gone { since: at("mon 20:00") }, ..owed };
     assert!(is_ghost(&gone, &removed.configuration, at("mon 22:00")));
     assert!(!is_ghost(&gone, &world().configuration, at("mon 22:00")));
 }
@@ -254,9 +208,7 @@ fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
 #[test]
 fn what_has_been_gone_for_days_is_past_unless_something_is_owed() {
     let gone = |record: Record| Record {
-        phase: Phase::Gone {
-            since: at("mon 20:00"),
-        },
+        phase: Phase::Gone { since: at("mon 20:00") },
         observed: Some(Observed {
             power: Power::Stopped,
             size: None,
@@ -277,11 +229,7 @@ fn what_has_been_gone_for_days_is_past_unless_something_is_owed() {
         assert_eq!(left, Some(LeftBehind::Gone));
     }
     for record in irreplaceable() {
-        assert!(!is_ghost(
-            &gone(record),
-            &world.configuration,
-            at("sun 20:00")
-        ));
+        assert!(!is_ghost(&gone(record), &world.configuration, at("sun 20:00")));
     }
 }
 
@@ -298,9 +246,7 @@ fn irreplaceable() -> Vec<Record> {
     let waking = of(|kept| kept.present = None);
     let seen_running = |record: &Record| seen(record.clone(), Power::Running);
     vec![
-        waking
-            .clone()
-            .in_flight_towards(Direction::Start, "mon 08:00"),
+        waking.clone().in_flight_towards(Direction::Start, "mon 08:00"),
         seen_running(&waking).in_flight_towards(Direction::Start, "mon 08:00"),
         waking.in_flight_towards(Direction::Stop, "mon 08:00"),
         of(|kept| kept.delete_asked = true).settled(Power::Running),
@@ -320,9 +266,7 @@ fn what_only_its_record_describes_is_held_in_every_phase_and_never_a_ghost() {
         assert!(!is_ghost(&record, &removed.configuration, at("mon 22:00")));
     }
     let kept = Hibernation::of(office_droplet().reference.id);
-    let whole = Record {
-        hibernation: Some(Box::new(kept)),
-        ..office_droplet().settled(Power::Running)
-    };
+    let whole =
+        Record { hibernation: Some(Box::new(kept)), ..office_droplet().settled(Power::Running) };
     assert!(!whole.is_irreplaceable() && !whole.is_held_stopped());
 }

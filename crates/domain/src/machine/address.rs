@@ -14,10 +14,8 @@ const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
 /// The addresses at which Azure and Alibaba Cloud serve a machine's metadata; those of other clouds
 /// are link-local.
-const OTHER_METADATA: [Ipv4Addr; 2] = [
-    Ipv4Addr::new(168, 63, 129, 16),
-    Ipv4Addr::new(100, 100, 100, 200),
-];
+const OTHER_METADATA: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
 
 /// The start of the IPv6 addresses that stand for IPv4 ones behind a translator (RFC 6052).
 const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
@@ -156,10 +154,7 @@ impl FromStr for Endpoint {
             None if host.contains(':') => return Err(malformed()),
             None => host,
         };
-        Ok(Self {
-            port: port.ok_or_else(malformed)?,
-            host: host.parse()?,
-        })
+        Ok(Self { port: port.ok_or_else(malformed)?, host: host.parse()? })
     }
 }
 

@@ -27,12 +27,7 @@ pub enum HostKeyAlgorithm {
 
 impl HostKeyAlgorithm {
     /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::Ed25519,
-        Self::EcdsaP256,
-        Self::EcdsaP384,
-        Self::EcdsaP521,
-    ];
+    pub const ALL: [Self; 4] = [Self::Ed25519, Self::EcdsaP256, Self::EcdsaP384, Self::EcdsaP521];
 
     /// The name as OpenSSH writes it.
     #[must_use]
@@ -124,9 +119,7 @@ impl HostKey {
 }
 
 fn algorithm(word: &str) -> Option<HostKeyAlgorithm> {
-    HostKeyAlgorithm::ALL
-        .into_iter()
-        .find(|algorithm| algorithm.as_str() == word)
+    HostKeyAlgorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == word)
 }
 
 impl FromStr for HostKey {
@@ -154,11 +147,7 @@ impl FromStr for HostKey {
             return Err(HostKeyError::Content(algorithm));
         }
         let comment = words.next().map(str::trim).filter(|text| !text.is_empty());
-        Ok(Self {
-            algorithm,
-            blob,
-            comment: comment.map(str::to_owned),
-        })
+        Ok(Self { algorithm, blob, comment: comment.map(str::to_owned) })
     }
 }
 
@@ -167,10 +156,8 @@ fn is_key(blob: &[u8], algorithm: HostKeyAlgorithm) -> bool {
     let mut rest = blob;
     let (curve, length) = algorithm.parts();
     let names = [Some(algorithm.as_str()), curve];
-    let is_named = names
-        .into_iter()
-        .flatten()
-        .all(|name| field(&mut rest) == Some(name.as_bytes()));
+    let is_named =
+        names.into_iter().flatten().all(|name| field(&mut rest) == Some(name.as_bytes()));
     let point = field(&mut rest);
     is_named && point.is_some_and(|point| point.len() == length) && rest.is_empty()
 }
@@ -186,12 +173,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 impl fmt::Display for HostKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}",
-            self.algorithm,
-            Base64::encode_string(&self.blob)
-        )?;
+        write!(f, "{} {}", self.algorithm, Base64::encode_string(&self.blob))?;
         match &self.comment {
             Some(comment) => write!(f, " {comment}"),
             None => Ok(()),

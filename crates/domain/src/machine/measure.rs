@@ -41,10 +41,7 @@ const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_
 
 /// Writes a value in the largest unit that gives a whole number.
 fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let largest = units
-        .iter()
-        .rev()
-        .find(|(_, each)| value.is_multiple_of(*each));
+    let largest = units.iter().rev().find(|(_, each)| value.is_multiple_of(*each));
     let (unit, each) = largest.expect("the first unit is 1");
     f.pad(&format!("{}{unit}", value / each))
 }
@@ -149,14 +146,11 @@ impl FromStr for OutputLimit {
         let not_a_size = || MeasureError::NotASize(text.to_owned());
         let bytes = parse(text, &SIZES).ok_or_else(not_a_size)?;
         let less_one = bytes.checked_sub(1).map(u16::try_from);
-        less_one
-            .and_then(Result::ok)
-            .map(Self)
-            .ok_or_else(|| MeasureError::OutOfRange {
-                text: text.to_owned(),
-                least: "1B",
-                most: "64KiB",
-            })
+        less_one.and_then(Result::ok).map(Self).ok_or_else(|| MeasureError::OutOfRange {
+            text: text.to_owned(),
+            least: "1B",
+            most: "64KiB",
+        })
     }
 }
 

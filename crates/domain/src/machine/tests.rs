@@ -65,27 +65,18 @@ fn a_line_that_pins_nothing_is_refused_with_what_to_write() {
     check("", "ALGORITHM and BASE64");
     check("ssh-ed25519", "ALGORITHM and BASE64");
     check(&format!("{ED25519}\n{P256}"), "one line");
-    check(
-        &format!("jump.example.net {ED25519}"),
-        "without the host's name",
-    );
+    check(&format!("jump.example.net {ED25519}"), "without the host's name");
     check(
         "ssh-rsa AAAAB3NzaC1yc2E=",
         "`ssh-rsa` is not accepted: give the host's key of ssh-ed25519",
     );
     check("ssh-dss AAAA", "`ssh-dss` is not accepted");
     check("sk-ssh-ed25519@openssh.com AAAA", "is not accepted");
-    check(
-        "ssh-ed25519-cert-v01@openssh.com AAAA",
-        "certificates are not accepted",
-    );
+    check("ssh-ed25519-cert-v01@openssh.com AAAA", "certificates are not accepted");
     check("@cert-authority * ssh-ed25519 AAAA", "ALGORITHM and BASE64");
     check("ssh-ed25519 AAAA!", "not base64");
     check("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "holds something else");
-    check(
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2M",
-        "holds something else",
-    );
+    check("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2M", "holds something else");
     // Another algorithm inside, and a byte after the key.
     let (_, p256) = P256.split_once(' ').unwrap();
     check(&format!("ssh-ed25519 {p256}"), "holds something else");
@@ -110,11 +101,8 @@ fn a_host_has_one_key_or_two() {
 
 #[test]
 fn a_command_is_one_line_of_512_bytes_at_most() {
-    for text in [
-        "start build-01",
-        "sudo /usr/bin/systemctl --no-block poweroff",
-        &"x".repeat(512),
-    ] {
+    for text in ["start build-01", "sudo /usr/bin/systemctl --no-block poweroff", &"x".repeat(512)]
+    {
         let command: RemoteCommand = text.parse().unwrap();
         assert_eq!(command.as_str(), text);
     }
@@ -165,9 +153,7 @@ fn hosts_of_the_callers_own_surroundings_need_to_be_allowed() {
     ] {
         let mut login = login();
         login["host"] = json!(host);
-        let refused = private
-            .then_some(LoginError::PrivateHost)
-            .map_or(Ok(()), Err);
+        let refused = private.then_some(LoginError::PrivateHost).map_or(Ok(()), Err);
         assert_eq!(read(&login).check(), refused, "{host}");
         login["allow_private_hosts"] = json!(true);
         assert_eq!(read(&login).check(), Ok(()), "{host}");
@@ -176,18 +162,9 @@ fn hosts_of_the_callers_own_surroundings_need_to_be_allowed() {
 
 #[test]
 fn a_host_is_a_name_or_an_address_alone() {
-    for text in [
-        "",
-        "a b",
-        "ssh://a",
-        "me@a",
-        "a:22",
-        "[::1]",
-        "-oProxyCommand=x",
-        "a/b",
-        "ä",
-        "::1%lo",
-    ] {
+    for text in
+        ["", "a b", "ssh://a", "me@a", "a:22", "[::1]", "-oProxyCommand=x", "a/b", "ä", "::1%lo"]
+    {
         let error = text.parse::<Host>().unwrap_err();
         assert!(error.to_string().contains("host"), "{text}: {error}");
     }
@@ -239,11 +216,7 @@ fn times_and_sizes_keep_within_their_bounds() {
     #[track_caller]
     fn check<T: FromStr<Err = MeasureError> + fmt::Display>(text: &str, expected: Option<&str>) {
         let read = text.parse::<T>();
-        assert_eq!(
-            read.ok().map(|read| read.to_string()).as_deref(),
-            expected,
-            "{text}"
-        );
+        assert_eq!(read.ok().map(|read| read.to_string()).as_deref(), expected, "{text}");
     }
     check::<ConnectTimeout>("30s", Some("30s"));
     check::<ConnectTimeout>("31s", None);
@@ -255,16 +228,7 @@ fn times_and_sizes_keep_within_their_bounds() {
     check::<OutputLimit>("64KiB", Some("64KiB"));
     check::<OutputLimit>("65KiB", None);
     check::<OutputLimit>("0B", None);
-    for text in [
-        "",
-        "10",
-        "s",
-        "1.5s",
-        "-1s",
-        "1 s",
-        "1d",
-        "99999999999999999999s",
-    ] {
+    for text in ["", "10", "s", "1.5s", "-1s", "1 s", "1d", "99999999999999999999s"] {
         check::<Deadline>(text, None);
     }
     let error = "2m".parse::<CommandTimeout>().unwrap_err().to_string();
@@ -273,21 +237,12 @@ fn times_and_sizes_keep_within_their_bounds() {
 
 #[test]
 fn a_key_is_named_by_its_place_and_never_repeated_where_it_is_pasted() {
-    for text in [
-        "ssm:/offhours/lab-key",
-        "env:LAB_KEY",
-        "file:/home/me/.ssh/offhours",
-    ] {
+    for text in ["ssm:/offhours/lab-key", "env:LAB_KEY", "file:/home/me/.ssh/offhours"] {
         assert_eq!(text.parse::<KeyReference>().unwrap().to_string(), text);
     }
-    for text in [
-        "",
-        "file:",
-        "file:/",
-        "file:key",
-        "file:/a\nb",
-        "-----BEGIN OPENSSH PRIVATE KEY-----",
-    ] {
+    for text in
+        ["", "file:", "file:/", "file:key", "file:/a\nb", "-----BEGIN OPENSSH PRIVATE KEY-----"]
+    {
         let error = text.parse::<KeyReference>().unwrap_err().to_string();
         assert!(text.is_empty() || !error.contains("BEGIN"), "{text}");
     }

@@ -14,10 +14,7 @@ fn check(world: &World, record: &Record, expected: &Membership) {
 }
 
 fn member(schedule: &str, via: Via) -> Membership {
-    Membership::Member {
-        schedule: schedule_name(schedule),
-        via,
-    }
+    Membership::Member { schedule: schedule_name(schedule), via }
 }
 
 fn conflict(first: &str, second: &str, via: Via) -> Membership {
@@ -38,25 +35,14 @@ fn without_a_list_or_a_tag_nothing_names_a_resource() {
 #[test]
 fn tags_and_labels_name_a_schedule_in_any_case() {
     for tag in ["offhours:office", "offhours=office", "OffHours:OFFICE"] {
-        check(
-            &world(),
-            &droplet().tagged(&[tag]),
-            &member("office", Via::Tag),
-        );
+        check(&world(), &droplet().tagged(&[tag]), &member("office", Via::Tag));
     }
 }
 
 #[test]
 fn a_tag_that_names_no_schedule_is_quoted_as_it_is() {
-    for (tag, word) in [
-        ("offhours:ofice", "ofice"),
-        ("offhours:", ""),
-        ("offhours=all", "all"),
-    ] {
-        let unknown = Membership::Unknown {
-            word: word.to_owned(),
-            via: Via::Tag,
-        };
+    for (tag, word) in [("offhours:ofice", "ofice"), ("offhours:", ""), ("offhours=all", "all")] {
+        let unknown = Membership::Unknown { word: word.to_owned(), via: Via::Tag };
         check(&world(), &droplet().tagged(&[tag]), &unknown);
     }
 }
@@ -74,13 +60,8 @@ fn a_list_beats_the_own_tag_and_that_beats_the_clusters() {
 
 #[test]
 fn a_stronger_level_decides_even_by_a_schedule_that_does_not_exist() {
-    let record = droplet()
-        .in_cluster("k8s", &["offhours:office"])
-        .tagged(&["offhours:ofice"]);
-    let unknown = Membership::Unknown {
-        word: "ofice".to_owned(),
-        via: Via::Tag,
-    };
+    let record = droplet().in_cluster("k8s", &["offhours:office"]).tagged(&["offhours:ofice"]);
+    let unknown = Membership::Unknown { word: "ofice".to_owned(), via: Via::Tag };
     check(&world(), &record, &unknown);
 }
 
@@ -88,24 +69,12 @@ fn a_stronger_level_decides_even_by_a_schedule_that_does_not_exist() {
 fn two_schedules_on_one_level_are_a_conflict_on_each_level() {
     let world = two_schedules();
     let both = ["offhours:office", "offhours:night"];
-    check(
-        &world,
-        &droplet().tagged(&both),
-        &conflict("night", "office", Via::Tag),
-    );
+    check(&world, &droplet().tagged(&both), &conflict("night", "office", Via::Tag));
     let inherited = droplet().in_cluster("k8s", &both);
-    check(
-        &world,
-        &inherited,
-        &conflict("night", "office", Via::ClusterTag),
-    );
+    check(&world, &inherited, &conflict("night", "office", Via::ClusterTag));
     let id = "do-main/droplet/1";
     let listed = world.listing("office", id).listing("night", id);
-    check(
-        &listed,
-        &droplet(),
-        &conflict("night", "office", Via::Listed),
-    );
+    check(&listed, &droplet(), &conflict("night", "office", Via::Listed));
 }
 
 #[test]
@@ -137,9 +106,8 @@ fn opting_out_beats_every_way_of_joining() {
 
 #[test]
 fn the_word_that_opts_out_is_no_schedule_beside_one() {
-    let record = droplet()
-        .tagged(&["offhours:off", "offhours:office"])
-        .in_cluster("k8s", &["offhours=off"]);
+    let record =
+        droplet().tagged(&["offhours:off", "offhours:office"]).in_cluster("k8s", &["offhours=off"]);
     let world = world();
     let subject = Subject::recorded(&record);
     let named = Membership::named(subject, &world.configuration);
@@ -160,9 +128,8 @@ fn a_label_is_covered_however_its_pattern_is_written() {
 
 #[test]
 fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
-    let record = droplet()
-        .tagged(&["offhours:office", "env:live"])
-        .in_cluster("production", &["tier:gold"]);
+    let record =
+        droplet().tagged(&["offhours:office", "env:live"]).in_cluster("production", &["tier:gold"]);
     for pattern in [
         "do-main/droplet/*",
         "name:WEB",
@@ -192,11 +159,7 @@ fn what_is_unsupported_or_reached_twice_is_never_touched() {
     let mut record = droplet().tagged(&["offhours:office"]);
     let other = reference("do-other/droplet/1");
     record.duplicate_of = Some(other.clone());
-    check(
-        &world(),
-        &record,
-        &Membership::Excluded(Exclusion::TwoAccounts(other)),
-    );
+    check(&world(), &record, &Membership::Excluded(Exclusion::TwoAccounts(other)));
     record.unsupported = Some("a Kubernetes worker".to_owned());
     let unsupported = Exclusion::Unsupported("a Kubernetes worker".to_owned());
     check(&world(), &record, &Membership::Excluded(unsupported));
@@ -206,9 +169,7 @@ fn what_is_unsupported_or_reached_twice_is_never_touched() {
 fn only_contradictions_are_conflicts() {
     let two = Exclusion::TwoAccounts(reference("do-other/droplet/1"));
     assert!(two.is_conflict());
-    let Membership::Excluded(two) = conflict("a", "b", Via::Tag) else {
-        unreachable!()
-    };
+    let Membership::Excluded(two) = conflict("a", "b", Via::Tag) else { unreachable!() };
     assert!(two.is_conflict());
     assert!(!Exclusion::OptedOut { on_cluster: false }.is_conflict());
     assert!(!Exclusion::Protected("name:web".parse().unwrap()).is_conflict());
@@ -273,11 +234,7 @@ fn a_machine_is_touched_only_while_its_account_has_it() {
 
 #[test]
 fn a_plan_to_stop_on_makes_nothing_join_and_opts_nothing_out() {
-    for plan in [
-        "offhours-to:office",
-        "offhours-to=office",
-        "offhours-to:off",
-    ] {
+    for plan in ["offhours-to:office", "offhours-to=office", "offhours-to:off"] {
         check(&world(), &droplet().tagged(&[plan]), &Membership::Unnamed);
         let both = droplet().tagged(&[plan, "offhours:office"]);
         check(&world(), &both, &member("office", Via::Tag));

@@ -56,12 +56,7 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
 
 impl Record {
     fn showing(mut self, power: Power, since: &str) -> Self {
-        self.observed = Some(Observed {
-            power,
-            size: None,
-            busy: None,
-            at: at(since),
-        });
+        self.observed = Some(Observed { power, size: None, busy: None, at: at(since) });
         self
     }
 
@@ -99,9 +94,8 @@ fn each_kind_has_its_own_time_and_some_minutes_more() {
         ("do-main/database/d1", "tue 08:35"),
     ] {
         // A server's label names the schedule as a tag does.
-        let record = stopped_overnight()
-            .tagged(&["offhours:office", "offhours=office"])
-            .of_kind(kind);
+        let record =
+            stopped_overnight().tagged(&["offhours:office", "offhours=office"]).of_kind(kind);
         check(&world(), &record, last, None);
         let later = format!("{last}:01");
         check(&world(), &record, &later, Some("tue 08:00"));
@@ -125,26 +119,17 @@ fn one_that_shows_what_is_wanted_is_not_whatever_was_handled() {
 
 #[test]
 fn what_a_person_changed_after_the_edge_was_handled_is_not_overdue() {
-    let record = office_droplet()
-        .having_handled("tue 08:00", RUNNING)
-        .settled(Power::Stopped);
+    let record = office_droplet().having_handled("tue 08:00", RUNNING).settled(Power::Stopped);
     check(&world(), &record, "tue 12:00", None);
     // Nor is a transition that a person overtook, or that was released: it has settled there.
-    let started = office_droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Running);
+    let started = office_droplet().having_handled("mon 19:00", STOPPED).settled(Power::Running);
     check(&world(), &started, "mon 23:00", None);
 }
 
 #[test]
 fn a_transition_under_way_has_the_time_from_its_edge() {
-    let failed = Ask::Failed {
-        retry_at: at("tue 09:15"),
-    };
-    let accepted = Ask::Accepted {
-        at: at("tue 08:01"),
-        action: None,
-    };
+    let failed = Ask::Failed { retry_at: at("tue 09:15") };
+    let accepted = Ask::Accepted { at: at("tue 08:01"), action: None };
     for ask in [Ask::Open, failed, accepted] {
         let record = in_flight(Direction::Start, "tue 08:00", ask);
         let record = record.showing(Power::Stopped, "mon 19:01");
@@ -175,17 +160,11 @@ fn one_seen_at_its_end_and_only_watched_is_there() {
         .having_handled("tue 08:00", RUNNING)
         .in_flight_towards(Direction::Start, "tue 08:00")
         .showing(Power::Running, "tue 08:00");
-    record.opposite = Some(Opposite {
-        until: at("tue 08:30"),
-        may_become: None,
-    });
+    record.opposite = Some(Opposite { until: at("tue 08:30"), may_become: None });
     check(&world(), &record, "tue 08:20", None);
     // Not observed any more: what was seen may have changed since.
     check(&world(), &record, "tue 08:30", Some("tue 08:00"));
-    record.opposite = Some(Opposite {
-        until: at("tue 08:30"),
-        may_become: None,
-    });
+    record.opposite = Some(Opposite { until: at("tue 08:30"), may_become: None });
     let record = record.showing(Power::Stopped, "tue 08:02");
     check(&world(), &record, "tue 08:20", Some("tue 08:00"));
 }
@@ -204,19 +183,9 @@ fn ended(direction: Direction, edge: &str) -> [Record; 2] {
         schedule: None,
     };
     let reason = || "a reason".to_owned();
-    let stuck = Phase::Stuck {
-        transition: transition(),
-        since: at(edge),
-        reason: reason(),
-    };
-    let refused = Phase::Refused {
-        transition: transition(),
-        reason: reason(),
-    };
-    [stuck, refused].map(|phase| Record {
-        phase,
-        ..record.clone()
-    })
+    let stuck = Phase::Stuck { transition: transition(), since: at(edge), reason: reason() };
+    let refused = Phase::Refused { transition: transition(), reason: reason() };
+    [stuck, refused].map(|phase| Record { phase, ..record.clone() })
 }
 
 #[test]
@@ -246,23 +215,11 @@ fn what_may_not_be_touched_is_not_overdue() {
     check(&world(), &unnamed, now, None);
     let unknown = record.clone().tagged(&["offhours:ofice"]);
     check(&world(), &unknown, now, None);
-    let held = Record {
-        held: true,
-        handled: None,
-        ..record.clone()
-    };
+    let held = Record { held: true, handled: None, ..record.clone() };
     check(&world(), &held, now, None);
-    let conflict = Record {
-        duplicate_of: Some(reference("do-two/droplet/1")),
-        ..record.clone()
-    };
+    let conflict = Record { duplicate_of: Some(reference("do-two/droplet/1")), ..record.clone() };
     check(&world(), &conflict, now, None);
-    let gone = Record {
-        phase: Phase::Gone {
-            since: at("mon 22:00"),
-        },
-        ..record.clone()
-    };
+    let gone = Record { phase: Phase::Gone { since: at("mon 22:00") }, ..record.clone() };
     check(&world(), &gone, now, None);
     let mut without = world();
     without.configuration.accounts.clear();
@@ -315,12 +272,7 @@ fn nothing_is_late_by_what_was_wanted_before_it_joined() {
     };
     check(&world(), &claimed, "mon 22:45", None);
     // The next edge is later than both.
-    check(
-        &world(),
-        &stopped_overnight(),
-        "tue 08:16",
-        Some("tue 08:00"),
-    );
+    check(&world(), &stopped_overnight(), "tue 08:16", Some("tue 08:00"));
 }
 
 #[test]
@@ -361,9 +313,7 @@ fn overrides_and_commands_are_wanted_from_their_own_instants_on() {
     check(&overridden, &record, "mon 21:15", None);
     check(&overridden, &record, "mon 21:30", Some("mon 21:00"));
     check(&overridden, &record, "mon 23:00", None);
-    let commanded = droplet()
-        .settled(Power::Stopped)
-        .commanded("mon 21:00", RUNNING);
+    let commanded = droplet().settled(Power::Stopped).commanded("mon 21:00", RUNNING);
     check(&world(), &commanded, "mon 21:15", None);
     check(&world(), &commanded, "mon 22:00", Some("mon 21:00"));
 }

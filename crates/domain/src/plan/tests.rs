@@ -11,12 +11,7 @@ use super::*;
 /// An offer with these hourly and monthly prices.
 fn offer(hourly: &str, monthly: &str) -> Offer {
     let money = |text| Money::parse(text, Currency::Usd).unwrap();
-    Offer {
-        orderable: true,
-        deprecated: false,
-        monthly: money(monthly),
-        hourly: money(hourly),
-    }
+    Offer { orderable: true, deprecated: false, monthly: money(monthly), hourly: money(hourly) }
 }
 
 /// A plan that is sold in `fra1`.
@@ -114,12 +109,7 @@ impl Case {
     }
 
     fn plan(mut self, slug: &str, change: impl FnOnce(&mut MachinePlan)) -> Self {
-        change(
-            self.plans
-                .iter_mut()
-                .find(|plan| plan.slug == slug)
-                .unwrap(),
-        );
+        change(self.plans.iter_mut().find(|plan| plan.slug == slug).unwrap());
         self
     }
 
@@ -133,10 +123,7 @@ impl Case {
         };
         let found = stop_plan(machine, &catalog, wanted)?;
         assert_eq!(Some(found.offer), catalog.offer(&found.plan.slug, "fra1"));
-        assert_eq!(
-            Some(found.present),
-            catalog.offer(&self.size.plan, &self.resource.region)
-        );
+        assert_eq!(Some(found.present), catalog.offer(&self.size.plan, &self.resource.region));
         Ok((found.plan.slug.clone(), found.has_kept_price))
     }
 
@@ -166,18 +153,14 @@ fn the_cheapest_plan_that_holds_the_disk_is_chosen() {
 #[test]
 fn of_equal_prices_the_plan_with_more_memory_is_chosen() {
     let equal = |offer: &mut Offer| *offer = self::offer("0.00893", "6");
-    Case::droplet("g-2vcpu-8gb", 25)
-        .offer("s-1vcpu-2gb", equal)
-        .stops_on(None, "s-1vcpu-2gb");
+    Case::droplet("g-2vcpu-8gb", 25).offer("s-1vcpu-2gb", equal).stops_on(None, "s-1vcpu-2gb");
 }
 
 #[test]
 fn a_named_plan_is_taken_where_it_fits() {
     Case::droplet("g-2vcpu-8gb", 25).stops_on(Some("s-1vcpu-2gb"), "s-1vcpu-2gb");
-    Case::droplet("g-2vcpu-8gb", 25).refused(
-        Some("s-1vcpu-2bg"),
-        "unknown plan `s-1vcpu-2bg`; did you mean `s-1vcpu-2gb`?",
-    );
+    Case::droplet("g-2vcpu-8gb", 25)
+        .refused(Some("s-1vcpu-2bg"), "unknown plan `s-1vcpu-2bg`; did you mean `s-1vcpu-2gb`?");
     Case::droplet("g-2vcpu-8gb", 25).refused(Some("tiny"), "unknown plan `tiny`");
 }
 
@@ -214,41 +197,24 @@ fn a_named_plan_that_does_not_fit_is_refused_with_its_reason() {
         Some("s-1vcpu-1gb"),
         "the plan s-1vcpu-1gb has 25 GB of disk, and the machine has 40 GB",
     );
-    droplet().refused(
-        Some("g-2vcpu-8gb"),
-        "the plan g-2vcpu-8gb costs no less than g-2vcpu-8gb",
-    );
-    Case::droplet("s-1vcpu-2gb", 25).refused(
-        Some("s-2vcpu-4gb"),
-        "the plan s-2vcpu-4gb costs no less than s-1vcpu-2gb",
-    );
+    droplet().refused(Some("g-2vcpu-8gb"), "the plan g-2vcpu-8gb costs no less than g-2vcpu-8gb");
+    Case::droplet("s-1vcpu-2gb", 25)
+        .refused(Some("s-2vcpu-4gb"), "the plan s-2vcpu-4gb costs no less than s-1vcpu-2gb");
     // More expensive by the month, whatever it costs by the hour.
     droplet()
         .offer("s-1vcpu-2gb", |offer| {
             *offer = self::offer("0.01", "63.01");
         })
-        .refused(
-            Some("s-1vcpu-2gb"),
-            "the plan s-1vcpu-2gb costs no less than g-2vcpu-8gb",
-        );
+        .refused(Some("s-1vcpu-2gb"), "the plan s-1vcpu-2gb costs no less than g-2vcpu-8gb");
     droplet()
         .plan("s-1vcpu-2gb", |plan| plan.offers.clear())
-        .refused(
-            Some("s-1vcpu-2gb"),
-            "the plan s-1vcpu-2gb is not offered in fra1",
-        );
+        .refused(Some("s-1vcpu-2gb"), "the plan s-1vcpu-2gb is not offered in fra1");
     droplet()
         .offer("s-1vcpu-2gb", |offer| offer.orderable = false)
-        .refused(
-            Some("s-1vcpu-2gb"),
-            "the plan s-1vcpu-2gb cannot be ordered in fra1 now",
-        );
+        .refused(Some("s-1vcpu-2gb"), "the plan s-1vcpu-2gb cannot be ordered in fra1 now");
     droplet()
         .offer("s-1vcpu-2gb", |offer| offer.deprecated = true)
-        .refused(
-            Some("s-1vcpu-2gb"),
-            "the plan s-1vcpu-2gb is deprecated in fra1",
-        );
+        .refused(Some("s-1vcpu-2gb"), "the plan s-1vcpu-2gb is deprecated in fra1");
     droplet()
         .plan("s-1vcpu-2gb", |plan| plan.gpu = true)
         .refused(Some("s-1vcpu-2gb"), "the plan s-1vcpu-2gb has a GPU");
@@ -266,38 +232,28 @@ fn what_cannot_be_ordered_is_passed_over() {
 
 #[test]
 fn a_machine_for_which_no_plan_is_cheaper_stays() {
-    Case::droplet("s-1vcpu-1gb", 25).refused(
-        None,
-        "its plan s-1vcpu-1gb is already the cheapest that fits in fra1",
-    );
-    Case::droplet("s-2vcpu-4gb", 81).refused(
-        None,
-        "its disk of 81 GB is larger than that of every cheaper plan in fra1",
-    );
+    Case::droplet("s-1vcpu-1gb", 25)
+        .refused(None, "its plan s-1vcpu-1gb is already the cheapest that fits in fra1");
+    Case::droplet("s-2vcpu-4gb", 81)
+        .refused(None, "its disk of 81 GB is larger than that of every cheaper plan in fra1");
 }
 
 #[test]
 fn a_plan_that_could_not_be_ordered_again_is_not_left() {
     let droplet = || Case::droplet("g-2vcpu-8gb", 25);
     for wanted in [None, Some("s-1vcpu-1gb")] {
-        droplet()
-            .offer("g-2vcpu-8gb", |offer| offer.orderable = false)
-            .refused(
-                wanted,
-                "its plan g-2vcpu-8gb cannot be ordered in fra1 now, so that it could not come back",
-            );
-        droplet()
-            .plan("g-2vcpu-8gb", |plan| plan.offers.clear())
-            .refused(
-                wanted,
-                "its plan g-2vcpu-8gb cannot be ordered in fra1 now, so that it could not come back",
-            );
-        droplet()
-            .offer("g-2vcpu-8gb", |offer| offer.deprecated = true)
-            .refused(
-                wanted,
-                "its plan g-2vcpu-8gb is deprecated in fra1, so that it may not come back",
-            );
+        droplet().offer("g-2vcpu-8gb", |offer| offer.orderable = false).refused(
+            wanted,
+            "its plan g-2vcpu-8gb cannot be ordered in fra1 now, so that it could not come back",
+        );
+        droplet().plan("g-2vcpu-8gb", |plan| plan.offers.clear()).refused(
+            wanted,
+            "its plan g-2vcpu-8gb cannot be ordered in fra1 now, so that it could not come back",
+        );
+        droplet().offer("g-2vcpu-8gb", |offer| offer.deprecated = true).refused(
+            wanted,
+            "its plan g-2vcpu-8gb is deprecated in fra1, so that it may not come back",
+        );
         Case::droplet("g-2vcpu-8gb-old", 25).refused(
             wanted,
             "its plan g-2vcpu-8gb-old is no longer listed, so that it could not come back",
@@ -314,10 +270,7 @@ fn a_machine_whose_owner_or_state_forbids_it_stays() {
             "a Kubernetes worker has the plan of its node pool",
         ),
         (
-            Case {
-                autoscaled: true,
-                ..droplet()
-            },
+            Case { autoscaled: true, ..droplet() },
             "it is a member of a Droplet autoscale pool, which replaces members that change",
         ),
         (
@@ -332,18 +285,9 @@ fn a_machine_whose_owner_or_state_forbids_it_stays() {
             droplet().facts(|facts| facts.scratch_disk = true),
             "it has a scratch disk, which a move would erase",
         ),
-        (
-            droplet().facts(|facts| facts.protected = true),
-            "it is protected at the provider",
-        ),
-        (
-            droplet().facts(|facts| facts.iso = true),
-            "an ISO image is attached to it",
-        ),
-        (
-            droplet().facts(|facts| facts.rescue = true),
-            "its rescue system is enabled",
-        ),
+        (droplet().facts(|facts| facts.protected = true), "it is protected at the provider"),
+        (droplet().facts(|facts| facts.iso = true), "an ISO image is attached to it"),
+        (droplet().facts(|facts| facts.rescue = true), "its rescue system is enabled"),
     ] {
         case.refused(None, words);
         case.refused(Some("s-1vcpu-1gb"), words);
@@ -388,10 +332,7 @@ fn a_plan_has_the_size_of_a_machine_made_on_it() {
 
 #[test]
 fn a_tag_names_the_plan_before_the_schedule_does() {
-    let policy = Policy {
-        resize_to: Some("s-1vcpu-2gb".to_owned()),
-        ..Policy::default()
-    };
+    let policy = Policy { resize_to: Some("s-1vcpu-2gb".to_owned()), ..Policy::default() };
     let tags = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect();
     let named: BTreeSet<String> = tags(&["Offhours-To:S-1vcpu-1gb", "offhours:office"]);
     let labelled: BTreeSet<String> = tags(&["offhours-to=cx23", "offhours-to:CX23"]);
@@ -410,11 +351,7 @@ fn a_tag_names_the_plan_before_the_schedule_does() {
         (ResourceKind::Database, &named, None),
     ] {
         let expected = Ok(expected.map(str::to_owned));
-        assert_eq!(
-            requested_plan(kind, tags, &policy),
-            expected,
-            "{kind} {tags:?}"
-        );
+        assert_eq!(requested_plan(kind, tags, &policy), expected, "{kind} {tags:?}");
     }
 }
 

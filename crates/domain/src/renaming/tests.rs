@@ -34,10 +34,7 @@ fn a_name_that_is_configured_is_never_a_former_one() {
 fn a_rollback_carries_back_what_a_rename_carried_over() {
     let mut earlier = world().configuration;
     earlier.take_back_renames(&renamed("do-new"));
-    assert_eq!(
-        earlier.accounts[&name("do-main")].was(),
-        Some(&name("do-new"))
-    );
+    assert_eq!(earlier.accounts[&name("do-main")].was(), Some(&name("do-new")));
     let back = earlier.renamed(&reference("do-new/droplet/1"));
     assert_eq!(back, reference("do-main/droplet/1"));
 
@@ -52,23 +49,11 @@ fn a_rollback_carries_back_what_a_rename_carried_over() {
 #[test]
 fn overrides_follow_their_resources_and_the_later_of_two_stands() {
     let World { overrides, .. } = world()
-        .overriding(
-            "do-main/droplet/1",
-            Desired::Running,
-            "mon 07:00",
-            "mon 09:00",
-        )
-        .overriding(
-            "do-new/droplet/1",
-            Desired::Stopped,
-            "mon 06:00",
-            "mon 10:00",
-        )
+        .overriding("do-main/droplet/1", Desired::Running, "mon 07:00", "mon 09:00")
+        .overriding("do-new/droplet/1", Desired::Stopped, "mon 06:00", "mon 10:00")
         .overriding("office", Desired::Running, "mon 07:00", "mon 09:00");
     let overrides = overrides.renamed(&renamed("do-new"));
-    let found = overrides
-        .iter()
-        .map(|one| (one.target.to_string(), one.desired));
+    let found = overrides.iter().map(|one| (one.target.to_string(), one.desired));
     assert!(found.eq([
         ("do-new/droplet/1".to_owned(), Desired::Running),
         ("schedule office".to_owned(), Desired::Running),
@@ -79,46 +64,28 @@ fn overrides_follow_their_resources_and_the_later_of_two_stands() {
 type Pool = (u32, Option<(u32, u32)>);
 
 fn pool((count, bounds): Pool) -> SavedState {
-    SavedState::NodePool {
-        count,
-        autoscale: bounds.map(|(min, max)| AutoscaleBounds { min, max }),
-    }
+    SavedState::NodePool { count, autoscale: bounds.map(|(min, max)| AutoscaleBounds { min, max }) }
 }
 
 #[test]
 fn the_record_that_something_was_done_about_goes_on() {
     let there = reference("do-new/droplet/1");
-    let untouched = Record {
-        reference: there.clone(),
-        held: true,
-        ..droplet()
-    };
-    let stopped = office_droplet()
-        .having_handled("mon 19:00", Desired::Stopped)
-        .settled(Power::Stopped);
+    let untouched = Record { reference: there.clone(), held: true, ..droplet() };
+    let stopped =
+        office_droplet().having_handled("mon 19:00", Desired::Stopped).settled(Power::Stopped);
     let (record, dropped) = joined(&stopped, Some(&untouched), there.clone());
     assert_eq!((record.held, dropped), (false, None));
-    assert_eq!(
-        (&record.handled, &record.phase),
-        (&stopped.handled, &stopped.phase)
-    );
+    assert_eq!((&record.handled, &record.phase), (&stopped.handled, &stopped.phase));
     assert_eq!(record.reference, there);
 
     let in_flight = Record {
         reference: there.clone(),
-        ..stopped
-            .clone()
-            .in_flight_towards(Direction::Start, "mon 07:00")
+        ..stopped.clone().in_flight_towards(Direction::Start, "mon 07:00")
     };
     let (record, _) = joined(&stopped, Some(&in_flight), there.clone());
     assert_eq!(record.phase, in_flight.phase);
 
-    let gone = Record {
-        phase: Phase::Gone {
-            since: at("mon 07:00"),
-        },
-        ..stopped.clone()
-    };
+    let gone = Record { phase: Phase::Gone { since: at("mon 07:00") }, ..stopped.clone() };
     let (record, _) = joined(&gone, Some(&untouched), there.clone());
     assert_eq!(record.phase, untouched.phase);
     let (record, _) = joined(&stopped, Some(&gone), there);
@@ -132,24 +99,9 @@ fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
         (Some((3, None)), None, Some((3, None)), None),
         (None, Some((2, None)), Some((2, None)), None),
         (Some((3, None)), Some((3, None)), Some((3, None)), None),
-        (
-            Some((3, None)),
-            Some((1, None)),
-            Some((3, None)),
-            Some((1, None)),
-        ),
-        (
-            Some((1, None)),
-            Some((3, None)),
-            Some((3, None)),
-            Some((1, None)),
-        ),
-        (
-            Some((3, Some((1, 5)))),
-            Some((3, None)),
-            Some((3, Some((1, 5)))),
-            Some((3, None)),
-        ),
+        (Some((3, None)), Some((1, None)), Some((3, None)), Some((1, None))),
+        (Some((1, None)), Some((3, None)), Some((3, None)), Some((1, None))),
+        (Some((3, Some((1, 5)))), Some((3, None)), Some((3, Some((1, 5)))), Some((3, None))),
         (
             Some((2, Some((1, 5)))),
             Some((4, None)),

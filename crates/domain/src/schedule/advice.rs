@@ -53,10 +53,8 @@ impl Schedule {
         for index in (0..self.definition.periods.len()).rev() {
             let mut rest = kept.clone();
             rest.periods.remove(index);
-            let any_day = |definition: &Definition| Definition {
-                holidays: Vec::new(),
-                ..definition.clone()
-            };
+            let any_day =
+                |definition: &Definition| Definition { holidays: Vec::new(), ..definition.clone() };
             let is_idle = is_same(&kept, &rest, now)
                 || !kept.holidays.is_empty() && is_same(&any_day(&kept), &any_day(&rest), now);
             if !is_idle {
@@ -79,10 +77,9 @@ impl Schedule {
     fn note_idle_cron(&self, now: Timestamp, advice: &mut Problems) -> bool {
         let mut is_idle = false;
         let Definition { start, stop, .. } = &self.definition;
-        for (place, text, desired) in [
-            (Place::Start, start, Desired::Running),
-            (Place::Stop, stop, Desired::Stopped),
-        ] {
+        for (place, text, desired) in
+            [(Place::Start, start, Desired::Running), (Place::Stop, stop, Desired::Stopped)]
+        {
             let mut coming = self.coming(now);
             if text.is_some() && !coming.any(|edge| edge.desired == Some(desired)) {
                 advice.note(place, "changes nothing in the coming years");
@@ -130,9 +127,7 @@ impl Schedule {
 
     fn next_start(&self, after: Timestamp) -> Option<Timestamp> {
         let mut edges = self.coming(after);
-        edges
-            .find(|edge| edge.desired == Some(Desired::Running))
-            .map(|edge| edge.at)
+        edges.find(|edge| edge.desired == Some(Desired::Running)).map(|edge| edge.at)
     }
 
     /// Returns the end of the first day after a holiday that is not a holiday itself.

@@ -96,11 +96,7 @@ impl Clock {
         if before == offset(zone, instant + REACH) {
             // No zone changes its clock and changes it back within so short a time; see the tests.
             let reading = Reading(instant.0 + before);
-            return Self {
-                reached: reading,
-                over: reading,
-                even: true,
-            };
+            return Self { reached: reading, over: reading, even: true };
         }
         Self::near_change(zone, instant)
     }
@@ -127,11 +123,7 @@ impl Clock {
 
     /// Returns the clock some seconds later, at most an hour. Only valid for an even clock.
     pub(super) fn later(self, seconds: i64) -> Self {
-        Self {
-            reached: self.reached + seconds,
-            over: self.over + seconds,
-            even: self.even,
-        }
+        Self { reached: self.reached + seconds, over: self.over + seconds, even: self.even }
     }
 }
 

@@ -90,11 +90,7 @@ pub(super) struct Firings {
 
 impl Firings {
     pub(super) fn new(start: Option<Cron>, stop: Option<Cron>, holidays: Holidays) -> Self {
-        Self {
-            start,
-            stop,
-            holidays,
-        }
+        Self { start, stop, holidays }
     }
 
     /// Returns the kind of the firings if all are of one.
@@ -131,15 +127,10 @@ impl Firings {
         }
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(after);
-        let first = |kind| {
-            self.after(zone, kind, after)
-                .find(|&instant| desired_at(instant) != desired)
-        };
+        let first =
+            |kind| self.after(zone, kind, after).find(|&instant| desired_at(instant) != desired);
         let kinds = [Kind::Start, Kind::Stop].into_iter();
-        kinds
-            .filter(|kind| Some(kind.desired()) != desired)
-            .filter_map(first)
-            .min()
+        kinds.filter(|kind| Some(kind.desired()) != desired).filter_map(first).min()
     }
 
     /// Returns the last instant up to `until` at which the desired state changed.
@@ -153,11 +144,9 @@ impl Firings {
             Desired::Running => (Kind::Start, Kind::Stop),
             Desired::Stopped => (Kind::Stop, Kind::Start),
         };
-        let other = self
-            .up_to(zone, opposite, until)
-            .find(|&instant| desired_at(instant) != desired)?;
-        self.after(zone, kind, other)
-            .find(|&instant| desired_at(instant) == desired)
+        let other =
+            self.up_to(zone, opposite, until).find(|&instant| desired_at(instant) != desired)?;
+        self.after(zone, kind, other).find(|&instant| desired_at(instant) == desired)
     }
 
     /// Returns the next turn if all firings are of one kind: each begins its state, and each state
@@ -229,9 +218,7 @@ impl Firings {
             Kind::Start => &self.start,
             Kind::Stop => &self.stop,
         };
-        let unfiltered = cron
-            .as_ref()
-            .and_then(|cron| nearest(cron, reading, Direction::Backward));
+        let unfiltered = cron.as_ref().and_then(|cron| nearest(cron, reading, Direction::Backward));
         Around {
             last,
             next: self.find(kind, reading + 1, Direction::Forward),
@@ -275,10 +262,7 @@ fn nearest(cron: &Cron, from: Reading, direction: Direction) -> Option<Reading> 
 
 /// Parses a five-field expression, or a nickname such as `@daily`.
 pub(super) fn parse(text: &str) -> Result<Cron, String> {
-    let parser = CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build();
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(&text::plain(text)?);
     let cron = cron.map_err(|error| text::refused(text, &error))?;
     if nearest(&cron, Reading::midnight(0), Direction::Forward).is_none() {

@@ -6,15 +6,8 @@ use serde::Serialize;
 use super::{clock::Reading, definition::each};
 
 /// The names of the weekdays, from Monday on.
-pub const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
+pub const WEEKDAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The names of the months.
 pub const MONTHS: [&str; 12] = [
@@ -196,9 +189,7 @@ impl Weekdays {
 fn weekdays_entry(entry: &str) -> Result<u64, String> {
     let lower = entry.to_lowercase();
     if lower.contains('/') {
-        return Err(format!(
-            "`{entry}`: weekdays have no steps; list the days, as in mon,wed,fri"
-        ));
+        return Err(format!("`{entry}`: weekdays have no steps; list the days, as in mon,wed,fri"));
     }
     if lower.chars().any(|c| c.is_ascii_digit()) && !lower.contains('#') {
         return Err(format!(
@@ -240,9 +231,7 @@ fn weekday(entry: &str, name: &str) -> Result<u32, String> {
 /// Returns the index of a name, given in full or by its first three letters.
 pub(super) fn position(names: &[&str], name: &str) -> Option<u32> {
     let name = name.trim();
-    let found = names
-        .iter()
-        .position(|&full| name == full || name == &full[..3])?;
+    let found = names.iter().position(|&full| name == full || name == &full[..3])?;
     u32::try_from(found).ok()
 }
 
@@ -258,17 +247,9 @@ pub(super) struct Monthdays {
 }
 
 impl Monthdays {
-    pub(super) const ALL: Self = Self {
-        days: 0xffff_fffe,
-        nearest_weekday: 0,
-        last: false,
-    };
+    pub(super) const ALL: Self = Self { days: 0xffff_fffe, nearest_weekday: 0, last: false };
 
-    const NONE: Self = Self {
-        days: 0,
-        nearest_weekday: 0,
-        last: false,
-    };
+    const NONE: Self = Self { days: 0, nearest_weekday: 0, last: false };
 
     fn contains(self, day: Day) -> bool {
         self.days >> day.monthday & 1 == 1
@@ -277,10 +258,8 @@ impl Monthdays {
     }
 
     fn contains_nearest(self, day: Day) -> bool {
-        let (first, last) = (
-            day.monthday.saturating_sub(2).max(1),
-            (day.monthday + 2).min(day.length),
-        );
+        let (first, last) =
+            (day.monthday.saturating_sub(2).max(1), (day.monthday + 2).min(day.length));
         (first..=last).any(|target| {
             self.nearest_weekday >> target & 1 == 1 && nearest_weekday(target, day) == day.monthday
         })

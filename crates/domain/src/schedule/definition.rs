@@ -57,29 +57,17 @@ pub struct Definition {
 pub struct PeriodDefinition {
     /// Days of the week: mon to sun, ranges that wrap (fri-mon), mon#1 (the first Monday of the
     /// month), friL (the last Friday). Separate several with commas, or use a list.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        with = "one_or_several"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "one_or_several")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Weekdays>", extend("examples" = ["mon-fri"])))]
     pub weekdays: Vec<String>,
     /// Days of the month: 1 to 31, ranges that wrap (25-31, 28-L), steps (1/10), L (the last day),
     /// 15W (the weekday nearest to the 15th). Separate several with commas, or use a list.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        with = "one_or_several"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "one_or_several")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Monthdays>", extend("examples" = ["1-7", "L"])))]
     pub monthdays: Vec<String>,
     /// Months: jan to dec or 1 to 12, ranges that wrap (nov-feb), steps (1/3). Separate several
     /// with commas, or use a list.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        with = "one_or_several"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "one_or_several")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Months>", extend("examples" = ["nov-feb"])))]
     pub months: Vec<String>,
     /// The first day on which the window may begin, as YYYY-MM-DD.
@@ -216,10 +204,7 @@ pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
     pub(super) fn note(&mut self, place: Place, message: impl Into<String>) {
-        self.0.push(Problem {
-            place,
-            message: message.into(),
-        });
+        self.0.push(Problem { place, message: message.into() });
     }
 
     /// Returns the value, or `None` after recording what is wrong with it.
@@ -265,9 +250,5 @@ pub(super) fn each<T>(
             Err(message) => messages.push(message),
         }
     }
-    if messages.is_empty() {
-        Ok(values)
-    } else {
-        Err(messages)
-    }
+    if messages.is_empty() { Ok(values) } else { Err(messages) }
 }

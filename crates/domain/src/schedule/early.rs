@@ -33,11 +33,7 @@ impl Early<'_> {
         }
         let mut soon = self.schedule.edges(at);
         let soon = soon.by_ref().take_while(|edge| edge.at <= at + self.lead);
-        if soon.take(SEARCHED).any(is_start) {
-            Some(Desired::Running)
-        } else {
-            desired
-        }
+        if soon.take(SEARCHED).any(is_start) { Some(Desired::Running) } else { desired }
     }
 
     /// Returns the latest edge at or before an instant.
@@ -51,22 +47,13 @@ impl Early<'_> {
         for _ in 0..SEARCHED {
             let found = self.schedule.latest_edge(until);
             let Some(at_most) = found.since else { break };
-            let counts_at = self.counts_at(Edge {
-                at: at_most,
-                desired: found.desired,
-            });
+            let counts_at = self.counts_at(Edge { at: at_most, desired: found.desired });
             if counts_at.is_some_and(|instant| instant <= at) {
-                return LatestEdge {
-                    since: counts_at,
-                    desired,
-                };
+                return LatestEdge { since: counts_at, desired };
             }
             until = at_most - INSTANT;
         }
-        LatestEdge {
-            since: None,
-            desired,
-        }
+        LatestEdge { since: None, desired }
     }
 
     /// Returns the first edge after an instant.
@@ -78,10 +65,7 @@ impl Early<'_> {
         let edges = self.schedule.edges(after).take(SEARCHED);
         let mut instants = edges.filter_map(|edge| self.counts_at(edge));
         let at = instants.find(|&at| at > after)?;
-        Some(Edge {
-            at,
-            desired: self.desired_at(at),
-        })
+        Some(Edge { at, desired: self.desired_at(at) })
     }
 
     /// Returns when an edge of the schedule counts; `None` if it is no edge of the early schedule.

@@ -45,11 +45,7 @@ impl<'a> Edges<'a> {
             pending: Vec::new().into_iter(),
             until: after,
             stretch: DAY,
-            horizon: if periods.iter().any(Periods::always_run) {
-                after
-            } else {
-                horizon(after)
-            },
+            horizon: if periods.iter().any(Periods::always_run) { after } else { horizon(after) },
         }
     }
 }
@@ -64,10 +60,7 @@ impl Iterator for Edges<'_> {
                 if desired != self.desired {
                     self.desired = desired;
                     self.horizon = horizon(at);
-                    return Some(Edge {
-                        at: at.timestamp(),
-                        desired,
-                    });
+                    return Some(Edge { at: at.timestamp(), desired });
                 }
             }
             if self.until >= self.horizon {

@@ -161,12 +161,9 @@ impl Schedule {
                 explain_periods(periods, instant),
                 Vec::new(),
             ),
-            Rule::Cron(firings) => (
-                firings.is_holiday(today),
-                false,
-                Vec::new(),
-                self.explain_firings(firings, clock),
-            ),
+            Rule::Cron(firings) => {
+                (firings.is_holiday(today), false, Vec::new(), self.explain_firings(firings, clock))
+            }
             Rule::Always(_) => (false, false, Vec::new(), Vec::new()),
         };
         Evaluation {
@@ -182,13 +179,9 @@ impl Schedule {
 
     fn explain_firings(&self, firings: &Firings, clock: Clock) -> Vec<FiringExplanation> {
         let zone = &self.timezone;
-        let written = [
-            (Kind::Start, &self.definition.start),
-            (Kind::Stop, &self.definition.stop),
-        ];
-        let expressions = written
-            .into_iter()
-            .filter_map(|(kind, text)| Some((kind, text.as_ref()?)));
+        let written = [(Kind::Start, &self.definition.start), (Kind::Stop, &self.definition.stop)];
+        let expressions =
+            written.into_iter().filter_map(|(kind, text)| Some((kind, text.as_ref()?)));
         expressions
             .map(|(kind, expression)| {
                 let around = firings.around(kind, clock);

@@ -27,11 +27,7 @@ impl Holidays {
     }
 
     pub(super) fn contains(&self, day: Day) -> bool {
-        let month = self
-            .yearly
-            .iter()
-            .zip(1..)
-            .find(|(_, month)| *month == day.month);
+        let month = self.yearly.iter().zip(1..).find(|(_, month)| *month == day.month);
         let yearly = month.is_some_and(|(days, _)| days >> day.monthday & 1 == 1);
         yearly || self.contains_once(day.number)
     }
@@ -59,11 +55,7 @@ impl Holidays {
         for (month, days) in (1..).zip(&mut self.yearly) {
             for day in 1..=31 {
                 let (begun, ended) = (first <= (month, day), last < (month, day));
-                let inside = if first <= last {
-                    begun && !ended
-                } else {
-                    begun || !ended
-                };
+                let inside = if first <= last { begun && !ended } else { begun || !ended };
                 *days |= u32::from(inside) << day;
             }
         }
@@ -124,10 +116,7 @@ fn one_day(entry: &str, text: &str) -> Result<Entry, String> {
         .ok()
         .and_then(|(month, day)| Date::new(year.unwrap_or(ANY_LEAP_YEAR), month, day).ok())
         .ok_or_else(no_such_day)?;
-    let yearly = (
-        date.month().unsigned_abs().into(),
-        date.day().unsigned_abs().into(),
-    );
+    let yearly = (date.month().unsigned_abs().into(), date.day().unsigned_abs().into());
     Ok(match year {
         Some(_) => Entry::Once(date, date),
         None => Entry::Yearly(yearly, yearly),
@@ -175,18 +164,8 @@ mod tests {
     #[test]
     fn ranges_may_touch_overlap_and_contain_each_other() {
         check(
-            &[
-                "2026-05-01..2026-05-31",
-                "2026-05-10",
-                "2026-06-01 .. 2026-06-02, 2026-04-30",
-            ],
-            &[
-                "2026-04-30",
-                "2026-05-01",
-                "2026-05-10",
-                "2026-05-20",
-                "2026-06-02",
-            ],
+            &["2026-05-01..2026-05-31", "2026-05-10", "2026-06-01 .. 2026-06-02, 2026-04-30"],
+            &["2026-04-30", "2026-05-01", "2026-05-10", "2026-05-20", "2026-06-02"],
             &["2026-04-29", "2026-06-03"],
         );
     }
@@ -243,10 +222,7 @@ mod tests {
         ] {
             let messages = Holidays::default().add(text).unwrap_err();
             let last = text.rsplit(',').next().unwrap();
-            assert!(
-                messages.iter().all(|message| message.contains(last)),
-                "{messages:?}"
-            );
+            assert!(messages.iter().all(|message| message.contains(last)), "{messages:?}");
         }
     }
 }

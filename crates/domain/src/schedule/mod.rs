@@ -136,11 +136,9 @@ impl Schedule {
         let timezone = problems.take(Place::Timezone, zone::find(&definition.timezone));
         let rule = parse_rule(definition, timezone.as_ref(), &mut problems);
         match (timezone, rule, problems.into_list()) {
-            (Some(timezone), Some(rule), problems) if problems.is_empty() => Ok(Self {
-                definition: definition.clone(),
-                timezone,
-                rule,
-            }),
+            (Some(timezone), Some(rule), problems) if problems.is_empty() => {
+                Ok(Self { definition: definition.clone(), timezone, rule })
+            }
             (_, _, problems) => Err(problems),
         }
     }
@@ -183,10 +181,7 @@ impl Schedule {
             Rule::Cron(firings) => firings.latest_turn(&self.timezone, until),
             Rule::Always(_) => None,
         };
-        LatestEdge {
-            since: since.map(Instant::timestamp),
-            desired: self.desired(until),
-        }
+        LatestEdge { since: since.map(Instant::timestamp), desired: self.desired(until) }
     }
 
     /// Returns the first edge after an instant.
@@ -245,10 +240,8 @@ impl Schedule {
 
     fn cron_edges(&self, firings: &Firings, after: Instant) -> impl Iterator<Item = Edge> {
         let next = |after: &Instant| firings.next_turn(&self.timezone, *after);
-        iter::successors(next(&after), next).map(|at| Edge {
-            at: at.timestamp(),
-            desired: self.desired(at),
-        })
+        iter::successors(next(&after), next)
+            .map(|at| Edge { at: at.timestamp(), desired: self.desired(at) })
     }
 
     fn desired(&self, instant: Instant) -> Option<Desired> {
@@ -270,16 +263,12 @@ impl Schedule {
 }
 
 fn say_running(periods: &[Periods], instant: Instant) -> bool {
-    periods
-        .iter()
-        .any(|group| group.say_running(Clock::at(&group.zone, instant)))
+    periods.iter().any(|group| group.say_running(Clock::at(&group.zone, instant)))
 }
 
 /// Returns what all periods together say while none of them says running.
 fn stance(periods: &[Periods], instant: Instant) -> Stance {
-    let stances = periods
-        .iter()
-        .map(|group| group.stance(Clock::at(&group.zone, instant)));
+    let stances = periods.iter().map(|group| group.stance(Clock::at(&group.zone, instant)));
     stances.max().unwrap_or(Stance::Silent)
 }
 

@@ -101,12 +101,8 @@ impl Period {
         };
         let dates = parse_dates(definition, index, problems);
         let shape = parse_shape(definition, index, problems);
-        let days = Days {
-            dates: dates?,
-            weekdays: weekdays?,
-            monthdays: monthdays?,
-            months: months?,
-        };
+        let days =
+            Days { dates: dates?, weekdays: weekdays?, monthdays: monthdays?, months: months? };
         if !days.ever_occur() {
             problems.note(
                 Place::Period(index),
@@ -115,11 +111,7 @@ impl Period {
             );
             return None;
         }
-        Some(Self {
-            days,
-            shape: shape?,
-            zone: zone?,
-        })
+        Some(Self { days, shape: shape?, zone: zone? })
     }
 }
 
@@ -148,16 +140,11 @@ fn parse_dates(
 ) -> Option<Dates> {
     let mut date = |field, text: &Option<String>| match text.as_deref().map(days::date) {
         None => Some(None),
-        Some(date) => problems
-            .take(Place::PeriodField(index, field), date)
-            .map(Some),
+        Some(date) => problems.take(Place::PeriodField(index, field), date).map(Some),
     };
     let from = date(PeriodField::From, &definition.from);
     let until = date(PeriodField::Until, &definition.until);
-    let dates = Dates {
-        from: from?,
-        until: until?,
-    };
+    let dates = Dates { from: from?, until: until? };
     if let (Some(from), Some(until)) = (dates.from, dates.until)
         && until < from
     {
@@ -201,9 +188,10 @@ fn parse_shape(
 
 fn parse_begin(text: &str) -> Result<i64, String> {
     match parse_time(text)? {
-        DAY => Err(
-            "24:00 ends a day and cannot begin a period; write 00:00, of the next day".to_owned(),
-        ),
+        DAY => {
+            Err("24:00 ends a day and cannot begin a period; write 00:00, of the next day"
+                .to_owned())
+        }
         time => Ok(time),
     }
 }
@@ -263,13 +251,7 @@ impl Periods {
         let follows = |end: i64, begin: i64| (begin - end - MINUTE).rem_euclid(DAY) == 0;
         let has_minute_gaps =
             windows().any(|(_, end)| windows().any(|(begin, _)| follows(end, begin)));
-        Self {
-            zone,
-            list,
-            positions,
-            holidays,
-            has_minute_gaps,
-        }
+        Self { zone, list, positions, holidays, has_minute_gaps }
     }
 
     /// Reports whether they obviously say running at every instant.
@@ -286,17 +268,15 @@ impl Periods {
 
     /// Reports whether any period says running.
     pub(super) fn say_running(&self, clock: Clock) -> bool {
-        (clock.over.day() - 1..=clock.reached.day())
-            .rev()
-            .any(|number| {
-                let midnight = Reading::midnight(number);
-                let mut day = None;
-                self.list.iter().any(|period| {
-                    period.shape.running().is_some()
-                        && period.shape.progress(clock, midnight) == Progress::UnderWay
-                        && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
-                })
+        (clock.over.day() - 1..=clock.reached.day()).rev().any(|number| {
+            let midnight = Reading::midnight(number);
+            let mut day = None;
+            self.list.iter().any(|period| {
+                period.shape.running().is_some()
+                    && period.shape.progress(clock, midnight) == Progress::UnderWay
+                    && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
             })
+        })
     }
 
     /// Returns what the periods say while none of them says running.
@@ -344,10 +324,7 @@ impl Periods {
         stance: Stance,
     ) -> impl Iterator<Item = (usize, Said)> {
         let said = move |period| self.said(period, clock, today, stance);
-        self.positions
-            .iter()
-            .copied()
-            .zip(self.list.iter().map(said))
+        self.positions.iter().copied().zip(self.list.iter().map(said))
     }
 
     fn said(&self, period: &Period, clock: Clock, today: Day, stance: Stance) -> Said {
@@ -388,9 +365,7 @@ impl Periods {
     fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
         let present = Day::of(clock.over);
         if period.shape.running().is_none() {
-            return self
-                .day_stopped_at_midnight(period, clock)
-                .unwrap_or(present);
+            return self.day_stopped_at_midnight(period, clock).unwrap_or(present);
         }
         let mut under_way = (present.number - 1..=clock.reached.day())
             .rev()
@@ -427,9 +402,7 @@ impl Periods {
                     Shape::Until { end } => (None, vec![0, end, DAY]),
                 };
                 turns.begins.extend(begin.map(|time| midnight + time));
-                turns
-                    .ends
-                    .extend(ends.into_iter().map(|time| midnight + time));
+                turns.ends.extend(ends.into_iter().map(|time| midnight + time));
             }
         }
         turns

@@ -34,19 +34,12 @@ fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
     let schedule = schedule(definition);
     let zone = schedule.timezone();
     let (from, until) = (at(from), at(until));
-    let edges: Vec<Edge> = schedule
-        .edges(from)
-        .take_while(|edge| edge.at <= until)
-        .collect();
+    let edges: Vec<Edge> = schedule.edges(from).take_while(|edge| edge.at <= until).collect();
     let shown: Vec<String> = edges
         .iter()
         .map(|edge| {
             let local = edge.at.to_zoned(zone.clone());
-            format!(
-                "{} {}",
-                local.strftime("%a %m-%d %H:%M%:z"),
-                desired_or_any(edge.desired)
-            )
+            format!("{} {}", local.strftime("%a %m-%d %H:%M%:z"), desired_or_any(edge.desired))
         })
         .collect();
     assert_eq!(shown, expected);
@@ -55,10 +48,7 @@ fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
         assert_eq!(schedule.desired_at(edge.at), edge.desired);
         assert_ne!(schedule.desired_at(before), edge.desired);
         assert_eq!(schedule.next_edge(before), Some(edge));
-        let latest = LatestEdge {
-            since: Some(edge.at),
-            desired: edge.desired,
-        };
+        let latest = LatestEdge { since: Some(edge.at), desired: edge.desired };
         assert_eq!(schedule.latest_edge(edge.at), latest);
     }
 }
@@ -320,11 +310,7 @@ fn running_beats_any_beats_stopped() {
         json!([{"begin": "08:00", "end": "10:00"}, {"begin": "20:00"}]),
         "2026-06-15",
         "2026-06-15",
-        &[
-            "Mon 06-15 08:00 running",
-            "Mon 06-15 10:00 any",
-            "Mon 06-15 20:00 running",
-        ],
+        &["Mon 06-15 08:00 running", "Mon 06-15 10:00 any", "Mon 06-15 20:00 running"],
     );
     // A window and an end alone: the window wins over the stop.
     check_periods(
@@ -338,11 +324,7 @@ fn running_beats_any_beats_stopped() {
         json!([{"end": "19:00"}, {"weekdays": ["mon"], "end": "21:00"}]),
         "2026-06-15",
         "2026-06-16",
-        &[
-            "Mon 06-15 21:00 stopped",
-            "Tue 06-16 00:00 any",
-            "Tue 06-16 19:00 stopped",
-        ],
+        &["Mon 06-15 21:00 stopped", "Tue 06-16 00:00 any", "Tue 06-16 19:00 stopped"],
     );
     // A begin alone and an end alone: the begin runs until midnight.
     check_periods(
@@ -411,10 +393,7 @@ fn a_schedule_that_always_runs_has_no_edge() {
         let schedule = schedule(json!({"timezone": "Europe/Berlin", "periods": periods}));
         let now = at("2026-06-15T12:00Z");
         assert_eq!(schedule.next_edge(now), None);
-        let latest = LatestEdge {
-            since: None,
-            desired: Some(Desired::Running),
-        };
+        let latest = LatestEdge { since: None, desired: Some(Desired::Running) };
         assert_eq!(schedule.latest_edge(now), latest);
     }
 }
@@ -470,17 +449,9 @@ fn weekdays_have_names_ranges_and_occurrences() {
         (json!(["mon"]), vec![1, 8, 15, 22, 29]),
         (json!(["Monday"]), vec![1, 8, 15, 22, 29]),
         (json!(["WED", "sun"]), vec![3, 7, 10, 14, 17, 21, 24, 28]),
-        (
-            json!(["tue,thursday , SAT"]),
-            vec![2, 4, 6, 9, 11, 13, 16, 18, 20, 23, 25, 27, 30],
-        ),
+        (json!(["tue,thursday , SAT"]), vec![2, 4, 6, 9, 11, 13, 16, 18, 20, 23, 25, 27, 30]),
         (json!(["sat-sun"]), vec![6, 7, 13, 14, 20, 21, 27, 28]),
-        (
-            json!(["fri-mon"]),
-            vec![
-                1, 5, 6, 7, 8, 12, 13, 14, 15, 19, 20, 21, 22, 26, 27, 28, 29,
-            ],
-        ),
+        (json!(["fri-mon"]), vec![1, 5, 6, 7, 8, 12, 13, 14, 15, 19, 20, 21, 22, 26, 27, 28, 29]),
         (json!(["fri - fri"]), vec![5, 12, 19, 26]),
         (json!(["mon-sun"]), (1..=30).collect()),
         (json!(["mon#1"]), vec![1]),
@@ -629,10 +600,7 @@ fn a_period_may_be_in_another_zone() {
     let explained = two.explain(at("2026-03-20T15:00Z"));
     let says: Vec<_> = explained.periods.iter().map(|period| period.says).collect();
     assert_eq!(says, [Some(PeriodSays::Stopped), Some(PeriodSays::Running)]);
-    assert_eq!(
-        two.latest_edge(at("2026-03-20T15:00Z")).since,
-        Some(at("2026-03-20T07:00Z"))
-    );
+    assert_eq!(two.latest_edge(at("2026-03-20T15:00Z")).since, Some(at("2026-03-20T07:00Z")));
     refuse_period(
         json!({"begin": "08:00", "timezone": "Europe/Berln"}),
         &[("periods[0].timezone", "did you mean Europe/Berlin?")],
@@ -735,30 +703,9 @@ fn berlin_in_spring_a_skipped_time_happens_at_the_jump() {
     let check = |begin, end, expected: &[&str]| {
         check_change("Europe/Berlin", "2026-03-29", begin, end, expected);
     };
-    check(
-        "02:30",
-        "08:00",
-        &[
-            "Sun 03-29 03:00+02:00 running",
-            "Sun 03-29 08:00+02:00 stopped",
-        ],
-    );
-    check(
-        "01:00",
-        "02:30",
-        &[
-            "Sun 03-29 01:00+01:00 running",
-            "Sun 03-29 03:00+02:00 stopped",
-        ],
-    );
-    check(
-        "02:00",
-        "03:01",
-        &[
-            "Sun 03-29 03:00+02:00 running",
-            "Sun 03-29 03:01+02:00 stopped",
-        ],
-    );
+    check("02:30", "08:00", &["Sun 03-29 03:00+02:00 running", "Sun 03-29 08:00+02:00 stopped"]);
+    check("01:00", "02:30", &["Sun 03-29 01:00+01:00 running", "Sun 03-29 03:00+02:00 stopped"]);
+    check("02:00", "03:01", &["Sun 03-29 03:00+02:00 running", "Sun 03-29 03:01+02:00 stopped"]);
     check("02:15", "02:45", &[]);
     check("02:00", "03:00", &[]);
 }
@@ -768,46 +715,11 @@ fn berlin_in_autumn_a_window_begins_at_the_first_and_ends_at_the_last_occurrence
     let check = |begin, end, expected: &[&str]| {
         check_change("Europe/Berlin", "2026-10-25", begin, end, expected);
     };
-    check(
-        "02:30",
-        "08:00",
-        &[
-            "Sun 10-25 02:30+02:00 running",
-            "Sun 10-25 08:00+01:00 stopped",
-        ],
-    );
-    check(
-        "01:00",
-        "02:30",
-        &[
-            "Sun 10-25 01:00+02:00 running",
-            "Sun 10-25 02:30+01:00 stopped",
-        ],
-    );
-    check(
-        "01:00",
-        "02:00",
-        &[
-            "Sun 10-25 01:00+02:00 running",
-            "Sun 10-25 02:00+01:00 stopped",
-        ],
-    );
-    check(
-        "02:15",
-        "02:45",
-        &[
-            "Sun 10-25 02:15+02:00 running",
-            "Sun 10-25 02:45+01:00 stopped",
-        ],
-    );
-    check(
-        "03:00",
-        "04:00",
-        &[
-            "Sun 10-25 03:00+01:00 running",
-            "Sun 10-25 04:00+01:00 stopped",
-        ],
-    );
+    check("02:30", "08:00", &["Sun 10-25 02:30+02:00 running", "Sun 10-25 08:00+01:00 stopped"]);
+    check("01:00", "02:30", &["Sun 10-25 01:00+02:00 running", "Sun 10-25 02:30+01:00 stopped"]);
+    check("01:00", "02:00", &["Sun 10-25 01:00+02:00 running", "Sun 10-25 02:00+01:00 stopped"]);
+    check("02:15", "02:45", &["Sun 10-25 02:15+02:00 running", "Sun 10-25 02:45+01:00 stopped"]);
+    check("03:00", "04:00", &["Sun 10-25 03:00+01:00 running", "Sun 10-25 04:00+01:00 stopped"]);
 }
 
 #[test]
@@ -817,20 +729,14 @@ fn new_york_changes_its_clock_at_two() {
         "2026-03-08",
         "02:30",
         "09:00",
-        &[
-            "Sun 03-08 03:00-04:00 running",
-            "Sun 03-08 09:00-04:00 stopped",
-        ],
+        &["Sun 03-08 03:00-04:00 running", "Sun 03-08 09:00-04:00 stopped"],
     );
     check_change(
         "America/New_York",
         "2026-11-01",
         "01:15",
         "01:45",
-        &[
-            "Sun 11-01 01:15-04:00 running",
-            "Sun 11-01 01:45-05:00 stopped",
-        ],
+        &["Sun 11-01 01:15-04:00 running", "Sun 11-01 01:45-05:00 stopped"],
     );
 }
 
@@ -841,20 +747,14 @@ fn lord_howe_changes_its_clock_by_half_an_hour() {
         "2026-10-04",
         "02:10",
         "02:40",
-        &[
-            "Sun 10-04 02:30+11:00 running",
-            "Sun 10-04 02:40+11:00 stopped",
-        ],
+        &["Sun 10-04 02:30+11:00 running", "Sun 10-04 02:40+11:00 stopped"],
     );
     check_change(
         "Australia/Lord_Howe",
         "2026-04-05",
         "01:40",
         "01:50",
-        &[
-            "Sun 04-05 01:40+11:00 running",
-            "Sun 04-05 01:50+10:30 stopped",
-        ],
+        &["Sun 04-05 01:40+11:00 running", "Sun 04-05 01:50+10:30 stopped"],
     );
 }
 
@@ -865,10 +765,7 @@ fn where_midnight_is_skipped_the_day_begins_at_the_jump() {
         json!({"timezone": "Africa/Cairo", "periods": [{"weekdays": ["fri"]}]}),
         "2026-04-22T00:00Z",
         "2026-04-26T00:00Z",
-        &[
-            "Fri 04-24 01:00+03:00 running",
-            "Sat 04-25 00:00+03:00 stopped",
-        ],
+        &["Fri 04-24 01:00+03:00 running", "Sat 04-25 00:00+03:00 stopped"],
     );
     check(
         json!({"timezone": "Africa/Cairo", "periods": [{"weekdays": ["thu"], "begin": "20:00"}]}),
@@ -891,19 +788,13 @@ fn where_midnight_is_repeated_a_day_begins_at_its_first_and_ends_at_its_last() {
         json!({"timezone": "America/Havana", "periods": [{"weekdays": ["sun"]}]}),
         "2026-10-31T00:00Z",
         "2026-11-03T00:00Z",
-        &[
-            "Sun 11-01 00:00-04:00 running",
-            "Mon 11-02 00:00-05:00 stopped",
-        ],
+        &["Sun 11-01 00:00-04:00 running", "Mon 11-02 00:00-05:00 stopped"],
     );
     check(
         json!({"timezone": "America/Havana", "periods": [{"weekdays": ["sat"]}]}),
         "2026-10-30T00:00Z",
         "2026-11-03T00:00Z",
-        &[
-            "Sat 10-31 00:00-04:00 running",
-            "Sun 11-01 00:00-05:00 stopped",
-        ],
+        &["Sat 10-31 00:00-04:00 running", "Sun 11-01 00:00-05:00 stopped"],
     );
     check(
         json!({"timezone": "America/Havana", "periods": [{"weekdays": ["sat"], "end": "20:00"}]}),
@@ -945,15 +836,8 @@ fn windows_of_a_day_that_a_zone_leaves_out_keep_what_lies_on_the_next() {
 #[test]
 fn nothing_is_stopped_and_started_by_a_clock_change() {
     // Two windows that meet at any time of any day run through every clock change.
-    for zone in [
-        "Europe/Berlin",
-        "America/Havana",
-        "Africa/Cairo",
-        "Australia/Lord_Howe",
-    ] {
-        for meeting in [
-            "00:00", "00:30", "01:00", "01:45", "02:00", "02:30", "03:00", "23:30",
-        ] {
+    for zone in ["Europe/Berlin", "America/Havana", "Africa/Cairo", "Australia/Lord_Howe"] {
+        for meeting in ["00:00", "00:30", "01:00", "01:45", "02:00", "02:30", "03:00", "23:30"] {
             let schedule = schedule(json!({
                 "timezone": zone,
                 "periods": [
@@ -979,10 +863,7 @@ fn a_clock_change_may_make_a_gap_small_enough_to_be_bridged() {
         }),
         "2026-03-28T12:00Z",
         "2026-03-29T12:00Z",
-        &[
-            "Sun 03-29 01:00+01:00 running",
-            "Sun 03-29 04:00+02:00 stopped",
-        ],
+        &["Sun 03-29 01:00+01:00 running", "Sun 03-29 04:00+02:00 stopped"],
     );
 }
 
@@ -1028,10 +909,7 @@ fn of_a_cron_start_and_stop_at_one_minute_the_start_wins() {
         json!({"timezone": "UTC", "start": "0 8 * * mon-sat", "stop": "0 8 * * *"}),
         "2026-06-08T12:00Z",
         "2026-06-16T00:00Z",
-        &[
-            "Sun 06-14 08:00+00:00 stopped",
-            "Mon 06-15 08:00+00:00 running",
-        ],
+        &["Sun 06-14 08:00+00:00 stopped", "Mon 06-15 08:00+00:00 running"],
     );
 }
 
@@ -1061,10 +939,7 @@ fn on_a_holiday_no_cron_start_fires_and_stops_do() {
         }),
         "2026-06-15T12:00Z",
         "2026-06-18T12:00Z",
-        &[
-            "Mon 06-15 19:00+02:00 stopped",
-            "Thu 06-18 08:00+02:00 running",
-        ],
+        &["Mon 06-15 19:00+02:00 stopped", "Thu 06-18 08:00+02:00 running"],
     );
     check(
         json!({
@@ -1075,10 +950,7 @@ fn on_a_holiday_no_cron_start_fires_and_stops_do() {
         }),
         "2026-06-15T12:00Z",
         "2026-06-17T12:00Z",
-        &[
-            "Mon 06-15 20:00+02:00 running",
-            "Tue 06-16 06:00+02:00 stopped",
-        ],
+        &["Mon 06-15 20:00+02:00 running", "Tue 06-16 06:00+02:00 stopped"],
     );
 }
 
@@ -1167,12 +1039,7 @@ fn many_coinciding_cron_firings_do_not_hold_the_search_up() {
 fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
     let check = |start, stop, from, until, expected: &[&str]| {
         let zone = "Europe/Berlin";
-        check(
-            json!({"timezone": zone, "start": start, "stop": stop}),
-            from,
-            until,
-            expected,
-        );
+        check(json!({"timezone": zone, "start": start, "stop": stop}), from, until, expected);
     };
     let spring = ("2026-03-28T12:00Z", "2026-03-29T22:00Z");
     let autumn = ("2026-10-24T12:00Z", "2026-10-25T22:00Z");
@@ -1181,20 +1048,14 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
         "0 8 * * *",
         spring.0,
         spring.1,
-        &[
-            "Sun 03-29 03:00+02:00 running",
-            "Sun 03-29 08:00+02:00 stopped",
-        ],
+        &["Sun 03-29 03:00+02:00 running", "Sun 03-29 08:00+02:00 stopped"],
     );
     check(
         "0 1 * * *",
         "30 2 * * *",
         spring.0,
         spring.1,
-        &[
-            "Sun 03-29 01:00+01:00 running",
-            "Sun 03-29 03:00+02:00 stopped",
-        ],
+        &["Sun 03-29 01:00+01:00 running", "Sun 03-29 03:00+02:00 stopped"],
     );
     // Both are skipped: the later one determines the desired state.
     check("15 2 * * *", "45 2 * * *", spring.0, spring.1, &[]);
@@ -1204,20 +1065,14 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
         "0 8 * * *",
         autumn.0,
         autumn.1,
-        &[
-            "Sun 10-25 02:30+02:00 running",
-            "Sun 10-25 08:00+01:00 stopped",
-        ],
+        &["Sun 10-25 02:30+02:00 running", "Sun 10-25 08:00+01:00 stopped"],
     );
     check(
         "0 1 * * *",
         "30 2 * * *",
         autumn.0,
         autumn.1,
-        &[
-            "Sun 10-25 01:00+02:00 running",
-            "Sun 10-25 02:30+01:00 stopped",
-        ],
+        &["Sun 10-25 01:00+02:00 running", "Sun 10-25 02:30+01:00 stopped"],
     );
     // A pause of half an hour: the start's first occurrence comes before the stop's last one.
     check("45 2 * * *", "15 2 * * *", autumn.0, autumn.1, &[]);
@@ -1228,17 +1083,11 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
 fn refuse(definition: Value, expected: &[(&str, &str)]) {
     let definition: Definition = serde_json::from_value(definition).unwrap();
     let problems = Schedule::new(&definition).unwrap_err();
-    let places: Vec<String> = problems
-        .iter()
-        .map(|problem| problem.place.to_string())
-        .collect();
+    let places: Vec<String> = problems.iter().map(|problem| problem.place.to_string()).collect();
     let expected_places: Vec<&str> = expected.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, expected_places, "{problems:?}");
     for (problem, (_, words)) in problems.iter().zip(expected) {
-        assert!(
-            problem.message.contains(words),
-            "{problem} does not say {words}"
-        );
+        assert!(problem.message.contains(words), "{problem} does not say {words}");
     }
 }
 
@@ -1267,10 +1116,7 @@ fn weekdays_that_are_not_valid_are_refused() {
         ("mon,,tue", "an entry is empty"),
         ("", "an entry is empty"),
     ] {
-        refuse_period(
-            json!({"weekdays": [weekdays]}),
-            &[("periods[0].weekdays", words)],
-        );
+        refuse_period(json!({"weekdays": [weekdays]}), &[("periods[0].weekdays", words)]);
     }
 }
 
@@ -1294,10 +1140,7 @@ fn monthdays_that_are_not_valid_are_refused() {
         ("1/x", "invalid step"),
         ("1/2/3", "invalid step"),
     ] {
-        refuse_period(
-            json!({"monthdays": [monthdays]}),
-            &[("periods[0].monthdays", words)],
-        );
+        refuse_period(json!({"monthdays": [monthdays]}), &[("periods[0].monthdays", words)]);
     }
 }
 
@@ -1338,32 +1181,17 @@ fn times_that_are_not_valid_are_refused() {
     for time in [
         "8:00", "08:0", "0800", "08:60", "25:00", "24:01", "08:00:00", "8am", "", " 08:00", "+8:00",
     ] {
-        refuse_period(
-            json!({"begin": time}),
-            &[("periods[0].begin", "expected HH:MM")],
-        );
-        refuse_period(
-            json!({"end": time}),
-            &[("periods[0].end", "expected HH:MM")],
-        );
+        refuse_period(json!({"begin": time}), &[("periods[0].begin", "expected HH:MM")]);
+        refuse_period(json!({"end": time}), &[("periods[0].end", "expected HH:MM")]);
     }
 }
 
 #[test]
 fn windows_of_no_length_are_refused() {
     let both = |begin: &str, end: &str| json!({"begin": begin, "end": end});
-    refuse_period(
-        both("08:00", "08:00"),
-        &[("periods[0].end", "ends when it begins")],
-    );
-    refuse_period(
-        both("24:00", "08:00"),
-        &[("periods[0].begin", "write 00:00")],
-    );
-    refuse_period(
-        json!({"begin": "24:00"}),
-        &[("periods[0].begin", "write 00:00")],
-    );
+    refuse_period(both("08:00", "08:00"), &[("periods[0].end", "ends when it begins")]);
+    refuse_period(both("24:00", "08:00"), &[("periods[0].begin", "write 00:00")]);
+    refuse_period(json!({"begin": "24:00"}), &[("periods[0].begin", "write 00:00")]);
 }
 
 #[test]
@@ -1421,10 +1249,7 @@ fn cron_expressions_that_are_not_valid_are_refused() {
             json!({"timezone": "UTC", "start": text, "stop": "0 19 * * *"}),
             &[("start", words)],
         );
-        refuse(
-            json!({"timezone": "UTC", "start": "0 7 * * *", "stop": text}),
-            &[("stop", words)],
-        );
+        refuse(json!({"timezone": "UTC", "start": "0 7 * * *", "stop": text}), &[("stop", words)]);
     }
     refuse(
         json!({"timezone": "UTC", "start": "0 8 * * mon", "stop": "0 8 * * 1"}),
@@ -1442,10 +1267,7 @@ fn an_unknown_zone_is_refused_with_the_nearest_names() {
         ("!!", "write an IANA name"),
         ("Etc/Unknown", "unknown time zone"),
     ] {
-        refuse(
-            json!({"timezone": zone, "periods": [{}]}),
-            &[("timezone", words)],
-        );
+        refuse(json!({"timezone": zone, "periods": [{}]}), &[("timezone", words)]);
     }
     let schedule = schedule(json!({"timezone": "europe/berlin", "periods": [{}]}));
     assert_eq!(schedule.timezone().iana_name(), Some("Europe/Berlin"));

@@ -55,10 +55,7 @@ const ABBREVIATIONS: [(&str, &str); 42] = [
 /// Large cities after which neither a zone nor a Windows zone is named, and the zones that they are
 /// in: TZDB.
 const CITIES: [(&str, &str); 20] = [
-    (
-        "atlanta boston miami philadelphia washington",
-        "America/New_York",
-    ),
+    ("atlanta boston miami philadelphia washington", "America/New_York"),
     ("austin dallas houston minneapolis", "America/Chicago"),
     ("barcelona bilbao seville valencia", "Europe/Madrid"),
     ("bangalore bengaluru delhi hyderabad pune", "Asia/Kolkata"),
@@ -67,10 +64,7 @@ const CITIES: [(&str, &str); 20] = [
     ("bordeaux lyon marseille toulouse", "Europe/Paris"),
     ("calgary", "America/Edmonton"),
     ("cape_town durban", "Africa/Johannesburg"),
-    (
-        "cologne dusseldorf frankfurt hamburg munich nuremberg stuttgart",
-        "Europe/Berlin",
-    ),
+    ("cologne dusseldorf frankfurt hamburg munich nuremberg stuttgart", "Europe/Berlin"),
     ("eindhoven rotterdam the_hague utrecht", "Europe/Amsterdam"),
     ("florence milan naples turin", "Europe/Rome"),
     ("gdansk krakow poznan wroclaw", "Europe/Warsaw"),
@@ -78,10 +72,7 @@ const CITIES: [(&str, &str); 20] = [
     ("guangzhou hangzhou shenzhen wuhan", "Asia/Shanghai"),
     ("ankara izmir", "Europe/Istanbul"),
     ("kyoto nagoya yokohama", "Asia/Tokyo"),
-    (
-        "las_vegas oakland portland san_diego san_francisco san_jose seattle",
-        "America/Los_Angeles",
-    ),
+    ("las_vegas oakland portland san_diego san_francisco san_jose seattle", "America/Los_Angeles"),
     ("ottawa quebec", "America/Toronto"),
     ("belo_horizonte rio_de_janeiro", "America/Sao_Paulo"),
 ];
@@ -97,11 +88,8 @@ const RENAMED: [(&str, &str); 6] = [
 ];
 
 /// Zones that share their name with one half of a clock that changes, and one that does change.
-const WITHOUT_SUMMER: [(&str, &str); 3] = [
-    ("EST", "America/New_York"),
-    ("MST", "America/Denver"),
-    ("HST", "America/Adak"),
-];
+const WITHOUT_SUMMER: [(&str, &str); 3] =
+    [("EST", "America/New_York"), ("MST", "America/Denver"), ("HST", "America/Adak")];
 
 /// Returns the version of the time zone database that is built in, such as `2026e`.
 #[must_use]
@@ -139,16 +127,12 @@ fn instead(name: &str) -> String {
 pub(super) fn advice(name: &str) -> Option<String> {
     let is = |(zone, _): &&(&str, &str)| name.eq_ignore_ascii_case(zone);
     if let Some((zone, changing)) = WITHOUT_SUMMER.iter().find(is) {
-        return Some(format!(
-            "`{zone}` has no summer time; {changing}, for one, has it"
-        ));
+        return Some(format!("`{zone}` has no summer time; {changing}, for one, has it"));
     }
     let key = key(name);
     let offset = Offset::of(key.strip_prefix("etc/")?).filter(|offset| offset.minutes != 0)?;
     // The signs of these names are reversed.
-    let offset = Offset {
-        minutes: -offset.minutes,
-    };
+    let offset = Offset { minutes: -offset.minutes };
     Some(format!(
         "`{name}` is {offset} all year, without summer time; a city's zone, such as Europe/Berlin, \
          has it"
@@ -169,9 +153,7 @@ impl Offset {
     /// Reads `utc+5:30`, `gmt-03`, `+0200`.
     fn of(key: &str) -> Option<Self> {
         let key = key.strip_prefix("etc/").unwrap_or(key);
-        let named = ["utc", "gmt"]
-            .iter()
-            .find_map(|name| key.strip_prefix(name));
+        let named = ["utc", "gmt"].iter().find_map(|name| key.strip_prefix(name));
         let text = named.unwrap_or(key).replace('_', "");
         let (sign, digits) = match text.split_at_checked(1)? {
             ("+", digits) => (1, digits),
@@ -188,9 +170,7 @@ impl Offset {
             let number: i32 = text.parse().ok().filter(|_| plain)?;
             (number <= most).then_some(number)
         };
-        Some(Self {
-            minutes: sign * (60 * number(hours, 14)? + number(minutes, 59)?),
-        })
+        Some(Self { minutes: sign * (60 * number(hours, 14)? + number(minutes, 59)?) })
     }
 
     fn instead(self) -> String {
@@ -231,9 +211,7 @@ fn renamed(zone: &'static str) -> &'static str {
 }
 
 fn listed(table: &[(&str, &str)], key: &str) -> Option<String> {
-    let row = table
-        .iter()
-        .find(|(keys, _)| keys.split(' ').any(|one| one == key));
+    let row = table.iter().find(|(keys, _)| keys.split(' ').any(|one| one == key));
     row.map(|(_, zones)| (*zones).to_owned())
 }
 
@@ -292,17 +270,12 @@ fn nearest(key: &str) -> Vec<String> {
     let mut near: Vec<_> = near.collect();
     near.sort();
     let least = near.first().map(|(letters, _)| *letters);
-    let nearest = near
-        .into_iter()
-        .filter(|(letters, _)| Some(*letters) == least);
+    let nearest = near.into_iter().filter(|(letters, _)| Some(*letters) == least);
     nearest.map(|(_, name)| name).take(3).collect()
 }
 
 fn known() -> impl Iterator<Item = String> {
-    jiff::tz::db()
-        .available()
-        .map(|name| name.as_str().to_owned())
-        .filter(|name| name != FACTORY)
+    jiff::tz::db().available().map(|name| name.as_str().to_owned()).filter(|name| name != FACTORY)
 }
 
 #[cfg(test)]
@@ -368,15 +341,7 @@ mod tests {
         check("Europe/Berln", &did_you_mean("Europe/Berlin"));
         check("Europe/Brelin", &did_you_mean("Europe/Berlin"));
         check("Asia/Tokio", &did_you_mean("Asia/Tokyo"));
-        for name in [
-            "",
-            "!!",
-            "XYZ",
-            "Mars/Olympus",
-            "Factory",
-            "factory",
-            "Etc/Unknown",
-        ] {
+        for name in ["", "!!", "XYZ", "Mars/Olympus", "Factory", "factory", "Etc/Unknown"] {
             check(name, "write an IANA name such as Europe/Berlin");
         }
     }

@@ -100,9 +100,7 @@ impl World {
             resources: BTreeSet::new(),
             policy: Policy::default(),
         };
-        self.configuration
-            .schedules
-            .insert(schedule_name(name), rule);
+        self.configuration.schedules.insert(schedule_name(name), rule);
         self
     }
 
@@ -112,9 +110,7 @@ impl World {
     }
 
     pub(crate) fn without_account(mut self, name: &str) -> Self {
-        self.configuration
-            .accounts
-            .retain(|one, _| one.as_str() != name);
+        self.configuration.accounts.retain(|one, _| one.as_str() != name);
         self
     }
 
@@ -124,28 +120,19 @@ impl World {
     }
 
     pub(crate) fn listing(mut self, schedule: &str, resource: &str) -> Self {
-        let rule = self
-            .configuration
-            .schedules
-            .get_mut(&schedule_name(schedule));
+        let rule = self.configuration.schedules.get_mut(&schedule_name(schedule));
         rule.unwrap().resources.insert(reference(resource));
         self
     }
 
     pub(crate) fn following(mut self, schedule: &str, how: impl Fn(&mut Policy)) -> Self {
-        let rule = self
-            .configuration
-            .schedules
-            .get_mut(&schedule_name(schedule));
+        let rule = self.configuration.schedules.get_mut(&schedule_name(schedule));
         how(&mut rule.unwrap().policy);
         self
     }
 
     pub(crate) fn protecting(mut self, pattern: &str) -> Self {
-        self.configuration
-            .settings
-            .protect
-            .push(pattern.parse().unwrap());
+        self.configuration.settings.protect.push(pattern.parse().unwrap());
         self
     }
 
@@ -175,10 +162,7 @@ impl World {
     }
 
     pub(crate) fn rules(&self) -> Rules<'_> {
-        Rules {
-            configuration: &self.configuration,
-            overrides: &self.overrides,
-        }
+        Rules { configuration: &self.configuration, overrides: &self.overrides }
     }
 
     pub(crate) fn judge(&self, record: &Record, now: &str) -> Verdict {
@@ -230,10 +214,7 @@ impl Record {
     }
 
     pub(crate) fn in_cluster(mut self, name: &str, words: &[&str]) -> Self {
-        self.cluster = Some(Cluster {
-            name: name.to_owned(),
-            tags: tags(words),
-        });
+        self.cluster = Some(Cluster { name: name.to_owned(), tags: tags(words) });
         self
     }
 
@@ -271,10 +252,7 @@ impl Record {
     ) -> Self {
         self.handled = Some(Handled {
             generation: Generation(1),
-            key: EdgeKey {
-                instant: at(instant),
-                rank,
-            },
+            key: EdgeKey { instant: at(instant), rank },
             desired: desired.into(),
             schedule: Some(schedule_name("office")),
         });

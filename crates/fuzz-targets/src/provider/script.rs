@@ -35,20 +35,14 @@ impl Answer {
             "timed out" => return Self(Err(CarrierError::TimedOut)),
             _ => {}
         }
-        let status = status
-            .parse()
-            .ok()
-            .and_then(|status: u16| StatusCode::from_u16(status).ok());
+        let status = status.parse().ok().and_then(|status: u16| StatusCode::from_u16(status).ok());
         let mut response = Response::builder().status(status.unwrap_or(StatusCode::OK));
         loop {
             let header = line(&mut rest);
             let Some((name, value)) = header.split_once(':') else {
                 break;
             };
-            let header = (
-                name.trim().parse::<HeaderName>(),
-                HeaderValue::from_str(value.trim()),
-            );
+            let header = (name.trim().parse::<HeaderName>(), HeaderValue::from_str(value.trim()));
             if let (Ok(name), Ok(value)) = header {
                 response = response.header(name, value);
             }
@@ -58,21 +52,16 @@ impl Answer {
     }
 
     pub(super) fn status(&self) -> Option<u16> {
-        self.0
-            .as_ref()
-            .ok()
-            .map(|response| response.status().as_u16())
+        self.0.as_ref().ok().map(|response| response.status().as_u16())
     }
 
     pub(super) fn is_success(&self) -> bool {
-        self.status()
-            .is_some_and(|status| (200..300).contains(&status))
+        self.status().is_some_and(|status| (200..300).contains(&status))
     }
 
     /// Reports whether it is a refusal, and not a failure of the service behind.
     pub(super) fn is_refusal(&self) -> bool {
-        self.status()
-            .is_some_and(|status| (400..500).contains(&status))
+        self.status().is_some_and(|status| (400..500).contains(&status))
     }
 
     pub(super) fn never_left(&self) -> bool {
@@ -88,8 +77,7 @@ impl Answer {
     pub(super) fn json(&self) -> Value {
         let body = self.0.as_ref().ok().map(Response::body);
         let text = body.map(|body| String::from_utf8_lossy(body));
-        text.and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default()
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 }
 
@@ -128,19 +116,13 @@ impl Script {
         }
         answers.extend(begin.map(|begin| Answer::read(&rest[begin..])));
         answers.truncate(MOST);
-        let script = Self {
-            left: Mutex::new(answers),
-            ..Self::default()
-        };
+        let script = Self { left: Mutex::new(answers), ..Self::default() };
         (question, script)
     }
 
     /// The responses that were given, including lost ones.
     pub(super) fn given(&self) -> Vec<Answer> {
-        self.given
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// [`Self::given`] without the broken connections, after which reads are retried.
@@ -161,30 +143,16 @@ impl Script {
             let fits = |c: char| c.is_ascii_alphanumeric() || "/-_".contains(c);
             assert!(path.starts_with("/v") && path.chars().all(fits), "{path}");
         }
-        assert!(
-            asked.len() <= MOST + 2 * provider::AT_ONCE,
-            "{} requests",
-            asked.len()
-        );
+        assert!(asked.len() <= MOST + 2 * provider::AT_ONCE, "{} requests", asked.len());
     }
 }
 
 impl Carrier for Script {
     fn carry(&self, request: Request<Bytes>) -> BoxFuture<'_, CarrierResult> {
-        let answer = self
-            .left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front();
+        let answer = self.left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let answer = answer.unwrap_or(Answer(Err(CarrierError::Broken)));
-        self.given
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(answer.clone());
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).push(answer.clone());
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         async move { answer.0 }.boxed()
     }
 }

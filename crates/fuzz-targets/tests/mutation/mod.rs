@@ -116,9 +116,7 @@ pub(crate) fn any() -> impl Strategy<Value = Mutation> {
 impl Corpus {
     /// Reads the files of a folder.
     pub(crate) fn read(folder: &Path) -> Self {
-        let files = fs::read_dir(folder)
-            .unwrap()
-            .map(|file| file.unwrap().path());
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.collect();
         files.sort();
         let entries: Vec<_> = files
@@ -134,10 +132,7 @@ impl Corpus {
             .flat_map(|entry| words(&entry.data).map(|range| entry.data[range].to_owned()))
             .chain(ODD.map(|odd| odd.as_bytes().to_owned()))
             .collect();
-        Self {
-            entries,
-            words: words.into_iter().collect(),
-        }
+        Self { entries, words: words.into_iter().collect() }
     }
 
     /// The input that a mutation yields.
@@ -199,10 +194,7 @@ impl Corpus {
             Change::CutLine { line } => {
                 let lines: Vec<_> = input.split_inclusive(|byte| *byte == b'\n').collect();
                 let cut = place(line, lines.len());
-                let kept = lines
-                    .iter()
-                    .enumerate()
-                    .filter(|(number, _)| *number != cut);
+                let kept = lines.iter().enumerate().filter(|(number, _)| *number != cut);
                 *input = kept.flat_map(|(_, line)| line.iter().copied()).collect();
             }
         }

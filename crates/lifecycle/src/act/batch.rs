@@ -91,9 +91,7 @@ impl Batch<'_> {
                     target.await?
                 } else {
                     let rules = (&policy, rules.configuration);
-                    let target = self
-                        .plans
-                        .stop_target(client, record, &look.resource, rules);
+                    let target = self.plans.stop_target(client, record, &look.resource, rules);
                     target.await?
                 }
             }
@@ -101,9 +99,7 @@ impl Batch<'_> {
         };
         // A machine that is to be deleted is looked at again, last of all.
         let looked_again = if target.ssh_key.is_some() {
-            let sight = self
-                .shared
-                .sight(client, self.budget, record, Attached::Read);
+            let sight = self.shared.sight(client, self.budget, record, Attached::Read);
             sight.await?
         } else {
             None
@@ -136,11 +132,8 @@ impl Batch<'_> {
             creates: creates.as_ref(),
             ..Observation::of(look)
         };
-        let plan_context = PlanContext {
-            rules,
-            writer: self.context.writer,
-            now: self.context.clock.now(),
-        };
+        let plan_context =
+            PlanContext { rules, writer: self.context.writer, now: self.context.clock.now() };
         // Reading the log and the plans took longer than a look is good for.
         match ObservationError::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
@@ -156,8 +149,5 @@ fn is_there(look: &Look) -> bool {
 }
 
 pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
-    events
-        .into_iter()
-        .map(|event| Outcome::of(record, now, event))
-        .collect()
+    events.into_iter().map(|event| Outcome::of(record, now, event)).collect()
 }

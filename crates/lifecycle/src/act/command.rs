@@ -60,10 +60,7 @@ async fn command(
     let budget = Budget::begin(context.clock);
     let now = budget.now();
     let mut report = Report::default();
-    if command
-        .given_at
-        .is_some_and(|at| now.duration_since(at) > STALE_AFTER)
-    {
+    if command.given_at.is_some_and(|at| now.duration_since(at) > STALE_AFTER) {
         tracing::warn!("Ignored a command given more than five minutes ago");
         return Ok(report);
     }
@@ -182,12 +179,12 @@ fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
 fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
     let configuration = &in_force.configuration;
     match target {
-        CommandTarget::Schedule(name) if !configuration.schedules.contains_key(name) => Err(
-            Error::unknown("schedule", name, configuration.schedules.keys()),
-        ),
-        CommandTarget::Account(name) if !configuration.accounts.contains_key(name) => Err(
-            Error::unknown("account", name, configuration.accounts.keys()),
-        ),
+        CommandTarget::Schedule(name) if !configuration.schedules.contains_key(name) => {
+            Err(Error::unknown("schedule", name, configuration.schedules.keys()))
+        }
+        CommandTarget::Account(name) if !configuration.accounts.contains_key(name) => {
+            Err(Error::unknown("account", name, configuration.accounts.keys()))
+        }
         CommandTarget::Resources(_) | CommandTarget::Schedule(_) | CommandTarget::Account(_) => {
             Ok(())
         }
@@ -269,11 +266,8 @@ fn declined(
         ));
     }
     // An override for the same state keeps the schedule from undoing the command.
-    let undone = overridden.is_none()
-        && verdict
-            .membership
-            .policy(in_force.rules().configuration)
-            .enforce;
+    let undone =
+        overridden.is_none() && verdict.membership.policy(in_force.rules().configuration).enforce;
     undone
         .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }
@@ -310,11 +304,7 @@ async fn write(
         let known = record.manual_command.as_ref();
         if known.is_some_and(|manual| manual.knows(context.writer.invocation())) {
             // If this is not the first try, only the answer to our own write was lost.
-            return Ok(if tried > 0 {
-                Written::Yes
-            } else {
-                Written::Before
-            });
+            return Ok(if tried > 0 { Written::Yes } else { Written::Before });
         }
         let commanded = with_command(
             record,
@@ -348,9 +338,7 @@ fn with_command(
         desired: direction.desired(),
         by: command.by.clone().unwrap_or_else(|| UNNAMED.to_owned()),
         request_id: invocation.to_owned(),
-        earlier: before
-            .map(|before| before.invocations())
-            .unwrap_or_default(),
+        earlier: before.map(|before| before.invocations()).unwrap_or_default(),
         rehearsal: command.rehearsal && direction == Direction::Stop,
     });
     record.due_at = Some(now);

@@ -51,9 +51,7 @@ pub(crate) async fn act_within(
         return Ok(Report::default());
     }
     let mut named = BTreeSet::new();
-    let references = references
-        .iter()
-        .filter(|reference| named.insert(*reference));
+    let references = references.iter().filter(|reference| named.insert(*reference));
     let references: Vec<_> = references.cloned().collect();
     let mut report = Report::default();
     let records = report.readable(context.store.records(&references).await?);
@@ -127,9 +125,7 @@ impl Batch<'_> {
         let client = match client.await {
             Ok(client) => client.counting(),
             Err(error) => {
-                return self
-                    .postpone_all(records, &ObservationError::from(&error))
-                    .await;
+                return self.postpone_all(records, &ObservationError::from(&error)).await;
             }
         };
         let (outcomes, left) = self.act_in_turn(&client, records).await;
@@ -151,13 +147,7 @@ impl Batch<'_> {
         mut records: Vec<Record>,
     ) -> (Vec<Outcome>, usize) {
         let (context, configuration) = (self.context, &self.in_force.configuration);
-        let pace = Pace::begin(
-            context,
-            self.account,
-            configuration,
-            self.direction,
-            &records,
-        );
+        let pace = Pace::begin(context, self.account, configuration, self.direction, &records);
         let mut pace = pace.await;
         let sent = || client.requests();
         let lists = pace.state().lists().cloned().unwrap_or_default();

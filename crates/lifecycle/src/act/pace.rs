@@ -101,10 +101,7 @@ impl Pace {
         };
         // Until there is an answer, the plan is all that is known.
         let latest = client.rate().filter(|_| requests > 0);
-        let rate = self.state.rate.map(|rate| Rate {
-            others: self.others.or(rate.others),
-            ..rate
-        });
+        let rate = self.state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
         let mut allowance = Allowance::of(facts, rate, self.state.lists(), now);
         if left.iter().any(is_sighted) {
             // poll-status looks at them as well, and takes its part of the hour for that.
@@ -157,11 +154,7 @@ impl Pace {
         if counts.is_none() {
             return;
         }
-        let spent = Spent {
-            began: self.began,
-            ended: now,
-            requests,
-        };
+        let spent = Spent { began: self.began, ended: now, requests };
         let spent = spent.after(self.state.spent(self.direction));
         let saved = context.store.save_spent(account, self.direction, spent);
         if let Err(error) = saved.await {
@@ -183,10 +176,7 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
 
 /// Returns how many requests acting on these takes at most.
 fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
-    let sighted: u64 = records
-        .iter()
-        .map(|record| u64::from(is_sighted(record)))
-        .sum();
+    let sighted: u64 = records.iter().map(|record| u64::from(is_sighted(record))).sum();
     let logs: u64 = records.iter().map(log_of).sum();
     requests_to_act(records.iter().map(Record::kind), state.lists())
         + logs
@@ -248,10 +238,7 @@ mod tests {
             let room = |share| part(most, share, before);
             assert!(before >= most || room(starts) + room(stops) + before <= most);
         }
-        assert_eq!(
-            [0, 120, 240].map(|before| part(240, 60, before)),
-            [60, 30, 0]
-        );
+        assert_eq!([0, 120, 240].map(|before| part(240, 60, before)), [60, 30, 0]);
         // The records handed over take more than there is room for.
         assert_eq!(part(100, 240, 0), 100);
         assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
@@ -265,10 +252,7 @@ mod tests {
         let sight = SightRequests::acting(Direction::Stop);
         let (first, each) = (first_cost(&parts[0], sight), cost_of(&parts[0], sight));
         let room = |of: u64| fitting(&parts, of, sight);
-        assert_eq!(
-            [first - 1, first, first + each, first + 2 * each].map(room),
-            [0, 1, 2, 3]
-        );
+        assert_eq!([first - 1, first, first + each, first + 2 * each].map(room), [0, 1, 2, 3]);
     }
 
     #[test]
@@ -278,20 +262,10 @@ mod tests {
         let records = |under_way_first: bool| {
             let waiting = vec![waiting.clone(); 3];
             let under_way = vec![under_way.clone(); 2];
-            if under_way_first {
-                [under_way, waiting].concat()
-            } else {
-                waiting
-            }
+            if under_way_first { [under_way, waiting].concat() } else { waiting }
         };
         let sight = SightRequests::acting(Direction::Stop);
-        assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(true), room, sight)),
-            [2, 4, 5]
-        );
-        assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(false), room, sight)),
-            [0, 2, 3]
-        );
+        assert_eq!([0, 2, 9].map(|room| fitting(&records(true), room, sight)), [2, 4, 5]);
+        assert_eq!([0, 2, 9].map(|room| fitting(&records(false), room, sight)), [0, 2, 3]);
     }
 }

@@ -44,10 +44,8 @@ impl Batch<'_> {
             return Ok(Vec::new());
         };
         let now = self.context.clock.now();
-        let permitted_at = record
-            .permit
-            .as_ref()
-            .map_or(now, |permit| permit.until - domain::record::PERMIT);
+        let permitted_at =
+            record.permit.as_ref().map_or(now, |permit| permit.until - domain::record::PERMIT);
         if now.duration_since(permitted_at) > window(&send.change) {
             return Ok(Vec::new());
         }
@@ -60,9 +58,7 @@ impl Batch<'_> {
         let event = match effect_of(&record, &answer) {
             AnswerEffect::Refused(reason) => Event::Refused {
                 direction: self.direction,
-                cause: record
-                    .in_flight()
-                    .map(|transition| transition.cause.clone()),
+                cause: record.in_flight().map(|transition| transition.cause.clone()),
                 reason,
             },
             AnswerEffect::Answer(answer) => self.asked(&record, &send.change, send.purpose, answer),
@@ -152,11 +148,7 @@ impl Batch<'_> {
             record.attempts = 0;
         }
         record.attempts += 1;
-        let attempts = if failure.ends_soon() {
-            1
-        } else {
-            record.attempts
-        };
+        let attempts = if failure.ends_soon() { 1 } else { record.attempts };
         record.retry_at = Some(backoff::retry_at(now, attempts, failure.retry_after));
         record.last_error = Some(failure.reason.clone());
         record.due_at = due_at(&record, self.in_force.rules(), now);
@@ -165,11 +157,7 @@ impl Batch<'_> {
             token_refused: failure.login_refused(),
             repeated,
         };
-        let write = Write {
-            record,
-            history: None,
-            events: vec![event],
-        };
+        let write = Write { record, history: None, events: vec![event] };
         self.write(write, now).await
     }
 }
@@ -214,10 +202,7 @@ fn window(change: &Change) -> SignedDuration {
 }
 
 fn permits(record: &Record, writer: &Writer) -> bool {
-    record
-        .permit
-        .as_ref()
-        .is_some_and(|permit| permit.writer == *writer)
+    record.permit.as_ref().is_some_and(|permit| permit.writer == *writer)
 }
 
 #[cfg(test)]
@@ -227,16 +212,10 @@ mod tests {
     #[test]
     fn a_deletion_leaves_within_ten_seconds_of_its_claim_and_all_else_within_thirty() {
         let id: domain::ResourceId = "server/1".parse().unwrap();
-        let hibernates = |what| Change::Hibernate {
-            id: id.clone(),
-            what,
-        };
+        let hibernates = |what| Change::Hibernate { id: id.clone(), what };
         let seconds = |change| window(&change).as_secs();
         assert_eq!(seconds(hibernates(Hibernate::Delete)), 10);
-        assert_eq!(
-            seconds(hibernates(Hibernate::DeleteSnapshot { snapshot: 7 })),
-            30
-        );
+        assert_eq!(seconds(hibernates(Hibernate::DeleteSnapshot { snapshot: 7 })), 30);
         assert_eq!(seconds(Change::PowerOn(id.clone())), 30);
     }
 }

@@ -91,16 +91,10 @@ async fn drop_reported(
     report: &mut Report,
 ) -> Result<(), Error> {
     let digested = store.reported_edges().await?;
-    let newer: BTreeSet<_> = digested
-        .unreadable
-        .iter()
-        .map(|o| o.reference.clone())
-        .collect();
+    let newer: BTreeSet<_> = digested.unreadable.iter().map(|o| o.reference.clone()).collect();
     let digested = report.readable(digested);
     young.retain(|name, edge| {
-        let known = digested
-            .get(name)
-            .is_some_and(|digested| digested.edge >= edge.at);
+        let known = digested.get(name).is_some_and(|digested| digested.edge >= edge.at);
         let is_reported = known || newer.contains(name.as_str());
         if is_reported {
             store.postpone_digest(name, edge.at, Timestamp::MAX);

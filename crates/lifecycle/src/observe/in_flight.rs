@@ -126,8 +126,7 @@ impl Follower<'_> {
             round.outcomes.extend(one.followed.outcomes);
             handoffs.extend(one.handoffs);
             if handoffs.len() >= HANDOFF_BATCH {
-                self.invoke_next(std::mem::take(&mut handoffs), invoke)
-                    .await;
+                self.invoke_next(std::mem::take(&mut handoffs), invoke).await;
             }
         }
         self.invoke_next(handoffs, invoke).await;
@@ -144,11 +143,7 @@ impl Follower<'_> {
         let mut handoffs = Handoffs::default();
         let followed = self.carry_out(record, follow, &mut handoffs).await;
         tracing::debug!(resource.id = %reference, "Looked at {reference}");
-        One {
-            schedule,
-            followed,
-            handoffs,
-        }
+        One { schedule, followed, handoffs }
     }
 
     /// Decides what follows from one look.
@@ -165,11 +160,7 @@ impl Follower<'_> {
         };
         match self.log(record, look).await {
             Ok((log, log_from)) => {
-                let seen = Observation {
-                    log: &log,
-                    log_from,
-                    ..Observation::of(look)
-                };
+                let seen = Observation { log: &log, log_from, ..Observation::of(look) };
                 follow::follow(record, seen, self.plan_context())
             }
             // Without the log nothing may be concluded from the status alone.
@@ -191,9 +182,7 @@ impl Follower<'_> {
             return Ok(ReadLog::default());
         };
         if self.budget.is_over() {
-            return Err(ObservationError::of(
-                "there was no time left to read its log",
-            ));
+            return Err(ObservationError::of("there was no time left to read its log"));
         }
         let log = self.client.actions(&look.resource.id, since).await;
         let log = log.map_err(|error| ObservationError::from(&error))?;
@@ -287,10 +276,7 @@ fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
 fn turn(now: Timestamp, of: usize) -> usize {
     let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
     // A prime, so that the turns reach every index.
-    minute
-        .wrapping_mul(7919)
-        .checked_rem(of)
-        .unwrap_or_default()
+    minute.wrapping_mul(7919).checked_rem(of).unwrap_or_default()
 }
 
 /// The resources that stop or start is to continue with at once.
@@ -304,10 +290,7 @@ pub(crate) struct Handoff {
 
 impl Handoff {
     fn of(record: &Record) -> Option<Self> {
-        Some(Self {
-            direction: record.in_flight()?.direction,
-            reference: record.reference.clone(),
-        })
+        Some(Self { direction: record.in_flight()?.direction, reference: record.reference.clone() })
     }
 }
 

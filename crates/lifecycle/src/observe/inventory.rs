@@ -73,11 +73,8 @@ pub(crate) async fn take_now(
     let newer = names(&states.unreadable);
     let states = report.readable(states);
     let mut covered = Covered::default();
-    let wanted: BTreeSet<_> = if accounts.is_empty() {
-        configured.keys().collect()
-    } else {
-        accounts.iter().collect()
-    };
+    let wanted: BTreeSet<_> =
+        if accounts.is_empty() { configured.keys().collect() } else { accounts.iter().collect() };
     for account in wanted {
         let known = Known::of(account, &in_force.configuration, &states);
         let declined = if !configured.contains_key(account) {
@@ -95,15 +92,7 @@ pub(crate) async fn take_now(
             report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
             let trigger = InventoryTrigger::ByPerson;
-            let take = take(
-                context,
-                budget,
-                invoke,
-                known,
-                trigger,
-                &mut covered,
-                report,
-            );
+            let take = take(context, budget, invoke, known, trigger, &mut covered, report);
             take.await?;
         }
     }
@@ -189,13 +178,7 @@ async fn take(
     for event in set_back::events(context.store, &records, &in_force).await? {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
-    let mut taking = Taking {
-        context,
-        trigger,
-        requested_at,
-        state,
-        doubts_tags: false,
-    };
+    let mut taking = Taking { context, trigger, requested_at, state, doubts_tags: false };
     let configuration = &in_force.configuration;
     covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
@@ -205,9 +188,7 @@ async fn take(
             let lists = known.sent_before.map(|sent| sent + requests(&listed));
             let sent_before = lists.unwrap_or_else(|| client.requests());
             taking.doubt_tags(&records, &mut listed.looks);
-            covered
-                .read(context, account, configuration, report)
-                .await?;
+            covered.read(context, account, configuration, report).await?;
             let inventory = Inventory {
                 context,
                 budget,
@@ -222,9 +203,7 @@ async fn take(
                 wrote: Cell::new(false),
                 sent_before,
             };
-            let health = taking
-                .listed(&inventory, records, listed, invoke, report)
-                .await;
+            let health = taking.listed(&inventory, records, listed, invoke, report).await;
             if inventory.wrote.into_inner() {
                 covered.forget(account);
             }
@@ -289,11 +268,7 @@ impl Taking<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
-        let whole = if listed.unread.is_empty() {
-            " whole"
-        } else {
-            ""
-        };
+        let whole = if listed.unread.is_empty() { " whole" } else { "" };
         let shown = format!("listed{whole}: {} resources", listed.looks.len());
         let unread = ObservationError::of_unread(&listed.unread);
         let measured = self.others(inventory.client, &listed);
@@ -301,10 +276,7 @@ impl Taking<'_> {
         self.state.rate = rate;
         let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
         let reconciled = reconciled.await;
-        self.state.cost = Some(ListCost {
-            requests: listed.requests,
-            took: self.took(),
-        });
+        self.state.cost = Some(ListCost { requests: listed.requests, took: self.took() });
         self.state.token_fails = false;
         if reconciled.is_none() {
             // Due again at the next tick, after those that have waited longer.
@@ -339,10 +311,8 @@ impl Taking<'_> {
     fn not_listed(&mut self, failure: ObservationError, report: &mut Report) -> Health {
         let no_token = failure.login == Some(LoginFailure::NoToken);
         self.state.token_fails = failure.token_refused() || no_token;
-        self.state.cost = Some(ListCost {
-            took: self.took(),
-            ..self.state.cost.take().unwrap_or_default()
-        });
+        self.state.cost =
+            Some(ListCost { took: self.took(), ..self.state.cost.take().unwrap_or_default() });
         let refused = failure.login_refused().then_some(Metric::TokensRefused);
         self.failed(failure, report);
         iter::once(Metric::Failed).chain(refused).collect()
@@ -355,11 +325,7 @@ impl Taking<'_> {
         let known = self.state.error.replace(reason.clone());
         let repeated = known.is_some_and(|known| known.eq_ignoring_request(&reason));
         if !repeated || self.trigger == InventoryTrigger::ByPerson {
-            let event = Event::Postponed {
-                reason,
-                token_refused,
-                repeated,
-            };
+            let event = Event::Postponed { reason, token_refused, repeated };
             let failed = Outcome::of_account(&self.state.account, self.requested_at, event);
             report.add(self.context, [failed]);
         }
@@ -388,9 +354,7 @@ pub(super) async fn count_recorded(
     for record in records {
         let mended = mend(context, record.clone(), in_force).await;
         let record = mended.unwrap_or_else(|error| {
-            report
-                .outcomes
-                .extend(context.report_failure(&record, &error));
+            report.outcomes.extend(context.report_failure(&record, &error));
             record
         });
         health.count(&record, in_force, context.clock.now());

@@ -43,12 +43,8 @@ impl SharedLists {
     /// Returns a client that shares what others have read recently, and when that was begun.
     pub(crate) fn by(&self, client: &Client, now: Timestamp) -> (Timestamp, Client) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let young = latest
-            .take()
-            .filter(|(since, _)| now.duration_since(*since) < SHARED_FOR);
-        latest
-            .insert(young.unwrap_or_else(|| (now, client.sharing())))
-            .clone()
+        let young = latest.take().filter(|(since, _)| now.duration_since(*since) < SHARED_FOR);
+        latest.insert(young.unwrap_or_else(|| (now, client.sharing()))).clone()
     }
 
     /// Looks at one of several machines that are hibernated, or are about to be.
@@ -162,9 +158,7 @@ impl<'a> Looks<'a> {
     /// resource that a list does not show may still be there, because pages shift.
     pub(crate) async fn of(&self, record: &Record) -> LookResult {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
-            let sight = self
-                .shared
-                .sight(self.client, self.budget, record, Attached::of(record));
+            let sight = self.shared.sight(self.client, self.budget, record, Attached::of(record));
             return sight.await;
         };
         if let Some(look) = self.listed.get(id)
@@ -178,9 +172,7 @@ impl<'a> Looks<'a> {
         let looked = by_status(self.client, self.budget, id).await;
         if matches!(looked, Ok(None)) && record.hibernation.is_some() {
             let attached = Attached::of(record);
-            let sight = self
-                .shared
-                .sight(self.client, self.budget, record, attached);
+            let sight = self.shared.sight(self.client, self.budget, record, attached);
             return Box::pin(sight).await;
         }
         if let Err(failure) = &looked
@@ -221,11 +213,7 @@ pub(crate) async fn list(
     budget: Budget<'_>,
     kinds: &[ResourceKind],
 ) -> Result<Listed, ProviderError> {
-    let reading = Reading {
-        now: &|| budget.now(),
-        until: Some(budget.until()),
-        read: &|_| (),
-    };
+    let reading = Reading { now: &|| budget.now(), until: Some(budget.until()), read: &|_| () };
     client.list(kinds, reading).await
 }
 
@@ -248,11 +236,7 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
     }
     let requested_at = budget.now();
     match client.status(id).await {
-        Ok(found) => Ok(found.map(|resource| Look {
-            requested_at,
-            resource,
-            sight: None,
-        })),
+        Ok(found) => Ok(found.map(|resource| Look { requested_at, resource, sight: None })),
         Err(error) => Err(ObservationError::from(&error)),
     }
 }
@@ -336,11 +320,7 @@ async fn seen(
     });
     let sight = seen.await?;
     let shown = hibernate::shown(record, &sight);
-    Ok(shown.map(|resource| Look {
-        requested_at,
-        resource,
-        sight: Some(Box::new(sight)),
-    }))
+    Ok(shown.map(|resource| Look { requested_at, resource, sight: Some(Box::new(sight)) }))
 }
 
 #[cfg(test)]

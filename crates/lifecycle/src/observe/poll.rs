@@ -64,11 +64,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     let accounts = Accounts::read(context, &mut report).await?;
     let due = accounts.due(budget.now());
     let mut watch = Watch::new(context, &accounts, accounts.reported_errors());
-    let first = if due.is_empty() {
-        budget
-    } else {
-        budget.for_at_most(BEFORE_INVENTORIES)
-    };
+    let first = if due.is_empty() { budget } else { budget.for_at_most(BEFORE_INVENTORIES) };
     watch.look(first, invoke, &mut report).await?;
     let mut followed = report.in_flight;
     if !due.is_empty() {
@@ -153,14 +149,9 @@ async fn status_of(
         Some(record) => look::of_record(client, budget, record).await,
         None => look::by_status(client, budget, &reference.id).await,
     };
-    let client = context
-        .providers
-        .client(&reference.account, &in_force.configuration)
-        .await;
+    let client = context.providers.client(&reference.account, &in_force.configuration).await;
     let event = match client {
-        Err(error) => Event::Declined {
-            reason: in_words(&error),
-        },
+        Err(error) => Event::Declined { reason: in_words(&error) },
         Ok(client) => match look(&client).await {
             Ok(Some(look)) => Event::Status {
                 state: match asleep(&look, known.as_ref()) {
@@ -168,9 +159,7 @@ async fn status_of(
                     None => in_a_line(&look.resource),
                 },
             },
-            Ok(None) => Event::Status {
-                state: "not found (404)".to_owned(),
-            },
+            Ok(None) => Event::Status { state: "not found (404)".to_owned() },
             Err(failure) => Event::postponed(failure.reason),
         },
     };
@@ -258,11 +247,7 @@ pub fn in_a_line(resource: &Resource) -> String {
     };
     let kind = resource.id.kind();
     // For a machine over SSH, `busy` says why the state is unknown.
-    let label = if kind == ResourceKind::Machine {
-        ""
-    } else {
-        "busy: "
-    };
+    let label = if kind == ResourceKind::Machine { "" } else { "busy: " };
     let busy = resource.busy.as_ref().map(|busy| format!("{label}{busy}"));
     let parts = [Some(resource.power.in_a_word(kind)), size, busy];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -287,9 +272,7 @@ struct Watch<'a> {
 fn ends_soon(record: &Record, now: Timestamp) -> bool {
     let claimed_at = record.in_flight().map(|transition| transition.claimed_at);
     let asked_at = record.request.as_ref().map(|request| request.asked_at);
-    claimed_at
-        .max(asked_at)
-        .is_some_and(|at| now.duration_since(at) < SOON)
+    claimed_at.max(asked_at).is_some_and(|at| now.duration_since(at) < SOON)
 }
 
 impl<'a> Watch<'a> {
@@ -321,9 +304,8 @@ impl<'a> Watch<'a> {
             .into_iter()
             .partition(|record| configured.contains_key(&record.reference.account));
         inventory::mend_all(context, &removed, report).await?;
-        let (hints, due): (Vec<_>, Vec<_>) = hints
-            .into_iter()
-            .partition(|record| record.in_flight().is_some());
+        let (hints, due): (Vec<_>, Vec<_>) =
+            hints.into_iter().partition(|record| record.in_flight().is_some());
         let mut backlog = BTreeMap::<AccountName, u64>::new();
         for record in &due {
             *backlog.entry(record.reference.account.clone()).or_default() += 1;
@@ -346,8 +328,7 @@ impl<'a> Watch<'a> {
         };
         self.is_first = false;
         report.in_flight += left.len();
-        self.waiting
-            .extend(left.into_iter().filter_map(|r| r.schedule));
+        self.waiting.extend(left.into_iter().filter_map(|r| r.schedule));
         let looking = self.clients(looked_at, &backlog, &in_force, report).await;
         let follow = |(account, client, records, room): Looking| {
             let (reported_errors, in_force) = (&self.reported_errors, &in_force);
@@ -355,24 +336,16 @@ impl<'a> Watch<'a> {
             let others = self.accounts.others(&account);
             let pace = (backlog.contains_key(&account), room);
             async move {
-                let follower = Follower {
-                    context,
-                    budget,
-                    client: &client,
-                    in_force,
-                    reported_errors,
-                };
+                let follower =
+                    Follower { context, budget, client: &client, in_force, reported_errors };
                 let round = follower.follow(records, &requests, pace, invoke).await;
                 let rate = rate(&client, context.clock.now(), others);
                 save_rate(&context, &account, rate).await;
                 round
             }
         };
-        let rounds: Vec<_> = stream::iter(looking)
-            .map(follow)
-            .buffer_unordered(ACCOUNTS_AT_ONCE)
-            .collect()
-            .await;
+        let rounds: Vec<_> =
+            stream::iter(looking).map(follow).buffer_unordered(ACCOUNTS_AT_ONCE).collect().await;
         for round in rounds {
             report.outcomes.extend(round.outcomes);
             report.in_flight += round.in_flight;

@@ -19,10 +19,7 @@ pub(crate) async fn events(
         applied: applied.generation,
         by: applied.author,
     });
-    Ok(ahead(records, in_force)
-        .into_iter()
-        .chain(overruled)
-        .collect())
+    Ok(ahead(records, in_force).into_iter().chain(overruled).collect())
 }
 
 /// Returns the event of records that were handled under a later generation than the one in force:

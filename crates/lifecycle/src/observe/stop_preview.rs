@@ -41,10 +41,7 @@ pub async fn preview_stops(
     configuration: &Configuration,
 ) -> Result<Vec<AccountPreview>, Error> {
     let in_force = context.store.in_force().await?.configuration;
-    let configuration = &Configuration {
-        floor: in_force.floor.clone(),
-        ..configuration.clone()
-    };
+    let configuration = &Configuration { floor: in_force.floor.clone(), ..configuration.clone() };
     let budget = Budget::begin(context.clock);
     let mut answers = Vec::new();
     for (name, account) in &configuration.accounts {
@@ -133,10 +130,9 @@ async fn of_account(
     };
     if hibernates {
         let missing = client.missing_scopes().await.map_err(&failed)?;
-        let missing = missing.iter().map(|one| MissingScope {
-            scope: one.scope.to_owned(),
-            reads: one.reads.to_owned(),
-        });
+        let missing = missing
+            .iter()
+            .map(|one| MissingScope { scope: one.scope.to_owned(), reads: one.reads.to_owned() });
         let missing: Vec<_> = missing.collect();
         let lacks = || format!("its token lacks {}", MissingScope::all(&missing));
         answer.error = (!missing.is_empty()).then(lacks);
@@ -144,14 +140,7 @@ async fn of_account(
     }
     // What the token cannot read is not looked at.
     if answer.error.is_none() {
-        let moves = previews_of(
-            (context, budget),
-            &client,
-            account,
-            kinds,
-            configuration,
-            failed,
-        );
+        let moves = previews_of((context, budget), &client, account, kinds, configuration, failed);
         (answer.moves, answer.error) = moves.await?;
     }
     Ok(answer)
@@ -210,10 +199,7 @@ async fn recorded(
     let (mut known, mut hibernated) = (HashMap::new(), 0);
     for name in was.into_iter().chain([account]) {
         let records = store.records_of(name).await?.read;
-        hibernated += records
-            .iter()
-            .filter(|record| record.is_hibernated())
-            .count();
+        hibernated += records.iter().filter(|record| record.is_hibernated()).count();
         let present = |record: Record| Some((record.present()?.clone(), record));
         known.extend(records.into_iter().filter_map(present));
     }
@@ -227,10 +213,7 @@ fn as_it_runs(mut resource: Resource, record: Option<&Record>) -> Resource {
         Size::Database(_) | Size::NodePool(_) => return resource,
     };
     if let Some(owed @ SavedState::Machine(own)) = record.and_then(|record| record.saved.as_ref())
-        && !matches!(
-            seen.compare(owed),
-            Some(Ordering::Greater | Ordering::Equal)
-        )
+        && !matches!(seen.compare(owed), Some(Ordering::Greater | Ordering::Equal))
     {
         resource.size = Size::Machine(own.clone());
     }
@@ -245,10 +228,7 @@ fn follower<'c>(
     configuration: &'c Configuration,
 ) -> Option<Follower<'c>> {
     let id = known.map_or(&resource.id, |record| &record.reference.id);
-    let reference = ResourceRef {
-        account: account.clone(),
-        id: id.clone(),
-    };
+    let reference = ResourceRef { account: account.clone(), id: id.clone() };
     let kept = known.and_then(|record| record.hibernation.as_deref());
     let record = Record::first_seen(reference.clone(), &resource);
     let membership = Membership::of(Subject::seen(&record, &resource), configuration);
@@ -317,16 +297,9 @@ impl Offered {
             catalog = catalog.in_currency(currency);
         }
         let hibernates = |one: &Follower<'_>| one.method == StopMethod::Hibernate;
-        let per_gb_month = if followers.iter().any(hibernates) {
-            client.snapshot_price().await?
-        } else {
-            None
-        };
-        Ok(Self {
-            catalog,
-            autoscaled: client.autoscaled().await?,
-            per_gb_month,
-        })
+        let per_gb_month =
+            if followers.iter().any(hibernates) { client.snapshot_price().await? } else { None };
+        Ok(Self { catalog, autoscaled: client.autoscaled().await?, per_gb_month })
     }
 
     /// Judges by its surroundings whether a machine could be hibernated.
@@ -401,20 +374,15 @@ impl Offered {
         };
         let machine = self.as_machine(follower, size, configuration);
         match SmallStop::of(machine, &self.catalog, wanted.as_deref()) {
-            SmallStop::On(StopPlan {
-                plan,
-                offer,
-                present,
-                has_kept_price,
-            }) => MoveTarget::Smaller {
-                plan: plan.slug.clone(),
-                offer: offer.clone(),
-                present: present.clone(),
-                has_kept_price,
-            },
-            SmallStop::Off(refusal) => MoveTarget::Same {
-                reason: refusal.to_string(),
-            },
+            SmallStop::On(StopPlan { plan, offer, present, has_kept_price }) => {
+                MoveTarget::Smaller {
+                    plan: plan.slug.clone(),
+                    offer: offer.clone(),
+                    present: present.clone(),
+                    has_kept_price,
+                }
+            }
+            SmallStop::Off(refusal) => MoveTarget::Same { reason: refusal.to_string() },
             SmallStop::Refused(refusal) => MoveTarget::Refused((&refusal).into()),
         }
     }

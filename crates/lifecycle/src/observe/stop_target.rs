@@ -37,10 +37,7 @@ pub(crate) struct StopTarget {
 
 impl StopTarget {
     fn refused(refusal: impl Into<Obstacle>) -> Self {
-        Self {
-            refusal: Some(refusal.into().to_string()),
-            ..Self::default()
-        }
+        Self { refusal: Some(refusal.into().to_string()), ..Self::default() }
     }
 }
 
@@ -119,10 +116,7 @@ impl Plans {
         let small = resource.size.plan();
         let reason =
             format!("stays on {small}: its own plan {own} cannot be ordered in {region} now");
-        Ok(StopTarget {
-            refusal: Some(reason),
-            ..StopTarget::default()
-        })
+        Ok(StopTarget { refusal: Some(reason), ..StopTarget::default() })
     }
 
     async fn of_database(
@@ -154,15 +148,9 @@ impl Plans {
                 .smallest(&wanted, &resource.region)
                 .map_err(|error| ObservationError::from(&error))?,
         };
-        let size = plan.map(|plan| SavedState::Database {
-            plan,
-            nodes: wanted.nodes,
-            storage_mib: None,
-        });
-        Ok(StopTarget {
-            size,
-            ..StopTarget::default()
-        })
+        let size =
+            plan.map(|plan| SavedState::Database { plan, nodes: wanted.nodes, storage_mib: None });
+        Ok(StopTarget { size, ..StopTarget::default() })
     }
 
     /// Checks whether a machine may be hibernated. A hibernation under way continues only while
@@ -184,10 +172,7 @@ impl Plans {
             ssh_key: Some(terms.ssh_key.clone().unwrap_or_default()),
             ..StopTarget::default()
         };
-        let asleep = look
-            .sight
-            .as_ref()
-            .is_some_and(|sight| sight.machine.is_none());
+        let asleep = look.sight.as_ref().is_some_and(|sight| sight.machine.is_none());
         let switches_off = begun && look.resource.power != Power::Stopped;
         if asleep || switches_off {
             return Ok(fits);
@@ -211,10 +196,8 @@ impl Plans {
             None => 0,
         };
         let sent_as = terms.ssh_key.as_ref().and_then(|key| around.ssh_key(key));
-        let fits = StopTarget {
-            ssh_key: sent_as.map(|key| key.sent_as.clone()),
-            ..StopTarget::default()
-        };
+        let fits =
+            StopTarget { ssh_key: sent_as.map(|key| key.sent_as.clone()), ..StopTarget::default() };
         let kept = record.hibernation.as_deref();
         // A rehearsal shows how long a snapshot takes, and ends before the next start.
         let in_question = !begun && !is_rehearsal(record, verdict);
@@ -222,11 +205,7 @@ impl Plans {
             off: start.duration_since(look.requested_at),
             latest: kept.and_then(Hibernation::latest_centi_gb),
         });
-        let terms = HibernationTerms {
-            hibernated,
-            off_period,
-            ..terms
-        };
+        let terms = HibernationTerms { hibernated, off_period, ..terms };
         let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
         let rehearsed = kept.is_some_and(Hibernation::is_rehearsed);
         if in_question && !rehearsed {
@@ -349,10 +328,7 @@ pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
 
 /// Reports whether the due edge is the command that begins a rehearsal.
 fn is_rehearsal(record: &Record, verdict: &Verdict) -> bool {
-    let manual = record
-        .manual_command
-        .as_ref()
-        .filter(|manual| manual.rehearsal);
+    let manual = record.manual_command.as_ref().filter(|manual| manual.rehearsal);
     let edge = verdict.edge.as_ref();
     manual.zip(edge).is_some_and(|(manual, edge)| {
         edge.key.rank == Rank::Manual && edge.key.instant == manual.instant
@@ -441,10 +417,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
 /// Returns what prevents removing the standby nodes of a database that has some.
 pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Obstacle> {
     let reason = database.keeps_its_nodes().filter(|_| database.nodes > 1)?;
-    Some(Obstacle {
-        reason,
-        remedy: "set methods.database = \"smallest-plan\" for it".to_owned(),
-    })
+    Some(Obstacle { reason, remedy: "set methods.database = \"smallest-plan\" for it".to_owned() })
 }
 
 #[cfg(test)]
@@ -497,10 +470,7 @@ mod tests {
 
     #[tokio::test]
     async fn on_its_small_plan_a_machine_stops_there_whatever_is_sold() {
-        let size = |plan: &str| MachineSize {
-            plan: plan.to_owned(),
-            ..MachineSize::default()
-        };
+        let size = |plan: &str| MachineSize { plan: plan.to_owned(), ..MachineSize::default() };
         let mut policy = Policy::default();
         policy.methods.droplet = DropletMethod::Resize;
         let mut case = droplet();

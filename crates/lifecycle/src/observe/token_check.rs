@@ -38,10 +38,9 @@ pub async fn trials(
     let in_force = in_force.configuration;
     let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| match account {
-        Account::Cloud(cloud) => Account::Cloud(CloudAccount {
-            datacenters: Vec::new(),
-            ..cloud.clone()
-        }),
+        Account::Cloud(cloud) => {
+            Account::Cloud(CloudAccount { datacenters: Vec::new(), ..cloud.clone() })
+        }
         Account::Ssh(_) => account.clone(),
     };
     let configuration = Configuration {
@@ -104,11 +103,7 @@ async fn list_with_all(
             Err(words) => failures.push(format!("with its {key}: {words}")),
         }
     }
-    if failures.is_empty() {
-        Ok(found)
-    } else {
-        Err(failures.join("; "))
-    }
+    if failures.is_empty() { Ok(found) } else { Err(failures.join("; ")) }
 }
 
 async fn list(
@@ -128,10 +123,7 @@ async fn list(
         in_words(&error)
     })?;
     let first_seen = |look: &Look| {
-        let reference = ResourceRef {
-            account: account.clone(),
-            id: look.resource.id.clone(),
-        };
+        let reference = ResourceRef { account: account.clone(), id: look.resource.id.clone() };
         let mut record = Record::first_seen(reference, &look.resource);
         record.observed = Some(observed(&record, look));
         record

@@ -95,34 +95,17 @@ impl<'a> Changed<'a> {
     /// Returns the detail type of an action's event, and its facts; `None` if it has none.
     fn of(action: &'a Action) -> Option<(&'static str, Self)> {
         let of_target = |target: &'a Target| match target {
-            Target::Resource(resource) => Self {
-                resource: Some(resource),
-                ..Self::default()
-            },
-            Target::Schedule(schedule) => Self {
-                schedule: Some(schedule),
-                ..Self::default()
-            },
+            Target::Resource(resource) => Self { resource: Some(resource), ..Self::default() },
+            Target::Schedule(schedule) => Self { schedule: Some(schedule), ..Self::default() },
         };
         Some(match action {
-            Action::OverrideSet {
-                target,
-                desired,
-                ends_at,
-            } => {
-                let changed = Self {
-                    desired: Some(*desired),
-                    ends_at: Some(*ends_at),
-                    ..of_target(target)
-                };
+            Action::OverrideSet { target, desired, ends_at } => {
+                let changed =
+                    Self { desired: Some(*desired), ends_at: Some(*ends_at), ..of_target(target) };
                 ("Override Set", changed)
             }
             Action::OverrideCleared { target } => ("Override Cleared", of_target(target)),
-            Action::Applied {
-                generation,
-                repeats,
-                changes,
-            } => {
+            Action::Applied { generation, repeats, changes } => {
                 let changed = Self {
                     generation: Some(*generation),
                     repeats: *repeats,
@@ -190,15 +173,7 @@ impl<'a> Facts<'a> {
     fn of(event: &'a Event) -> Self {
         let facts = Self::default();
         match event {
-            Event::Seen {
-                direction,
-                cause,
-                seconds,
-                forced,
-                method,
-                saved,
-                ..
-            } => Self {
+            Event::Seen { direction, cause, seconds, forced, method, saved, .. } => Self {
                 seconds: Some(*seconds),
                 forced: Some(*forced),
                 method: *method,
@@ -211,33 +186,18 @@ impl<'a> Facts<'a> {
             Event::LetGo { direction, cause } => {
                 Self::ended(Ending::LetGo, *direction, cause.as_ref())
             }
-            Event::Gone { saved } => Self {
-                ending: Some(Ending::Gone),
-                saved: saved.as_ref(),
-                ..facts
-            },
-            Event::Refused {
-                direction,
-                cause,
-                reason,
-            } => Self::failed(*direction, cause.as_ref(), reason.to_string()),
-            Event::Stuck {
-                direction,
-                cause,
-                reason,
-            } => Self::failed(*direction, cause.as_ref(), reason.clone()),
-            Event::Orphaned { barrier } => Self {
-                reason: barrier.clone(),
-                ..facts
-            },
-            Event::Conflict { reason } => Self {
-                reason: Some(reason.clone()),
-                ..facts
-            },
-            Event::Forced { request, .. } => Self {
-                request: Some(request),
-                ..facts
-            },
+            Event::Gone { saved } => {
+                Self { ending: Some(Ending::Gone), saved: saved.as_ref(), ..facts }
+            }
+            Event::Refused { direction, cause, reason } => {
+                Self::failed(*direction, cause.as_ref(), reason.to_string())
+            }
+            Event::Stuck { direction, cause, reason } => {
+                Self::failed(*direction, cause.as_ref(), reason.clone())
+            }
+            Event::Orphaned { barrier } => Self { reason: barrier.clone(), ..facts },
+            Event::Conflict { reason } => Self { reason: Some(reason.clone()), ..facts },
+            Event::Forced { request, .. } => Self { request: Some(request), ..facts },
             Event::Held { count, resources } => Self::held(*count, resources),
             Event::Asked { .. }
             | Event::AlreadyThere { .. }
@@ -265,24 +225,15 @@ impl<'a> Facts<'a> {
     }
 
     fn ended(ending: Ending, direction: Direction, cause: Option<&'a Cause>) -> Self {
-        Self {
-            ending: Some(ending),
-            ..Self::wanted(direction, cause)
-        }
+        Self { ending: Some(ending), ..Self::wanted(direction, cause) }
     }
 
     fn failed(direction: Direction, cause: Option<&'a Cause>, reason: String) -> Self {
-        Self {
-            reason: Some(reason),
-            ..Self::wanted(direction, cause)
-        }
+        Self { reason: Some(reason), ..Self::wanted(direction, cause) }
     }
 
     fn held(count: usize, resources: &'a [HeldResource]) -> Self {
-        let held = |held: &'a HeldResource| Held {
-            kind: held.resource.kind(),
-            held,
-        };
+        let held = |held: &'a HeldResource| Held { kind: held.resource.kind(), held };
         Self {
             count: Some(count),
             resources: resources.iter().map(held).collect(),
@@ -292,12 +243,8 @@ impl<'a> Facts<'a> {
 }
 
 /// The kinds of alerts of which one invocation may have hundreds, as after an outage.
-const FOLDED: [&str; 4] = [
-    "Transition Refused",
-    "Transition Stuck",
-    "Resource Orphaned",
-    "Resource In Conflict",
-];
+const FOLDED: [&str; 4] =
+    ["Transition Refused", "Transition Stuck", "Resource Orphaned", "Resource In Conflict"];
 
 /// How many alerts of one kind an invocation has mailed. AWS ends a mail subscription that gets more
 /// than ten messages a second (SNSLIMIT).
@@ -360,17 +307,8 @@ fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> 
     let event = &outcome.event;
     let detail_type = event.class().detail_type?;
     let (account, about, who) = match &outcome.subject {
-        Subject::Resource {
-            resource,
-            name,
-            follows,
-        } => {
-            let about = About {
-                resource,
-                kind: resource.kind(),
-                name,
-                schedule: follows.as_ref(),
-            };
+        Subject::Resource { resource, name, follows } => {
+            let about = About { resource, kind: resource.kind(), name, schedule: follows.as_ref() };
             let who = about.in_words();
             (&resource.account, Some(about), who)
         }
@@ -391,11 +329,7 @@ fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> 
 /// Returns the event to publish once every resource that follows an edge has finished it.
 #[must_use]
 pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
-    let detail = DigestDetail {
-        stack,
-        text: in_one_line(&digest.to_string()),
-        digest,
-    };
+    let detail = DigestDetail { stack, text: in_one_line(&digest.to_string()), digest };
     written(digest.at, EDGE_COMPLETED, &detail)
 }
 
@@ -417,9 +351,7 @@ pub fn of_activity(stack: &str, activity: &Activity) -> Option<BusEvent> {
 impl About<'_> {
     /// Identifies the resource to a reader who knows nothing else.
     fn in_words(&self) -> String {
-        let schedule = self
-            .schedule
-            .map(|schedule| format!(", schedule {schedule}"));
+        let schedule = self.schedule.map(|schedule| format!(", schedule {schedule}"));
         let which = format!("{}{}", self.resource, schedule.unwrap_or_default());
         match self.name {
             "" => which,
@@ -430,11 +362,7 @@ impl About<'_> {
 
 fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) -> Option<BusEvent> {
     match serde_json::to_string(detail) {
-        Ok(detail) => Some(BusEvent {
-            at,
-            detail_type,
-            detail,
-        }),
+        Ok(detail) => Some(BusEvent { at, detail_type, detail }),
         Err(error) => {
             tracing::error!("Could not write an event: {error}");
             None
@@ -482,19 +410,11 @@ mod tests {
         };
         let orphaned = Event::Orphaned { barrier: None };
         let folded: Vec<_> = (0..30).map(|_| is_folded(&orphaned)).collect();
-        assert_eq!(
-            folded,
-            [vec![false; MAILED], vec![true; 30 - MAILED]].concat()
-        );
-        let conflict = Event::Conflict {
-            reason: "two".to_owned(),
-        };
+        assert_eq!(folded, [vec![false; MAILED], vec![true; 30 - MAILED]].concat());
+        let conflict = Event::Conflict { reason: "two".to_owned() };
         assert!(!is_folded(&conflict), "each kind is counted separately");
         let gone = Event::Gone { saved: None };
-        assert!(
-            (0..30).all(|_| !is_folded(&gone)),
-            "this kind is never mailed"
-        );
+        assert!((0..30).all(|_| !is_folded(&gone)), "this kind is never mailed");
         let [event] = &events.of_folded("offhours")[..] else {
             panic!("one event stands for the rest");
         };
@@ -510,19 +430,14 @@ mod tests {
 
     fn published(event: Event) -> Option<(&'static str, Value)> {
         let event = of_outcome("offhours", &outcome(event), false)?;
-        Some((
-            event.detail_type,
-            serde_json::from_str(&event.detail).unwrap(),
-        ))
+        Some((event.detail_type, serde_json::from_str(&event.detail).unwrap()))
     }
 
     #[test]
     fn a_stop_that_was_seen_is_finished_and_says_all_that_is_known() {
         let (detail_type, detail) = published(Event::Seen {
             direction: Direction::Stop,
-            cause: Some(Cause::Manual {
-                by: "ada".to_owned(),
-            }),
+            cause: Some(Cause::Manual { by: "ada".to_owned() }),
             seconds: 42,
             forced: true,
             method: Some(StopMethod::Graceful),
@@ -555,28 +470,16 @@ mod tests {
 
     #[test]
     fn every_way_to_end_has_its_word() {
-        let saved = SavedState::NodePool {
-            count: 3,
-            autoscale: None,
-        };
+        let saved = SavedState::NodePool { count: 3, autoscale: None };
         let cause = Some(Cause::Schedule);
         let direction = Direction::Stop;
         for (event, ending) in [
-            (
-                Event::Overtaken {
-                    direction,
-                    cause: cause.clone(),
-                },
-                "overtaken",
-            ),
+            (Event::Overtaken { direction, cause: cause.clone() }, "overtaken"),
             (Event::LetGo { direction, cause }, "let-go"),
             (Event::Gone { saved: Some(saved) }, "gone"),
         ] {
             let (detail_type, detail) = published(event).unwrap();
-            assert_eq!(
-                (detail_type, &detail["ending"]),
-                ("Transition Finished", &json!(ending))
-            );
+            assert_eq!((detail_type, &detail["ending"]), ("Transition Finished", &json!(ending)));
             let owed = (ending == "gone").then_some(3);
             assert_eq!(detail["saved"]["count"].as_u64(), owed);
         }
@@ -584,19 +487,10 @@ mod tests {
 
     #[test]
     fn a_cut_is_published_once_it_was_accepted() {
-        let forced = |answer| Event::Forced {
-            request: "power_off".to_owned(),
-            answer,
-        };
-        assert_eq!(
-            published(forced(Answer::Accepted)).unwrap().0,
-            "Transition Forced"
-        );
+        let forced = |answer| Event::Forced { request: "power_off".to_owned(), answer };
+        assert_eq!(published(forced(Answer::Accepted)).unwrap().0, "Transition Forced");
         assert_eq!(published(forced(Answer::Busy("locked".to_owned()))), None);
-        assert_eq!(
-            published(forced(Answer::Unknown("timeout".to_owned()))),
-            None
-        );
+        assert_eq!(published(forced(Answer::Unknown("timeout".to_owned()))), None);
     }
 
     #[test]
@@ -632,10 +526,7 @@ mod tests {
             name: format!("web-{number}"),
             schedule: None,
         };
-        let event = Event::Held {
-            count: 26,
-            resources: (1..=26).map(held).collect(),
-        };
+        let event = Event::Held { count: 26, resources: (1..=26).map(held).collect() };
         let account = "do-main".parse().unwrap();
         let outcome = Outcome::of_account(&account, Timestamp::UNIX_EPOCH, event);
         let event = of_outcome("offhours", &outcome, false).unwrap();

@@ -64,23 +64,13 @@ impl Health {
         let facts = [
             (Metric::Failed, fails(record, now)),
             (Metric::Overdue, overdue.is_some()),
-            (
-                Metric::Refused,
-                refused || asked_again.is_some() && !errored,
-            ),
+            (Metric::Refused, refused || asked_again.is_some() && !errored),
             (Metric::Stuck, stuck || errored || unresolved && asleep),
             (Metric::Held, record.held && !gone),
             (Metric::Orphaned, orphaned),
-            (
-                Metric::Conflicts,
-                conflict && !gone || unresolved && !asleep,
-            ),
+            (Metric::Conflicts, conflict && !gone || unresolved && !asleep),
         ];
-        *self += facts
-            .into_iter()
-            .filter(|(_, is_so)| *is_so)
-            .map(|(metric, _)| metric)
-            .collect();
+        *self += facts.into_iter().filter(|(_, is_so)| *is_so).map(|(metric, _)| metric).collect();
     }
 }
 
@@ -152,18 +142,12 @@ mod tests {
         let reason = || "why".to_owned();
         let count = |change: fn(&mut Record)| health(&droplet(), change);
         let refused = health(&droplet(), |record| {
-            record.phase = Phase::Refused {
-                transition: transition(),
-                reason: reason(),
-            };
+            record.phase = Phase::Refused { transition: transition(), reason: reason() };
         });
         assert_eq!(refused, Health::from_iter([Metric::Refused]));
         let stuck = health(&droplet(), |record| {
-            record.phase = Phase::Stuck {
-                transition: transition(),
-                since: at("19:10"),
-                reason: reason(),
-            };
+            record.phase =
+                Phase::Stuck { transition: transition(), since: at("19:10"), reason: reason() };
             record.last_error = Some(reason().into());
         });
         assert_eq!(stuck, Health::from_iter([Metric::Stuck]));
@@ -193,10 +177,7 @@ mod tests {
             record.retry_at = Some(retry_at);
             record.due_at = Some(retry_at);
         });
-        assert_eq!(
-            failing,
-            Health::from_iter([Metric::Failed, Metric::Overdue])
-        );
+        assert_eq!(failing, Health::from_iter([Metric::Failed, Metric::Overdue]));
     }
 
     #[test]
@@ -216,9 +197,7 @@ mod tests {
         assert_eq!(failed(None), 0, "opted out");
         assert_eq!(failed(Some(at("tue 08:00"))), 0, "nothing is desired now");
         let in_flight = health(&case, |record| {
-            record.phase = Phase::InFlight {
-                transition: transition(),
-            };
+            record.phase = Phase::InFlight { transition: transition() };
             record.last_error = Some("no answer".into());
         });
         assert_eq!(in_flight.of(Metric::Failed), 1);

@@ -219,24 +219,17 @@ pub struct Obstacle {
 
 impl From<&MoveRefusal> for Obstacle {
     fn from(refusal: &MoveRefusal) -> Self {
-        Self {
-            reason: refusal.to_string(),
-            remedy: refusal.remedy().to_owned(),
-        }
+        Self { reason: refusal.to_string(), remedy: refusal.remedy().to_owned() }
     }
 }
 
 /// Joins everything that prevents hibernating a machine; `None` if nothing does.
 impl Obstacle {
     pub(crate) fn all(obstacles: &[hibernation::Obstacle]) -> Option<Self> {
-        let (reasons, remedies): (Vec<_>, Vec<_>) = obstacles
-            .iter()
-            .map(|one| (one.to_string(), one.remedy()))
-            .unzip();
-        (!reasons.is_empty()).then(|| Self {
-            reason: reasons.join("; "),
-            remedy: remedies.join("; "),
-        })
+        let (reasons, remedies): (Vec<_>, Vec<_>) =
+            obstacles.iter().map(|one| (one.to_string(), one.remedy())).unzip();
+        (!reasons.is_empty())
+            .then(|| Self { reason: reasons.join("; "), remedy: remedies.join("; ") })
     }
 }
 

@@ -24,12 +24,8 @@ pub async fn publishing<T>(
 ) -> (T, Metrics) {
     let (events, received) = mpsc::unbounded_channel();
     let work = async move {
-        let publisher = Publisher {
-            stack,
-            events,
-            alerts: RefCell::default(),
-            metrics: RefCell::default(),
-        };
+        let publisher =
+            Publisher { stack, events, alerts: RefCell::default(), metrics: RefCell::default() };
         let result = work(&publisher).await;
         for event in publisher.alerts.borrow().of_folded(stack) {
             publisher.send(Some(event));

@@ -14,11 +14,7 @@ fn a_lost_request_is_asked_again() {
     is_asked(&send, STOP, at("19:02"));
     assert!(send.record.request.as_ref().unwrap().unknown);
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(
-        transition.claimed_at,
-        at("19:00"),
-        "it is still the same transition"
-    );
+    assert_eq!(transition.claimed_at, at("19:00"), "it is still the same transition");
     assert_eq!(send.history, None);
 }
 
@@ -50,23 +46,13 @@ fn an_accepted_request_is_never_repeated() {
 #[test]
 fn a_request_that_the_log_shows_is_accepted_and_not_repeated() {
     let case = lost(server());
-    let write = case
-        .clone()
-        .logged(ActionEffect::Shutdown, "19:00:03")
-        .writes(STOP);
+    let write = case.clone().logged(ActionEffect::Shutdown, "19:00:03").writes(STOP);
     let request = write.record.request.unwrap();
-    let noted = Ask::Accepted {
-        at: at("19:02"),
-        action: Some(ActionId(100)),
-    };
+    let noted = Ask::Accepted { at: at("19:02"), action: Some(ActionId(100)) };
     assert_eq!(request.ask, noted);
     // Clocks may differ by five seconds, and no more.
-    case.clone()
-        .logged(ActionEffect::Shutdown, "18:59:55")
-        .writes(STOP);
-    case.clone()
-        .logged(ActionEffect::Shutdown, "18:59:54")
-        .sends(STOP);
+    case.clone().logged(ActionEffect::Shutdown, "18:59:55").writes(STOP);
+    case.clone().logged(ActionEffect::Shutdown, "18:59:54").sends(STOP);
     // The log is read from that early on.
     assert_eq!(log_from(&case.record), Some(at("18:59:55")));
     case.logged(ActionEffect::Other, "19:00:03").sends(STOP);
@@ -79,20 +65,12 @@ fn a_persons_opposite_action_ends_a_lost_request() {
         let write = case.writes(STOP);
         assert!(is_settled(&write.record, Power::Running));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
-        let overtaken = Event::Overtaken {
-            direction: STOP,
-            cause: Some(Cause::Schedule),
-        };
+        let overtaken = Event::Overtaken { direction: STOP, cause: Some(Cause::Schedule) };
         assert_eq!(write.events, [overtaken]);
-        assert_eq!(
-            write.record.request, case.record.request,
-            "it may still act"
-        );
+        assert_eq!(write.record.request, case.record.request, "it may still act");
         assert_eq!(write.record.handled, case.record.handled);
     }
-    lost(server())
-        .logged(ActionEffect::Start, "18:59")
-        .sends(STOP);
+    lost(server()).logged(ActionEffect::Start, "18:59").sends(STOP);
 }
 
 #[test]
@@ -106,9 +84,7 @@ fn what_stands_in_the_log_since_before_the_look_is_neither_ours_nor_a_persons() 
 #[test]
 fn a_reboot_in_the_log_is_not_our_start() {
     let case = server().off().asked(START, "08:00", Ask::Open).at("08:02");
-    case.clone()
-        .logged(ActionEffect::Start, "08:00:03")
-        .writes(START);
+    case.clone().logged(ActionEffect::Start, "08:00:03").writes(START);
     case.logged(ActionEffect::Reboot, "08:00:03").sends(START);
 }
 
@@ -131,15 +107,9 @@ fn what_failed_is_asked_again_when_its_time_has_come() {
     let case = droplet().asked(STOP, "19:00", failed("19:05"));
     case.clone().at("19:04:59").leaves(STOP);
     let send = case.clone().at("19:05").sends(STOP);
-    assert!(
-        !send.record.request.unwrap().unknown,
-        "no answer is missing"
-    );
+    assert!(!send.record.request.unwrap().unknown, "no answer is missing");
     let send = case.unknown().at("19:05").sends(STOP);
-    assert!(
-        send.record.request.unwrap().unknown,
-        "once unknown, always unknown"
-    );
+    assert!(send.record.request.unwrap().unknown, "once unknown, always unknown");
 }
 
 #[test]

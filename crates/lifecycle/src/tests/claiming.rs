@@ -16,10 +16,7 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
     let record = &send.record;
     assert_eq!((record.attempts, &record.last_error), (0, &None));
     let handled = record.handled.as_ref().unwrap();
-    assert_eq!(
-        (handled.key.instant, handled.desired),
-        (at("19:00"), Some(STOPPED))
-    );
+    assert_eq!((handled.key.instant, handled.desired), (at("19:00"), Some(STOPPED)));
     assert_eq!((record.not_before(), record.used), (None, false));
     assert!(!record.request.as_ref().unwrap().unknown);
     assert_eq!(record.due_at, Some(at("19:00:05")));
@@ -50,10 +47,7 @@ fn nothing_is_claimed_before_its_edge_or_twice() {
 fn each_function_acts_in_its_own_direction_only() {
     droplet().leaves(START);
     let stopped = droplet().settled(Power::Stopped).off();
-    stopped
-        .handled("sun 19:00", STOPPED)
-        .at("08:00")
-        .leaves(STOP);
+    stopped.handled("sun 19:00", STOPPED).at("08:00").leaves(STOP);
 }
 
 #[test]
@@ -101,10 +95,7 @@ fn enforce_has_nothing_to_put_back_in_a_pool_that_a_person_emptied() {
     assert!(enforced(droplet()).sends(START).record.due_at.is_some());
     // What it is owed is put back.
     let owed = enforced(pool().nodes(0, 0, 0).saved(pool_of(3)).used());
-    assert!(matches!(
-        owed.sends(START).change,
-        Change::ScaleNodePool { count: 3, .. }
-    ));
+    assert!(matches!(owed.sends(START).change, Change::ScaleNodePool { count: 3, .. }));
 }
 
 #[test]
@@ -141,10 +132,7 @@ fn a_stale_reader_claims_nothing() {
 
 #[test]
 fn what_was_refused_or_stuck_is_claimed_at_the_next_edge_and_not_before() {
-    for case in [
-        droplet().refused(START, "08:00"),
-        droplet().stuck(START, "08:00"),
-    ] {
+    for case in [droplet().refused(START, "08:00"), droplet().stuck(START, "08:00")] {
         case.clone().off().at("18:59").leaves(START);
         case.clone().off().at("18:59").leaves(STOP);
         is_claimed(&case.sends(STOP), STOP, at("19:00"));
@@ -175,10 +163,7 @@ fn drift_is_claimed_where_enforced() {
 
 #[test]
 fn a_command_is_claimed_with_its_cause() {
-    let send = droplet()
-        .at("12:00")
-        .commanded(STOPPED, "12:00")
-        .sends(STOP);
+    let send = droplet().at("12:00").commanded(STOPPED, "12:00").sends(STOP);
     let by = "ada".to_owned();
     assert_eq!(send.record.in_flight().unwrap().cause, Cause::Manual { by });
     // Only the command names it.
@@ -194,10 +179,7 @@ fn a_command_is_claimed_with_its_cause() {
 fn two_runs_of_one_invocation_never_write_the_same_claim() {
     let case = droplet();
     let [first, second] = [1, 2].map(|run| Writer::of("request-7", run));
-    assert_eq!(
-        (first.invocation(), second.invocation()),
-        ("request-7", "request-7")
-    );
+    assert_eq!((first.invocation(), second.invocation()), ("request-7", "request-7"));
     let claim = |writer| {
         let step = case.with(|seen, context| {
             plan(STOP, &case.record, seen, PlanContext { writer, ..context })
@@ -219,10 +201,7 @@ fn what_is_already_at_the_end_is_acknowledged_and_nothing_is_sent() {
     assert_eq!(write.record.due_at, Some(at("tue 08:00")));
     assert_eq!(
         write.events,
-        [Event::AlreadyThere {
-            direction: STOP,
-            reason: "already off".to_owned()
-        }]
+        [Event::AlreadyThere { direction: STOP, reason: "already off".to_owned() }]
     );
 }
 
@@ -235,10 +214,7 @@ fn an_acknowledgement_ends_refused_and_stuck_and_their_back_off() {
     });
     let record = case.writes(STOP).record;
     assert!(is_settled(&record, Power::Stopped));
-    assert_eq!(
-        (record.attempts, record.retry_at, record.last_error),
-        (0, None, None)
-    );
+    assert_eq!((record.attempts, record.retry_at, record.last_error), (0, None, None));
 }
 
 #[test]
@@ -276,9 +252,7 @@ fn a_database_that_a_person_enlarged_beyond_shrinking_is_owed_nothing() {
     assert!(is_settled(&write.record, Power::Stopped));
     assert_eq!((write.record.saved, write.record.used), (None, false));
     // A request that was never answered may still shrink it.
-    let asked = enlarged
-        .asked(STOP, "18:00", Ask::Open)
-        .settled(Power::Running);
+    let asked = enlarged.asked(STOP, "18:00", Ask::Open).settled(Power::Running);
     assert!(asked.writes(STOP).record.saved.is_some());
 }
 
@@ -316,10 +290,7 @@ fn observe_mode_records_and_reports_but_sends_nothing() {
     let case = droplet().observing();
     let write = case.writes(STOP);
     assert!(is_settled(&write.record, Power::Running));
-    assert_eq!(
-        (write.record.request.as_ref(), &write.record.permit),
-        (None, &None)
-    );
+    assert_eq!((write.record.request.as_ref(), &write.record.permit), (None, &None));
     assert_eq!(ending(&write), Some(&Ending::WouldHave));
     assert_eq!(
         write.events,
@@ -329,9 +300,7 @@ fn observe_mode_records_and_reports_but_sends_nothing() {
             saved: None,
         }]
     );
-    let observed = droplet()
-        .observing()
-        .record(|record| *record = write.record);
+    let observed = droplet().observing().record(|record| *record = write.record);
     observed.leaves(STOP);
     let acting = observed.following(|policy| policy.mode = Mode::Act);
     acting.leaves(STOP);
@@ -363,9 +332,7 @@ fn observe_mode_saves_no_size() {
 
 fn retaining() -> Case {
     let case = droplet().following(|policy| policy.retain_running = true);
-    case.settled(Power::Stopped)
-        .handled("sun 19:00", STOPPED)
-        .at("08:00")
+    case.settled(Power::Stopped).handled("sun 19:00", STOPPED).at("08:00")
 }
 
 #[test]
@@ -386,9 +353,7 @@ fn what_our_own_start_left_running_is_not_retained() {
     let send = retaining().off().sends(START);
     assert!(!send.record.retained);
     // An override for the same state finds it running because of that start.
-    let running = retaining()
-        .settled(Power::Running)
-        .handled("08:00", RUNNING);
+    let running = retaining().settled(Power::Running).handled("08:00", RUNNING);
     let overridden = running.overridden(RUNNING, "10:00", "14:00").at("10:00");
     let write = overridden.writes(START);
     assert!(!write.record.retained);
@@ -409,14 +374,8 @@ fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
         &write.events[..],
         [Event::AlreadyThere { reason, .. }] if reason.contains("left running")
     ));
-    retained
-        .clone()
-        .following(|policy| policy.retain_running = false)
-        .sends(STOP);
-    retained
-        .clone()
-        .record(|record| record.retained = false)
-        .sends(STOP);
+    retained.clone().following(|policy| policy.retain_running = false).sends(STOP);
+    retained.clone().record(|record| record.retained = false).sends(STOP);
     let commanded = retained.at("12:00").commanded(STOPPED, "12:00");
     assert!(!commanded.sends(STOP).record.retained, "any stop ends it");
 }
@@ -430,12 +389,7 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
         });
         case.writes(START).record.retained
     };
-    for ending in [
-        Ending::Refused,
-        Ending::Stuck,
-        Ending::WouldHave,
-        Ending::TooLate,
-    ] {
+    for ending in [Ending::Refused, Ending::Stuck, Ending::WouldHave, Ending::TooLate] {
         assert!(!after(ending), "{ending}");
     }
     // A person started it after it was stopped, or before the last end edge already.
@@ -482,10 +436,7 @@ fn settling_waits_while_an_opposite_request_may_still_act() {
     assert_eq!(send.record.not_before(), Some(at("19:05:15")));
     let watching = overtaken.off().writes(STOP).record;
     assert_eq!(watching.in_flight().unwrap().direction, STOP);
-    assert_eq!(
-        (watching.request.as_ref(), watching.not_before()),
-        (None, Some(at("19:05:15")))
-    );
+    assert_eq!((watching.request.as_ref(), watching.not_before()), (None, Some(at("19:05:15"))));
 }
 
 #[test]
@@ -494,26 +445,13 @@ fn a_request_that_cannot_act_any_more_holds_nothing_up() {
         let case = droplet().asked(START, "18:45", ask).settled(Power::Running);
         case.handled("08:00", RUNNING)
     };
-    assert_eq!(
-        case(accepted("18:49:55")).sends(STOP).record.not_before(),
-        None
-    );
+    assert_eq!(case(accepted("18:49:55")).sends(STOP).record.not_before(), None);
     assert_eq!(case(failed("18:59")).sends(STOP).record.not_before(), None);
     let unknown = case(failed("18:59")).unknown();
-    assert_eq!(
-        unknown.sends(STOP).record.not_before(),
-        None,
-        "its permit ended at 18:47"
-    );
+    assert_eq!(unknown.sends(STOP).record.not_before(), None, "its permit ended at 18:47");
     let unknown = unknown.request(|request| request.asked_at = at("18:50"));
-    assert_eq!(
-        unknown.sends(STOP).record.not_before(),
-        Some(at("19:02:05"))
-    );
-    assert!(is_settled(
-        &case(failed("18:59")).off().writes(STOP).record,
-        Power::Stopped
-    ));
+    assert_eq!(unknown.sends(STOP).record.not_before(), Some(at("19:02:05")));
+    assert!(is_settled(&case(failed("18:59")).off().writes(STOP).record, Power::Stopped));
 }
 
 #[test]

@@ -6,8 +6,7 @@ use super::*;
 use crate::transition::follow::needs_log;
 
 fn stopping(case: Case) -> Case {
-    case.asked(STOP, "19:00", accepted("19:00:10"))
-        .at("19:00:40")
+    case.asked(STOP, "19:00", accepted("19:00:10")).at("19:00:40")
 }
 
 fn starting(case: Case) -> Case {
@@ -28,23 +27,13 @@ fn a_stop_is_settled_only_once_the_cloud_reports_off() {
     assert_eq!(entry.claimed_at, at("19:00"));
     assert_eq!(entry.accepted_at, Some(at("19:00:10")));
     assert_eq!(entry.finished_at, at("19:00:40"));
-    assert!(matches!(
-        write.events[..],
-        [Event::Seen {
-            seconds: 40,
-            forced: false,
-            ..
-        }]
-    ));
+    assert!(matches!(write.events[..], [Event::Seen { seconds: 40, forced: false, .. }]));
 }
 
 #[test]
 fn a_start_is_settled_only_once_the_cloud_reports_it_running() {
     starting(server()).off().goes_on();
-    assert!(is_settled(
-        &starting(server()).records().record,
-        Power::Running
-    ));
+    assert!(is_settled(&starting(server()).records().record, Power::Running));
 }
 
 #[test]
@@ -64,10 +53,7 @@ fn with_the_end_the_failures_before_it_are_forgotten() {
     });
     let record = record.records().record;
     assert_eq!((record.attempts, record.retry_at), (0, None));
-    assert_eq!(
-        (record.last_error.as_ref(), record.not_before()),
-        (None, None)
-    );
+    assert_eq!((record.last_error.as_ref(), record.not_before()), (None, None));
 }
 
 #[test]
@@ -81,19 +67,13 @@ fn nothing_settles_on_a_look_before_its_time() {
     let case = starting(server()).not_before("08:10");
     let write = case.clone().at("08:09:59").records();
     assert_eq!(write.record.phase, case.record.phase);
-    let watching = Event::Watching {
-        direction: START,
-        until: at("08:10"),
-    };
+    let watching = Event::Watching { direction: START, until: at("08:10") };
     assert_eq!(write.events, [watching], "said once, when it is seen first");
     let seen = case.clone().record(|record| *record = write.record.clone());
     seen.at("08:09:59").waits();
     let earlier_look = case.clone().at("08:10:05").looked_at("08:09:59");
     assert!(earlier_look.records().record.in_flight().is_some());
-    assert!(is_settled(
-        &case.at("08:10").records().record,
-        Power::Running
-    ));
+    assert!(is_settled(&case.at("08:10").records().record, Power::Running));
 }
 
 #[test]
@@ -117,10 +97,7 @@ fn a_database_that_answered_but_has_not_moved_is_not_done() {
 fn a_pool_is_stopped_only_when_its_last_node_has_gone() {
     let case = stopping(pool().saved(pool_of(3)));
     case.clone().nodes(0, 1, 0).goes_on();
-    assert!(is_settled(
-        &case.nodes(0, 0, 0).records().record,
-        Power::Stopped
-    ));
+    assert!(is_settled(&case.nodes(0, 0, 0).records().record, Power::Stopped));
 }
 
 #[test]
@@ -128,10 +105,7 @@ fn a_pool_is_running_only_when_all_its_nodes_are() {
     let case = starting(pool().saved(pool_of(3)).used());
     case.clone().nodes(3, 3, 2).goes_on();
     case.clone().nodes(2, 2, 2).goes_on();
-    assert!(is_settled(
-        &case.nodes(3, 3, 3).records().record,
-        Power::Running
-    ));
+    assert!(is_settled(&case.nodes(3, 3, 3).records().record, Power::Running));
 }
 
 #[test]
@@ -149,9 +123,7 @@ fn movement_shows_that_an_unanswered_request_was_accepted() {
     }
     lost(server()).busy().goes_on();
     lost(pool().saved(pool_of(3))).nodes(2, 3, 3).goes_on();
-    let failed = database()
-        .saved(saved)
-        .asked(STOP, "19:00", failed("19:05"));
+    let failed = database().saved(saved).asked(STOP, "19:00", failed("19:05"));
     failed.at("19:02").busy().goes_on();
 }
 
@@ -159,10 +131,7 @@ fn movement_shows_that_an_unanswered_request_was_accepted() {
 fn what_is_seen_is_written_once() {
     let write = stopping(server()).seen(Power::Between).records();
     let observed = write.record.observed.clone().unwrap();
-    assert_eq!(
-        (observed.power, observed.at),
-        (Power::Between, at("19:00:40"))
-    );
+    assert_eq!((observed.power, observed.at), (Power::Between, at("19:00:40")));
     let again = stopping(server()).seen(Power::Between);
     let again = again.record(|record| *record = write.record);
     again.at("19:00:50").waits();
@@ -193,10 +162,7 @@ fn a_persons_opposite_action_overtakes() {
         assert!(is_settled(&write.record, Power::Running));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
         assert_eq!(write.record.handled, case.record.handled);
-        assert_eq!(
-            write.record.request, case.record.request,
-            "it may still act"
-        );
+        assert_eq!(write.record.request, case.record.request, "it may still act");
     }
     for effect in [ActionEffect::PowerOff, ActionEffect::Shutdown] {
         let case = starting(server()).off().logged(effect, "08:00:30");
@@ -207,27 +173,16 @@ fn a_persons_opposite_action_overtakes() {
 #[test]
 fn only_the_last_opposite_action_since_the_look_overtakes() {
     let case = stopping(server());
-    case.clone()
-        .logged(ActionEffect::Start, "18:59:59")
-        .goes_on();
-    case.clone()
-        .logged(ActionEffect::Other, "19:00:30")
-        .goes_on();
-    case.clone()
-        .logged(ActionEffect::PowerOff, "19:00:30")
-        .goes_on();
+    case.clone().logged(ActionEffect::Start, "18:59:59").goes_on();
+    case.clone().logged(ActionEffect::Other, "19:00:30").goes_on();
+    case.clone().logged(ActionEffect::PowerOff, "19:00:30").goes_on();
     let ours_last = case.logged(ActionEffect::Start, "19:00:01");
-    ours_last
-        .logged(ActionEffect::Shutdown, "19:00:10")
-        .goes_on();
+    ours_last.logged(ActionEffect::Shutdown, "19:00:10").goes_on();
 }
 
 #[test]
 fn a_person_who_acts_while_it_is_busy_is_seen_later() {
-    stopping(server())
-        .busy()
-        .logged(ActionEffect::Start, "19:00:30")
-        .goes_on();
+    stopping(server()).busy().logged(ActionEffect::Start, "19:00:30").goes_on();
 }
 
 #[test]
@@ -239,9 +194,7 @@ fn a_manual_resize_does_not_overtake_a_request_of_ours() {
 #[test]
 fn our_action_that_ended_in_an_error_is_to_be_asked_again() {
     let with_state = |id, state| {
-        let mut case = stopping(server())
-            .unknown()
-            .logged(ActionEffect::Shutdown, "19:00:05");
+        let mut case = stopping(server()).unknown().logged(ActionEffect::Shutdown, "19:00:05");
         case.log[0].id = ActionId(id);
         case.log[0].state = state;
         case
@@ -322,16 +275,8 @@ fn what_is_no_longer_wanted_is_left_where_it_stands_once_nothing_can_act() {
     let write = failing(failed("tue 00:10")).records();
     assert!(is_settled(&write.record, Power::Stopped));
     assert_eq!(ending(&write), Some(&Ending::LetGo));
-    assert!(
-        write
-            .record
-            .due_at
-            .is_some_and(|due_at| due_at >= at("tue 08:00"))
-    );
-    failing(failed("tue 00:10"))
-        .unknown()
-        .at("08:12:04")
-        .goes_on();
+    assert!(write.record.due_at.is_some_and(|due_at| due_at >= at("tue 08:00")));
+    failing(failed("tue 00:10")).unknown().at("08:12:04").goes_on();
 }
 
 #[test]
@@ -346,18 +291,9 @@ fn what_is_only_observed_now_is_left_where_it_stands_once_nothing_can_act() {
 #[test]
 fn a_lost_request_that_the_log_shows_is_accepted() {
     let lost = server().asked(STOP, "19:00", Ask::Open).at("19:02");
-    let write = lost
-        .clone()
-        .logged(ActionEffect::Shutdown, "19:00:03")
-        .records();
+    let write = lost.clone().logged(ActionEffect::Shutdown, "19:00:03").records();
     let noted = write.record.request.unwrap().ask;
-    assert!(matches!(
-        noted,
-        Ask::Accepted {
-            action: Some(ActionId(100)),
-            ..
-        }
-    ));
+    assert!(matches!(noted, Ask::Accepted { action: Some(ActionId(100)), .. }));
     lost.logged(ActionEffect::Shutdown, "18:59").goes_on();
 }
 
@@ -369,10 +305,7 @@ fn what_opts_out_is_released_once_nothing_can_act_any_more() {
     assert!(is_settled(&write.record, Power::Running));
     assert_eq!(ending(&write), Some(&Ending::LetGo));
     assert_eq!(write.record.request, None);
-    let let_go = Event::LetGo {
-        direction: STOP,
-        cause: Some(Cause::Schedule),
-    };
+    let let_go = Event::LetGo { direction: STOP, cause: Some(Cause::Schedule) };
     assert_eq!(write.events, [let_go]);
     let open = server().asked(STOP, "19:00", Ask::Open).untagged();
     open.clone().at("19:12:04").goes_on();
@@ -382,10 +315,7 @@ fn what_opts_out_is_released_once_nothing_can_act_any_more() {
 #[test]
 fn what_opts_out_is_released_at_once_if_nothing_was_asked() {
     let failed = server().asked(STOP, "19:00", failed("19:05")).untagged();
-    assert_eq!(
-        ending(&failed.clone().at("19:01").records()),
-        Some(&Ending::LetGo)
-    );
+    assert_eq!(ending(&failed.clone().at("19:01").records()), Some(&Ending::LetGo));
     failed.unknown().at("19:01").goes_on();
 }
 
@@ -405,10 +335,7 @@ fn what_opts_out_in_a_watch_out_is_released_after_it() {
     let watching = watching.off().untagged();
     watching.clone().at("08:09:59").goes_on();
     let write = watching.at("08:10").records();
-    assert_eq!(
-        (ending(&write), write.record.not_before()),
-        (Some(&Ending::LetGo), None)
-    );
+    assert_eq!((ending(&write), write.record.not_before()), (Some(&Ending::LetGo), None));
 }
 
 #[test]
@@ -427,13 +354,7 @@ fn past_its_deadline_a_start_without_effect_needs_a_person_and_is_sent_again() {
     assert_eq!(request.ask, failed("08:11"));
     assert!(request.unknown, "it may still take effect");
     assert!(request.problem.is_some() && write.record.last_error.is_some());
-    assert!(matches!(
-        write.events[..],
-        [Event::Stuck {
-            direction: START,
-            ..
-        }]
-    ));
+    assert!(matches!(write.events[..], [Event::Stuck { direction: START, .. }]));
     // Sent again, it is reported no more, and waits longer each time.
     let mut again = off().at("08:11");
     again.record = write.record;
@@ -463,13 +384,7 @@ fn past_its_deadline_a_stop_is_stuck() {
             Phase::Stuck { since, transition, .. }
                 if *since == at(deadline) && transition.claimed_at == at("19:00")
         ));
-        assert!(matches!(
-            write.events[..],
-            [Event::Stuck {
-                direction: STOP,
-                ..
-            }]
-        ));
+        assert!(matches!(write.events[..], [Event::Stuck { direction: STOP, .. }]));
         assert!(write.record.last_error.is_some());
         assert_eq!(write.record.due_at, Some(at("tue 08:00")));
         case.busy().at(deadline).goes_on();
@@ -482,14 +397,8 @@ fn the_deadline_counts_from_the_acceptance_and_nothing_unanswered_is_stuck() {
     let late = late.handled("19:00", STOPPED);
     late.clone().at("19:09:59").goes_on();
     late.at("19:10").records();
-    droplet()
-        .asked(STOP, "19:00", Ask::Open)
-        .at("23:00")
-        .goes_on();
-    droplet()
-        .asked(STOP, "19:00", failed("19:05"))
-        .at("23:00")
-        .goes_on();
+    droplet().asked(STOP, "19:00", Ask::Open).at("23:00").goes_on();
+    droplet().asked(STOP, "19:00", failed("19:05")).at("23:00").goes_on();
 }
 
 #[test]
@@ -524,10 +433,7 @@ fn the_log_is_read_only_where_it_can_show_something() {
     check(&waited().busy(), false);
     check(&server(), false);
     check(&stopping(database().saved(pool_of(1))).at("19:10"), false);
-    let watching = server()
-        .in_flight(START, "08:00")
-        .not_before("08:10")
-        .at("08:00:05");
+    let watching = server().in_flight(START, "08:00").not_before("08:10").at("08:00:05");
     check(&watching, false);
     check(&watching.off(), true);
 }
@@ -544,12 +450,7 @@ fn gone_takes_two_answers_of_404_in_two_ticks() {
     let within_one_tick = case.clone().at("12:00:49").unlisted();
     assert!(matches!(within_one_tick, Follow::Wait));
     let write = recorded(case.at("12:00:50").unlisted());
-    assert_eq!(
-        write.record.phase,
-        Phase::Gone {
-            since: at("12:00:50")
-        }
-    );
+    assert_eq!(write.record.phase, Phase::Gone { since: at("12:00:50") });
     assert!(!write.record.opted_in && write.record.handled.is_some());
     assert_eq!(write.record.due_at, None);
     assert_eq!(write.events, [Event::Gone { saved: None }]);
@@ -562,10 +463,7 @@ fn what_is_followed_is_gone_only_once_an_inventory_says_so() {
     let first = recorded(case.clone().at("19:00:30").missing());
     assert_eq!(first.record.missing_since, Some(at("19:00:30")));
     let missing = case.record(|record| *record = first.record);
-    assert!(matches!(
-        missing.clone().at("19:09").missing(),
-        Follow::Wait
-    ));
+    assert!(matches!(missing.clone().at("19:09").missing(), Follow::Wait));
     let gone = recorded(missing.at("19:10").unlisted()).record;
     assert!(matches!(gone.phase, Phase::Gone { .. }));
     // Its edge was not carried out.
@@ -579,10 +477,7 @@ fn what_was_under_way_ends_with_the_resource() {
     let case = case.not_before("19:10");
     let write = recorded(case.at("19:01").unlisted());
     assert_eq!(ending(&write), Some(&Ending::Gone));
-    assert_eq!(
-        (write.record.request.as_ref(), write.record.not_before()),
-        (None, None)
-    );
+    assert_eq!((write.record.request.as_ref(), write.record.not_before()), (None, None));
     let saved = Some(pool_of(3));
     assert_eq!(write.events, [Event::Gone { saved }]);
 }
@@ -593,10 +488,7 @@ fn what_a_settled_resource_was_owed_goes_to_history_with_it() {
     let case = case.record(|record| record.missing_since = Some(at("19:00")));
     let write = recorded(case.at("19:01").unlisted());
     let entry = write.history.unwrap();
-    assert_eq!(
-        (entry.ending, entry.saved),
-        (Ending::Gone, Some(pool_of(3)))
-    );
+    assert_eq!((entry.ending, entry.saved), (Ending::Gone, Some(pool_of(3))));
     let nothing_owed = server().record(|record| record.missing_since = Some(at("19:00")));
     assert_eq!(recorded(nothing_owed.at("19:01").unlisted()).history, None);
 }

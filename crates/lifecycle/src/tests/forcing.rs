@@ -4,9 +4,7 @@ use super::*;
 
 /// A shutdown accepted at 19:00:10, and a guest that ignores it; the grace ends at 19:01:15.
 fn ignored() -> Case {
-    server()
-        .asked(STOP, "19:00", accepted("19:00:10"))
-        .at("19:01:15")
+    server().asked(STOP, "19:00", accepted("19:00:10")).at("19:01:15")
 }
 
 #[track_caller]
@@ -42,11 +40,7 @@ fn an_ignored_shutdown_is_followed_by_the_cut_under_a_permit() {
     assert_eq!((permit.until, permit.writer), (at("19:03:15"), us()));
     assert_eq!(record.phase, case.record.phase);
     let quiet_at = request.quiet_at(ResourceKind::Server);
-    assert_eq!(
-        quiet_at,
-        at("19:13:20"),
-        "the cut may act as late as any request"
-    );
+    assert_eq!(quiet_at, at("19:13:20"), "the cut may act as late as any request");
 }
 
 #[test]
@@ -61,10 +55,7 @@ fn the_grace_counts_from_the_noted_acceptance() {
 fn an_unanswered_shutdown_is_never_forced() {
     let open = server().asked(STOP, "19:00", Ask::Open).at("19:30");
     spares(&open);
-    assert!(
-        matches!(open.sends(STOP).change, Change::Shutdown(_)),
-        "it is asked again first"
-    );
+    assert!(matches!(open.sends(STOP).change, Change::Shutdown(_)), "it is asked again first");
     spares(&server().asked(STOP, "19:00", failed("19:10")).at("19:30"));
 }
 
@@ -94,9 +85,7 @@ fn it_must_still_be_opted_in_by_the_look() {
 #[test]
 fn a_cut_that_was_not_accepted_is_sent_again_after_a_while() {
     let failed = |attempts, now| {
-        let case = ignored()
-            .at(now)
-            .record(|record| record.attempts = attempts);
+        let case = ignored().at(now).record(|record| record.attempts = attempts);
         case.request(|request| request.asked_at = at("19:01:15"))
     };
     spares(&failed(1, "19:01:19"));
@@ -143,16 +132,10 @@ fn a_cut_that_was_never_answered_is_remembered_by_the_next_one() {
 
 #[test]
 fn only_what_was_asked_to_shut_down_is_cut() {
-    let droplet = || {
-        droplet()
-            .asked(STOP, "19:00", accepted("19:00:10"))
-            .at("19:01:15")
-    };
+    let droplet = || droplet().asked(STOP, "19:00", accepted("19:00:10")).at("19:01:15");
     spares(&droplet());
     cuts(&droplet().request(|request| request.graceful = true));
-    let starting = server()
-        .asked(START, "08:00", accepted("08:00:10"))
-        .at("08:02");
+    let starting = server().asked(START, "08:00", accepted("08:00:10")).at("08:02");
     spares(&starting.request(|request| request.graceful = true));
 }
 

@@ -51,11 +51,7 @@ fn mark(text: &str) -> Mark {
 }
 
 fn machine(case: &Case, id: &str, power: Power) -> ObservedMachine {
-    let resource = Resource {
-        id: id.parse().unwrap(),
-        power,
-        ..case.resource.clone()
-    };
+    let resource = Resource { id: id.parse().unwrap(), power, ..case.resource.clone() };
     ObservedMachine {
         resource,
         mark: None,
@@ -142,22 +138,14 @@ impl Case {
 
     /// Another machine is listed.
     fn beside(mut self, id: &str, mark: Option<Mark>, made_from: Option<u64>) -> Self {
-        let other = ObservedMachine {
-            mark,
-            made_from,
-            ..machine(&self, id, Power::Stopped)
-        };
+        let other = ObservedMachine { mark, made_from, ..machine(&self, id, Power::Stopped) };
         self.sight().others.push(other);
         self.away_again()
     }
 
     /// Updates what stands for the machine, if that is away.
     fn away_again(self) -> Self {
-        if self
-            .sight
-            .as_ref()
-            .is_some_and(|sight| sight.machine.is_none())
-        {
+        if self.sight.as_ref().is_some_and(|sight| sight.machine.is_none()) {
             self.away()
         } else {
             self
@@ -171,9 +159,7 @@ impl Case {
     fn keeping(self, change: impl FnOnce(&mut Hibernation)) -> Self {
         self.record(|record| {
             let machine = record.reference.id.clone();
-            let kept = record
-                .hibernation
-                .get_or_insert_with(|| Box::new(Hibernation::of(machine)));
+            let kept = record.hibernation.get_or_insert_with(|| Box::new(Hibernation::of(machine)));
             change(kept);
         })
     }
@@ -189,10 +175,7 @@ impl Case {
         self.record = send.record;
         self.record.permit = None;
         self.request(|request| {
-            request.ask = Ask::Accepted {
-                at: now,
-                action: None,
-            };
+            request.ask = Ask::Accepted { at: now, action: None };
             request.first_accepted_at = Some(now);
         })
     }
@@ -219,10 +202,7 @@ impl Case {
     /// Switched off, and seen to be off.
     #[track_caller]
     fn powered_off(self) -> Self {
-        let case = self
-            .taken(STOP)
-            .seeing(FIRST, Power::Stopped)
-            .at("19:00:40");
+        let case = self.taken(STOP).seeing(FIRST, Power::Stopped).at("19:00:40");
         case.then()
     }
 
@@ -275,10 +255,7 @@ fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     assert_eq!(copied.kept().snapshots[0].id, Some(SNAPSHOT));
     assert_eq!(copied.kept().snapshots[0].centi_gb, Some(450));
     let open = copied.clone().snapshot(|seen| seen.protected = Some(false));
-    let protects = Hibernate::Protect {
-        snapshot: SNAPSHOT,
-        on: true,
-    };
+    let protects = Hibernate::Protect { snapshot: SNAPSHOT, on: true };
     assert_eq!(open.at("19:05:10").asks(STOP), protects);
     let deleting = copied.at("19:05:10");
     assert_eq!(deleting.asks(STOP), Hibernate::Delete);
@@ -302,20 +279,13 @@ fn an_address_that_would_be_deleted_is_kept_before_anything_is_copied() {
 #[test]
 fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
     let asleep = hibernated().asleep().at("tue 08:00");
-    let Hibernate::Create {
-        label,
-        snapshot,
-        manifest: made,
-    } = asleep.asks(START)
-    else {
+    let Hibernate::Create { label, snapshot, manifest: made } = asleep.asks(START) else {
         panic!("a machine");
     };
     assert_eq!((snapshot, made.name.as_str()), (SNAPSHOT, "web"));
     let waking = asleep.taken(START);
     assert_eq!(waking.made_now(), Some(label.mark.clone()));
-    let made = waking
-        .at("tue 08:01")
-        .beside(SECOND, Some(label.mark), Some(SNAPSHOT));
+    let made = waking.at("tue 08:01").beside(SECOND, Some(label.mark), Some(SNAPSHOT));
     let adopted = made.then();
     assert_eq!(adopted.record.present(), Some(&SECOND.parse().unwrap()));
     assert!(matches!(adopted.ask(), Ask::Done { .. }));
@@ -337,8 +307,7 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
 #[test]
 fn a_firewall_that_is_not_applied_yet_is_waited_for_before_power_on() {
     let case = just_made(Power::Stopped).at("tue 08:02");
-    case.machine(|machine| machine.settling = true)
-        .leaves(START);
+    case.machine(|machine| machine.settling = true).leaves(START);
 }
 
 #[test]
@@ -450,10 +419,7 @@ fn a_snapshot_that_holds_less_than_the_machine_does_not_let_it_be_deleted() {
     for (place, change) in wrong.into_iter().enumerate() {
         let case = copied.clone().snapshot(change);
         let step = case.plan(STOP);
-        assert!(
-            !matches!(step, Step::Send(send) if deletes(&send)),
-            "{place}"
-        );
+        assert!(!matches!(step, Step::Send(send) if deletes(&send)), "{place}");
     }
     let smaller = copied.clone().keeping(|kept| {
         kept.snapshots.push(KeptSnapshot {
@@ -482,10 +448,7 @@ fn a_log_that_was_not_read_back_to_the_snapshot_proves_nothing() {
     for from in [None, Some(at("19:00:46"))] {
         let mut case = copied.clone();
         case.log_from = from;
-        assert!(
-            matches!(case.asks(STOP), Hibernate::Snapshot(_)),
-            "{from:?}"
-        );
+        assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)), "{from:?}");
     }
 }
 
@@ -521,10 +484,7 @@ fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
 #[test]
 fn a_machine_that_is_owed_its_plan_is_not_hibernated() {
     let owed = |case: Case| {
-        let own = MachineSize {
-            plan: "ccx23".to_owned(),
-            ..size()
-        };
+        let own = MachineSize { plan: "ccx23".to_owned(), ..size() };
         case.record(|record| record.saved = Some(SavedState::Machine(own)))
     };
     let send = owed(hibernated()).sends(STOP);
@@ -562,20 +522,9 @@ fn a_deletion_is_resolved_before_anything_else_is_asked() {
     let still = deleting.clone().at("19:20:14");
     still.goes_on();
     still.leaves(STOP);
-    still
-        .clone()
-        .overridden(RUNNING, "19:10", "22:00")
-        .leaves(START);
+    still.clone().overridden(RUNNING, "19:10", "22:00").leaves(START);
     // It took effect.
-    assert!(
-        deleting
-            .clone()
-            .at("19:06")
-            .away()
-            .then()
-            .record
-            .is_hibernated()
-    );
+    assert!(deleting.clone().at("19:06").away().then().record.is_hibernated());
     // It can have no effect any more: the whole check is repeated.
     let lost = deleting.at("19:20:15").then();
     assert!(matches!(lost.ask(), Ask::Failed { .. }));
@@ -620,18 +569,14 @@ fn a_machine_that_is_being_deleted_is_waited_for() {
     let mut case = hibernated().deleting().at("19:20:14");
     case.resource.busy = Some("status is deleting".to_owned());
     let resource = case.resource.clone();
-    case.machine(|machine| machine.resource = resource)
-        .goes_on();
+    case.machine(|machine| machine.resource = resource).goes_on();
 }
 
 #[test]
 fn a_deletion_is_seen_though_another_machine_has_the_name_and_that_is_reported() {
     let taken = hibernated().deleting().at("19:06");
     let mut taken = taken.away();
-    taken
-        .sight()
-        .others
-        .push(machine(&hibernated(), SECOND, Power::Running));
+    taken.sight().others.push(machine(&hibernated(), SECOND, Power::Running));
     let done = taken.away().then();
     assert!(matches!(done.ask(), Ask::Done { .. }));
     let stuck = done.at("19:06:10").then();
@@ -657,10 +602,7 @@ fn what_we_have_not_deleted_is_gone() {
     let mut case = case.at("19:06");
     case.sight().machine = None;
     let sight = case.sight.clone().unwrap();
-    assert_eq!(
-        crate::transition::method::hibernate::shown(&case.record, &sight),
-        None
-    );
+    assert_eq!(crate::transition::method::hibernate::shown(&case.record, &sight), None);
 }
 
 /// The record was restored from a backup: it knows neither what was made since nor the deletion.
@@ -670,17 +612,12 @@ fn a_record_that_is_older_than_its_cloud_is_not_gone() {
         let sight = case.sight.as_ref().unwrap();
         crate::transition::method::hibernate::problem_of(case.kept(), Some(sight))
     };
-    let older = |thing: &str| {
-        Some(format!(
-            "the record is older than the cloud: {thing} is not in it"
-        ))
-    };
+    let older =
+        |thing: &str| Some(format!("the record is older than the cloud: {thing} is not in it"));
     let mut restored = hibernated().keeping(|_| ()).at("23:00");
     restored.sight().machine = None;
     assert_eq!(problem(&restored), None, "it is gone");
-    let copied = restored
-        .clone()
-        .listed(complete(&mark("later"), FIRST, "19:05"));
+    let copied = restored.clone().listed(complete(&mark("later"), FIRST, "19:05"));
     assert_eq!(problem(&copied), older("snapshot 77"));
     assert!(copied.away().resource.busy.is_some());
     let woken = restored.beside(SECOND, Some(mark("later")), Some(SNAPSHOT));
@@ -691,10 +628,7 @@ fn a_record_that_is_older_than_its_cloud_is_not_gone() {
 #[test]
 fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {
     let asleep = hibernated().asleep().at("tue 08:00");
-    let copy = |id, of| SeenSnapshot {
-        id,
-        ..complete(&mark("other"), of, "tue 19:05")
-    };
+    let copy = |id, of| SeenSnapshot { id, ..complete(&mark("other"), of, "tue 19:05") };
     let replaced = asleep.clone().listed(copy(SNAPSHOT + 1, SECOND)).away();
     assert!(matches!(replaced.plan(START), Step::Postpone(why) if why.contains("older")));
     // What came late of a request that was given up replaces nothing.
@@ -744,9 +678,7 @@ fn a_start_waits_for_the_snapshot_under_way_and_then_switches_on() {
 #[test]
 fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
     let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
-    let started = copying()
-        .seeing(FIRST, Power::Running)
-        .logged(ActionEffect::Start, "19:04:30");
+    let started = copying().seeing(FIRST, Power::Running).logged(ActionEffect::Start, "19:04:30");
     let copied = started.listing("19:00:51").at("19:05").then();
     let copied = copied.at("19:05:10");
     assert_eq!(ending(&copied.writes(STOP)), Some(&Ending::Overtaken));
@@ -757,9 +689,7 @@ fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
 #[test]
 fn an_override_to_stopped_prevails_over_a_start_before_it_though_a_snapshot_is_under_way() {
     let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
-    let started = copying
-        .seeing(FIRST, Power::Running)
-        .logged(ActionEffect::Start, "19:02");
+    let started = copying.seeing(FIRST, Power::Running).logged(ActionEffect::Start, "19:02");
     let wanted = started.overridden(STOPPED, "19:03", "tue 12:00");
     let mut case = wanted.clone().at("19:03:10");
     case.record = case.writes(STOP).record;
@@ -785,12 +715,7 @@ fn a_snapshot_that_fails_is_made_anew_under_another_mark_and_three_need_a_person
         case = case.taken(STOP);
         marks.insert(case.kept().snapshots[0].mark.clone());
         // It was never listed, and nothing can come of it any more.
-        let quiet = case
-            .record
-            .request
-            .as_ref()
-            .unwrap()
-            .quiet_at(ResourceKind::Server);
+        let quiet = case.record.request.as_ref().unwrap().quiet_at(ResourceKind::Server);
         assert!(quiet < at("tue 02:00"));
         case.now = at(&format!("19:{:02}", minute * 10));
         case.record.request.as_mut().unwrap().ask = Ask::Open;
@@ -844,19 +769,14 @@ fn a_stop_adopts_the_new_machine_before_it_decides_anything() {
 #[test]
 fn a_machine_of_others_is_never_taken_for_ours() {
     let asleep = || hibernated().asleep().at("tue 08:00");
-    for (marked, from) in [
-        (None, Some(SNAPSHOT)),
-        (Some(mark("of-a-copy")), Some(SNAPSHOT)),
-    ] {
+    for (marked, from) in [(None, Some(SNAPSHOT)), (Some(mark("of-a-copy")), Some(SNAPSHOT))] {
         let case = asleep().beside(SECOND, marked, from);
         case.postpones(START, "did not make it");
     }
     // Our mark on a machine that was not made from our snapshot was set by a person.
     let waking = hibernated().waking();
     let mark = waking.made_now();
-    let case = waking
-        .at("tue 08:01")
-        .beside(SECOND, mark, Some(SNAPSHOT + 1));
+    let case = waking.at("tue 08:01").beside(SECOND, mark, Some(SNAPSHOT + 1));
     assert!(case.resource.busy.is_some());
     case.leaves(START);
 }
@@ -901,10 +821,7 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     assert!(!removes(kept(), &["a", "c"]), "the proven one is not seen");
     let [a, mut b, c] = kept();
     b.proven_at = None;
-    assert!(
-        !removes([a, b, c], &all),
-        "only the oldest is known to boot"
-    );
+    assert!(!removes([a, b, c], &all), "only the oldest is known to boot");
     let [a, b, mut c] = kept();
     c.asked_at = at("19:00") - SignedDuration::from_hours(71);
     assert!(!removes([a, b, c], &all), "it is not old");
@@ -972,10 +889,7 @@ fn only_snapshots_that_are_seen_count_as_many() {
     };
     assert!(matches!(kept(3).asks(STOP), Hibernate::Snapshot(_)));
     kept(4).leaves(STOP);
-    assert!(matches!(
-        kept(4).records().record.phase,
-        Phase::Stuck { .. }
-    ));
+    assert!(matches!(kept(4).records().record.phase, Phase::Stuck { .. }));
 }
 
 /// Two stops a day make four snapshots in two days.
@@ -983,21 +897,15 @@ fn only_snapshots_that_are_seen_count_as_many() {
 fn a_young_snapshot_is_removed_to_make_room_for_another_one_and_for_nothing_else() {
     let case = |proven: &str, states: [SnapshotState; 4]| {
         let mut case = hibernated().powered_off().at("19:00:50");
-        for ((text, id), state) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
-            .into_iter()
-            .zip(states)
+        for ((text, id), state) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)].into_iter().zip(states)
         {
             let one = KeptSnapshot {
                 centi_gb: (state == SnapshotState::Available).then_some(450),
                 proven_at: (text == proven).then(|| at("08:30")),
                 ..KeptSnapshot::of(SECOND.parse().unwrap(), mark(text), at("00:00"))
             };
-            let listed = SeenSnapshot {
-                id,
-                state,
-                protected: None,
-                ..complete(&one.mark, SECOND, "00:00")
-            };
+            let listed =
+                SeenSnapshot { id, state, protected: None, ..complete(&one.mark, SECOND, "00:00") };
             let keeping = case.keeping(|kept| kept.snapshots.push(one));
             case = keeping.listed(listed);
         }
@@ -1094,12 +1002,8 @@ impl Case {
 #[test]
 fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_comes() {
     let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
-    let is_void = |case: &Case| {
-        matches!(
-            case.records().record.request.unwrap().ask,
-            Ask::Failed { .. }
-        )
-    };
+    let is_void =
+        |case: &Case| matches!(case.records().record.request.unwrap().ask, Ask::Failed { .. });
     // It is still being made, for as long as that may take.
     let slow = copying().snapshot_logged("19:00:52", ActionState::Running, None);
     slow.clone().at("tue 00:50:54").goes_on();
@@ -1121,11 +1025,7 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         making.snapshot(|seen| seen.state = state)
     };
     let logged = copying().snapshot_logged("19:00:52", ActionState::Running, None);
-    for case in [
-        shown(SnapshotState::Creating),
-        shown(SnapshotState::Unknown),
-        logged,
-    ] {
+    for case in [shown(SnapshotState::Creating), shown(SnapshotState::Unknown), logged] {
         let mut case = case.machine(|machine| machine.resource.busy = Some("locked".to_owned()));
         case.resource.busy = Some("locked".to_owned());
         case.clone().at("tue 00:50:54").goes_on();
@@ -1137,10 +1037,7 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         let sight = given_up.sight.clone().unwrap();
         let shown = crate::transition::method::hibernate::shown(&given_up.record, &sight);
         given_up.resource = shown.unwrap();
-        let wanted = given_up
-            .clone()
-            .overridden(RUNNING, "tue 00:51", "tue 06:00")
-            .at("tue 00:52");
+        let wanted = given_up.clone().overridden(RUNNING, "tue 00:51", "tue 06:00").at("tue 00:52");
         let on = wanted.sends(START);
         assert_eq!(on.change, Change::PowerOn(FIRST.parse().unwrap()));
         assert!(on.record.needs_sight());
@@ -1169,9 +1066,7 @@ fn what_never_ends_is_reported_once_and_waited_for() {
     let deleting = deleting.machine(|machine| machine.resource = resource);
     let waking = hibernated().waking();
     let mark = waking.made_now();
-    let mut making = waking
-        .at("tue 08:15:05")
-        .beside(SECOND, mark, Some(SNAPSHOT));
+    let mut making = waking.at("tue 08:15:05").beside(SECOND, mark, Some(SNAPSHOT));
     making.sight().others[0].being_created = true;
     for (case, direction) in [(deleting, STOP), (making.away_again(), START)] {
         let write = case.records();
@@ -1232,13 +1127,7 @@ fn what_was_never_answered_may_have_its_effect_long_after_its_permit() {
 
 #[test]
 fn a_snapshot_whose_answer_was_lost_is_asked_for_again_only_if_the_log_has_none() {
-    let lost = || {
-        hibernated()
-            .powered_off()
-            .at("19:00:50")
-            .taken(STOP)
-            .unanswered()
-    };
+    let lost = || hibernated().powered_off().at("19:00:50").taken(STOP).unanswered();
     let at_the_end = |case: Case| case.at("19:02:55");
     at_the_end(lost().snapshot_logged("19:00:52", ActionState::Running, None)).goes_on();
     let done = lost().snapshot_logged("19:00:52", ActionState::Done, Some("19:01"));
@@ -1278,10 +1167,7 @@ fn a_snapshot_that_is_elsewhere_does_not_let_the_machine_be_deleted() {
         copied().snapshot(|seen| seen.regions = Some(regions))
     };
     assert_eq!(is_in(&["nyc3", "fra1"]).asks(STOP), Hibernate::Delete);
-    assert!(matches!(
-        is_in(&["nyc3"]).asks(STOP),
-        Hibernate::Snapshot(_)
-    ));
+    assert!(matches!(is_in(&["nyc3"]).asks(STOP), Hibernate::Snapshot(_)));
 }
 
 #[test]
@@ -1294,18 +1180,12 @@ fn a_machine_is_not_deleted_on_a_look_that_did_not_read_what_it_has() {
 fn a_machine_that_is_still_made_is_not_adopted_for_it_may_find_no_place() {
     let waking = hibernated().waking();
     let mark = waking.made_now();
-    let mut making = waking
-        .clone()
-        .at("tue 08:01")
-        .beside(SECOND, mark, Some(SNAPSHOT));
+    let mut making = waking.clone().at("tue 08:01").beside(SECOND, mark, Some(SNAPSHOT));
     making.sight().others[0].being_created = true;
     let making = making.away_again();
     making.goes_on();
     making.leaves(START);
-    making
-        .clone()
-        .overridden(STOPPED, "tue 08:00:30", "tue 12:00")
-        .leaves(STOP);
+    making.clone().overridden(STOPPED, "tue 08:00:30", "tue 12:00").leaves(STOP);
     // The new machine is gone: that proves nothing yet, and never that the resource is gone.
     let mut vanished = making.at("tue 08:02");
     vanished.sight().others.clear();
@@ -1329,10 +1209,7 @@ fn a_start_that_finds_no_room_for_ten_minutes_is_reported_once() {
     };
     assert_eq!(failing("tue 08:09:59").records().events, []);
     let reported = failing("tue 08:10");
-    assert!(matches!(
-        reported.records().events[..],
-        [Event::Stuck { .. }]
-    ));
+    assert!(matches!(reported.records().events[..], [Event::Stuck { .. }]));
     let mut again = reported.then();
     let Ask::Failed { retry_at } = *again.ask() else {
         panic!("it had no effect");
@@ -1349,10 +1226,7 @@ fn a_start_that_finds_no_room_for_ten_minutes_is_reported_once() {
 fn just_made(power: Power) -> Case {
     let case = hibernated().waking();
     let mark = case.made_now();
-    let mut case = case
-        .at("tue 08:01")
-        .beside(SECOND, mark, Some(SNAPSHOT))
-        .then();
+    let mut case = case.at("tue 08:01").beside(SECOND, mark, Some(SNAPSHOT)).then();
     case.sight().others.clear();
     case.seeing(SECOND, power)
 }
@@ -1369,42 +1243,29 @@ fn a_machine_that_runs_before_all_is_back_has_not_started_yet() {
     let case = half_attached().at("tue 08:02");
     case.goes_on();
     assert!(matches!(case.asks(START), Hibernate::Attach(_)));
-    let whole = case
-        .machine(|machine| machine.manifest = Some(manifest()))
-        .then();
+    let whole = case.machine(|machine| machine.manifest = Some(manifest())).then();
     assert!(is_settled(&whole.record, Power::Running));
     assert!(!whole.kept().incomplete);
 }
 
 #[test]
 fn a_machine_that_was_moved_before_it_was_complete_is_owed_its_own_plan_still() {
-    let larger = MachineSize {
-        plan: "ccx33".to_owned(),
-        memory_mib: 2 * size().memory_mib,
-        ..size()
-    };
+    let larger =
+        MachineSize { plan: "ccx33".to_owned(), memory_mib: 2 * size().memory_mib, ..size() };
     for (own, is_owed) in [(larger, true), (size(), false)] {
         let own = SavedState::Machine(own);
         let moved = half_attached().at("tue 08:02").saved(own.clone()).used();
-        let moved = moved
-            .machine(|machine| machine.manifest = Some(manifest()))
-            .then();
+        let moved = moved.machine(|machine| machine.manifest = Some(manifest())).then();
         assert!(is_settled(&moved.record, Power::Running));
         let saved = moved.record.saved.clone();
-        assert_eq!(
-            (saved, moved.record.used),
-            (is_owed.then_some(own), is_owed)
-        );
+        assert_eq!((saved, moved.record.used), (is_owed.then_some(own), is_owed));
         assert!(!moved.kept().incomplete);
     }
 }
 
 #[test]
 fn what_was_not_given_back_is_owed_at_the_next_start_too() {
-    let bare = || Manifest {
-        networks: Vec::new(),
-        ..manifest()
-    };
+    let bare = || Manifest { networks: Vec::new(), ..manifest() };
     // A machine that was switched off meanwhile is switched on only with all that it had.
     let off = half_attached().record(|record| {
         record.phase = Phase::Settled { at: Power::Stopped };
@@ -1413,9 +1274,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
     assert!(off.record.needs_sight());
     let off = off.seeing(SECOND, Power::Stopped);
     let off = off.machine(|machine| machine.manifest = Some(bare()));
-    let wanted = off
-        .at("tue 08:02")
-        .overridden(RUNNING, "tue 08:01", "tue 12:00");
+    let wanted = off.at("tue 08:02").overridden(RUNNING, "tue 08:01", "tue 12:00");
     assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
     // Deleted before it was complete again, it is owed what it had; otherwise a person took it
     // away.
@@ -1432,10 +1291,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
 
 /// Recreated on Tuesday and off, without its network and its volume.
 fn bare() -> Case {
-    let had = Manifest {
-        volumes: BTreeSet::from(["8".to_owned()]),
-        ..manifest()
-    };
+    let had = Manifest { volumes: BTreeSet::from(["8".to_owned()]), ..manifest() };
     let case = just_made(Power::Stopped).keeping(|kept| kept.manifest = Some(had));
     case.at("tue 08:02").machine(|machine| {
         machine.manifest.as_mut().unwrap().networks.clear();
@@ -1450,19 +1306,13 @@ fn answered(case: &Case, error: ChangeError) -> Case {
     record.permit = None;
     let asked = (sent.purpose, &sent.change);
     assert_eq!(apply(&mut record, asked, &Err(error), case.now), None);
-    Case {
-        record,
-        ..case.clone()
-    }
+    Case { record, ..case.clone() }
 }
 
 #[test]
 fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     let bare = bare();
-    assert!(matches!(
-        bare.asks(START),
-        Hibernate::Attach(Attachment::Network(_))
-    ));
+    assert!(matches!(bare.asks(START), Hibernate::Attach(Attachment::Network(_))));
     let gone = || ChangeError::NotAccepted(ProviderError::NotFound(refusal()));
     // Whatever may be over in a moment is asked for again.
     for passing in [
@@ -1473,10 +1323,7 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     }
     let next = answered(&bare, gone());
     assert_eq!(*next.ask(), Ask::Failed { retry_at: next.now });
-    assert!(matches!(
-        next.asks(START),
-        Hibernate::Attach(Attachment::Volume(_))
-    ));
+    assert!(matches!(next.asks(START), Hibernate::Attach(Attachment::Volume(_))));
     let next = answered(&next, ChangeError::Refused(refusal()));
     let on = next.sends(START);
     assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
@@ -1485,14 +1332,9 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     let settled = up.at("tue 08:03").records();
     assert!(is_settled(&settled.record, Power::Running));
     let problem = settled.record.hibernation_problem().unwrap();
-    assert!(
-        problem.contains("without network 3, volume 8,"),
-        "{problem}"
-    );
+    assert!(problem.contains("without network 3, volume 8,"), "{problem}");
     assert_eq!(settled.history.unwrap().reason.as_deref(), Some(problem));
-    let reported = Event::Conflict {
-        reason: problem.to_owned(),
-    };
+    let reported = Event::Conflict { reason: problem.to_owned() };
     assert_eq!(settled.events[1..], [reported]);
     // An inventory that only lists the machine says the same.
     let kept = settled.record.hibernation.as_deref().unwrap();
@@ -1546,10 +1388,7 @@ fn what_is_accepted_and_never_seen_is_given_up_after_three_requests() {
 
 #[test]
 fn a_creation_that_was_refused_is_asked_for_without_what_is_gone() {
-    let present = Manifest {
-        ssh_key: "new".to_owned(),
-        ..manifest()
-    };
+    let present = Manifest { ssh_key: "new".to_owned(), ..manifest() };
     let asleep = hibernated().asleep().at("tue 08:00");
     let has_none = |case: &Case| hibernate::refused_creation(&case.record).is_none();
     assert!(has_none(&asleep));
@@ -1557,10 +1396,7 @@ fn a_creation_that_was_refused_is_asked_for_without_what_is_gone() {
     let busy = answered(&asleep, ChangeError::Busy(refusal()));
     assert!(has_none(&busy));
     let mut again = answered(&asleep, ChangeError::Refused(refusal()));
-    assert_eq!(
-        hibernate::refused_creation(&again.record),
-        again.kept().manifest.as_ref()
-    );
+    assert_eq!(hibernate::refused_creation(&again.record), again.kept().manifest.as_ref());
     again.creates = Some(present.clone());
     let Hibernate::Create { manifest: made, .. } = again.at("tue 08:10").asks(START) else {
         panic!("a machine");

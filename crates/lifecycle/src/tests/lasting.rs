@@ -9,10 +9,7 @@ use crate::transition::answer::apply;
 /// What the record keeps of a stop or start at 19:00 that ended at an instant.
 fn last(ending: Ending, finished_at: &str) -> Last {
     Last {
-        key: EdgeKey {
-            instant: at("19:00"),
-            rank: Rank::Schedule,
-        },
+        key: EdgeKey { instant: at("19:00"), rank: Rank::Schedule },
         claimed_at: at("19:00"),
         asked_at: Some(at("19:00")),
         finished_at: at(finished_at),
@@ -52,12 +49,7 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
         request_id: None,
     }));
     let change = Change::PowerOff(record.reference.id.clone());
-    apply(
-        &mut record,
-        (Purpose::Transition, &change),
-        &refused,
-        at("19:00:10"),
-    );
+    apply(&mut record, (Purpose::Transition, &change), &refused, at("19:00:10"));
     let expected = last(Ending::Refused, "19:00:10");
     assert_eq!(record.last, Some(expected));
 }
@@ -72,11 +64,8 @@ fn what_is_stuck_and_then_seen_was_seen() {
 
 #[test]
 fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
-    let nothing_sent = |ending| Last {
-        claimed_at: at("19:00:30"),
-        asked_at: None,
-        ..last(ending, "19:00:30")
-    };
+    let nothing_sent =
+        |ending| Last { claimed_at: at("19:00:30"), asked_at: None, ..last(ending, "19:00:30") };
     // An earlier request, for another edge, does not count.
     let asked_before = || {
         let stuck = server().asked(STOP, "08:00", accepted("08:00:10")).record;

@@ -107,10 +107,7 @@ fn a_stop_waits_for_a_machine_that_went_silent_about_its_edge() {
 fn a_machine_that_goes_on_running_is_stuck_at_its_own_deadline() {
     let case = asked_to_stop(accepted("19:00:10"));
     case.clone().at("19:03:09").goes_on();
-    stuck_because(
-        &case.at("19:03:10"),
-        "accepted, and not seen within 3 minutes",
-    );
+    stuck_because(&case.at("19:03:10"), "accepted, and not seen within 3 minutes");
 }
 
 #[test]
@@ -132,10 +129,7 @@ fn a_stop_whose_command_gives_no_clear_answer_is_not_repeated_all_night() {
     let open = asked_to_stop(Ask::Open).unknown();
     open.clone().at("19:04:59").goes_on();
     let at_deadline = open.at("19:05");
-    stuck_because(
-        &at_deadline,
-        "no clear answer to its command within 3 minutes",
-    );
+    stuck_because(&at_deadline, "no clear answer to its command within 3 minutes");
     // A cloud's answer was lost on the way, and a start is sent until it succeeds.
     let cloud = droplet().asked(STOP, "19:00", Ask::Open).unknown();
     cloud.at("21:00").goes_on();

@@ -70,18 +70,11 @@ fn us() -> Writer {
 }
 
 pub(crate) fn database_of(plan: &str, nodes: u32) -> SavedState {
-    SavedState::Database {
-        plan: plan.to_owned(),
-        nodes,
-        storage_mib: None,
-    }
+    SavedState::Database { plan: plan.to_owned(), nodes, storage_mib: None }
 }
 
 pub(crate) fn pool_of(count: u32) -> SavedState {
-    SavedState::NodePool {
-        count,
-        autoscale: None,
-    }
+    SavedState::NodePool { count, autoscale: None }
 }
 
 /// One resource, what is recorded of it, what a look shows, and when.
@@ -116,10 +109,8 @@ fn case(reference: &str, size: Size) -> Case {
         | ResourceKind::NodePool
         | ResourceKind::Machine => "offhours:office",
     };
-    let cluster = (kind == ResourceKind::NodePool).then(|| Cluster {
-        name: "k8s".to_owned(),
-        tags: BTreeSet::new(),
-    });
+    let cluster = (kind == ResourceKind::NodePool)
+        .then(|| Cluster { name: "k8s".to_owned(), tags: BTreeSet::new() });
     let resource = Resource {
         id: reference.id.clone(),
         name: "web".to_owned(),
@@ -154,10 +145,7 @@ fn case(reference: &str, size: Size) -> Case {
 }
 
 fn machine_size(plan: String) -> Size {
-    Size::Machine(MachineSize {
-        plan,
-        ..MachineSize::default()
-    })
+    Size::Machine(MachineSize { plan, ..MachineSize::default() })
 }
 
 pub(crate) fn droplet() -> Case {
@@ -249,10 +237,7 @@ impl Case {
     fn handled(self, instant: &str, desired: Desired) -> Self {
         let handled = Handled {
             generation: Generation(1),
-            key: EdgeKey {
-                instant: at(instant),
-                rank: Rank::Schedule,
-            },
+            key: EdgeKey { instant: at(instant), rank: Rank::Schedule },
             desired: Some(desired),
             schedule: Some(office()),
         };
@@ -297,29 +282,21 @@ impl Case {
             made: None,
             problem: None,
         };
-        self.in_flight(direction, since)
-            .record(|record| record.request = Some(request))
+        self.in_flight(direction, since).record(|record| record.request = Some(request))
     }
 
     fn stuck(self, direction: Direction, since: &str) -> Self {
         let transition = transition(direction, since);
         let since = at(since) + SignedDuration::from_mins(10);
         self.record(|record| {
-            record.phase = Phase::Stuck {
-                transition,
-                since,
-                reason: "not seen".to_owned(),
-            };
+            record.phase = Phase::Stuck { transition, since, reason: "not seen".to_owned() };
         })
     }
 
     fn refused(self, direction: Direction, since: &str) -> Self {
         let transition = transition(direction, since);
         self.record(|record| {
-            record.phase = Phase::Refused {
-                transition,
-                reason: "no".to_owned(),
-            };
+            record.phase = Phase::Refused { transition, reason: "no".to_owned() };
         })
     }
 
@@ -333,20 +310,14 @@ impl Case {
     }
 
     fn permitted_until(self, until: &str, writer: &str) -> Self {
-        let permit = Permit {
-            until: at(until),
-            writer: Writer(writer.to_owned()),
-        };
+        let permit = Permit { until: at(until), writer: Writer(writer.to_owned()) };
         self.record(|record| record.permit = Some(permit))
     }
 
     fn not_before(self, until: &str) -> Self {
         self.record(|record| {
             let may_become = record.opposite.take().and_then(|one| one.may_become);
-            record.opposite = Some(Opposite {
-                until: at(until),
-                may_become,
-            });
+            record.opposite = Some(Opposite { until: at(until), may_become });
         })
     }
 
@@ -359,12 +330,8 @@ impl Case {
     }
 
     fn observed(self, power: Power) -> Self {
-        let observed = Observed {
-            power,
-            size: self.resource.size.to_save(),
-            busy: None,
-            at: self.now,
-        };
+        let observed =
+            Observed { power, size: self.resource.size.to_save(), busy: None, at: self.now };
         self.record(|record| record.observed = Some(observed))
     }
 
@@ -395,16 +362,11 @@ fn transition(direction: Direction, claimed_at: &str) -> Transition {
 }
 
 fn accepted(instant: &str) -> Ask {
-    Ask::Accepted {
-        at: at(instant),
-        action: Some(ActionId(7)),
-    }
+    Ask::Accepted { at: at(instant), action: Some(ActionId(7)) }
 }
 
 fn failed(retry_at: &str) -> Ask {
-    Ask::Failed {
-        retry_at: at(retry_at),
-    }
+    Ask::Failed { retry_at: at(retry_at) }
 }
 
 /// Setting up the look and the rules.
@@ -488,14 +450,7 @@ impl Case {
     }
 
     pub(crate) fn following(mut self, change: impl FnOnce(&mut Policy)) -> Self {
-        change(
-            &mut self
-                .configuration
-                .schedules
-                .get_mut(&office())
-                .unwrap()
-                .policy,
-        );
+        change(&mut self.configuration.schedules.get_mut(&office()).unwrap().policy);
         self
     }
 
@@ -529,10 +484,7 @@ impl Case {
 /// Running a case.
 impl Case {
     fn rules(&self) -> Rules<'_> {
-        Rules {
-            configuration: &self.configuration,
-            overrides: &self.overrides,
-        }
+        Rules { configuration: &self.configuration, overrides: &self.overrides }
     }
 
     pub(crate) fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
@@ -547,11 +499,7 @@ impl Case {
             ssh_key: self.ssh_key,
             creates: self.creates.as_ref(),
         };
-        let context = PlanContext {
-            rules: self.rules(),
-            writer: &us(),
-            now: self.now,
-        };
+        let context = PlanContext { rules: self.rules(), writer: &us(), now: self.now };
         todo(seen, context)
     }
 
@@ -561,10 +509,7 @@ impl Case {
 
     fn follow(&self) -> Follow {
         self.with(|seen, context| {
-            let seen = Observation {
-                target: None,
-                ..seen
-            };
+            let seen = Observation { target: None, ..seen };
             follow(&self.record, seen, context)
         })
     }
@@ -652,10 +597,7 @@ fn recorded(follow: Follow) -> Write {
 #[track_caller]
 fn is_claimed(send: &Send, direction: Direction, now: Timestamp) {
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(
-        (transition.direction, transition.claimed_at),
-        (direction, now)
-    );
+    assert_eq!((transition.direction, transition.claimed_at), (direction, now));
     is_asked(send, direction, now);
 }
 

@@ -14,13 +14,7 @@ const SMALL: &str = "s-1vcpu-1gb";
 
 fn size(plan: &str) -> MachineSize {
     let (vcpus, memory_mib) = if plan == OWN { (2, 8192) } else { (1, 1024) };
-    MachineSize {
-        plan: plan.to_owned(),
-        vcpus,
-        memory_mib,
-        disk_gib: 25,
-        ..MachineSize::default()
-    }
+    MachineSize { plan: plan.to_owned(), vcpus, memory_mib, disk_gib: 25, ..MachineSize::default() }
 }
 
 fn saved() -> SavedState {
@@ -85,10 +79,7 @@ impl Case {
     }
 
     fn resize_to(&self, plan: &str) -> Change {
-        Change::ResizeMachine {
-            id: self.id(),
-            to: size(plan),
-        }
+        Change::ResizeMachine { id: self.id(), to: size(plan) }
     }
 
     /// Stopped at its end edge, and seen to be stopped.
@@ -118,11 +109,7 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     assert_eq!(transition.method, Some(StopMethod::Resize));
     assert_eq!(transition.target, case.target);
 
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.accepted(send, "19:00:02").off().at("19:00:30").followed();
     assert!(off.record.in_flight().is_some(), "off is not the end");
     assert!(off.record.wants_next_part());
     assert!(off.record.due_at.is_some_and(|due_at| due_at <= off.now));
@@ -159,10 +146,7 @@ fn a_start_moves_back_then_switches_on_and_clears_only_then() {
     assert_eq!(write.record.saved, None);
     assert!(write.record.small_plans.is_empty() && !write.record.used);
     let entry = write.history.unwrap();
-    assert_eq!(
-        (entry.method, entry.saved),
-        (Some(StopMethod::Resize), Some(saved()))
-    );
+    assert_eq!((entry.method, entry.saved), (Some(StopMethod::Resize), Some(saved())));
 }
 
 #[test]
@@ -185,10 +169,7 @@ fn a_machine_that_a_person_runs_small_is_switched_off_before_it_grows() {
 fn a_person_who_starts_the_machine_meanwhile_was_faster() {
     let case = resized();
     let off = case.switched_off();
-    let started = off
-        .seen(Power::Running)
-        .logged(ActionEffect::Start, "19:02")
-        .at("19:03");
+    let started = off.seen(Power::Running).logged(ActionEffect::Start, "19:02").at("19:03");
     assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
     assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
 }
@@ -199,10 +180,7 @@ fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
     let off = case.switched_off();
     let send = off.sends(STOP);
     let moved = off.accepted(send, "19:00:32").on_plan(SMALL);
-    let started = moved
-        .seen(Power::Running)
-        .logged(ActionEffect::Start, "19:00:50")
-        .at("19:00:58");
+    let started = moved.seen(Power::Running).logged(ActionEffect::Start, "19:00:50").at("19:00:58");
     let wants_log = started.with(|seen, context| needs_log(&started.record, seen, context.now));
     assert!(wants_log, "only the log says who started it");
     let write = started.records();
@@ -224,15 +202,9 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
     let send = case.clone().asked_part(Part::Off, "19:00").sends(STOP);
     let mut open = case;
     open.record = send.record;
-    let late_look = open
-        .clone()
-        .at("19:03")
-        .logged(ActionEffect::Resize, "19:00:31");
+    let late_look = open.clone().at("19:03").logged(ActionEffect::Resize, "19:00:31");
     let write = late_look.writes(STOP);
-    assert!(matches!(
-        write.record.request.unwrap().ask,
-        Ask::Accepted { .. }
-    ));
+    assert!(matches!(write.record.request.unwrap().ask, Ask::Accepted { .. }));
     assert!(write.record.used);
     // Without a trace it never arrived, and what is saved stays as it was.
     let again = open.at("19:03").sends(STOP);
@@ -322,10 +294,7 @@ fn a_small_plan_is_never_taken_for_the_original() {
     let start = case.clone().at("tue 08:00").sends(START);
     assert_eq!(start.change, case.resize_to(OWN));
     // A person started it small in the evening: the next stop keeps what is saved.
-    let mut evening = case
-        .seen(Power::Running)
-        .handled("08:00", RUNNING)
-        .at("19:00");
+    let mut evening = case.seen(Power::Running).handled("08:00", RUNNING).at("19:00");
     evening.target = None;
     let send = evening.sends(STOP);
     assert_eq!(send.record.saved, Some(saved()));
@@ -333,10 +302,7 @@ fn a_small_plan_is_never_taken_for_the_original() {
 
 #[test]
 fn another_plan_that_a_person_chose_stays() {
-    let case = resized()
-        .small()
-        .on_plan("s-8vcpu-16gb")
-        .seen(Power::Running);
+    let case = resized().small().on_plan("s-8vcpu-16gb").seen(Power::Running);
     let mut case = case.at("tue 08:00");
     if let Size::Machine(machine) = &mut case.resource.size {
         (machine.vcpus, machine.memory_mib) = (8, 16_384);
@@ -352,10 +318,7 @@ fn a_server_that_its_change_of_type_has_started_is_shut_down_again() {
     let case = rescaled();
     let off = case.switched_off();
     let send = off.sends(STOP);
-    let moved = off
-        .accepted(send, "19:00:36")
-        .on_plan(SMALL)
-        .seen(Power::Running);
+    let moved = off.accepted(send, "19:00:36").on_plan(SMALL).seen(Power::Running);
     let moved = moved.at("19:02").followed();
     let send = moved.sends(STOP);
     assert_eq!(send.change, Change::Shutdown(moved.id()));
@@ -369,10 +332,7 @@ fn a_server_may_be_left_running_small_and_counts_as_stopped() {
     let case = rescaled().following(|policy| policy.rescaled_runs = true);
     let off = case.switched_off();
     let send = off.sends(STOP);
-    let moved = off
-        .accepted(send, "19:00:36")
-        .on_plan(SMALL)
-        .seen(Power::Running);
+    let moved = off.accepted(send, "19:00:36").on_plan(SMALL).seen(Power::Running);
     let write = moved.at("19:02").records();
     assert!(is_settled(&write.record, Power::Stopped));
     assert_eq!(write.record.observed.unwrap().power, Power::Stopped);
@@ -390,13 +350,8 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
     let waiting = grow(resized()).at("tue 08:11");
     assert_eq!(waiting.sends(START).change, waiting.resize_to(OWN));
     let small = grow(resized().following(|policy| policy.start_small = true));
-    let early = small
-        .clone()
-        .request(|request| request.ask = failed("tue 08:05"));
-    assert_eq!(
-        early.at("tue 08:05").sends(START).change,
-        small.resize_to(OWN)
-    );
+    let early = small.clone().request(|request| request.ask = failed("tue 08:05"));
+    assert_eq!(early.at("tue 08:05").sends(START).change, small.resize_to(OWN));
     let small = small.at("tue 08:11");
     assert!(small.now > at("tue 08:00") + effect_timeout(ResourceKind::Droplet));
     let send = small.sends(START);
@@ -404,11 +359,7 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
     let on = small.accepted(send, "tue 08:11:01").seen(Power::Running);
     let write = on.at("tue 08:12").records();
     assert!(is_settled(&write.record, Power::Running));
-    assert_eq!(
-        write.record.saved,
-        Some(saved()),
-        "it is still owed its plan"
-    );
+    assert_eq!(write.record.saved, Some(saved()), "it is still owed its plan");
     assert!(write.history.unwrap().reason.unwrap().contains(OWN));
 }
 
@@ -501,11 +452,8 @@ fn what_is_stuck_goes_on_when_its_part_is_seen_after_all() {
     let case = case.accepted(send, "19:00:02");
     let case = case.record(|record| {
         let transition = record.in_flight().unwrap().clone();
-        record.phase = Phase::Stuck {
-            transition,
-            since: at("19:10"),
-            reason: "not seen".to_owned(),
-        };
+        record.phase =
+            Phase::Stuck { transition, since: at("19:10"), reason: "not seen".to_owned() };
     });
     let off = case.off().at("19:30").followed();
     assert!(off.record.wants_next_part());

@@ -31,15 +31,10 @@ fn busy() -> Answered {
 
 fn limited(seconds: Option<u64>) -> Answered {
     let retry_after = seconds.map(Duration::from_secs);
-    Err(ChangeError::NotAccepted(ProviderError::RateLimited {
-        retry_after,
-    }))
+    Err(ChangeError::NotAccepted(ProviderError::RateLimited { retry_after }))
 }
 
-const TAKEN: Answered = Ok(Accepted {
-    action: Some(ActionId(9)),
-    made: None,
-});
+const TAKEN: Answered = Ok(Accepted { action: Some(ActionId(9)), made: None });
 
 /// A request that has just left; its answer is recorded at 19:00:10.
 fn asked(case: Case, direction: Direction) -> Record {
@@ -68,10 +63,7 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
         record.last_error = Some("busy".into());
     });
     let (record, ended) = noted(&asked(failing, STOP), Purpose::Transition, &TAKEN);
-    let expected = Ask::Accepted {
-        at: at("19:00:10"),
-        action: Some(ActionId(9)),
-    };
+    let expected = Ask::Accepted { at: at("19:00:10"), action: Some(ActionId(9)) };
     assert_eq!(*ask(&record), expected);
     assert!(record.in_flight().is_some(), "accepted is not done");
     assert_eq!((ended, record.attempts, record.last_error), (None, 0, None));
@@ -79,11 +71,8 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
 
 #[test]
 fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
-    let used = |case: Case, direction| {
-        noted(&asked(case, direction), Purpose::Transition, &TAKEN)
-            .0
-            .used
-    };
+    let used =
+        |case: Case, direction| noted(&asked(case, direction), Purpose::Transition, &TAKEN).0.used;
     assert!(used(pool().saved(pool_of(3)), STOP));
     assert!(used(database().saved(pool_of(1)), STOP));
     assert!(!used(pool().saved(pool_of(3)), START));
@@ -141,38 +130,20 @@ fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_ho
     let (record, _) = noted(&record, Purpose::Transition, &refused());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
     let (record, _) = noted(&record, Purpose::Transition, &TAKEN);
-    assert_eq!(
-        (record.request.unwrap().problem, record.last_error),
-        (None, None)
-    );
+    assert_eq!((record.request.unwrap().problem, record.last_error), (None, None));
 }
 
 #[test]
 fn one_refusal_of_a_start_is_reported_once() {
     let first = asked(pool().saved(pool_of(3)), START);
-    assert!(matches!(
-        effect_of(&first, &refused()),
-        AnswerEffect::Refused(_)
-    ));
+    assert!(matches!(effect_of(&first, &refused()), AnswerEffect::Refused(_)));
     let (known, _) = noted(&first, Purpose::Transition, &refused());
-    let repeated = Refusal {
-        request_id: Some("another".to_owned()),
-        ..refusal()
-    };
+    let repeated = Refusal { request_id: Some("another".to_owned()), ..refusal() };
     let repeated = Err(ChangeError::Refused(repeated));
-    assert!(matches!(
-        effect_of(&known, &repeated),
-        AnswerEffect::Answer(Answer::NotAccepted(_))
-    ));
-    let another = Refusal {
-        message: "no capacity".to_owned(),
-        ..refusal()
-    };
+    assert!(matches!(effect_of(&known, &repeated), AnswerEffect::Answer(Answer::NotAccepted(_))));
+    let another = Refusal { message: "no capacity".to_owned(), ..refusal() };
     let another = Err(ChangeError::Refused(another));
-    assert!(matches!(
-        effect_of(&known, &another),
-        AnswerEffect::Refused(_)
-    ));
+    assert!(matches!(effect_of(&known, &another), AnswerEffect::Refused(_)));
 }
 
 #[test]
@@ -186,10 +157,7 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
             assert_eq!(record.request.as_ref().unwrap().problem, None);
         }
         let meant = effect_of(&record, &Err(error()));
-        assert!(matches!(
-            meant,
-            AnswerEffect::Answer(Answer::TokenRefused(_))
-        ));
+        assert!(matches!(meant, AnswerEffect::Answer(Answer::TokenRefused(_))));
     }
 }
 
@@ -204,31 +172,23 @@ fn what_is_not_permitted_is_sent_again_less_and_less_often_and_needs_a_person() 
         };
         let mut record = asked(droplet(), direction);
         let first = effect_of(&record, &Err(error()));
-        assert!(matches!(
-            first,
-            AnswerEffect::Answer(Answer::TokenRefused(_))
-        ));
+        assert!(matches!(first, AnswerEffect::Answer(Answer::TokenRefused(_))));
         for retry_at in ["19:01", "19:02", "19:04", "19:08", "19:15", "19:15"] {
             record = noted(&record, Purpose::Transition, &Err(error())).0;
             assert_eq!(*ask(&record), failed(retry_at));
             assert!(record.request.as_ref().unwrap().problem.is_some());
         }
         let known = effect_of(&record, &Err(error()));
-        assert!(matches!(
-            known,
-            AnswerEffect::Answer(Answer::NotAccepted(_))
-        ));
+        assert!(matches!(known, AnswerEffect::Answer(Answer::NotAccepted(_))));
     }
 }
 
 #[test]
 fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
-    let erring = droplet()
-        .asked(START, "19:00", Ask::Open)
-        .request(|request| {
-            request.first_accepted_at = Some(at("18:40"));
-            request.problem = Some("ended in an error 5 times".into());
-        });
+    let erring = droplet().asked(START, "19:00", Ask::Open).request(|request| {
+        request.first_accepted_at = Some(at("18:40"));
+        request.problem = Some("ended in an error 5 times".into());
+    });
     let erring = erring.record(|record| {
         record.attempts = 5;
         record.last_error = Some("ended in an error 5 times".into());
@@ -248,14 +208,7 @@ fn busy_is_not_a_refusal_and_is_asked_again_after_a_while() {
         assert_eq!(*ask(&record), failed(retry_at));
         assert!(record.in_flight().is_some());
         assert_eq!(record.saved, Some(pool_of(3)));
-        assert!(
-            record
-                .last_error
-                .as_ref()
-                .unwrap()
-                .words()
-                .contains("cannot shrink")
-        );
+        assert!(record.last_error.as_ref().unwrap().words().contains("cannot shrink"));
     }
     let case = droplet().asked(STOP, "19:00", Ask::Open).unknown();
     let (record, _) = noted(&case.record, Purpose::Transition, &busy());
@@ -277,27 +230,20 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
 fn of_no_answer_nothing_is_noted() {
     let record = asked(pool().saved(pool_of(3)), STOP);
     let unknown = Err(ChangeError::Unknown(ProviderError::Unavailable(refusal())));
-    assert_eq!(
-        noted(&record, Purpose::Transition, &unknown),
-        (record, None)
-    );
+    assert_eq!(noted(&record, Purpose::Transition, &unknown), (record, None));
 }
 
 fn cut() -> Record {
     let case = server().asked(STOP, "18:59", accepted("18:59:05"));
     let case = case.handled("18:59", STOPPED);
-    case.request(|request| request.forced = Forced::Intended)
-        .record
+    case.request(|request| request.forced = Forced::Intended).record
 }
 
 #[test]
 fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
     let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &TAKEN);
     let request = record.request.unwrap();
-    assert_eq!(
-        (request.forced, request.ask),
-        (Forced::Accepted, accepted("18:59:05"))
-    );
+    assert_eq!((request.forced, request.ask), (Forced::Accepted, accepted("18:59:05")));
     assert_eq!(ended, None);
 }
 
@@ -306,10 +252,7 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
     for answer in [busy(), limited(None)] {
         let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &answer);
         let request = record.request.unwrap();
-        assert_eq!(
-            (request.forced, request.ask),
-            (Forced::No, accepted("18:59:05"))
-        );
+        assert_eq!((request.forced, request.ask), (Forced::No, accepted("18:59:05")));
         assert_eq!(ended, None);
         assert!(record.last_error.is_some());
     }
@@ -322,10 +265,7 @@ fn an_earlier_cut_may_still_come_though_a_later_one_was_not_taken() {
     let (record, _) = noted(&twice, Purpose::ForcedPowerOff, &busy());
     let request = record.request.as_ref().unwrap();
     assert_eq!(request.forced, Forced::Intended);
-    assert_eq!(
-        request.quiet_at(record.kind()),
-        cut().request.unwrap().quiet_at(record.kind())
-    );
+    assert_eq!(request.quiet_at(record.kind()), cut().request.unwrap().quiet_at(record.kind()));
 }
 
 #[test]

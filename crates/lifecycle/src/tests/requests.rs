@@ -79,11 +79,7 @@ fn storage_is_always_sent_with_a_plan_where_it_can_be_set_and_never_shrinks() {
     assert_eq!(restored("pg", Some(61_440), Some(81_920)), more);
     assert_eq!(restored("pg", None, Some(10_240)), plain);
     for engine in ["redis", "valkey", "mongodb"] {
-        assert_eq!(
-            restored(engine, Some(61_440), Some(10_240)),
-            plain,
-            "{engine}"
-        );
+        assert_eq!(restored(engine, Some(61_440), Some(10_240)), plain, "{engine}");
     }
 }
 
@@ -94,15 +90,8 @@ fn a_pool_is_scaled_to_zero_with_its_autoscaler_off_and_all_else_sent_again() {
     if let Size::NodePool(size) = &mut case.resource.size {
         size.autoscale = Some(bounds);
     }
-    let Change::ScaleNodePool {
-        name,
-        count,
-        autoscale,
-        tags,
-        labels,
-        taints,
-        ..
-    } = case.sends(STOP).change
+    let Change::ScaleNodePool { name, count, autoscale, tags, labels, taints, .. } =
+        case.sends(STOP).change
     else {
         panic!("another change");
     };
@@ -113,9 +102,7 @@ fn a_pool_is_scaled_to_zero_with_its_autoscaler_off_and_all_else_sent_again() {
 }
 
 fn morning(count: u32, autoscale: Option<AutoscaleBounds>) -> Case {
-    let case = pool()
-        .saved(SavedState::NodePool { count, autoscale })
-        .used();
+    let case = pool().saved(SavedState::NodePool { count, autoscale }).used();
     let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
     case.at("08:00")
 }
@@ -124,14 +111,7 @@ fn morning(count: u32, autoscale: Option<AutoscaleBounds>) -> Case {
 fn a_pool_gets_back_its_count_and_bounds() {
     let bounds = AutoscaleBounds { min: 2, max: 6 };
     let send = morning(4, Some(bounds)).nodes(0, 0, 0).sends(START);
-    let Change::ScaleNodePool {
-        count,
-        autoscale,
-        tags,
-        labels,
-        ..
-    } = send.change
-    else {
+    let Change::ScaleNodePool { count, autoscale, tags, labels, .. } = send.change else {
         panic!("another change");
     };
     assert_eq!((count, autoscale), (4, Some(bounds)));
@@ -143,25 +123,16 @@ fn a_pool_gets_back_its_count_and_bounds() {
 fn a_start_never_shrinks_what_a_person_made_larger() {
     // Five nodes have been wanted for a minute, and two are running.
     let send = morning(3, None).nodes(5, 5, 2).sends(START);
-    assert!(matches!(
-        send.change,
-        Change::ScaleNodePool { count: 5, .. }
-    ));
+    assert!(matches!(send.change, Change::ScaleNodePool { count: 5, .. }));
     let send = morning(3, None).nodes(2, 2, 2).sends(START);
-    assert!(matches!(
-        send.change,
-        Change::ScaleNodePool { count: 3, .. }
-    ));
+    assert!(matches!(send.change, Change::ScaleNodePool { count: 3, .. }));
 }
 
 #[test]
 fn the_bounds_that_come_back_leave_a_person_every_node_added_meanwhile() {
     let bounds = AutoscaleBounds { min: 1, max: 3 };
     let send = morning(1, Some(bounds)).nodes(4, 4, 4).sends(START);
-    let Change::ScaleNodePool {
-        count, autoscale, ..
-    } = send.change
-    else {
+    let Change::ScaleNodePool { count, autoscale, .. } = send.change else {
         panic!("another change");
     };
     let wider = AutoscaleBounds { min: 1, max: 4 };

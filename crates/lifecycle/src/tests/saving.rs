@@ -6,27 +6,17 @@ use super::*;
 #[track_caller]
 fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
     let send = case.sends(STOP);
-    assert_eq!(
-        (&send.record.saved, send.record.used),
-        (&Some(expected), used)
-    );
+    assert_eq!((&send.record.saved, send.record.used), (&Some(expected), used));
     send
 }
 
 /// This many nodes, autoscaled between 1 and 5.
 fn autoscaled(count: u32) -> SavedState {
-    SavedState::NodePool {
-        count,
-        autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
-    }
+    SavedState::NodePool { count, autoscale: Some(AutoscaleBounds { min: 1, max: 5 }) }
 }
 
 fn original() -> SavedState {
-    SavedState::Database {
-        plan: "db-s-2vcpu-4gb".to_owned(),
-        nodes: 2,
-        storage_mib: Some(61_440),
-    }
+    SavedState::Database { plan: "db-s-2vcpu-4gb".to_owned(), nodes: 2, storage_mib: Some(61_440) }
 }
 
 #[test]
@@ -39,10 +29,7 @@ fn the_first_stop_saves_what_it_sees() {
     if let Size::NodePool(size) = &mut autoscaled.resource.size {
         size.autoscale = Some(bounds);
     }
-    let saved = SavedState::NodePool {
-        count: 3,
-        autoscale: Some(bounds),
-    };
+    let saved = SavedState::NodePool { count: 3, autoscale: Some(bounds) };
     stop_saves(&autoscaled, saved, false);
 }
 
@@ -177,9 +164,7 @@ fn a_request_that_may_have_been_accepted_counts_as_a_shrink() {
 fn an_unanswered_shrink_that_landed_is_not_taken_for_the_original() {
     // Meanwhile the schedule was given an even smaller size to stop at.
     let large = database_of("db-s-8vcpu-16gb", 2);
-    let case = database()
-        .saved(large.clone())
-        .asked(STOP, "19:00", Ask::Open);
+    let case = database().saved(large.clone()).asked(STOP, "19:00", Ask::Open);
     let case = case.request(|r| r.target = Some(database_of("db-s-2vcpu-4gb", 2)));
     stop_saves(&case.at("19:02"), large, true);
 }
@@ -191,15 +176,9 @@ fn the_rest_of_a_draining_pool_is_never_saved() {
     let saved = draining.saved(pool_of(3));
     saved.postpones(STOP, "draining");
     // An unanswered ask takes effect late, after a second one has failed.
-    let failed = saved
-        .clone()
-        .asked(STOP, "19:00", failed("19:03"))
-        .unknown();
+    let failed = saved.clone().asked(STOP, "19:00", failed("19:03")).unknown();
     failed.clone().at("19:03").leaves(STOP);
-    let renewed = failed
-        .clone()
-        .overridden(STOPPED, "19:02", "22:00")
-        .at("19:03");
+    let renewed = failed.clone().overridden(STOPPED, "19:02", "22:00").at("19:03");
     assert_eq!(renewed.writes(STOP).record.saved, Some(pool_of(3)));
     let turning = saved.asked(START, "18:59", accepted("18:59:10"));
     turning.handled("18:59", RUNNING).leaves(STOP);
@@ -208,14 +187,9 @@ fn the_rest_of_a_draining_pool_is_never_saved() {
 #[test]
 fn a_start_leaves_what_is_saved_until_the_restore_is_seen() {
     let stopped = database().saved(original()).used().smallest();
-    let stopped = stopped
-        .settled(Power::Stopped)
-        .handled("sun 19:00", STOPPED);
+    let stopped = stopped.settled(Power::Stopped).handled("sun 19:00", STOPPED);
     let send = stopped.at("08:00").sends(START);
-    assert_eq!(
-        (send.record.saved, send.record.used),
-        (Some(original()), true)
-    );
+    assert_eq!((send.record.saved, send.record.used), (Some(original()), true));
 }
 
 /// The night is over: the database as a person left it, at its begin edge.
@@ -280,14 +254,9 @@ fn a_plan_that_does_not_compare_with_the_saved_one_stays_and_needs_a_person() {
     let unlike = |event: &Event| matches!(event, Event::UnlikePlans { .. });
     assert!(write.events.iter().any(unlike), "{:?}", write.events);
     // The same where its standby node had to be restored first.
-    let starting = database()
-        .sized("so-1vcpu-16gb", 2)
-        .saved(saved.clone())
-        .used();
-    let restored = starting
-        .asked(START, "08:00", accepted("08:00:10"))
-        .handled("08:00", RUNNING)
-        .at("08:12");
+    let starting = database().sized("so-1vcpu-16gb", 2).saved(saved.clone()).used();
+    let restored =
+        starting.asked(START, "08:00", accepted("08:00:10")).handled("08:00", RUNNING).at("08:12");
     let record = restored.records().record;
     assert_eq!((record.unlike_saved(), record.used), (Some(&saved), true));
 }
@@ -306,8 +275,7 @@ fn a_database_is_not_stopped_at_a_size_that_its_start_would_not_recognise() {
 fn at_the_begin_edge_an_autoscaler_that_our_stop_switched_off_comes_back() {
     let night = |count| {
         let case = pool().saved(autoscaled(3)).used().settled(Power::Stopped);
-        case.handled("sun 19:00", STOPPED)
-            .nodes(count, count, count)
+        case.handled("sun 19:00", STOPPED).nodes(count, count, count)
     };
     for (left, restored) in [(0, 3), (2, 3), (3, 3), (4, 4)] {
         let send = night(left).at("08:00").sends(START);
@@ -348,14 +316,10 @@ fn an_acknowledged_stop_knows_that_an_unanswered_shrink_led_there() {
 fn what_is_seen_restored_is_cleared_and_what_is_seen_stopped_is_used() {
     let saved = database_of("db-s-2vcpu-4gb", 2);
     let starting = database().saved(saved.clone()).used();
-    let restored = starting
-        .asked(START, "08:00", accepted("08:00:10"))
-        .at("08:12");
+    let restored = starting.asked(START, "08:00", accepted("08:00:10")).at("08:12");
     let record = restored.records().record;
     assert_eq!((record.saved, record.used), (None, false));
-    let stopping = database()
-        .saved(saved.clone())
-        .asked(STOP, "19:00", Ask::Open);
+    let stopping = database().saved(saved.clone()).asked(STOP, "19:00", Ask::Open);
     let record = stopping.smallest().at("19:12").records().record;
     assert_eq!((record.saved, record.used), (Some(saved), true));
 }

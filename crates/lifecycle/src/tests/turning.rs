@@ -19,10 +19,7 @@ fn a_newer_edge_in_the_same_direction_is_only_recorded() {
     for ask in [accepted("19:00:10"), Ask::Open] {
         let case = renewed(server(), ask);
         let write = case.writes(STOP);
-        assert_eq!(
-            write.record.handled.as_ref().unwrap().key.instant,
-            at("19:02")
-        );
+        assert_eq!(write.record.handled.as_ref().unwrap().key.instant, at("19:02"));
         assert_eq!(write.record.request, case.record.request);
         assert_eq!(write.record.phase, case.record.phase);
         assert_eq!(write.history, None);
@@ -110,21 +107,12 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
     let case = turned(server(), accepted("19:00:10"));
     let write = case.writes(START);
     let transition = write.record.in_flight().unwrap();
-    assert_eq!(
-        (transition.direction, transition.claimed_at),
-        (START, at("19:03"))
-    );
-    assert_eq!(
-        (&write.record.request, &write.record.permit),
-        (&None, &None)
-    );
+    assert_eq!((transition.direction, transition.claimed_at), (START, at("19:03")));
+    assert_eq!((&write.record.request, &write.record.permit), (&None, &None));
     assert_eq!(write.record.not_before(), Some(at("19:10:15")));
     assert_eq!(ending(&write), Some(&Ending::Turned));
     let handled = write.record.handled.unwrap();
-    assert_eq!(
-        (handled.key.instant, handled.desired),
-        (at("19:02"), Some(RUNNING))
-    );
+    assert_eq!((handled.key.instant, handled.desired), (at("19:02"), Some(RUNNING)));
 }
 
 #[test]
@@ -147,9 +135,7 @@ fn a_turn_waits_out_the_hard_cut() {
 fn a_turn_of_what_certainly_failed_settles_at_the_next_look() {
     let write = turned(server(), failed("19:30")).writes(START);
     assert_eq!(write.record.not_before(), Some(at("19:03")));
-    let next = server()
-        .at("19:03:05")
-        .record(|record| *record = write.record);
+    let next = server().at("19:03:05").record(|record| *record = write.record);
     assert!(is_settled(&next.records().record, Power::Running));
 }
 
@@ -157,9 +143,7 @@ fn a_turn_of_what_certainly_failed_settles_at_the_next_look() {
 fn nothing_turns_while_busy_or_permitted() {
     let case = turned(server(), accepted("19:00:10"));
     case.clone().busy().leaves(START);
-    case.clone()
-        .permitted_until("19:03:01", "other")
-        .leaves(START);
+    case.clone().permitted_until("19:03:01", "other").leaves(START);
     case.clone().observing().leaves(START);
     case.writes(START);
 }
@@ -185,10 +169,7 @@ fn a_turn_remembers_that_a_shrink_was_asked() {
 fn a_pool_that_still_drains_is_turned_back_at_once() {
     let case = turned(pool().saved(pool_of(3)).used(), accepted("19:00:10"));
     let send = case.nodes(0, 2, 2).sends(START);
-    assert!(matches!(
-        send.change,
-        Change::ScaleNodePool { count: 3, .. }
-    ));
+    assert!(matches!(send.change, Change::ScaleNodePool { count: 3, .. }));
 }
 
 /// A start at 08:00 that found the machine running, while a stop of 07:59 may still act.
@@ -234,10 +215,7 @@ fn a_database_that_shrinks_late_is_restored() {
     let shrunk = watching_database().smallest().observed(Power::Stopped);
     shrunk.goes_on();
     let send = shrunk.sends(START);
-    assert!(matches!(
-        send.change,
-        Change::ResizeDatabase { nodes: 2, .. }
-    ));
+    assert!(matches!(send.change, Change::ResizeDatabase { nodes: 2, .. }));
     assert_eq!(send.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
 }
 
@@ -250,9 +228,7 @@ fn a_late_shrink_is_known_even_if_no_look_saw_it_move() {
 
 #[test]
 fn a_database_that_a_person_resizes_in_a_watch_out_is_left_to_them() {
-    let resized = watching_database()
-        .sized("db-s-1vcpu-2gb", 1)
-        .observed(Power::Stopped);
+    let resized = watching_database().sized("db-s-1vcpu-2gb", 1).observed(Power::Stopped);
     for write in [resized.writes(START), resized.records()] {
         assert!(matches!(write.record.phase, Phase::Settled { .. }));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
@@ -265,10 +241,7 @@ fn a_database_that_a_person_resizes_in_a_watch_out_is_left_to_them() {
 #[test]
 fn a_stop_that_watches_out_ends_smaller_than_saved() {
     let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
-    let case = case
-        .in_flight(STOP, "19:00")
-        .not_before("19:30")
-        .at("19:30");
+    let case = case.in_flight(STOP, "19:00").not_before("19:30").at("19:30");
     let seen = case.clone().smallest().records();
     assert!(is_settled(&seen.record, Power::Stopped));
     case.goes_on();
@@ -277,9 +250,7 @@ fn a_stop_that_watches_out_ends_smaller_than_saved() {
 #[test]
 fn a_request_of_our_own_is_followed_to_its_end_though_settling_must_wait() {
     let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
-    let case = case
-        .asked(START, "08:00", accepted("08:00:10"))
-        .not_before("08:20");
+    let case = case.asked(START, "08:00", accepted("08:00:10")).not_before("08:20");
     case.at("08:05").smallest().goes_on();
 }
 
@@ -288,9 +259,7 @@ fn what_a_watch_out_looked_for_is_forgotten_with_it() {
     let whole = watching_database();
     let settled = whole.clone().at("08:10").records().record;
     let let_go = whole.clone().smallest().untagged().at("08:10").records();
-    let missing = whole
-        .clone()
-        .record(|r| r.missing_since = Some(at("08:01")));
+    let missing = whole.clone().record(|r| r.missing_since = Some(at("08:01")));
     let gone = recorded(missing.unlisted()).record;
     let later = whole.clone().settled(Power::Running).at("08:10");
     let later = later.overridden(RUNNING, "08:05", "12:00");
@@ -306,10 +275,7 @@ fn what_a_watch_out_looked_for_is_forgotten_with_it() {
 #[test]
 fn a_late_restore_in_a_watch_out_is_taken_for_our_own() {
     let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
-    let case = case
-        .in_flight(STOP, "19:00")
-        .not_before("19:30")
-        .at("19:10");
+    let case = case.in_flight(STOP, "19:00").not_before("19:30").at("19:10");
     case.clone().observed(Power::Running).goes_on();
     case.observed(Power::Running).sends(STOP);
 }

@@ -112,11 +112,7 @@ fn asks_for(record: &Record, part: Part) -> bool {
 /// Returns what a cloud certainly does not give back to a machine: it refuses, or does not know it
 /// any more.
 fn refused_attachment<'a>(change: &'a Change, error: &ChangeError) -> Option<&'a Attachment> {
-    let Change::Hibernate {
-        what: Hibernate::Attach(what),
-        ..
-    } = change
-    else {
+    let Change::Hibernate { what: Hibernate::Attach(what), .. } = change else {
         return None;
     };
     let refused = matches!(
@@ -256,10 +252,7 @@ fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<H
         request.forced = Forced::No;
     }
     record.last = ended.last(record);
-    record.phase = Phase::Refused {
-        transition,
-        reason: reason.to_string(),
-    };
+    record.phase = Phase::Refused { transition, reason: reason.to_string() };
     record.last_error = Some(reason);
     Some(ended)
 }

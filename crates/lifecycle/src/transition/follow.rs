@@ -100,12 +100,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     if too_old || record.permit_is_open(now) {
         return Follow::Wait;
     }
-    let follower = Follower {
-        record,
-        transition,
-        seen,
-        context,
-    };
+    let follower = Follower { record, transition, seen, context };
     let resource = seen.resource;
     let request = record.request.as_ref();
     let asked = request.and_then(|request| request.target.as_ref());
@@ -120,14 +115,8 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     let how = transition.method.unwrap_or(StopMethod::Graceful);
     let reached = method::reached(how, transition.direction, seen, record, target);
     if is_idle && reached || is_small {
-        let early = record
-            .not_before()
-            .is_some_and(|until| seen.requested_at < until);
-        return if early {
-            follower.watched()
-        } else {
-            follower.settle()
-        };
+        let early = record.not_before().is_some_and(|until| seen.requested_at < until);
+        return if early { follower.watched() } else { follower.settle() };
     }
     if let Some(follow) = follower.hibernating() {
         return follow;
@@ -324,9 +313,7 @@ impl Follower<'_> {
     fn by_the_log(&self, request: &Request) -> Option<Follow> {
         let now = self.context.now;
         match &request.ask {
-            Ask::Accepted {
-                action: Some(ours), ..
-            } => {
+            Ask::Accepted { action: Some(ours), .. } => {
                 let failed = self
                     .seen
                     .log
@@ -372,11 +359,7 @@ impl Follower<'_> {
             (true, Direction::Stop) => self.stuck(record, reason),
             (true, Direction::Start) if !reported => {
                 let cause = Some(self.cause());
-                let stuck = Event::Stuck {
-                    direction,
-                    cause,
-                    reason,
-                };
+                let stuck = Event::Stuck { direction, cause, reason };
                 self.write(record, None, vec![stuck])
             }
             (true, Direction::Start) | (false, _) => self.write(record, None, Vec::new()),
@@ -400,9 +383,8 @@ impl Follower<'_> {
     fn hibernating(&self) -> Option<Follow> {
         // Another method's transition only needs what keeps a missing machine from being gone.
         let is_missing = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
-        let context = self
-            .hibernation_context()
-            .filter(|_| self.record.is_hibernating() || is_missing)?;
+        let context =
+            self.hibernation_context().filter(|_| self.record.is_hibernating() || is_missing)?;
         let request = self.record.request.as_ref();
         if let Some(request) = request.filter(|request| request.is_unresolved()) {
             return Some(
@@ -459,11 +441,8 @@ impl Follower<'_> {
         if let Some(kept) = record.hibernation.as_deref_mut()
             && request.part == Part::Snapshot
         {
-            let listed = |mark: &Mark| {
-                self.seen
-                    .sight
-                    .is_some_and(|sight| sight.snapshot(mark).is_some())
-            };
+            let listed =
+                |mark: &Mark| self.seen.sight.is_some_and(|sight| sight.snapshot(mark).is_some());
             kept.failed += 1;
             if kept.snapshots.first().is_some_and(|one| !listed(&one.mark)) {
                 kept.snapshots.remove(0);
@@ -616,9 +595,7 @@ impl Follower<'_> {
             transition.forced |= request.forced == Forced::Accepted;
             request.forced = Forced::No;
             request.problem = None;
-            request.ask = Ask::Done {
-                at: self.seen.requested_at,
-            };
+            request.ask = Ask::Done { at: self.seen.requested_at };
         }
         record.phase = Phase::InFlight { transition };
         record.attempts = 0;
@@ -648,9 +625,7 @@ impl Follower<'_> {
         let saved = put_back.and_then(Option::as_ref);
         let saved = saved.filter(|_| direction == Direction::Start);
         let seen = method::size_of(self.seen.resource, self.record);
-        let lost_storage = saved
-            .zip(seen)
-            .and_then(|(saved, seen)| saved.lost_storage_in(&seen));
+        let lost_storage = saved.zip(seen).and_then(|(saved, seen)| saved.lost_storage_in(&seen));
         let event = Event::Seen {
             direction,
             cause: Some(self.cause()),
@@ -662,9 +637,7 @@ impl Follower<'_> {
         };
         let mut record = self.with_observation();
         record.last = ended.last(self.record);
-        record.phase = Phase::Settled {
-            at: direction.target_state(),
-        };
+        record.phase = Phase::Settled { at: direction.target_state() };
         let lacking = self.settle_hibernation(&mut record);
         if lacking.is_some() {
             ended.reason.clone_from(&lacking);
@@ -705,9 +678,7 @@ impl Follower<'_> {
     /// Reports whether a machine has everything that it had when it was hibernated, except its own
     /// plan: another stop moved it before it was complete.
     fn woke_small(&self) -> bool {
-        let Transition {
-            method, direction, ..
-        } = self.transition;
+        let Transition { method, direction, .. } = self.transition;
         let (start, moved) = (Direction::Start, StopMethod::Rescale);
         *direction == start
             && *method == Some(StopMethod::Hibernate)
@@ -771,9 +742,7 @@ impl Follower<'_> {
             return Follow::Wait;
         }
         let direction = self.transition.direction;
-        let watching = record
-            .watched_until()
-            .map(|until| Event::Watching { direction, until });
+        let watching = record.watched_until().map(|until| Event::Watching { direction, until });
         self.write(record, None, watching.into_iter().collect())
     }
 
@@ -806,9 +775,5 @@ fn write(
     context: PlanContext<'_>,
 ) -> Follow {
     record.due_at = due_at(&record, context.rules, context.now);
-    Follow::Write(Box::new(Write {
-        record,
-        history,
-        events,
-    }))
+    Follow::Write(Box::new(Write { record, history, events }))
 }

@@ -15,11 +15,7 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
         // A part that is done is ours, and came earlier by clocks that may differ; so is the
         // opposite request in a watch-out. A part that switches nothing does not count: a person
         // may have switched the machine on while it was copied.
-        Some(Request {
-            ask: Ask::Done { at },
-            part,
-            ..
-        }) if may_switch(*part) => *at + SKEW,
+        Some(Request { ask: Ask::Done { at }, part, .. }) if may_switch(*part) => *at + SKEW,
         Some(request) => request.looked_at,
         None => transition.claimed_at + SKEW,
     })
@@ -106,8 +102,7 @@ pub(crate) fn our_action<'a>(
                 && !opposes(effect, request.towards())
         }
     };
-    log.iter()
-        .find(|action| action.started_at >= request.asked_at - SKEW && is_ours(action.effect))
+    log.iter().find(|action| action.started_at >= request.asked_at - SKEW && is_ours(action.effect))
 }
 
 /// Reports whether an action leads away from a transition's target state.

@@ -94,10 +94,7 @@ fn trying_again(record: &Record) -> Option<Record> {
     (!kept.refused.is_empty()).then(|| {
         let mut kept = kept.clone();
         kept.refused.clear();
-        Record {
-            hibernation: Some(kept),
-            ..record.clone()
-        }
+        Record { hibernation: Some(kept), ..record.clone() }
     })
 }
 
@@ -214,11 +211,7 @@ impl Planner<'_> {
         }
         let mut record = self.record.clone();
         record.handled = Some(due.handled.clone());
-        if let Some(request) = record
-            .request
-            .as_mut()
-            .filter(|_| acts && self.is_unresolved())
-        {
+        if let Some(request) = record.request.as_mut().filter(|_| acts && self.is_unresolved()) {
             // A claim whose first request has to wait: what a person did before it no longer counts.
             request.looked_at = self.seen.requested_at;
         }
@@ -331,10 +324,7 @@ impl Planner<'_> {
         };
         record.last = ended.last(&record);
         record.drop_request();
-        record.phase = Phase::Refused {
-            transition,
-            reason: reason.to_owned(),
-        };
+        record.phase = Phase::Refused { transition, reason: reason.to_owned() };
         record.retained = false;
         let mut write = self.written(record, Some(ended), vec![refused]);
         write.record.last_error = Some(reason.into());
@@ -350,13 +340,9 @@ impl Planner<'_> {
         let ended = self.ended(transition, Ending::Overtaken);
         let mut record = self.record.clone();
         record.last = ended.last(&record);
-        record.phase = Phase::Settled {
-            at: self.seen.resource.power,
-        };
-        let overtaken = Event::Overtaken {
-            direction: self.direction,
-            cause: Some(transition.cause.clone()),
-        };
+        record.phase = Phase::Settled { at: self.seen.resource.power };
+        let overtaken =
+            Event::Overtaken { direction: self.direction, cause: Some(transition.cause.clone()) };
         self.write(record, Some(ended), vec![overtaken])
     }
 
@@ -426,10 +412,7 @@ impl Planner<'_> {
     /// Reports whether the last stop left the resource running though nobody had started it.
     fn came_to_nothing(&self) -> bool {
         let last = self.record.last.as_ref().map(|last| last.ending);
-        matches!(
-            last,
-            Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate)
-        )
+        matches!(last, Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate))
     }
 
     /// Reports that a plan of a person's does not compare with the saved one.
@@ -454,9 +437,7 @@ impl Planner<'_> {
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
-        record.phase = Phase::InFlight {
-            transition: self.transition(due),
-        };
+        record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         let known = record.opposite.take().and_then(|before| before.may_become);
         let may_become = match record.request.take() {
@@ -488,11 +469,7 @@ impl Planner<'_> {
             Direction::Stop => method::size_of(self.seen.resource, self.record),
             Direction::Start => record.saved.clone(),
         };
-        let would = Event::WouldAsk {
-            direction,
-            request,
-            saved,
-        };
+        let would = Event::WouldAsk { direction, request, saved };
         self.write(record, Some(ended), vec![would])
     }
 
@@ -517,14 +494,9 @@ impl Planner<'_> {
         record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
         let (replaced, events) = self.save_before_shrink(&mut record, &change);
-        record.phase = Phase::InFlight {
-            transition: self.transition(due),
-        };
+        record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
-        record.opposite = quiet_at.map(|until| Opposite {
-            until,
-            may_become: None,
-        });
+        record.opposite = quiet_at.map(|until| Opposite { until, may_become: None });
         record.request = Some(self.request(&change));
         record.attempts = 0;
         record.last_error = None;
@@ -601,10 +573,7 @@ impl Planner<'_> {
         let kept = self.record.hibernation.as_deref();
         let seen = kept.zip(self.seen.sight);
         seen.is_some_and(|(kept, sight)| {
-            matches!(
-                sight.hibernation_state(kept),
-                HibernationState::Hibernated(_)
-            )
+            matches!(sight.hibernation_state(kept), HibernationState::Hibernated(_))
         })
     }
 
@@ -654,16 +623,10 @@ impl Planner<'_> {
 
     /// Returns the entry for a transition that was stuck when a newer edge came: it ends unseen.
     fn left_stuck(&self) -> Option<HistoryEntry> {
-        let Phase::Stuck {
-            transition, reason, ..
-        } = &self.record.phase
-        else {
+        let Phase::Stuck { transition, reason, .. } = &self.record.phase else {
             return None;
         };
-        Some(HistoryEntry {
-            reason: Some(reason.clone()),
-            ..self.ended(transition, Ending::Stuck)
-        })
+        Some(HistoryEntry { reason: Some(reason.clone()), ..self.ended(transition, Ending::Stuck) })
     }
 
     /// Returns the entry for an edge that ends at once. An earlier request in the same direction
@@ -729,11 +692,7 @@ impl Planner<'_> {
             (Direction::Start, _) => self.record.saved.is_some(),
         };
         let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
-        if is_chosen && !moves {
-            StopMethod::to_switch_off(kind, &self.policy)
-        } else {
-            method
-        }
+        if is_chosen && !moves { StopMethod::to_switch_off(kind, &self.policy) } else { method }
     }
 
     fn request(&self, change: &Change) -> Request {
@@ -743,17 +702,12 @@ impl Planner<'_> {
             | Change::PowerOff(_)
             | Change::Hibernate { .. } => None,
             Change::ResizeMachine { to, .. } => Some(SavedState::Machine(to.clone())),
-            Change::ResizeDatabase { plan, nodes, .. } => Some(SavedState::Database {
-                plan: plan.clone(),
-                nodes: *nodes,
-                storage_mib: None,
-            }),
-            Change::ScaleNodePool {
-                count, autoscale, ..
-            } => Some(SavedState::NodePool {
-                count: *count,
-                autoscale: *autoscale,
-            }),
+            Change::ResizeDatabase { plan, nodes, .. } => {
+                Some(SavedState::Database { plan: plan.clone(), nodes: *nodes, storage_mib: None })
+            }
+            Change::ScaleNodePool { count, autoscale, .. } => {
+                Some(SavedState::NodePool { count: *count, autoscale: *autoscale })
+            }
         };
         let configuration = self.context.rules.configuration;
         let (record, resource) = (self.record, self.seen.resource);
@@ -785,10 +739,7 @@ impl Planner<'_> {
     }
 
     fn permit(&self) -> Permit {
-        Permit {
-            until: self.context.now + PERMIT,
-            writer: self.context.writer.clone(),
-        }
+        Permit { until: self.context.now + PERMIT, writer: self.context.writer.clone() }
     }
 
     /// Returns this direction's one request; `None` without a plan to shrink to or a size to put
@@ -938,11 +889,7 @@ impl Planner<'_> {
         record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
-        Write {
-            record: self.dated(record),
-            history,
-            events,
-        }
+        Write { record: self.dated(record), history, events }
     }
 
     fn send(
@@ -970,10 +917,7 @@ impl Planner<'_> {
     /// cannot rest on the look, because that is too old or did not read enough.
     fn permit_hibernation(&self, record: &mut Record, change: &mut Change) -> bool {
         let now = self.context.now;
-        let begins = record
-            .request
-            .as_ref()
-            .is_some_and(|request| request.asked_at == now);
+        let begins = record.request.as_ref().is_some_and(|request| request.asked_at == now);
         let claimed = record.in_flight().filter(|_| begins).cloned();
         if let Some(transition) = claimed.filter(|transition| transition.claimed_at == now) {
             self.begin_hibernation(record, &transition);
@@ -994,13 +938,7 @@ impl Planner<'_> {
         }
         let mark = Mark::of(&record.reference, record.revision, self.context.writer, now);
         let ssh_key = self.seen.ssh_key.unwrap_or_default();
-        hibernate::permit(
-            record,
-            sight,
-            self.seen.whole_log(),
-            what,
-            (mark, ssh_key, now),
-        );
+        hibernate::permit(record, sight, self.seen.whole_log(), what, (mark, ssh_key, now));
         true
     }
 
@@ -1033,10 +971,7 @@ impl Planner<'_> {
 /// Returns an edge as handled with nothing done about its desired state: acting on that begins as
 /// soon as it is allowed. What Offhours holds stopped stays so.
 fn only_observed(due: &Due, record: &Record) -> Handled {
-    Handled {
-        desired: record.is_held_stopped().then_some(Desired::Stopped),
-        ..due.handled.clone()
-    }
+    Handled { desired: record.is_held_stopped().then_some(Desired::Stopped), ..due.handled.clone() }
 }
 
 /// Returns the record after adopting the machine that we asked for as its resource, if that machine
@@ -1047,18 +982,9 @@ pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> 
         return None;
     };
     let mut record = record.clone();
-    record
-        .hibernation
-        .as_deref_mut()?
-        .adopt(machine.resource.id.clone());
-    if let Some(request) = record
-        .request
-        .as_mut()
-        .filter(|request| request.part == Part::Create)
-    {
-        request.ask = Ask::Done {
-            at: seen.requested_at,
-        };
+    record.hibernation.as_deref_mut()?.adopt(machine.resource.id.clone());
+    if let Some(request) = record.request.as_mut().filter(|request| request.part == Part::Create) {
+        request.ask = Ask::Done { at: seen.requested_at };
         request.problem = None;
     }
     record.missing_since = None;

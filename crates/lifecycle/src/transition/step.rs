@@ -65,10 +65,7 @@ impl<'a> Observation<'a> {
 
     /// Returns the machine's log, as far back as it was read.
     pub(crate) fn whole_log(self) -> Log<'a> {
-        Log {
-            actions: self.log,
-            from: self.log_from,
-        }
+        Log { actions: self.log, from: self.log_from }
     }
 
     /// Returns what it shows, in the form that a record keeps.

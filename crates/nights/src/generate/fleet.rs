@@ -32,12 +32,7 @@ pub(super) struct Member {
 }
 
 /// Database plans that every engine offers for one node and for two.
-const PLANS: [&str; 4] = [
-    "db-s-1vcpu-2gb",
-    "db-s-2vcpu-4gb",
-    "db-s-4vcpu-8gb",
-    "db-s-6vcpu-16gb",
-];
+const PLANS: [&str; 4] = ["db-s-1vcpu-2gb", "db-s-2vcpu-4gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"];
 
 /// Droplet sizes with the disks, in GiB, that Droplets have on them: a disk may be that of a
 /// smaller size.
@@ -65,11 +60,8 @@ const TYPES: [(&str, u64); 8] = [
 ];
 
 /// Droplet sizes with the disks, in GiB, that come with them: these Droplets can be hibernated.
-const HIBERNATABLE_SIZES: [(&str, u64); 3] = [
-    ("s-1vcpu-2gb", 50),
-    ("s-2vcpu-4gb", 80),
-    ("g-2vcpu-8gb", 25),
-];
+const HIBERNATABLE_SIZES: [(&str, u64); 3] =
+    [("s-1vcpu-2gb", 50), ("s-2vcpu-4gb", 80), ("g-2vcpu-8gb", 25)];
 
 /// Server types that are sold, with the disks, in GiB, that come with them: these servers can be
 /// hibernated.
@@ -111,9 +103,7 @@ impl Fleet {
         for number in 0..chance.u64(0..5) * u64::from(is_paged) {
             for table in ["droplets", "servers"] {
                 let id = 900_000 + number;
-                bystanders.push(format!(
-                    "[[{table}]]\nid = {id}\nname = \"bystander-{number}\"\n"
-                ));
+                bystanders.push(format!("[[{table}]]\nid = {id}\nname = \"bystander-{number}\"\n"));
             }
         }
         let mut fleet = Self {
@@ -215,10 +205,8 @@ impl Fleet {
             | ResourceKind::Machine => ':',
         };
         let word = self.word(chance);
-        let mut tags: Vec<_> = word
-            .map(|word| format!("offhours{separator}{word}"))
-            .into_iter()
-            .collect();
+        let mut tags: Vec<_> =
+            word.map(|word| format!("offhours{separator}{word}")).into_iter().collect();
         tags.push(format!("team{separator}a"));
         tags.extend(small_plan(chance, member.reference.kind(), separator));
         tags
@@ -227,17 +215,10 @@ impl Fleet {
     fn member(&mut self, chance: &mut Rng) -> Member {
         self.created += 1;
         let number = self.created;
-        let stage = if chance.u8(..8) == 0 {
-            "prod"
-        } else {
-            "staging"
-        };
+        let stage = if chance.u8(..8) == 0 { "prod" } else { "staging" };
         let name = format!("{stage}-{number}");
         let word = self.word(chance);
-        let tags = word
-            .as_ref()
-            .map(|word| format!("\"offhours:{word}\", "))
-            .unwrap_or_default();
+        let tags = word.as_ref().map(|word| format!("\"offhours:{word}\", ")).unwrap_or_default();
         let tags = format!("tags = [{tags}\"team:a\"]");
         match chance.u8(..8) {
             0..=1 => {
@@ -307,9 +288,7 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
 /// Returns the features that a Droplet has enabled, and its VPC if it has one, as TOML.
 fn droplet_extras(chance: &mut Rng) -> String {
     let extras = [("monitoring", 4), ("ipv6", 12), ("backups", 12)];
-    let has = extras
-        .into_iter()
-        .filter(|(_, one_in)| chance.u8(..*one_in) == 0);
+    let has = extras.into_iter().filter(|(_, one_in)| chance.u8(..*one_in) == 0);
     let has: Vec<_> = has.map(|(extra, _)| format!("\"{extra}\"")).collect();
     let vpc = match chance.u8(..4) {
         0 => "vpc = \"5a4981aa-9653-4bd1-bef5-d6bff52042e4\"\n",
@@ -352,10 +331,7 @@ fn attached_to_droplet(chance: &mut Rng, number: u64) -> String {
              droplet = {number}\n"
         ),
     ];
-    attachments
-        .into_iter()
-        .filter(|_| chance.u8(..4) == 0)
-        .collect()
+    attachments.into_iter().filter(|_| chance.u8(..4) == 0).collect()
 }
 
 fn database(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
@@ -405,9 +381,7 @@ fn pool(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
 
 fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Member {
     let deaf = chance.u8(..4) == 0;
-    let label = word
-        .map(|word| format!("offhours = \"{word}\", "))
-        .unwrap_or_default();
+    let label = word.map(|word| format!("offhours = \"{word}\", ")).unwrap_or_default();
     let small = match chance.u8(..8) {
         0 => "offhours-to = \"cpx22\", ",
         _ => "",
@@ -448,11 +422,7 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
 
 /// Returns how many seconds something takes: rarely more than any night has.
 fn seconds_or_never(chance: &mut Rng, usual: std::ops::Range<u32>) -> u32 {
-    if chance.u8(..120) == 0 {
-        10_000_000
-    } else {
-        chance.u32(usual)
-    }
+    if chance.u8(..120) == 0 { 10_000_000 } else { chance.u32(usual) }
 }
 
 /// Returns, as TOML, whether machines created from a machine's snapshots fail to boot, from the
@@ -491,10 +461,7 @@ fn attached(chance: &mut Rng, number: u64) -> String {
              targets = [{{ server = {number}, use_private_ip = false }}]\n"
         ),
     ];
-    attachments
-        .into_iter()
-        .filter(|_| chance.u8(..4) == 0)
-        .collect()
+    attachments.into_iter().filter(|_| chance.u8(..4) == 0).collect()
 }
 
 impl Member {
@@ -529,24 +496,15 @@ impl Member {
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
                 match chance.u8(..12) {
                     // The guest powers itself off, which its cloud does not log.
-                    10..=11 => Act::SetStatus {
-                        status: "off".to_owned(),
-                    },
-                    8 => Act::BreakCopies {
-                        breaks: chance.u8(..4) > 0,
-                    },
-                    9 => Act::Snapshot {
-                        name: format!("mine-{}", chance.u8(..9)),
-                    },
+                    10..=11 => Act::SetStatus { status: "off".to_owned() },
+                    8 => Act::BreakCopies { breaks: chance.u8(..4) > 0 },
+                    9 => Act::Snapshot { name: format!("mine-{}", chance.u8(..9)) },
                     0..=1 => Act::PowerOn,
                     2 => Act::PowerOff,
                     3 => Act::Shutdown,
                     4 => Act::Reboot,
                     5..=6 => self.another_plan(chance),
-                    _ => Act::TakeRoom {
-                        refusals: chance.u32(..4),
-                        failures: chance.u32(..3),
-                    },
+                    _ => Act::TakeRoom { refusals: chance.u32(..4), failures: chance.u32(..3) },
                 }
             }
         }

@@ -24,17 +24,8 @@ const ZONES: [&str; 6] = [
     "America/Argentina/Buenos_Aires",
 ];
 
-const WEEKDAYS: [&str; 9] = [
-    "mon-fri",
-    "mon-fri",
-    "fri-mon",
-    "sat,sun",
-    "sat#1",
-    "friL",
-    "tue",
-    "sun#5,thu",
-    "mon-sun",
-];
+const WEEKDAYS: [&str; 9] =
+    ["mon-fri", "mon-fri", "fri-mon", "sat,sun", "sat#1", "friL", "tue", "sun#5,thu", "mon-sun"];
 
 const MONTHDAYS: [&str; 7] = ["1-7", "25-5", "28-L", "1/10", "5-20/3", "15W", "1-L"];
 
@@ -107,11 +98,8 @@ fn seasonal(chance: &Rng, mut definition: Definition) -> Option<Schedule> {
 
 fn definition(chance: &mut Rng) -> Definition {
     let timezone = one(chance, &ZONES).to_owned();
-    let holidays = if chance.u8(..4) == 0 {
-        vec![one(chance, &HOLIDAYS).to_owned()]
-    } else {
-        Vec::new()
-    };
+    let holidays =
+        if chance.u8(..4) == 0 { vec![one(chance, &HOLIDAYS).to_owned()] } else { Vec::new() };
     if chance.u8(..4) == 0 {
         let (start, stop) = CRONS[chance.usize(..CRONS.len())];
         return Definition {
@@ -123,35 +111,20 @@ fn definition(chance: &mut Rng) -> Definition {
         };
     }
     let periods = (0..chance.u8(1..=2)).map(|_| period(chance)).collect();
-    Definition {
-        timezone,
-        periods,
-        holidays,
-        ..Definition::default()
-    }
+    Definition { timezone, periods, holidays, ..Definition::default() }
 }
 
 fn period(chance: &mut Rng) -> PeriodDefinition {
     let time = |chance: &mut Rng| {
         let minute = [0, 0, 30, chance.u8(..60)][chance.usize(..4)];
         // Often in the hours in which clocks change.
-        let hour = if chance.u8(..4) == 0 {
-            chance.u8(1..4)
-        } else {
-            chance.u8(..24)
-        };
+        let hour = if chance.u8(..4) == 0 { chance.u8(1..4) } else { chance.u8(..24) };
         format!("{hour:02}:{minute:02}")
     };
     let days = chance.u8(..5);
     PeriodDefinition {
-        weekdays: (days < 3)
-            .then(|| one(chance, &WEEKDAYS).to_owned())
-            .into_iter()
-            .collect(),
-        monthdays: (days == 3)
-            .then(|| one(chance, &MONTHDAYS).to_owned())
-            .into_iter()
-            .collect(),
+        weekdays: (days < 3).then(|| one(chance, &WEEKDAYS).to_owned()).into_iter().collect(),
+        monthdays: (days == 3).then(|| one(chance, &MONTHDAYS).to_owned()).into_iter().collect(),
         months: Vec::new(),
         begin: (chance.u8(..8) > 0).then(|| time(chance)),
         end: (chance.u8(..8) > 0).then(|| time(chance)),
@@ -169,20 +142,12 @@ fn policy(chance: &mut Rng) -> Policy {
     let resizes = methods.droplet == DropletMethod::Resize;
     let rescales = methods.server == ServerMethod::Rescale;
     Policy {
-        mode: if chance.u8(..16) == 0 {
-            Mode::Observe
-        } else {
-            Mode::Act
-        },
+        mode: if chance.u8(..16) == 0 { Mode::Observe } else { Mode::Act },
         graceful: chance.bool(),
         force: !rarely(chance),
         enforce,
         retain_running: !enforce && rarely(chance),
-        adopt: if rarely(chance) {
-            Adopt::NextEdge
-        } else {
-            Adopt::AtOnce
-        },
+        adopt: if rarely(chance) { Adopt::NextEdge } else { Adopt::AtOnce },
         stop_nodes: rarely(chance).then_some(1),
         methods,
         resize_to: named(chance, &["s-1vcpu-1gb", "s-1vcpu-2gb", "s-2vcpu-4gb"])
@@ -190,15 +155,8 @@ fn policy(chance: &mut Rng) -> Policy {
         rescale_to: named(chance, &["cpx12", "cpx22", "cpx32"]).filter(|_| rescales),
         start_small: chance.u8(..3) == 0,
         rescaled_runs: rescales && chance.u8(..4) == 0,
-        accept: [Risk::NewIp, Risk::LostBackups]
-            .into_iter()
-            .filter(|_| chance.bool())
-            .collect(),
-        otherwise: if chance.bool() {
-            Otherwise::PowerOff
-        } else {
-            Otherwise::Refuse
-        },
+        accept: [Risk::NewIp, Risk::LostBackups].into_iter().filter(|_| chance.bool()).collect(),
+        otherwise: if chance.bool() { Otherwise::PowerOff } else { Otherwise::Refuse },
         ..Policy::default()
     }
 }

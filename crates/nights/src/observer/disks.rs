@@ -49,9 +49,7 @@ fn tags(state: &Value) -> impl Iterator<Item = &str> {
 
 /// Returns the resource of an account that a machine claims to be.
 fn claimed_original(state: &Value, account: &AccountName) -> Option<ResourceRef> {
-    let label = state["labels"][ORIGINAL_LABEL]
-        .as_str()
-        .map(|of| of.replacen('.', "/", 1));
+    let label = state["labels"][ORIGINAL_LABEL].as_str().map(|of| of.replacen('.', "/", 1));
     let mut tags = tags(state).filter_map(|tag| tag.split_once(':'));
     let tag = tags.find(|(name, _)| *name == ORIGINAL_LABEL);
     let tag = tag.map(|(_, of)| of.replacen('-', "/", 1));
@@ -64,20 +62,9 @@ fn preserved_state(state: &Value) -> Value {
     if let Some(labels) = labels.as_object_mut() {
         labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
     }
-    let tags: BTreeSet<_> = tags(state)
-        .filter(|tag| !is_ours(tag.split(':').next().unwrap_or_default()))
-        .collect();
-    let kept = [
-        "name",
-        "server_type",
-        "location",
-        "size",
-        "region",
-        "disk",
-        "ipv4",
-        "ipv6",
-        "has",
-    ];
+    let tags: BTreeSet<_> =
+        tags(state).filter(|tag| !is_ours(tag.split(':').next().unwrap_or_default())).collect();
+    let kept = ["name", "server_type", "location", "size", "region", "disk", "ipv4", "ipv6", "has"];
     let kept = kept.map(|key| state[key].clone());
     json!({"labels": labels, "tags": tags, "kept": kept})
 }
@@ -127,10 +114,7 @@ impl State {
         for (reference, disk) in &self.disks {
             let is_there = self.state_of(reference).is_some();
             if !is_there && !disk.last.is_null() {
-                asleep.push((
-                    reference.clone(),
-                    self.sleeping_state(reference, &disk.last),
-                ));
+                asleep.push((reference.clone(), self.sleeping_state(reference, &disk.last)));
             }
         }
         asleep
@@ -235,10 +219,7 @@ impl State {
         let is_kept = disk.is_some_and(|disk| disk.latest.is_some());
         if is_kept && matches!(record.phase, Phase::Gone { .. }) {
             let disk = disk.and_then(|disk| disk.latest.clone());
-            self.violated(format!(
-                "{} is taken for gone, and there is {disk:?}",
-                record.reference
-            ));
+            self.violated(format!("{} is taken for gone, and there is {disk:?}", record.reference));
         }
     }
 
@@ -246,18 +227,16 @@ impl State {
     pub(super) fn check_deletion(&mut self, resource: &ResourceRef, path: &str) {
         let server = path.strip_prefix("DELETE /v1/servers/");
         let droplet = path.strip_prefix("DELETE /v2/droplets/");
-        let Some((kind, number)) = server
-            .map(|number| ("server", number))
-            .or(droplet.map(|number| ("droplet", number)))
+        let Some((kind, number)) =
+            server.map(|number| ("server", number)).or(droplet.map(|number| ("droplet", number)))
         else {
             return;
         };
         let Some(record) = self.records.get(resource) else {
             return;
         };
-        let stops = record
-            .in_flight()
-            .is_some_and(|transition| transition.direction == Direction::Stop);
+        let stops =
+            record.in_flight().is_some_and(|transition| transition.direction == Direction::Stop);
         if !stops {
             self.violated(format!("{path} is sent, and it is not being stopped"));
             return;
@@ -302,9 +281,7 @@ impl State {
         let looked_at = self.disks.get(resource).and_then(|disk| disk.looked_at);
         let tracked = self.resources.get(resource);
         let person_at = tracked.and_then(|tracked| tracked.person_at);
-        person_at
-            .zip(looked_at)
-            .is_some_and(|(person, look)| person + SLACK > look)
+        person_at.zip(looked_at).is_some_and(|(person, look)| person + SLACK > look)
     }
 
     /// Checks that what each machine's disk holds still exists, and that there is at most one
@@ -368,14 +345,10 @@ impl State {
         }
         let first = state["first_contents"].as_str();
         if latest.is_some() && first != latest.as_deref() {
-            self.violated(format!(
-                "{resource} is made from {first:?}, not from {latest:?}"
-            ));
+            self.violated(format!("{resource} is made from {first:?}, not from {latest:?}"));
         }
         if preserved_state(&before) != preserved_state(state) {
-            self.violated(format!(
-                "{resource} was {before}, and is made again as {state}"
-            ));
+            self.violated(format!("{resource} was {before}, and is made again as {state}"));
         }
     }
 
@@ -390,8 +363,6 @@ impl State {
             self.person_deleted(resource);
             return;
         }
-        self.violated(format!(
-            "what the disk of {resource} held is lost: {latest}"
-        ));
+        self.violated(format!("what the disk of {resource} held is lost: {latest}"));
     }
 }

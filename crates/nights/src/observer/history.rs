@@ -44,10 +44,7 @@ impl State {
     fn check_seen(&mut self, entry: &HistoryEntry) {
         let now = self.time.now();
         let reference = &entry.reference;
-        let person_at = self
-            .resources
-            .get(reference)
-            .and_then(|tracked| tracked.person_at);
+        let person_at = self.resources.get(reference).and_then(|tracked| tracked.person_at);
         let crossed = person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
         let Some(state) = self.state_of(reference).filter(|_| !crossed) else {
             return;
@@ -57,9 +54,7 @@ impl State {
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
         if !was_on && !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
-            self.violated(format!(
-                "the {direction} of {reference} is said to be seen: {state}"
-            ));
+            self.violated(format!("the {direction} of {reference} is said to be seen: {state}"));
         }
     }
 
@@ -88,9 +83,7 @@ impl State {
         let known = self.history.get(resource);
         if !known.is_some_and(|entry| entry.direction == *direction && entry.ending == Ending::Seen)
         {
-            self.violated(format!(
-                "{resource} is reported as seen, and history says {known:?}"
-            ));
+            self.violated(format!("{resource} is reported as seen, and history says {known:?}"));
         }
     }
 }

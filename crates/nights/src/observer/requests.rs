@@ -53,11 +53,8 @@ fn shuts_down(path: &str, body: &str) -> bool {
 /// Returns the plan that a change requests for a machine.
 fn asked_plan(path: &str, body: &str) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
-    let plan = if path.ends_with("/actions/change_type") {
-        &body["server_type"]
-    } else {
-        &body["size"]
-    };
+    let plan =
+        if path.ends_with("/actions/change_type") { &body["server_type"] } else { &body["size"] };
     let is_machine = path.contains("/servers/") || path.contains("/droplets/");
     plan.as_str().filter(|_| is_machine).map(str::to_owned)
 }
@@ -75,9 +72,7 @@ impl State {
             return self.violated(format!("a change of something unknown: {path}"));
         };
         if !matches!(self.actor(by), Actor::Function(_)) {
-            return self.violated(format!(
-                "a change by something that is not a function: {path}"
-            ));
+            return self.violated(format!("a change by something that is not a function: {path}"));
         }
         self.check_permit(&resource, path, by);
         self.check_membership(&resource, path);
@@ -116,18 +111,13 @@ impl State {
         let Some(plan) = asked_plan(path, body) else {
             return;
         };
-        let request = self
-            .records
-            .get(resource)
-            .and_then(|record| record.request.as_ref());
+        let request = self.records.get(resource).and_then(|record| record.request.as_ref());
         let recorded = request.filter(|request| matches!(request.ask, Ask::Open));
         let target = recorded.and_then(|request| request.target.as_ref());
         let target = target.and_then(ResourceSize::of_saved);
         let named = target.as_ref().and_then(ResourceSize::plan);
         if named != Some(plan.as_str()) {
-            self.violated(format!(
-                "{path} moves to {plan}, and the record says {named:?}"
-            ));
+            self.violated(format!("{path} moves to {plan}, and the record says {named:?}"));
         }
     }
 
@@ -135,10 +125,7 @@ impl State {
     fn check_permit(&mut self, resource: &ResourceRef, path: &str, by: TaskId) {
         let now = self.time.now();
         let sender = self.tasks.get(&by).map(|(_, request)| request.clone());
-        let permit = self
-            .records
-            .get(resource)
-            .and_then(|record| record.permit.clone());
+        let permit = self.records.get(resource).and_then(|record| record.permit.clone());
         let valid = permit
             .is_some_and(|permit| Some(permit.writer.0) == sender && now < permit.until + SLACK);
         if !valid {
@@ -183,9 +170,7 @@ impl State {
             && !by_hand
             && now.duration_since(since) > OBSERVE_AND_SEND + SLACK
         {
-            self.violated(format!(
-                "{path} is sent for what must not be touched since {since}"
-            ));
+            self.violated(format!("{path} is sent for what must not be touched since {since}"));
         }
     }
 
@@ -206,21 +191,13 @@ impl State {
         if !cuts(path, body) {
             return;
         }
-        let request = self
-            .records
-            .get(resource)
-            .and_then(|record| record.request.as_ref());
+        let request = self.records.get(resource).and_then(|record| record.request.as_ref());
         let graceful = request.is_some_and(|request| request.graceful);
         let is_server = matches!(resource.id, ResourceId::Server(_));
-        let shutdown = self
-            .resources
-            .get(resource)
-            .and_then(|tracked| tracked.shutdown_at);
+        let shutdown = self.resources.get(resource).and_then(|tracked| tracked.shutdown_at);
         let had_its_time = shutdown.is_some_and(|at| now.duration_since(at) >= GRACE);
         if (graceful || is_server) && !had_its_time {
-            self.violated(format!(
-                "{path} cuts the power; the last shutdown was at {shutdown:?}"
-            ));
+            self.violated(format!("{path} cuts the power; the last shutdown was at {shutdown:?}"));
         }
     }
 
@@ -268,10 +245,7 @@ impl State {
             tracked.chosen.insert(own);
         }
         let tracked = tracked.clone();
-        let saved = self
-            .records
-            .get(resource)
-            .and_then(|record| record.saved.as_ref());
+        let saved = self.records.get(resource).and_then(|record| record.saved.as_ref());
         let saved = saved.and_then(ResourceSize::of_saved);
         let will_do = saved
             .as_ref()
@@ -289,9 +263,7 @@ impl State {
         let after = ResourceSize::of(resource, &state);
         let tracked = self.tracked(resource);
         let before = std::mem::replace(&mut tracked.size, after.clone());
-        let crossed = tracked
-            .person_at
-            .is_some_and(|at| now.duration_since(at) < CROSSES);
+        let crossed = tracked.person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
         let (Some(before), Some(after)) = (before, after) else {
             return;
         };
@@ -302,17 +274,10 @@ impl State {
         if after.covers(&before) || crossed {
             return;
         }
-        if !tracked
-            .owed
-            .as_ref()
-            .is_some_and(|owed| owed.covers(&before))
-        {
+        if !tracked.owed.as_ref().is_some_and(|owed| owed.covers(&before)) {
             tracked.owed = Some(before.clone());
         }
-        let saved = self
-            .records
-            .get(resource)
-            .and_then(|record| record.saved.as_ref());
+        let saved = self.records.get(resource).and_then(|record| record.saved.as_ref());
         let saved = saved.and_then(ResourceSize::of_saved);
         if !saved.as_ref().is_some_and(|saved| saved.covers(&before)) {
             self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));

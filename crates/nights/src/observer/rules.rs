@@ -19,8 +19,7 @@ fn words(state: &Value) -> BTreeSet<String> {
     let of_tags = |tags: &Value| -> Vec<String> {
         let tags = tags.as_array().into_iter().flatten();
         let tags = tags.filter_map(Value::as_str);
-        tags.filter_map(|tag| Some(tag.strip_prefix("offhours:")?.to_owned()))
-            .collect()
+        tags.filter_map(|tag| Some(tag.strip_prefix("offhours:")?.to_owned())).collect()
     };
     let label = state["labels"]["offhours"].as_str().map(str::to_owned);
     // The labels of a pool's nodes do not opt anything in.
@@ -97,11 +96,8 @@ pub(super) fn barred(reference: &ResourceRef, state: &Value, setup: &Setup) -> b
     let schedule = schedule_of(reference, state, setup);
     let rule = schedule.and_then(|name| setup.schedules.get(&name));
     let account = setup.accounts.get(&reference.account);
-    let modes = [
-        Some(setup.settings.mode),
-        account.map(Account::mode),
-        rule.map(|rule| rule.policy.mode),
-    ];
+    let modes =
+        [Some(setup.settings.mode), account.map(Account::mode), rule.map(|rule| rule.policy.mode)];
     let acts = modes.into_iter().flatten().all(|mode| mode == Mode::Act);
     is_excluded(state, setup) || rule.is_none() || !acts
 }

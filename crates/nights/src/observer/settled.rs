@@ -49,10 +49,8 @@ impl State {
         let Ok(reference) = reference.parse::<ResourceRef>() else {
             return;
         };
-        let is_worker = self
-            .simulator
-            .resource(&reference)
-            .is_some_and(|state| !state["worker_of"].is_null());
+        let is_worker =
+            self.simulator.resource(&reference).is_some_and(|state| !state["worker_of"].is_null());
         let reference = self.original(reference);
         let tracked = self.resources.get(&reference);
         let is_new = tracked
@@ -82,9 +80,7 @@ impl State {
         }
         if let Some(change) = missing {
             let (at, what) = (change.at, change.described);
-            self.violated(format!(
-                "history does not show {what}, which was taken at {at}"
-            ));
+            self.violated(format!("history does not show {what}, which was taken at {at}"));
         }
     }
 
@@ -115,15 +111,10 @@ impl State {
             return None;
         }
         if record.handled.is_none() {
-            return Some(format!(
-                "nothing was ever handled, and it should be {desired:?}"
-            ));
+            return Some(format!("nothing was ever handled, and it should be {desired:?}"));
         }
         let needs_a_person = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
-            || record
-                .request
-                .as_ref()
-                .is_some_and(|request| request.problem.is_some());
+            || record.request.as_ref().is_some_and(|request| request.problem.is_some());
         // An action that never ends keeps a machine busy at its cloud, and status says so.
         let is_busy = !state["action"].is_null() && record.last_error.is_some();
         if needs_a_person || is_busy || is_left_running(record) {
@@ -198,15 +189,10 @@ impl State {
         now: Timestamp,
     ) -> Option<(Desired, Timestamp)> {
         let of = |target: Target| self.overrides.get(&target);
-        let overrides = [
-            of(Target::Resource(reference.clone())),
-            of(Target::Schedule(schedule.clone())),
-        ];
+        let overrides =
+            [of(Target::Resource(reference.clone())), of(Target::Schedule(schedule.clone()))];
         let edge = rule.schedule.latest_edge(now);
-        let active = overrides
-            .into_iter()
-            .flatten()
-            .find(|one| one.is_active(now));
+        let active = overrides.into_iter().flatten().find(|one| one.is_active(now));
         let desired = match active {
             Some(one) => Some(one.desired),
             None => edge.desired,

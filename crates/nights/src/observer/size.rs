@@ -89,15 +89,12 @@ impl ResourceSize {
     /// Converts the saved state of a record.
     pub(super) fn of_saved(saved: &SavedState) -> Option<Self> {
         match saved {
-            SavedState::Database {
-                plan,
-                nodes,
-                storage_mib,
-            } => Self::database(plan, *nodes, storage_mib.unwrap_or_default()),
-            SavedState::NodePool { count, autoscale } => Some(Self::NodePool {
-                count: *count,
-                autoscale: *autoscale,
-            }),
+            SavedState::Database { plan, nodes, storage_mib } => {
+                Self::database(plan, *nodes, storage_mib.unwrap_or_default())
+            }
+            SavedState::NodePool { count, autoscale } => {
+                Some(Self::NodePool { count: *count, autoscale: *autoscale })
+            }
             SavedState::Machine(machine) => Some(Self::Machine {
                 plan: machine.plan.clone(),
                 vcpus: machine.vcpus,
@@ -110,12 +107,7 @@ impl ResourceSize {
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                Self::Database {
-                    memory_gib,
-                    vcpus,
-                    nodes,
-                    storage_mib,
-                },
+                Self::Database { memory_gib, vcpus, nodes, storage_mib },
                 Self::Database {
                     memory_gib: other_memory,
                     vcpus: other_vcpus,
@@ -130,10 +122,7 @@ impl ResourceSize {
             }
             (
                 Self::NodePool { count, autoscale },
-                Self::NodePool {
-                    count: other_count,
-                    autoscale: other_bounds,
-                },
+                Self::NodePool { count: other_count, autoscale: other_bounds },
             ) => count >= other_count && (other_bounds.is_none() || autoscale == other_bounds),
             (Self::Machine { .. }, Self::Machine { .. }) => self == other,
             _ => false,
@@ -143,8 +132,6 @@ impl ResourceSize {
 
 /// Returns the plan of a machine at its cloud.
 pub(super) fn plan_of(state: &Value) -> Option<&str> {
-    let droplet = state["size"]
-        .as_str()
-        .filter(|_| state["powered"].is_boolean());
+    let droplet = state["size"].as_str().filter(|_| state["powered"].is_boolean());
     droplet.or_else(|| state["server_type"].as_str())
 }

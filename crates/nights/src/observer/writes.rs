@@ -80,10 +80,7 @@ impl State {
             let account = &record.reference.account;
             let had = self.setup.accounts.contains_key(account);
             let is_lost = had && !after.accounts.contains_key(account);
-            let asleep = record
-                .hibernation
-                .as_deref()
-                .is_some_and(|kept| kept.present.is_none());
+            let asleep = record.hibernation.as_deref().is_some_and(|kept| kept.present.is_none());
             let direction = record.in_flight().map(|now| now.direction);
             if is_lost {
                 self.count(match direction {
@@ -118,10 +115,9 @@ impl State {
             return;
         }
         let values = &update["ExpressionAttributeValues"];
-        let (Some(account), Some(tried_at)) = (
-            values[":account"]["S"].as_str(),
-            values[":tried_at"]["S"].as_str(),
-        ) else {
+        let (Some(account), Some(tried_at)) =
+            (values[":account"]["S"].as_str(), values[":tried_at"]["S"].as_str())
+        else {
             return;
         };
         let listed_at = values[":listed_at"]["S"].as_str();
@@ -146,9 +142,7 @@ impl State {
         self.last_change = self.time.now();
         self.note(self.actor(by), || record_in_a_line(record));
         let before = self.records.insert(reference, record.clone());
-        let replaced = before
-            .as_ref()
-            .map_or(Revision(0), |before| before.revision);
+        let replaced = before.as_ref().map_or(Revision(0), |before| before.revision);
         if record.revision.0 != replaced.0 + 1 {
             self.violated(format!(
                 "{} was written as revision {} in place of {}",
@@ -191,9 +185,7 @@ impl State {
             return;
         };
         // A stuck transition goes on once its part is seen after all.
-        let anew = before
-            .transition()
-            .is_none_or(|old| old.claimed_at != transition.claimed_at);
+        let anew = before.transition().is_none_or(|old| old.claimed_at != transition.claimed_at);
         if !anew || before.handled != after.handled {
             return;
         }
@@ -226,10 +218,7 @@ impl State {
         let accepted = matches!(old.ask, Ask::Accepted { .. });
         let again = matches!(new.ask, Ask::Open) && new.forced == Forced::No;
         if same && accepted && again {
-            self.violated(format!(
-                "{} asks again for what was accepted",
-                after.reference
-            ));
+            self.violated(format!("{} asks again for what was accepted", after.reference));
         }
     }
 
@@ -248,13 +237,9 @@ impl State {
         let is_back =
             ResourceSize::of(reference, &state).is_none_or(|now| tracked.will_do(&now, owed));
         let saved = record.saved.as_ref().and_then(ResourceSize::of_saved);
-        let is_saved = saved
-            .as_ref()
-            .is_some_and(|saved| tracked.will_do(saved, owed));
+        let is_saved = saved.as_ref().is_some_and(|saved| tracked.will_do(saved, owed));
         if !is_saved && !is_back {
-            self.violated(format!(
-                "{reference} is owed {owed:?}, and saved is {saved:?}"
-            ));
+            self.violated(format!("{reference} is owed {owed:?}, and saved is {saved:?}"));
         }
         if record.saved.is_none() && is_back {
             self.tracked(reference).clear_owed();

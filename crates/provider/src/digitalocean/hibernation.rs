@@ -89,9 +89,7 @@ impl Api {
     pub(crate) async fn list_snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
         let path = "/v2/snapshots?resource_type=droplet";
         let listed: Vec<schema::Snapshot> = self.things(path).await?;
-        Ok(ListedSnapshots(
-            listed.iter().filter_map(snapshot).collect(),
-        ))
+        Ok(ListedSnapshots(listed.iter().filter_map(snapshot).collect()))
     }
 
     /// Returns the snapshots of a machine. Those that matter are read as images as well, because
@@ -198,10 +196,7 @@ impl Api {
             floating_ips: reserved.into_iter().collect(),
             firewalls: firewalls.map(|one| one.id.0).collect(),
             load_balancers: balancers
-                .map(|one| Balanced {
-                    id: one.id.0,
-                    privately: false,
-                })
+                .map(|one| Balanced { id: one.id.0, privately: false })
                 .collect(),
             project,
             backup_policy: self.backup_policy(droplet).await?,
@@ -233,14 +228,9 @@ impl Api {
         match what {
             Hibernate::Snapshot(label) => {
                 let name = snapshot_name(&label.of, &label.mark);
-                self.begin(id, &json!({"type": "snapshot", "name": name}))
-                    .await
+                self.begin(id, &json!({"type": "snapshot", "name": name})).await
             }
-            Hibernate::Create {
-                label,
-                snapshot,
-                manifest,
-            } => {
+            Hibernate::Create { label, snapshot, manifest } => {
                 let order = Order::of(label, *snapshot, manifest);
                 let request = Request::post_json("/v2/droplets", &order);
                 let made: schema::CreateResponse = parse(&request, &self.0.send(&request).await?)?;
@@ -250,10 +240,7 @@ impl Api {
                     made: Some(made.droplet.id),
                 })
             }
-            Hibernate::Delete => {
-                self.done(Request::delete(format!("/v2/droplets/{number}")))
-                    .await
-            }
+            Hibernate::Delete => self.done(Request::delete(format!("/v2/droplets/{number}"))).await,
             Hibernate::DeleteSnapshot { snapshot } => {
                 let request = Request::delete(format!("/v2/snapshots/{snapshot}"));
                 self.done(request).await
@@ -295,11 +282,7 @@ fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, Pr
             (format!("/v2/load_balancers/{}/droplets", one.id), droplets)
         }
         Attachment::FloatingIp(ip) => {
-            let all = if ip.contains(':') {
-                "/v2/reserved_ipv6"
-            } else {
-                "/v2/reserved_ips"
-            };
+            let all = if ip.contains(':') { "/v2/reserved_ipv6" } else { "/v2/reserved_ips" };
             let body = json!({"type": "assign", "droplet_id": number});
             (format!("{all}/{ip}/actions"), body)
         }

@@ -123,14 +123,8 @@ impl Api {
             }
             Err(error) if error.is_of_account() => return Err(error),
             Err(error) => {
-                let unread = Unread {
-                    kind,
-                    name: Some("with GPUs".to_owned()),
-                    error,
-                };
-                droplets
-                    .items
-                    .push(((reading.now)(), Err(Box::new(unread))));
+                let unread = Unread { kind, name: Some("with GPUs".to_owned()), error };
+                droplets.items.push(((reading.now)(), Err(Box::new(unread))));
             }
         }
         Ok(droplets)
@@ -151,9 +145,7 @@ impl Api {
     /// The list is not paginated (DOSPEC). If it comes in pages all the same, all pages are read.
     async fn databases(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
         let path = "/v2/databases";
-        let requested_at = reading
-            .begin()
-            .ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
+        let requested_at = reading.begin().ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
         let whole: schema::Page<_> = self.0.read(&Request::get(path)).await?;
         let mut databases = Read::<Element<schema::Database>>::nothing();
         if whole.next_and_last().0.is_some() {
@@ -169,10 +161,7 @@ impl Api {
     async fn node_pools(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
         let kind = ResourceKind::NodePool;
         let path = "/v2/kubernetes/clusters";
-        let of_clusters = Reading {
-            read: &|_| (),
-            ..reading
-        };
+        let of_clusters = Reading { read: &|_| (), ..reading };
         let clusters = self.all::<Element<_>>(path, of_clusters).await?;
         let requests = clusters.requests;
         let (clusters, unread): (Vec<_>, Vec<_>) = clusters
@@ -181,25 +170,20 @@ impl Api {
             .map(|(at, cluster)| (at, cluster.of_kind(kind, path)))
             .partition(|(_, cluster)| cluster.is_ok());
         let clusters = clusters.into_iter().filter_map(|(_, cluster)| cluster.ok());
-        let pools = pages::each(
-            reading,
-            AT_ONCE,
-            clusters,
-            async |cluster: schema::Cluster| {
-                let path = format!("{path}/{}/node_pools", cluster.id.0);
-                match self.0.read(&Request::get(path.as_str())).await {
-                    Ok(schema::NodePools { node_pools }) => {
-                        let pools = node_pools.into_iter();
-                        let pools = pools.map(|pool| pool.of_kind(kind, &path));
-                        let pools = pools.map(|pool| Ok(node_pool(&cluster, pool?)));
-                        Ok(pools.collect())
-                    }
-                    Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
-                    Err(error) if error.is_of_account() => Err(error),
-                    Err(error) => Ok(vec![Err(Box::new(unread_pools(&cluster.name, error)))]),
+        let pools = pages::each(reading, AT_ONCE, clusters, async |cluster: schema::Cluster| {
+            let path = format!("{path}/{}/node_pools", cluster.id.0);
+            match self.0.read(&Request::get(path.as_str())).await {
+                Ok(schema::NodePools { node_pools }) => {
+                    let pools = node_pools.into_iter();
+                    let pools = pools.map(|pool| pool.of_kind(kind, &path));
+                    let pools = pools.map(|pool| Ok(node_pool(&cluster, pool?)));
+                    Ok(pools.collect())
                 }
-            },
-        );
+                Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
+                Err(error) if error.is_of_account() => Err(error),
+                Err(error) => Ok(vec![Err(Box::new(unread_pools(&cluster.name, error)))]),
+            }
+        });
         let mut pools = pools.await?;
         pools.requests += requests;
         let unread = unread.into_iter().filter_map(|(at, cluster)| {
@@ -232,9 +216,7 @@ impl Api {
                 let pools = cluster.node_pools.take();
                 let pools = pools
                     .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
-                let pool = pools
-                    .into_iter()
-                    .find(|one| one.has_id(pool, |pool| &pool.id.0));
+                let pool = pools.into_iter().find(|one| one.has_id(pool, |pool| &pool.id.0));
                 match pool {
                     Some(Element::Read(pool)) => Ok(Some(node_pool(&cluster, pool))),
                     Some(Element::Unread(_)) => {
@@ -270,9 +252,7 @@ impl Api {
     }
 
     pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
-        let sizes = self
-            .all::<schema::PlanSize>(SIZES, Reading::UNTIMED)
-            .await?;
+        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
         let plans = sizes.items.into_iter().map(|(_, size)| plan(size));
         let unexpected = |error: NotAnAmount| Request::get(SIZES).not_understood(error.to_string());
         plans.collect::<Result<_, _>>().map_err(unexpected)
@@ -304,20 +284,11 @@ impl Api {
             Change::Shutdown(id) => self.begin(id, &schema::Act { kind: "shutdown" }).await,
             Change::PowerOff(id) => self.begin(id, &schema::Act { kind: "power_off" }).await,
             Change::ResizeMachine { id, to } => {
-                let resize = schema::ResizeDroplet {
-                    kind: "resize",
-                    size: &to.plan,
-                    disk: false,
-                };
+                let resize = schema::ResizeDroplet { kind: "resize", size: &to.plan, disk: false };
                 self.begin(id, &resize).await
             }
             Change::Hibernate { id, what } => self.hibernate(id, what).await,
-            Change::ResizeDatabase {
-                id,
-                plan,
-                nodes,
-                storage_mib,
-            } => {
+            Change::ResizeDatabase { id, plan, nodes, storage_mib } => {
                 let body = schema::Resize {
                     size: plan,
                     num_nodes: *nodes,
@@ -390,20 +361,12 @@ impl Api {
 }
 
 fn unread_pools(cluster: &str, error: ProviderError) -> Unread {
-    Unread {
-        kind: ResourceKind::NodePool,
-        name: Some(format!("of the cluster {cluster}")),
-        error,
-    }
+    Unread { kind: ResourceKind::NodePool, name: Some(format!("of the cluster {cluster}")), error }
 }
 
 fn page_number(link: &str) -> Option<u32> {
     let (_, query) = link.split_once('?')?;
-    query
-        .split('&')
-        .find_map(|pair| pair.strip_prefix("page="))?
-        .parse()
-        .ok()
+    query.split('&').find_map(|pair| pair.strip_prefix("page="))?.parse().ok()
 }
 
 fn droplet(droplet: schema::Droplet) -> Resource {
@@ -513,10 +476,7 @@ fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
     Resource {
         id: ResourceId::NodePool(cluster_id, PoolId(pool.id.0)),
         name: pool.name,
-        cluster: Some(Cluster {
-            name: cluster.name.clone(),
-            tags: cluster.tags.clone(),
-        }),
+        cluster: Some(Cluster { name: cluster.name.clone(), tags: cluster.tags.clone() }),
         tags,
         region: cluster.region.clone(),
         power,
@@ -559,16 +519,8 @@ fn is_cluster_id(text: &str) -> bool {
 /// 0 or a disabled autoscaler must be written out to be understood (TFDO). `None` for other
 /// changes, and for labels or taints that are not JSON.
 fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
-    let Change::ScaleNodePool {
-        cluster,
-        name,
-        count,
-        autoscale,
-        tags,
-        labels,
-        taints,
-        ..
-    } = change
+    let Change::ScaleNodePool { cluster, name, count, autoscale, tags, labels, taints, .. } =
+        change
     else {
         return None;
     };
@@ -578,11 +530,7 @@ fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
         auto_scale: autoscale.is_some(),
         min_nodes: autoscale.map(|bounds| bounds.min),
         max_nodes: autoscale.map(|bounds| bounds.max),
-        tags: tags
-            .iter()
-            .map(String::as_str)
-            .filter(|tag| !is_service_tag(tag, cluster))
-            .collect(),
+        tags: tags.iter().map(String::as_str).filter(|tag| !is_service_tag(tag, cluster)).collect(),
         labels: serde_json::from_str(labels).ok()?,
         taints: serde_json::from_str(taints).ok()?,
     })

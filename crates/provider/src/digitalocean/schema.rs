@@ -20,11 +20,7 @@ pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
         request_id: Option<String>,
     }
     let error: Error = serde_json::from_slice(body).ok()?;
-    Some(ErrorWords {
-        code: error.id,
-        message: error.message,
-        request_id: error.request_id,
-    })
+    Some(ErrorWords { code: error.id, message: error.message, request_id: error.request_id })
 }
 
 #[derive(Deserialize)]

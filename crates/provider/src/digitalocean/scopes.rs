@@ -71,48 +71,20 @@ pub struct MissingScope {
 const READS: [(&str, &str, &str); 17] = [
     ("/v2/droplets?per_page=1", "droplet:read", "Droplets"),
     ("/v2/tags?per_page=1", "tag:read", "tags"),
-    (
-        "/v2/account",
-        "account:read",
-        "how many Droplets there may be",
-    ),
+    ("/v2/account", "account:read", "how many Droplets there may be"),
     ("/v2/account/keys?per_page=1", "ssh_key:read", "SSH keys"),
-    (
-        "/v2/actions?per_page=1",
-        "actions:read",
-        "what became of a creation",
-    ),
+    ("/v2/actions?per_page=1", "actions:read", "what became of a creation"),
     ("/v2/snapshots?per_page=1", "snapshot:read", "snapshots"),
-    (
-        "/v2/images?per_page=1",
-        "image:read",
-        "whether a snapshot is complete",
-    ),
+    ("/v2/images?per_page=1", "image:read", "whether a snapshot is complete"),
     ("/v2/volumes?per_page=1", "block_storage:read", "volumes"),
     ("/v2/vpcs?per_page=1", "vpc:read", "VPCs"),
     ("/v2/firewalls?per_page=1", "firewall:read", "firewalls"),
-    (
-        "/v2/load_balancers?per_page=1",
-        "load_balancer:read",
-        "load balancers",
-    ),
-    (
-        "/v2/reserved_ips?per_page=1",
-        "reserved_ip:read",
-        "reserved addresses",
-    ),
+    ("/v2/load_balancers?per_page=1", "load_balancer:read", "load balancers"),
+    ("/v2/reserved_ips?per_page=1", "reserved_ip:read", "reserved addresses"),
     // The list is not paginated (DOSPEC).
-    (
-        "/v2/databases",
-        "database:read",
-        "databases that let Droplets in",
-    ),
+    ("/v2/databases", "database:read", "databases that let Droplets in"),
     ("/v2/projects?per_page=1", "project:read", "projects"),
-    (
-        "/v2/monitoring/alerts?per_page=1",
-        "monitoring:read",
-        "alert policies",
-    ),
+    ("/v2/monitoring/alerts?per_page=1", "monitoring:read", "alert policies"),
     ("/v2/regions?per_page=1", "regions:read", "regions"),
     (SIZES, "sizes:read", "which sizes can be ordered"),
 ];

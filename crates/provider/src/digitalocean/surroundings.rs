@@ -201,26 +201,15 @@ impl DropletWithAttachments {
 
     /// Returns its own public addresses in the families in which it has a reserved one.
     fn outgoing(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<String> {
-        let families = [
-            (reserved, &self.networks.v4),
-            (reserved_v6, &self.networks.v6),
-        ];
-        let behind = families
-            .into_iter()
-            .filter(|(reserved, _)| !reserved.is_empty());
-        behind
-            .flat_map(|(_, own)| ips(own, "public"))
-            .map(str::to_owned)
-            .collect()
+        let families = [(reserved, &self.networks.v4), (reserved_v6, &self.networks.v6)];
+        let behind = families.into_iter().filter(|(reserved, _)| !reserved.is_empty());
+        behind.flat_map(|(_, own)| ips(own, "public")).map(str::to_owned).collect()
     }
 
     /// Returns the public addresses: in each family the reserved ones, or else the Droplet's own,
     /// which it always loses.
     fn addresses(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<Address> {
-        let families = [
-            (reserved, &self.networks.v4),
-            (reserved_v6, &self.networks.v6),
-        ];
+        let families = [(reserved, &self.networks.v4), (reserved_v6, &self.networks.v6)];
         let of_family = |(reserved, own): (&[String], &Vec<schema::Network>)| {
             let stays = !reserved.is_empty();
             let addresses: Vec<_> = if stays {
@@ -228,11 +217,7 @@ impl DropletWithAttachments {
             } else {
                 ips(own, "public").map(str::to_owned).collect()
             };
-            addresses.into_iter().map(move |ip| Address {
-                ip,
-                stays,
-                blocked: false,
-            })
+            addresses.into_iter().map(move |ip| Address { ip, stays, blocked: false })
         };
         families.into_iter().flat_map(of_family).collect()
     }
@@ -241,10 +226,7 @@ impl DropletWithAttachments {
 impl Api {
     pub(super) async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
         let keys: Vec<Key> = self.things("/v2/account/keys").await?;
-        let keys = keys.into_iter().map(|key| SshKey {
-            name: key.name,
-            sent_as: key.fingerprint,
-        });
+        let keys = keys.into_iter().map(|key| SshKey { name: key.name, sent_as: key.fingerprint });
         Ok(keys.collect())
     }
 
@@ -262,23 +244,14 @@ impl Api {
         let reserved = self.reserved("/v2/reserved_ips", *id).await?;
         let reserved_v6 = self.reserved("/v2/reserved_ipv6", *id).await?;
         let addresses = whole.addresses(&reserved, &reserved_v6);
-        let unreadable = [
-            (droplet.tags.is_none(), "its tags"),
-            (whole.vpc_uuid.is_none(), "its VPC"),
-        ];
+        let unreadable =
+            [(droplet.tags.is_none(), "its tags"), (whole.vpc_uuid.is_none(), "its VPC")];
         let unreadable = unreadable.into_iter().filter(|(is_so, _)| *is_so);
         let mut around = Surroundings {
             private: ips(&whole.networks.v4, "private")
-                .map(|ip| PrivateAddress {
-                    ip: ip.to_owned(),
-                    stays: false,
-                })
+                .map(|ip| PrivateAddress { ip: ip.to_owned(), stays: false })
                 .collect(),
-            attached: whole
-                .volume_ids
-                .iter()
-                .map(|volume| format!("volume {volume}"))
-                .collect(),
+            attached: whole.volume_ids.iter().map(|volume| format!("volume {volume}")).collect(),
             backups: whole.features.contains("backups"),
             custom_image: whole
                 .image
@@ -292,9 +265,7 @@ impl Api {
         self.firewalls(&whole, &mut around).await?;
         let balancers: Vec<LoadBalancer> = self.things("/v2/load_balancers").await?;
         let own = balancers.iter().filter(|one| one.names(*id));
-        around
-            .attached
-            .extend(own.map(|one| format!("load balancer {}", one.name)));
+        around.attached.extend(own.map(|one| format!("load balancer {}", one.name)));
         let ips = whole.ips();
         let filtering = balancers.iter().filter(|one| one.filters(&ips));
         around
@@ -303,9 +274,7 @@ impl Api {
         let databases = self.naming_databases(*id, &ips).await?;
         around.named_by.extend(databases);
         let policies: Vec<Policy> = self.things("/v2/monitoring/alerts").await?;
-        let watching = policies
-            .iter()
-            .filter(|policy| policy.entities.contains(&id.to_string()));
+        let watching = policies.iter().filter(|policy| policy.entities.contains(&id.to_string()));
         around
             .named_by
             .extend(watching.map(|policy| format!("alert policy {}", policy.description)));
@@ -390,10 +359,7 @@ impl Api {
             let sources = firewall.inbound_rules.iter().map(|rule| &rule.sources);
             let destinations = firewall.outbound_rules.iter();
             let destinations = destinations.map(|rule| &rule.destinations);
-            if sources
-                .chain(destinations)
-                .any(|others| others.name(droplet.id, &ips))
-            {
+            if sources.chain(destinations).any(|others| others.name(droplet.id, &ips)) {
                 let name = &firewall.name;
                 around.named_by.push(format!("a rule of firewall {name}"));
             }
@@ -423,10 +389,7 @@ impl Api {
                 _ => false,
             };
             let names = sources.iter().any(names);
-            Ok(names
-                .then(|| format!("database {}", database.name))
-                .into_iter()
-                .collect())
+            Ok(names.then(|| format!("database {}", database.name)).into_iter().collect())
         };
         let named = pages::each(Reading::UNTIMED, AT_ONCE, databases, naming).await?;
         Ok(named.items.into_iter().map(|(_, name)| name).collect())
@@ -450,14 +413,7 @@ mod tests {
         ] {
             assert!(is_one_of(text, &ips), "{text}");
         }
-        for text in [
-            "203.0.113.6",
-            "203.0.113.5/31",
-            "10.0.0.0/8",
-            "2001:db8::5/32",
-            "",
-            "web",
-        ] {
+        for text in ["203.0.113.6", "203.0.113.5/31", "10.0.0.0/8", "2001:db8::5/32", "", "web"] {
             assert!(!is_one_of(text, &ips), "{text}");
         }
     }

@@ -42,14 +42,9 @@ impl Api {
         let label = of_label(lookup.of);
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
         let snapshots = self.snapshots(&selector, lookup).await?;
-        let attachments = if lookup.attached {
-            Some(self.attachment_lists().await?)
-        } else {
-            None
-        };
-        let mut others = self
-            .all::<schema::ServerWithAttachments>(&format!("/v1/servers?{selector}"))
-            .await?;
+        let attachments = if lookup.attached { Some(self.attachment_lists().await?) } else { None };
+        let mut others =
+            self.all::<schema::ServerWithAttachments>(&format!("/v1/servers?{selector}")).await?;
         let machine = match lookup.present {
             Some(id) => self.with_attachments(id).await?,
             None => None,
@@ -134,10 +129,7 @@ impl Api {
         http.retain_existing("/v1/volumes", volumes).await?;
         http.retain_existing("/v1/firewalls", firewalls).await?;
         for address in &mut made.addresses {
-            if !http
-                .exists(format!("/v1/primary_ips/{}", address.id))
-                .await?
-            {
+            if !http.exists(format!("/v1/primary_ips/{}", address.id)).await? {
                 address.id.clear();
             }
         }
@@ -174,11 +166,7 @@ impl Api {
     ) -> Result<Option<schema::ServerWithAttachments>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
-        match self
-            .http
-            .read::<schema::ServerWithAttachmentsResponse>(&request)
-            .await
-        {
+        match self.http.read::<schema::ServerWithAttachmentsResponse>(&request).await {
             Ok(schema::ServerWithAttachmentsResponse { server }) => {
                 request.about(&number.0, &server.server.id)?;
                 Ok(Some(server))
@@ -210,17 +198,11 @@ impl Api {
             if attachments.is_some_and(|all| !all.kept.contains(&number)) {
                 unkept.push(id.clone());
             }
-            addresses.push(KeptAddress {
-                id,
-                ip: address.ip,
-                is_ipv6,
-            });
+            addresses.push(KeptAddress { id, ip: address.ip, is_ipv6 });
         }
         let settling = public.firewalls.iter().any(|one| one.status == "pending");
         let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
-        let balancers = attachments
-            .into_iter()
-            .flat_map(|attachments| &attachments.balancers);
+        let balancers = attachments.into_iter().flat_map(|attachments| &attachments.balancers);
         let balancers = balancers.filter_map(|one| one.target(id));
         let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
@@ -293,11 +275,9 @@ fn request(server: u64, what: &Hibernate) -> Request {
             Request::post_json(path, &json!({"delete": on}))
         }
         Hibernate::Delete => Request::delete(format!("/v1/servers/{server}")),
-        Hibernate::Create {
-            label,
-            snapshot,
-            manifest,
-        } => Request::post_json("/v1/servers", &Order::of(label, *snapshot, manifest)),
+        Hibernate::Create { label, snapshot, manifest } => {
+            Request::post_json("/v1/servers", &Order::of(label, *snapshot, manifest))
+        }
         Hibernate::Attach(what) => attach(server, what),
         Hibernate::DeleteSnapshot { snapshot } => Request::delete(format!("/v1/images/{snapshot}")),
     }
@@ -405,10 +385,9 @@ fn attach(server: u64, what: &Attachment) -> Request {
             format!("/v1/load_balancers/{}/actions/add_target", one.id),
             json!({"type": "server", "server": {"id": server}, "use_private_ip": one.privately}),
         ),
-        Attachment::FloatingIp(ip) => (
-            format!("/v1/floating_ips/{ip}/actions/assign"),
-            json!({"server": server}),
-        ),
+        Attachment::FloatingIp(ip) => {
+            (format!("/v1/floating_ips/{ip}/actions/assign"), json!({"server": server}))
+        }
         Attachment::Address(one) => (
             format!("/v1/primary_ips/{}/actions/assign", one.id),
             json!({"assignee_id": server, "assignee_type": "server"}),
@@ -422,10 +401,7 @@ fn attach(server: u64, what: &Attachment) -> Request {
 }
 
 fn labels_of(label: &Label) -> [(&'static str, String); 2] {
-    [
-        (OF_LABEL, of_label(&label.of)),
-        (MARK_LABEL, label.mark.to_string()),
-    ]
+    [(OF_LABEL, of_label(&label.of)), (MARK_LABEL, label.mark.to_string())]
 }
 
 /// Reports whether a label is one that we set on what we create.
@@ -441,11 +417,7 @@ fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
 }
 
 fn network(net: schema::PrivateNet) -> NetworkAddress {
-    NetworkAddress {
-        network: net.network.to_string(),
-        ip: net.ip,
-        alias_ips: net.alias_ips,
-    }
+    NetworkAddress { network: net.network.to_string(), ip: net.ip, alias_ips: net.alias_ips }
 }
 
 fn snapshot(image: schema::Image) -> ListedSnapshot {
@@ -453,9 +425,7 @@ fn snapshot(image: schema::Image) -> ListedSnapshot {
     let of = label(OF_LABEL).cloned();
     let mark = label(MARK_LABEL).cloned().map(Mark);
     let opted_out = label("offhours").is_some_and(|word| word.eq_ignore_ascii_case("off"));
-    let from = image
-        .created_from
-        .map(|from| ResourceId::Server(ServerId(from.id)));
+    let from = image.created_from.map(|from| ResourceId::Server(ServerId(from.id)));
     let seen = SeenSnapshot {
         id: image.id,
         mark,

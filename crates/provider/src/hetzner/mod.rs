@@ -43,18 +43,12 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
-        Self {
-            http,
-            locations: locations.into(),
-        }
+        Self { http, locations: locations.into() }
     }
 
     /// Returns the same client over another connection.
     pub(crate) fn with(&self, http: Http) -> Self {
-        Self {
-            http,
-            locations: self.locations.clone(),
-        }
+        Self { http, locations: self.locations.clone() }
     }
 
     pub(crate) async fn list(
@@ -144,10 +138,7 @@ impl Api {
             Change::Shutdown(id) => (id, "shutdown", None),
             Change::PowerOff(id) => (id, "poweroff", None),
             Change::ResizeMachine { id, to } => {
-                let to = schema::ChangeType {
-                    server_type: &to.plan,
-                    upgrade_disk: false,
-                };
+                let to = schema::ChangeType { server_type: &to.plan, upgrade_disk: false };
                 (id, "change_type", Some(to))
             }
             Change::Hibernate { id, what } => return self.hibernate(id, what).await,
@@ -175,10 +166,7 @@ impl Api {
         let and = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
         let page: schema::Page<T> = self.http.read_shared(&request).await?;
-        let schema::Pagination {
-            next_page,
-            last_page,
-        } = page.meta.pagination;
+        let schema::Pagination { next_page, last_page } = page.meta.pagination;
         Page::new(&request, number, page.items, (next_page, last_page))
     }
 
@@ -206,11 +194,7 @@ impl Api {
             id: ResourceId::Server(ServerId(server.id)),
             name: server.name,
             cluster: None,
-            tags: server
-                .labels
-                .into_iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect(),
+            tags: server.labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect(),
             power,
             busy: busy.or_else(|| server.locked.then(|| "locked".to_owned())),
             size: Size::Machine(size(server.plan, server.primary_disk_size)),
@@ -241,10 +225,9 @@ fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
         let (orderable, deprecated) = match locations {
             // A type may have a price in a location that does not support it: it is not sold there.
             Some(locations) => match locations.iter().find(at) {
-                Some(location) => (
-                    location.available.unwrap_or(true),
-                    location.deprecation.is_some(),
-                ),
+                Some(location) => {
+                    (location.available.unwrap_or(true), location.deprecation.is_some())
+                }
                 None => (false, is_withdrawn),
             },
             None => (true, is_withdrawn),

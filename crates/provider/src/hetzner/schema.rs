@@ -20,11 +20,7 @@ pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
         message: String,
     }
     let Wrapped { error } = serde_json::from_slice(body).ok()?;
-    Some(ErrorWords {
-        code: error.code,
-        message: error.message,
-        request_id: None,
-    })
+    Some(ErrorWords { code: error.code, message: error.message, request_id: None })
 }
 
 #[derive(Deserialize)]
@@ -170,10 +166,7 @@ impl LoadBalancer {
         let names =
             |target: &&BalancerTarget| target.server.as_ref().is_some_and(|one| one.id == server);
         let target = self.targets.iter().find(names)?;
-        Some(Balanced {
-            id: self.id.to_string(),
-            privately: target.use_private_ip,
-        })
+        Some(Balanced { id: self.id.to_string(), privately: target.use_private_ip })
     }
 }
 

@@ -14,21 +14,14 @@ use crate::{
 
 /// A request names a key by its name or by its number (HZSPEC).
 fn ssh_key(key: schema::Named) -> SshKey {
-    SshKey {
-        sent_as: key.name.clone(),
-        name: key.name,
-    }
+    SshKey { sent_as: key.name.clone(), name: key.name }
 }
 
 impl Api {
     pub(super) async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
         let page = async |number| self.page::<schema::Named>("/v1/ssh_keys", number).await;
         let keys = pages::all(Reading::UNTIMED, page).await?;
-        Ok(keys
-            .items
-            .into_iter()
-            .map(|(_, key)| ssh_key(key))
-            .collect())
+        Ok(keys.items.into_iter().map(|(_, key)| ssh_key(key)).collect())
     }
 
     /// Both kinds of public address can be kept, and any address in a network can be requested.
@@ -61,9 +54,7 @@ impl Api {
                     blocked: address.blocked,
                 })
                 .collect(),
-            private: private
-                .map(|ip| PrivateAddress { ip, stays: true })
-                .collect(),
+            private: private.map(|ip| PrivateAddress { ip, stays: true }).collect(),
             attached: numbered("volume", server.volumes)
                 .chain(numbered("firewall", firewalls))
                 .chain(numbered("load balancer", server.load_balancers))

@@ -77,11 +77,8 @@ mod tests {
 
     #[test]
     fn a_missing_network_here_is_not_the_hosts_silence() {
-        for kind in [
-            ErrorKind::ConnectionRefused,
-            ErrorKind::HostUnreachable,
-            ErrorKind::TimedOut,
-        ] {
+        for kind in [ErrorKind::ConnectionRefused, ErrorKind::HostUnreachable, ErrorKind::TimedOut]
+        {
             assert!(matches!(of_kind(kind), Failure::Unanswered), "{kind}");
         }
         for kind in [

@@ -58,12 +58,8 @@ pub(super) async fn run(
     let late = Mutex::new(Failure::NotConnected);
     let from_now_on = |failure| *late.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     let running = async {
-        let stream = address::connect(
-            login,
-            (&login.host, login.port),
-            login.connect_timeout.get(),
-        )
-        .await?;
+        let stream =
+            address::connect(login, (&login.host, login.port), login.connect_timeout.get()).await?;
         let (stream, _cut) = Cut::when_dropped(stream)?;
         from_now_on(Failure::Handshake);
         let logging_in = login.connect_timeout.get().min(LOGIN);
@@ -105,9 +101,9 @@ async fn send(
     match shown.await {
         Ok(AuthResult::Success) => {}
         // A refusal lists the methods that the host would accept; a lost connection lists none.
-        Ok(AuthResult::Failure {
-            remaining_methods, ..
-        }) if !remaining_methods.is_empty() => return Err(Failure::KeyRefused),
+        Ok(AuthResult::Failure { remaining_methods, .. }) if !remaining_methods.is_empty() => {
+            return Err(Failure::KeyRefused);
+        }
         Ok(AuthResult::Failure { .. }) | Err(_) => return Err(Failure::Dropped),
     }
     let channel = match handle.channel_open_session().await {

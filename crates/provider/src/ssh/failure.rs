@@ -105,10 +105,7 @@ impl Failure {
             | Self::Lost
             | Self::NoExitCode
             | Self::Signal
-            | Self::OutOfOrder => ProviderError::Transport {
-                request,
-                source: self.into(),
-            },
+            | Self::OutOfOrder => ProviderError::Transport { request, source: self.into() },
         }
     }
 }

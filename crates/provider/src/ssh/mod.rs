@@ -236,11 +236,7 @@ impl Api {
             State::Unknown(why) => self.probe(machine, why).await,
             State::Running | State::Stopped | State::Silent => said,
         };
-        Ok(Observed {
-            name: name.clone(),
-            state,
-            output,
-        })
+        Ok(Observed { name: name.clone(), state, output })
     }
 
     /// Runs the status command and returns the state it reports.
@@ -266,10 +262,7 @@ impl Api {
         if failed.fails_every_command() && !is_covered {
             return Err(failed.for_request(format!("ssh status {name}")));
         }
-        Ok((
-            State::Unknown(UnknownCause::Failed(failed)),
-            Output::default(),
-        ))
+        Ok((State::Unknown(UnknownCause::Failed(failed)), Output::default()))
     }
 
     /// Falls back to the probe; `why` is the reason that the status command was inconclusive.
@@ -309,9 +302,7 @@ impl Api {
 fn answer(ended: Ended, request: String) -> Result<CommandAccepted, ChangeError> {
     let refused = |message| refusal(u16::try_from(ended.code).ok(), "exit-code", message);
     match ended.code {
-        0 => Ok(CommandAccepted {
-            output: ended.output,
-        }),
+        0 => Ok(CommandAccepted { output: ended.output }),
         75 => Err(ChangeError::Busy(refused("busy, try again later"))),
         77 => Err(ChangeError::Refused(refused("not permitted"))),
         126 => Err(ChangeError::Refused(refused("command cannot be run"))),
@@ -325,10 +316,5 @@ fn answer(ended: Ended, request: String) -> Result<CommandAccepted, ChangeError>
 }
 
 fn refusal(status: Option<u16>, code: &str, message: &str) -> Refusal {
-    Refusal {
-        status,
-        code: code.to_owned(),
-        message: message.to_owned(),
-        request_id: None,
-    }
+    Refusal { status, code: code.to_owned(), message: message.to_owned(), request_id: None }
 }

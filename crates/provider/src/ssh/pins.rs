@@ -23,11 +23,8 @@ const KEX: &[kex::Name] = &[
     kex::EXTENSION_OPENSSH_STRICT_KEX_AS_CLIENT,
 ];
 
-const CIPHERS: &[cipher::Name] = &[
-    cipher::AES_256_GCM,
-    cipher::CHACHA20_POLY1305,
-    cipher::AES_256_CTR,
-];
+const CIPHERS: &[cipher::Name] =
+    &[cipher::AES_256_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR];
 
 const MACS: &[mac::Name] = &[mac::HMAC_SHA512_ETM, mac::HMAC_SHA256_ETM];
 
@@ -61,10 +58,7 @@ pub(super) struct Pins {
 impl Pins {
     pub(super) fn of(keys: &HostKeys) -> Result<Self, InvalidKey> {
         let read = |blob: &[u8]| PublicKey::from_bytes(blob).map_err(|_| InvalidKey);
-        let keys: Vec<_> = keys
-            .iter()
-            .map(|key| read(key.blob()))
-            .collect::<Result<_, _>>()?;
+        let keys: Vec<_> = keys.iter().map(|key| read(key.blob())).collect::<Result<_, _>>()?;
         let config = Arc::new(config(keys.iter().map(PublicKey::algorithm).collect()));
         Ok(Self { keys, config })
     }
@@ -97,11 +91,7 @@ pub(super) struct Visitor(pub(super) Arc<Pins>);
 /// A library error may quote the host, so none of its text is kept.
 impl From<russh::Error> for Failure {
     fn from(error: russh::Error) -> Self {
-        if let russh::Error::NoCommonAlgo {
-            kind: russh::AlgorithmKind::Key,
-            ..
-        } = error
-        {
+        if let russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. } = error {
             // The host has no key of a pinned algorithm.
             Self::HostKey
         } else {
@@ -262,10 +252,7 @@ mod tests {
             names(&ciphers),
             "aes256-gcm@openssh.com chacha20-poly1305@openssh.com aes256-ctr"
         );
-        assert_eq!(
-            names(&macs),
-            "hmac-sha2-512-etm@openssh.com hmac-sha2-256-etm@openssh.com"
-        );
+        assert_eq!(names(&macs), "hmac-sha2-512-etm@openssh.com hmac-sha2-256-etm@openssh.com");
         assert_eq!(names(&keys), "ssh-ed25519");
         assert_eq!(names(&compressions), "none");
         assert!(pinned.host_key_certificates.is_empty());

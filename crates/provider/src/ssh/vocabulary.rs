@@ -75,17 +75,12 @@ impl Api {
             name: seen.name.to_string(),
             id: ResourceId::Machine(seen.name),
             cluster: None,
-            tags: machine
-                .map(|machine| machine.tags.clone())
-                .unwrap_or_default(),
+            tags: machine.map(|machine| machine.tags.clone()).unwrap_or_default(),
             region: String::new(),
             power,
             busy,
             size: Size::Machine(MachineSize::default()),
-            facts: MachineFacts {
-                silent,
-                ..MachineFacts::default()
-            },
+            facts: MachineFacts { silent, ..MachineFacts::default() },
             unsupported: None,
         }
     }

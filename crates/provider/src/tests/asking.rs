@@ -55,22 +55,15 @@ async fn whether_a_token_reads_a_kind_is_tried_by_one_small_request() {
     let droplets = json!({"droplets": [], "links": {}, "meta": {"total": 0}});
     let cloud = Script::play([
         ("GET /v2/droplets?per_page=1", ok(droplets)),
-        (
-            "GET /v2/databases",
-            answer(403, do_error("forbidden", "no")),
-        ),
-        (
-            "GET /v2/kubernetes/clusters?per_page=1",
-            answer(401, do_error("unauthorized", "no")),
-        ),
+        ("GET /v2/databases", answer(403, do_error("forbidden", "no"))),
+        ("GET /v2/kubernetes/clusters?per_page=1", answer(401, do_error("unauthorized", "no"))),
     ])
     .await;
     let client = cloud.digitalocean();
     assert!(client.try_reading(ResourceKind::Droplet).await.is_ok());
-    for (sized, expected) in [
-        (ResourceKind::Database, "not permitted"),
-        (ResourceKind::NodePool, "token refused"),
-    ] {
+    for (sized, expected) in
+        [(ResourceKind::Database, "not permitted"), (ResourceKind::NodePool, "token refused")]
+    {
         let refused = client.try_reading(sized).await.unwrap_err();
         assert_eq!(kind(&refused), expected);
     }
@@ -89,10 +82,7 @@ async fn whether_a_token_reads_a_kind_is_tried_by_one_small_request() {
 async fn the_providers_clock_is_the_date_of_its_latest_answer_an_error_included() {
     let dated = |date: &str| answer(503, "").with("date", date);
     let cloud = Script::play([
-        (
-            "GET /v1/servers?per_page=1",
-            dated("Sat, 21 Nov 2026 09:00:00 GMT"),
-        ),
+        ("GET /v1/servers?per_page=1", dated("Sat, 21 Nov 2026 09:00:00 GMT")),
         ("GET /v1/servers?per_page=1", answer(503, "")),
     ])
     .await;
@@ -131,11 +121,8 @@ const SCOPED: [&str; 17] = [
 async fn a_scope_that_a_token_lacks_is_found_by_what_is_refused() {
     let cloud = Script::play(SCOPED.map(|request| {
         let is_refused = request.contains("firewalls") || request.contains("tags");
-        let answered = if is_refused {
-            answer(403, do_error("forbidden", "no"))
-        } else {
-            ok(json!({}))
-        };
+        let answered =
+            if is_refused { answer(403, do_error("forbidden", "no")) } else { ok(json!({})) };
         (request, answered)
     }))
     .await;

@@ -55,10 +55,8 @@ fn cluster(state: &str, pools: Value) -> Value {
 }
 
 fn pool(count: u32, states: &[&str]) -> Value {
-    let nodes: Vec<_> = states
-        .iter()
-        .map(|state| json!({"id": "478247f8", "status": {"state": state}}))
-        .collect();
+    let nodes: Vec<_> =
+        states.iter().map(|state| json!({"id": "478247f8", "status": {"state": state}})).collect();
     json!({
         "id": POOL, "name": "backend-pool", "size": "s-1vcpu-2gb", "count": count,
         "auto_scale": false, "min_nodes": 0, "max_nodes": 0,
@@ -103,12 +101,7 @@ async fn status(id: &ResourceId, path: &str, answer: Value) -> Resource {
 }
 
 async fn droplet_status(droplet: Value) -> Resource {
-    status(
-        &droplet_id(1),
-        "/v2/droplets/1",
-        json!({"droplet": droplet}),
-    )
-    .await
+    status(&droplet_id(1), "/v2/droplets/1", json!({"droplet": droplet})).await
 }
 
 async fn database_status(database: Value) -> Resource {
@@ -128,19 +121,11 @@ async fn all_pages_of_droplets_are_listed_and_no_link_leads_elsewhere() {
     let cloud = Script::play([
         (
             "GET /v2/droplets?per_page=200&page=1",
-            ok(page(
-                "droplets",
-                vec![droplet(1, "active"), droplet(2, "off")],
-                Some(elsewhere),
-            )),
+            ok(page("droplets", vec![droplet(1, "active"), droplet(2, "off")], Some(elsewhere))),
         ),
         (
             "GET /v2/droplets?per_page=200&page=2",
-            ok(page(
-                "droplets",
-                vec![droplet(2, "off"), droplet(3, "off")],
-                None,
-            )),
+            ok(page("droplets", vec![droplet(2, "off"), droplet(3, "off")], None)),
         ),
         (GPUS, ok(page("droplets", vec![droplet(4, "active")], None))),
     ])
@@ -163,17 +148,10 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
             ok(page("droplets", vec![droplet(1, "active")], None)),
         ),
         (GPUS.to_owned(), ok(page("droplets", vec![], None))),
-        (
-            "GET /v2/databases".to_owned(),
-            ok(json!({"databases": [database("online", "pg")]})),
-        ),
+        ("GET /v2/databases".to_owned(), ok(json!({"databases": [database("online", "pg")]}))),
         (
             "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
-            ok(page(
-                "kubernetes_clusters",
-                vec![cluster("running", json!([])), deleted],
-                None,
-            )),
+            ok(page("kubernetes_clusters", vec![cluster("running", json!([])), deleted], None)),
         ),
         (
             format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
@@ -187,11 +165,8 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
     .await;
     let listed = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
     let listed = listed.unwrap();
-    let requests = [
-        (ResourceKind::Droplet, 2),
-        (ResourceKind::Database, 1),
-        (ResourceKind::NodePool, 3),
-    ];
+    let requests =
+        [(ResourceKind::Droplet, 2), (ResourceKind::Database, 1), (ResourceKind::NodePool, 3)];
     assert_eq!(listed.requests, requests.into());
     let found: Vec<_> = ids(&listed).iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -208,9 +183,7 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
 /// What could not be read, each in words and with the variant of its error.
 fn unread(listed: &Listed) -> Vec<(String, &'static str)> {
     let unread = listed.unread.iter();
-    unread
-        .map(|one| (one.to_string(), kind(&one.error)))
-        .collect()
+    unread.map(|one| (one.to_string(), kind(&one.error))).collect()
 }
 
 #[tokio::test]
@@ -218,18 +191,9 @@ async fn a_kind_that_cannot_be_read_takes_no_other_kind_away() {
     let forbidden = do_error("forbidden", "You are not authorized");
     let unavailable = do_error("server_error", "no");
     let cloud = Script::play([
-        (
-            "GET /v2/droplets?per_page=200&page=1",
-            answer(503, &unavailable),
-        ),
-        (
-            "GET /v2/databases",
-            ok(json!({"databases": [database("online", "pg")]})),
-        ),
-        (
-            "GET /v2/kubernetes/clusters?per_page=200&page=1",
-            answer(403, &forbidden),
-        ),
+        ("GET /v2/droplets?per_page=200&page=1", answer(503, &unavailable)),
+        ("GET /v2/databases", ok(json!({"databases": [database("online", "pg")]}))),
+        ("GET /v2/kubernetes/clusters?per_page=200&page=1", answer(403, &forbidden)),
     ])
     .await;
     let listed = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
@@ -278,20 +242,12 @@ async fn an_element_that_cannot_be_read_is_named_and_spoils_no_other() {
     let cloud = Script::play([
         (
             "GET /v2/droplets?per_page=200&page=1".to_owned(),
-            ok(page(
-                "droplets",
-                vec![droplet(1, "off"), odd, unnamed],
-                None,
-            )),
+            ok(page("droplets", vec![droplet(1, "off"), odd, unnamed], None)),
         ),
         (GPUS.to_owned(), answer(403, do_error("forbidden", "no"))),
         (
             "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
-            ok(page(
-                "kubernetes_clusters",
-                vec![whole.clone(), unread_cluster],
-                None,
-            )),
+            ok(page("kubernetes_clusters", vec![whole.clone(), unread_cluster], None)),
         ),
         (
             format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
@@ -314,10 +270,7 @@ async fn an_element_that_cannot_be_read_is_named_and_spoils_no_other() {
         format!("node-pool backend-pool ({POOL}) not read"),
         format!("node-pool of the cluster {CLUSTER} not read"),
     ];
-    let found: Vec<_> = unread(&listed)
-        .into_iter()
-        .map(|(words, _)| words)
-        .collect();
+    let found: Vec<_> = unread(&listed).into_iter().map(|(words, _)| words).collect();
     assert_eq!(found, expected);
     // Its own Status operation does not understand it either, which is not a 404.
     let status = client.status(&pool_id()).await;
@@ -333,11 +286,7 @@ async fn the_pools_of_a_cluster_that_cannot_be_read_are_named_by_it() {
     let cloud = Script::play([
         (
             "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
-            ok(page(
-                "kubernetes_clusters",
-                vec![cluster("running", json!([])), other],
-                None,
-            )),
+            ok(page("kubernetes_clusters", vec![cluster("running", json!([])), other], None)),
         ),
         (
             format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
@@ -367,10 +316,7 @@ async fn a_list_of_databases_that_has_pages_all_the_same_is_read_whole() {
     let cloud = Script::play([
         ("GET /v2/databases", ok(first.clone())),
         ("GET /v2/databases?per_page=200&page=1", ok(first)),
-        (
-            "GET /v2/databases?per_page=200&page=2",
-            ok(page("databases", vec![other], None)),
-        ),
+        ("GET /v2/databases?per_page=200&page=2", ok(page("databases", vec![other], None))),
     ])
     .await;
     let client = cloud.digitalocean();
@@ -384,20 +330,14 @@ async fn a_list_of_databases_that_has_pages_all_the_same_is_read_whole() {
 async fn an_empty_list_may_be_written_as_null_but_not_be_left_out() {
     let request = "GET /v2/databases";
     let cloud = Script::play([
-        (
-            request,
-            ok(json!({"databases": null, "links": {"pages": {}}})),
-        ),
+        (request, ok(json!({"databases": null, "links": {"pages": {}}}))),
         (request, ok(json!({"links": {}}))),
     ])
     .await;
     let client = cloud.digitalocean();
     let kinds = [ResourceKind::Database];
     assert!(list(&client, &kinds).await.unwrap().looks.is_empty());
-    assert_eq!(
-        kind(&list(&client, &kinds).await.unwrap_err()),
-        "not understood"
-    );
+    assert_eq!(kind(&list(&client, &kinds).await.unwrap_err()), "not understood");
     cloud.finish();
 }
 
@@ -406,21 +346,11 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
     for (bad, expected) in [
         (answer(500, do_error("server_error", "no")), "unavailable"),
         (answer(404, do_error("not_found", "no")), "not found"),
-        (
-            ok(page("droplets", vec![], Some("https://x/?page=2"))),
-            "not understood",
-        ),
-        (
-            ok(page("droplets", vec![], Some("https://x/?after=3"))),
-            "not understood",
-        ),
+        (ok(page("droplets", vec![], Some("https://x/?page=2"))), "not understood"),
+        (ok(page("droplets", vec![], Some("https://x/?after=3"))), "not understood"),
         (answer(200, "<html>"), "not understood"),
     ] {
-        let good = ok(page(
-            "droplets",
-            vec![],
-            Some("https://x/v2/droplets?page=2"),
-        ));
+        let good = ok(page("droplets", vec![], Some("https://x/v2/droplets?page=2")));
         let cloud = Script::play([
             ("GET /v2/droplets?per_page=200&page=1", good),
             ("GET /v2/droplets?per_page=200&page=2", bad),
@@ -475,11 +405,7 @@ async fn every_status_of_a_droplet_has_its_power_and_whether_it_may_be_changed()
         let mut droplet = droplet(1, status);
         droplet["locked"] = json!(locked);
         let found = droplet_status(droplet).await;
-        assert_eq!(
-            (found.power, found.busy.as_deref()),
-            (power, busy),
-            "{status}"
-        );
+        assert_eq!((found.power, found.busy.as_deref()), (power, busy), "{status}");
     }
 }
 
@@ -511,10 +437,7 @@ async fn the_members_of_all_autoscale_pools_are_known() {
             "GET /v2/droplets/autoscale/gone/members?per_page=200&page=1",
             answer(404, do_error("not_found", "no such pool")),
         ),
-        (
-            "GET /v2/droplets/autoscale/web/members?per_page=200&page=1",
-            ok(members),
-        ),
+        ("GET /v2/droplets/autoscale/web/members?per_page=200&page=1", ok(members)),
     ])
     .await;
     let autoscaled = cloud.digitalocean().autoscaled().await.unwrap();
@@ -567,10 +490,7 @@ async fn a_database_is_put_in_our_words() {
     assert_eq!(found.name, "backend");
     assert_eq!(found.region, "nyc3");
     assert_eq!(found.tags, names(&["production"]));
-    assert_eq!(
-        (found.power, found.busy, found.unsupported),
-        (Power::Running, None, None)
-    );
+    assert_eq!((found.power, found.busy, found.unsupported), (Power::Running, None, None));
     assert_eq!(
         found.size,
         Size::Database(DatabaseSize {
@@ -615,10 +535,7 @@ async fn a_node_pool_is_put_in_our_words_without_the_services_own_tags() {
     assert_eq!(found.tags, names(&["web-team", "k8s-own"]));
     assert_eq!(
         found.cluster,
-        Some(Cluster {
-            name: "staging".to_owned(),
-            tags: names(&["offhours:office-hours"]),
-        })
+        Some(Cluster { name: "staging".to_owned(), tags: names(&["offhours:office-hours"]) })
     );
     assert_eq!(found.unsupported, None);
     assert_eq!(
@@ -649,11 +566,7 @@ async fn a_pools_power_is_seen_in_its_nodes() {
         (2, &["running", "running"], Power::Running),
     ] {
         let found = pool_status(cluster("running", json!([pool(count, nodes)]))).await;
-        assert_eq!(
-            (found.power, found.busy),
-            (power, None),
-            "{count} {nodes:?}"
-        );
+        assert_eq!((found.power, found.busy), (power, None), "{count} {nodes:?}");
     }
 }
 
@@ -683,9 +596,7 @@ async fn a_pool_may_lack_labels_taints_and_nodes() {
     fields.remove("taints");
     let found = pool_status(cluster("running", json!([bare]))).await;
     assert_eq!(found.power, Power::Stopped);
-    let Size::NodePool(size) = found.size else {
-        panic!("{:?}", found.size)
-    };
+    let Size::NodePool(size) = found.size else { panic!("{:?}", found.size) };
     assert_eq!((size.labels.as_str(), size.taints.as_str()), ("{}", "[]"));
 }
 
@@ -707,10 +618,7 @@ async fn what_is_not_there_is_none() {
         ("GET /v2/droplets/1".to_owned(), missing()),
         (format!("GET /v2/databases/{DATABASE}"), missing()),
         (cluster_path.clone(), missing()),
-        (
-            cluster_path,
-            ok(json!({"kubernetes_cluster": cluster("running", json!([other]))})),
-        ),
+        (cluster_path, ok(json!({"kubernetes_cluster": cluster("running", json!([other]))}))),
     ])
     .await;
     let client = cloud.digitalocean();
@@ -782,11 +690,8 @@ async fn the_action_log_is_read_newest_first_down_to_the_instant() {
     ])
     .await;
     let log = cloud.digitalocean().actions(&droplet_id(1), since).await;
-    let log: Vec<_> = log
-        .unwrap()
-        .iter()
-        .map(|action| (action.id.0, action.effect, action.state))
-        .collect();
+    let log: Vec<_> =
+        log.unwrap().iter().map(|action| (action.id.0, action.effect, action.state)).collect();
     assert_eq!(
         log,
         [
@@ -891,14 +796,7 @@ async fn power_actions_name_their_type() {
         Change::PowerOff(droplet_id(1)),
     ] {
         let accepted = client.send(&change).await.unwrap();
-        assert_eq!(
-            accepted,
-            Accepted {
-                action: Some(ActionId(36)),
-                made: None,
-            },
-            "{change}"
-        );
+        assert_eq!(accepted, Accepted { action: Some(ActionId(36)), made: None }, "{change}");
     }
     cloud.finish();
 }
@@ -940,12 +838,8 @@ async fn a_plan_that_cannot_shrink_is_refused_in_the_providers_words() {
     let path = format!("PUT /v2/databases/{DATABASE}/resize application/json");
     let request = format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1}}"#);
     let words = do_error("unprocessable_entity", "cannot downsize a database cluster");
-    let error = sent(request, answer(422, words), &resize(None))
-        .await
-        .unwrap_err();
-    let ChangeError::Refused(refusal) = error else {
-        panic!("{error:?}")
-    };
+    let error = sent(request, answer(422, words), &resize(None)).await.unwrap_err();
+    let ChangeError::Refused(refusal) = error else { panic!("{error:?}") };
     assert_eq!(refusal.message, "cannot downsize a database cluster");
 }
 
@@ -982,16 +876,8 @@ async fn a_pools_update_sends_everything_again_and_writes_zero_and_false() {
 
 #[tokio::test]
 async fn a_pool_that_cannot_be_sent_whole_is_not_sent() {
-    let Change::ScaleNodePool {
-        cluster,
-        pool,
-        name,
-        count,
-        autoscale,
-        tags,
-        labels,
-        ..
-    } = scale(0, None)
+    let Change::ScaleNodePool { cluster, pool, name, count, autoscale, tags, labels, .. } =
+        scale(0, None)
     else {
         unreachable!()
     };
@@ -1046,10 +932,7 @@ async fn a_droplet_is_resized_without_its_disk() {
     let request = r#"POST /v2/droplets/1/actions application/json {"type":"resize","size":"s-1vcpu-1gb","disk":false}"#;
     let begun = action(36, "resize", "in-progress", "2026-11-21T09:00:00Z");
     let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
-    let to = MachineSize {
-        plan: "s-1vcpu-1gb".to_owned(),
-        ..MachineSize::default()
-    };
+    let to = MachineSize { plan: "s-1vcpu-1gb".to_owned(), ..MachineSize::default() };
     let id = droplet_id(1);
     let change = Change::ResizeMachine { id, to };
     let accepted = cloud.digitalocean().send(&change).await;

@@ -52,19 +52,11 @@ async fn all_pages_are_listed_and_a_server_that_shifted_counts_once() {
     let cloud = Script::play([
         (
             "GET /v1/servers?sort=id:asc&per_page=50&page=1",
-            ok(page(
-                "servers",
-                vec![server(2, "running"), server(1, "off")],
-                Some(2),
-            )),
+            ok(page("servers", vec![server(2, "running"), server(1, "off")], Some(2))),
         ),
         (
             "GET /v1/servers?sort=id:asc&per_page=50&page=2",
-            ok(page(
-                "servers",
-                vec![server(2, "running"), server(3, "off")],
-                None,
-            )),
+            ok(page("servers", vec![server(2, "running"), server(3, "off")], None)),
         ),
     ])
     .await;
@@ -77,10 +69,7 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
     let first = "GET /v1/servers?sort=id:asc&per_page=50&page=1";
     let second = "GET /v1/servers?sort=id:asc&per_page=50&page=2";
     for (bad, expected) in [
-        (
-            answer(500, super::hz_error("server_error", "no")),
-            "unavailable",
-        ),
+        (answer(500, super::hz_error("server_error", "no")), "unavailable"),
         (ok(page("servers", vec![], Some(2))), "not understood"),
         (ok(json!({"servers": []})), "not understood"),
     ] {
@@ -128,11 +117,7 @@ async fn only_the_locations_named_are_listed() {
             ok(page("servers", both, None)),
         )])
         .await;
-        assert_eq!(
-            listed(&cloud.hetzner(locations)).await,
-            expected,
-            "{locations:?}"
-        );
+        assert_eq!(listed(&cloud.hetzner(locations)).await, expected, "{locations:?}");
         cloud.finish();
     }
 }
@@ -177,16 +162,8 @@ async fn a_servers_own_fields_say_what_forbids_a_rescale() {
         ("name", json!("build"), (false, false, false)),
         ("iso", json!({"id": 9}), (true, false, false)),
         ("rescue_enabled", json!(true), (false, true, false)),
-        (
-            "protection",
-            json!({"delete": true, "rebuild": false}),
-            (false, false, true),
-        ),
-        (
-            "protection",
-            json!({"delete": false, "rebuild": true}),
-            (false, false, true),
-        ),
+        ("protection", json!({"delete": true, "rebuild": false}), (false, false, true)),
+        ("protection", json!({"delete": false, "rebuild": true}), (false, false, true)),
         ("protection", Value::Null, (false, false, false)),
     ] {
         let mut server = server(42, "off");
@@ -208,55 +185,21 @@ async fn every_status_has_its_power_and_whether_it_may_be_changed() {
         ("off", false, Power::Stopped, None),
         ("running", true, Power::Running, Some("locked")),
         ("off", true, Power::Stopped, Some("locked")),
-        (
-            "starting",
-            false,
-            Power::Between,
-            Some("status is starting"),
-        ),
+        ("starting", false, Power::Between, Some("status is starting")),
         ("stopping", true, Power::Between, Some("status is stopping")),
-        (
-            "initializing",
-            false,
-            Power::Between,
-            Some("status is initializing"),
-        ),
-        (
-            "deleting",
-            false,
-            Power::Between,
-            Some("status is deleting"),
-        ),
-        (
-            "migrating",
-            false,
-            Power::Between,
-            Some("status is migrating"),
-        ),
-        (
-            "rebuilding",
-            false,
-            Power::Between,
-            Some("status is rebuilding"),
-        ),
+        ("initializing", false, Power::Between, Some("status is initializing")),
+        ("deleting", false, Power::Between, Some("status is deleting")),
+        ("migrating", false, Power::Between, Some("status is migrating")),
+        ("rebuilding", false, Power::Between, Some("status is rebuilding")),
         ("unknown", false, Power::Between, Some("status is unknown")),
-        (
-            "hibernating",
-            false,
-            Power::Between,
-            Some("status is hibernating"),
-        ),
+        ("hibernating", false, Power::Between, Some("status is hibernating")),
     ] {
         let mut server = server(42, status);
         server["locked"] = json!(locked);
         server["labels"] = Value::Null;
         let cloud = Script::play([("GET /v1/servers/42", ok(json!({"server": server})))]).await;
         let found = cloud.hetzner(&[]).status(&id(42)).await.unwrap().unwrap();
-        assert_eq!(
-            (found.power, found.busy.as_deref()),
-            (power, busy),
-            "{status}"
-        );
+        assert_eq!((found.power, found.busy.as_deref()), (power, busy), "{status}");
         cloud.finish();
     }
 }
@@ -285,10 +228,7 @@ async fn an_answer_about_another_server_is_not_understood() {
 async fn power_actions_are_sent_without_a_body() {
     let begun = |word, command| {
         let body = json!({"action": action(13, command, "running", "2016-01-30T23:50:00Z")});
-        (
-            format!("POST /v1/servers/42/actions/{word}"),
-            answer(201, body),
-        )
+        (format!("POST /v1/servers/42/actions/{word}"), answer(201, body))
     };
     let cloud = Script::play([
         begun("poweron", "start_server"),
@@ -297,20 +237,9 @@ async fn power_actions_are_sent_without_a_body() {
     ])
     .await;
     let client = cloud.hetzner(&[]);
-    for change in [
-        Change::PowerOn(id(42)),
-        Change::Shutdown(id(42)),
-        Change::PowerOff(id(42)),
-    ] {
+    for change in [Change::PowerOn(id(42)), Change::Shutdown(id(42)), Change::PowerOff(id(42))] {
         let accepted = client.send(&change).await.unwrap();
-        assert_eq!(
-            accepted,
-            Accepted {
-                action: Some(ActionId(13)),
-                made: None,
-            },
-            "{change}"
-        );
+        assert_eq!(accepted, Accepted { action: Some(ActionId(13)), made: None }, "{change}");
     }
     cloud.finish();
 }
@@ -345,10 +274,7 @@ async fn the_action_log_is_read_newest_first_down_to_the_instant() {
     ])
     .await;
     let log = cloud.hetzner(&[]).actions(&id(42), since).await.unwrap();
-    let log: Vec<_> = log
-        .iter()
-        .map(|action| (action.id.0, action.effect, action.state))
-        .collect();
+    let log: Vec<_> = log.iter().map(|action| (action.id.0, action.effect, action.state)).collect();
     assert_eq!(
         log,
         [
@@ -393,10 +319,7 @@ async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
         });
         let of = "label_selector=offhours-of%3D%3Dserver.42&per_page=50&page=1";
         let cloud = Script::play([
-            (
-                format!("GET /v1/images?type=snapshot&{of}"),
-                ok(page("images", vec![], None)),
-            ),
+            (format!("GET /v1/images?type=snapshot&{of}"), ok(page("images", vec![], None))),
             (
                 "GET /v1/primary_ips?per_page=50&page=1".to_owned(),
                 ok(page("primary_ips", listed, None)),
@@ -405,14 +328,8 @@ async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
                 "GET /v1/load_balancers?per_page=50&page=1".to_owned(),
                 ok(page("load_balancers", vec![], None)),
             ),
-            (
-                format!("GET /v1/servers?{of}"),
-                ok(page("servers", vec![], None)),
-            ),
-            (
-                "GET /v1/servers/42".to_owned(),
-                ok(json!({"server": whole})),
-            ),
+            (format!("GET /v1/servers?{of}"), ok(page("servers", vec![], None))),
+            ("GET /v1/servers/42".to_owned(), ok(json!({"server": whole}))),
         ])
         .await;
         let (client, of) = (cloud.hetzner(&[]), id(42));
@@ -443,10 +360,7 @@ async fn a_servers_type_changes_without_its_disk() {
     let request = r#"POST /v1/servers/42/actions/change_type application/json {"server_type":"cpx12","upgrade_disk":false}"#;
     let begun = action(13, "change_server_type", "running", "2016-01-30T23:50:00Z");
     let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
-    let to = MachineSize {
-        plan: "cpx12".to_owned(),
-        ..MachineSize::default()
-    };
+    let to = MachineSize { plan: "cpx12".to_owned(), ..MachineSize::default() };
     let change = Change::ResizeMachine { id: id(42), to };
     let accepted = cloud.hetzner(&[]).send(&change).await;
     assert_eq!(accepted.unwrap().action, Some(ActionId(13)));
@@ -478,19 +392,10 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     let listed = vec![image(8, marked("two")), image(10, marked("two"))];
     let gone = json!({"error": {"code": "not_found", "message": "image not found"}});
     let cloud = Script::play([
-        (
-            format!("GET /v1/images?type=snapshot&{selector}"),
-            ok(page("images", listed, None)),
-        ),
-        (
-            "GET /v1/images/7".to_owned(),
-            ok(json!({"image": image(7, json!({}))})),
-        ),
+        (format!("GET /v1/images?type=snapshot&{selector}"), ok(page("images", listed, None))),
+        ("GET /v1/images/7".to_owned(), ok(json!({"image": image(7, json!({}))}))),
         ("GET /v1/images/9".to_owned(), answer(404, gone.clone())),
-        (
-            format!("GET /v1/servers?{selector}"),
-            ok(page("servers", vec![], None)),
-        ),
+        (format!("GET /v1/servers?{selector}"), ok(page("servers", vec![], None))),
         ("GET /v1/servers/42".to_owned(), answer(404, gone)),
     ])
     .await;
@@ -508,10 +413,7 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     let snapshots = seen.await.unwrap().snapshots;
     cloud.finish();
     let mark = |text: &str| Some(Mark(text.to_owned()));
-    let found: Vec<_> = snapshots
-        .into_iter()
-        .map(|one| (one.id, one.mark))
-        .collect();
+    let found: Vec<_> = snapshots.into_iter().map(|one| (one.id, one.mark)).collect();
     assert_eq!(found, [(8, mark("two")), (7, mark("one"))]);
 }
 
@@ -532,16 +434,9 @@ async fn a_server_is_to_be_made_without_what_its_project_no_longer_has() {
     let cloud = Script::play(vec![
         (
             "GET /v1/ssh_keys?per_page=50&page=1".to_owned(),
-            ok(page(
-                "ssh_keys",
-                vec![json!({"id": 15, "name": "new"})],
-                None,
-            )),
+            ok(page("ssh_keys", vec![json!({"id": 15, "name": "new"})], None)),
         ),
-        (
-            "GET /v1/volumes/7".to_owned(),
-            ok(json!({"volume": {"id": 7}})),
-        ),
+        ("GET /v1/volumes/7".to_owned(), ok(json!({"volume": {"id": 7}}))),
         ("GET /v1/volumes/8".to_owned(), missing()),
         ("GET /v1/firewalls/9".to_owned(), missing()),
         ("GET /v1/placement_groups/10".to_owned(), missing()),
@@ -549,10 +444,7 @@ async fn a_server_is_to_be_made_without_what_its_project_no_longer_has() {
     .await;
     let left = cloud.hetzner(&[]).still_there(&had, Some("new")).await;
     cloud.finish();
-    let expected = Manifest {
-        ssh_key: "new".to_owned(),
-        volumes: texts(&["7"]),
-        ..Manifest::default()
-    };
+    let expected =
+        Manifest { ssh_key: "new".to_owned(), volumes: texts(&["7"]), ..Manifest::default() };
     assert_eq!(left.unwrap(), expected);
 }

@@ -61,10 +61,7 @@ fn list(of: &str, items: &[Value]) -> Answer {
 fn kept(number: Option<u64>) -> Hibernation {
     let mut kept = Hibernation::of(id(42));
     let asked_at = "2026-11-23T19:00:00Z".parse().unwrap();
-    kept.snapshots.push(KeptSnapshot {
-        id: number,
-        ..KeptSnapshot::of(id(42), mark(), asked_at)
-    });
+    kept.snapshots.push(KeptSnapshot { id: number, ..KeptSnapshot::of(id(42), mark(), asked_at) });
     kept
 }
 
@@ -94,13 +91,7 @@ async fn sight(conversation: Vec<(String, Answer)>, kept: &Hibernation, besides:
 }
 
 fn missing() -> Answer {
-    answer(
-        404,
-        do_error(
-            "not_found",
-            "The resource you requested could not be found.",
-        ),
-    )
+    answer(404, do_error("not_found", "The resource you requested could not be found."))
 }
 
 /// The manifest from which the Droplet is recreated, as observed before its deletion.
@@ -119,10 +110,7 @@ fn all_of_it() -> Manifest {
         },
         volumes: texts(&[VOLUME]),
         firewalls: texts(&["f1"]),
-        load_balancers: vec![Balanced {
-            id: "b1".to_owned(),
-            privately: false,
-        }],
+        load_balancers: vec![Balanced { id: "b1".to_owned(), privately: false }],
         floating_ips: texts(&["203.0.113.4", "2001:db8::4"]),
         backups: true,
         backup_policy: Some(BackupPolicy {
@@ -141,10 +129,7 @@ fn all_of_it() -> Manifest {
 async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_last() {
     let reserved = |ip: &str, number| json!({"ip": ip, "droplet": {"id": number}});
     let all = |path: &str| format!("GET /v2/{path}?per_page=200&page=1");
-    let projects = [
-        json!({"id": "p1", "name": "first"}),
-        json!({"id": "p2", "name": "ci"}),
-    ];
+    let projects = [json!({"id": "p1", "name": "first"}), json!({"id": "p2", "name": "ci"})];
     let in_project = |urn: &str| list("resources", &[json!({"urn": urn})]);
     let firewall =
         |name: &str, number: u64| json!({"id": name, "name": name, "droplet_ids": [number]});
@@ -152,37 +137,19 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
         |name: &str, tag: &str| json!({"id": name, "name": name, "droplet_ids": [42], "tag": tag});
     let name = format!("offhours.droplet.42.{MARK}");
     let conversation = vec![
-        (
-            SNAPSHOTS.to_owned(),
-            list("snapshots", &[snapshot("7", &name)]),
-        ),
-        (
-            "GET /v2/images/7".to_owned(),
-            ok(json!({"image": {"status": "available"}})),
-        ),
+        (SNAPSHOTS.to_owned(), list("snapshots", &[snapshot("7", &name)])),
+        ("GET /v2/images/7".to_owned(), ok(json!({"image": {"status": "available"}}))),
         (TAGGED.to_owned(), list("droplets", &[])),
         (
             all("reserved_ips"),
-            list(
-                "reserved_ips",
-                &[reserved("203.0.113.4", 42), reserved("203.0.113.5", 1)],
-            ),
+            list("reserved_ips", &[reserved("203.0.113.4", 42), reserved("203.0.113.5", 1)]),
         ),
-        (
-            all("reserved_ipv6"),
-            list("reserved_ipv6s", &[reserved("2001:db8::4", 42)]),
-        ),
-        (
-            all("firewalls"),
-            list("firewalls", &[firewall("f1", 42), firewall("f2", 1)]),
-        ),
+        (all("reserved_ipv6"), list("reserved_ipv6s", &[reserved("2001:db8::4", 42)])),
+        (all("firewalls"), list("firewalls", &[firewall("f1", 42), firewall("f2", 1)])),
         (
             all("load_balancers"),
             // A load balancer with a tag lists the Droplets that have the tag.
-            list(
-                "load_balancers",
-                &[balancer("b1", ""), balancer("b2", "env:staging")],
-            ),
+            list("load_balancers", &[balancer("b1", ""), balancer("b2", "env:staging")]),
         ),
         (all("projects"), list("projects", &projects)),
         (all("projects/p1/resources"), in_project("do:droplet:1")),
@@ -193,32 +160,16 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
                 json!({"policy": {"backup_policy": {"plan": "weekly", "weekday": "SUN", "hour": 4}}}),
             ),
         ),
-        (
-            "GET /v2/droplets/42".to_owned(),
-            ok(json!({"droplet": droplet(42, "off")})),
-        ),
+        ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
     ];
-    let seen = sight(
-        conversation,
-        &kept(None),
-        Besides {
-            attached: true,
-            ..Besides::default()
-        },
-    )
-    .await;
+    let seen =
+        sight(conversation, &kept(None), Besides { attached: true, ..Besides::default() }).await;
     let body = seen.machine.unwrap();
     assert_eq!(body.manifest, Some(all_of_it()));
     assert_eq!((body.mark, body.made_from), (Some(mark()), Some(7)));
     let copy = seen.snapshots.first().unwrap();
-    assert_eq!(
-        (copy.id, copy.mark.clone(), copy.from.clone()),
-        (7, Some(mark()), Some(id(42)))
-    );
-    assert_eq!(
-        (copy.centi_gb, copy.disk_gib, copy.state),
-        (451, 80, SnapshotState::Available)
-    );
+    assert_eq!((copy.id, copy.mark.clone(), copy.from.clone()), (7, Some(mark()), Some(id(42))));
+    assert_eq!((copy.centi_gb, copy.disk_gib, copy.state), (451, 80, SnapshotState::Available));
     assert!(copy.is_in("fra1") && !copy.is_in("nyc3"));
     assert_eq!((copy.created_at, copy.protected), (None, None));
 }
@@ -228,10 +179,7 @@ async fn a_stop_that_is_followed_reads_no_more_than_it_needs() {
     let conversation = vec![
         (SNAPSHOTS.to_owned(), list("snapshots", &[])),
         (TAGGED.to_owned(), list("droplets", &[])),
-        (
-            "GET /v2/droplets/42".to_owned(),
-            ok(json!({"droplet": droplet(42, "off")})),
-        ),
+        ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
     ];
     let seen = sight(conversation, &kept(None), Besides::default()).await;
     assert_eq!(seen.machine.unwrap().manifest, None);
@@ -294,10 +242,7 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
         (SNAPSHOTS, answer(503, "")),
         (SNAPSHOTS, list("snapshots", &[])),
         (TAGGED, list("droplets", &[])),
-        (
-            "GET /v2/droplets/42",
-            ok(json!({"droplet": droplet(42, "off")})),
-        ),
+        ("GET /v2/droplets/42", ok(json!({"droplet": droplet(42, "off")}))),
     ])
     .await;
     let (client, of) = (cloud.digitalocean().sharing(), id(42));
@@ -319,28 +264,15 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
 async fn a_snapshot_is_found_by_its_name_and_from_then_on_by_its_number() {
     let name = format!("offhours.droplet.42.{MARK}");
     // One of another Droplet whose number begins alike, and one that a person made.
-    let others = [
-        snapshot("3", "offhours.droplet.421.abc"),
-        snapshot("4", "web-1"),
-    ];
+    let others = [snapshot("3", "offhours.droplet.421.abc"), snapshot("4", "web-1")];
     let by_name = [&others[..], &[snapshot("7", &name)]].concat();
-    let renamed = [
-        &others[..],
-        &[snapshot("7", "keep me"), snapshot("8", &name)],
-    ]
-    .concat();
+    let renamed = [&others[..], &[snapshot("7", "keep me"), snapshot("8", &name)]].concat();
     for (listed, number) in [(by_name, None), (renamed, Some(7))] {
         let conversation = vec![
             (SNAPSHOTS.to_owned(), list("snapshots", &listed)),
-            (
-                "GET /v2/images/7".to_owned(),
-                ok(json!({"image": {"status": "available"}})),
-            ),
+            ("GET /v2/images/7".to_owned(), ok(json!({"image": {"status": "available"}}))),
             (TAGGED.to_owned(), list("droplets", &[])),
-            (
-                "GET /v2/droplets/42".to_owned(),
-                ok(json!({"droplet": droplet(42, "off")})),
-            ),
+            ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
         ];
         let seen = sight(conversation, &kept(number), Besides::default()).await;
         let found: Vec<_> = seen.snapshots.iter().map(|one| one.id).collect();
@@ -392,10 +324,7 @@ async fn a_snapshot_is_complete_only_as_an_image_that_is_available_somewhere() {
             (SNAPSHOTS.to_owned(), list("snapshots", &[listed])),
             ("GET /v2/images/7".to_owned(), image),
             (TAGGED.to_owned(), list("droplets", &[])),
-            (
-                "GET /v2/droplets/42".to_owned(),
-                ok(json!({"droplet": droplet(42, "off")})),
-            ),
+            ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
         ];
         let seen = sight(conversation, &kept(Some(7)), Besides::default()).await;
         assert_eq!(seen.snapshots[0].state, expected);
@@ -409,29 +338,16 @@ async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
     for (status, failed) in [("in-progress", false), ("errored", true), ("", false)] {
         let action = json!({"action": {"id": 5, "type": "create", "status": status,
             "started_at": "2026-11-24T05:40:00Z", "completed_at": null}});
-        let action = if status.is_empty() {
-            missing()
-        } else {
-            ok(action)
-        };
+        let action = if status.is_empty() { missing() } else { ok(action) };
         let conversation = vec![
             (SNAPSHOTS.to_owned(), list("snapshots", &[])),
             ("GET /v2/actions/5".to_owned(), action),
             (TAGGED.to_owned(), list("droplets", &[])),
-            (
-                "GET /v2/droplets?name=web&per_page=200&page=1".to_owned(),
-                list("droplets", &[]),
-            ),
-            (
-                "GET /v2/droplets/99".to_owned(),
-                ok(json!({"droplet": droplet(99, "new")})),
-            ),
+            ("GET /v2/droplets?name=web&per_page=200&page=1".to_owned(), list("droplets", &[])),
+            ("GET /v2/droplets/99".to_owned(), ok(json!({"droplet": droplet(99, "new")}))),
         ];
-        let besides = Besides {
-            making: Some(ActionId(5)),
-            made: Some(id(99)),
-            ..Besides::default()
-        };
+        let besides =
+            Besides { making: Some(ActionId(5)), made: Some(id(99)), ..Besides::default() };
         let seen = sight(conversation, &asleep, besides).await;
         assert_eq!(seen.create_failed, failed, "{status}");
         assert!(seen.others[0].being_created);
@@ -451,10 +367,7 @@ fn with_body(request: &str, body: &Value) -> String {
 }
 
 fn label() -> Label {
-    Label {
-        of: id(42),
-        mark: mark(),
-    }
+    Label { of: id(42), mark: mark() }
 }
 
 #[tokio::test]
@@ -475,10 +388,7 @@ async fn a_droplet_is_made_again_as_it_was() {
         name: "web".to_owned(),
         region: "fra1".to_owned(),
         tags: texts(&["env:staging", "offhours:office"]),
-        size: MachineSize {
-            plan: "s-2vcpu-4gb".to_owned(),
-            ..MachineSize::default()
-        },
+        size: MachineSize { plan: "s-2vcpu-4gb".to_owned(), ..MachineSize::default() },
         ssh_key: "3b:16".to_owned(),
         volumes: texts(&[VOLUME]),
         backups: true,
@@ -507,17 +417,10 @@ async fn a_droplet_is_made_again_as_it_was() {
     );
     let request = format!("POST /v2/droplets application/json {body}");
     let made = json!({"droplet": {"id": 99}, "links": {"actions": [{"id": 5, "rel": "create"}]}});
-    let what = Hibernate::Create {
-        label: label(),
-        snapshot: 7,
-        manifest: Box::new(manifest),
-    };
+    let what = Hibernate::Create { label: label(), snapshot: 7, manifest: Box::new(manifest) };
     let (shown, accepted) = sent(request, answer(202, made), what).await;
     assert_eq!(shown, "POST /v2/droplets name=web image=7 plan=s-2vcpu-4gb");
-    let expected = Accepted {
-        action: Some(ActionId(5)),
-        made: Some(99),
-    };
+    let expected = Accepted { action: Some(ActionId(5)), made: Some(99) };
     assert_eq!(accepted, expected);
 }
 
@@ -525,15 +428,8 @@ async fn a_droplet_is_made_again_as_it_was() {
 async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
     let droplets = json!({"droplet_ids": [42]});
     let assign = json!({"droplet_id": 42, "type": "assign"});
-    let policy = BackupPolicy {
-        plan: "daily".to_owned(),
-        weekday: None,
-        hour: None,
-    };
-    let balancer = Balanced {
-        id: "b1".to_owned(),
-        privately: false,
-    };
+    let policy = BackupPolicy { plan: "daily".to_owned(), weekday: None, hour: None };
+    let balancer = Balanced { id: "b1".to_owned(), privately: false };
     for (what, path, body, shown) in [
         (
             Attachment::Firewall("f1".to_owned()),
@@ -589,10 +485,7 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
 async fn only_what_is_known_by_its_number_is_deleted() {
     for (what, path) in [
         (Hibernate::Delete, "DELETE /v2/droplets/42"),
-        (
-            Hibernate::DeleteSnapshot { snapshot: 7 },
-            "DELETE /v2/snapshots/7",
-        ),
+        (Hibernate::DeleteSnapshot { snapshot: 7 }, "DELETE /v2/snapshots/7"),
     ] {
         let (shown, accepted) = sent(path.to_owned(), answer(204, ""), what).await;
         assert_eq!(shown, path);
@@ -610,14 +503,8 @@ async fn a_droplet_is_to_be_made_without_what_its_account_no_longer_has() {
     };
     let left = async |keys: &[Value], named| {
         let cloud = Script::play(vec![
-            (
-                "GET /v2/account/keys?per_page=200&page=1".to_owned(),
-                list("ssh_keys", keys),
-            ),
-            (
-                format!("GET /v2/volumes/{VOLUME}"),
-                ok(json!({"volume": {"id": VOLUME}})),
-            ),
+            ("GET /v2/account/keys?per_page=200&page=1".to_owned(), list("ssh_keys", keys)),
+            (format!("GET /v2/volumes/{VOLUME}"), ok(json!({"volume": {"id": VOLUME}}))),
             ("GET /v2/volumes/other".to_owned(), missing()),
         ])
         .await;
@@ -625,14 +512,7 @@ async fn a_droplet_is_to_be_made_without_what_its_account_no_longer_has() {
         cloud.finish();
         let volumes = [VOLUME.to_owned()].into();
         let ssh_key = left.ssh_key.clone();
-        assert_eq!(
-            left,
-            Manifest {
-                ssh_key: ssh_key.clone(),
-                volumes,
-                ..had.clone()
-            }
-        );
+        assert_eq!(left, Manifest { ssh_key: ssh_key.clone(), volumes, ..had.clone() });
         ssh_key
     };
     let new = key("new", "cc:dd");

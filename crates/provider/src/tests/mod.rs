@@ -22,11 +22,7 @@ use crate::{ChangeError, Client, Listed, ProviderError, Reading};
 
 /// Lists all resources of these kinds, without a deadline.
 async fn list(client: &Client, kinds: &[ResourceKind]) -> Result<Listed, ProviderError> {
-    let reading = Reading {
-        now: &|| Timestamp::UNIX_EPOCH,
-        until: None,
-        read: &|_| (),
-    };
+    let reading = Reading { now: &|| Timestamp::UNIX_EPOCH, until: None, read: &|_| () };
     client.list(kinds, reading).await
 }
 

@@ -49,50 +49,14 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
         (408, "timeout", "no", "unavailable", "unknown"),
         (409, "conflict", "no", "busy", "busy"),
         (412, "precondition_failed", "no", "busy", "busy"),
-        (
-            422,
-            "unprocessable_entity",
-            "invalid size",
-            "refused",
-            "refused",
-        ),
+        (422, "unprocessable_entity", "invalid size", "refused", "refused"),
         (422, "unprocessable_entity", pending, "busy", "busy"),
-        (
-            422,
-            "unprocessable_entity",
-            "Droplet is already powered on",
-            "busy",
-            "busy",
-        ),
-        (
-            422,
-            "unprocessable_entity",
-            "cluster is currently resizing",
-            "busy",
-            "busy",
-        ),
-        (
-            422,
-            "unprocessable_entity",
-            "cluster is being resized",
-            "busy",
-            "busy",
-        ),
-        (
-            422,
-            "unprocessable_entity",
-            "cluster must be online",
-            "busy",
-            "busy",
-        ),
+        (422, "unprocessable_entity", "Droplet is already powered on", "busy", "busy"),
+        (422, "unprocessable_entity", "cluster is currently resizing", "busy", "busy"),
+        (422, "unprocessable_entity", "cluster is being resized", "busy", "busy"),
+        (422, "unprocessable_entity", "cluster must be online", "busy", "busy"),
         (423, "locked", "no", "busy", "busy"),
-        (
-            429,
-            "too_many_requests",
-            "no",
-            "rate limited",
-            "not accepted",
-        ),
+        (429, "too_many_requests", "no", "rate limited", "not accepted"),
         (500, "server_error", "no", "unavailable", "unknown"),
         (503, "unavailable", "no", "unavailable", "unknown"),
     ] {
@@ -100,11 +64,7 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
         let cloud = Script::play([(DROPLET, error()), (POWER_ON, error())]).await;
         let client = cloud.digitalocean();
         let row = format!("{status} {code} {message}");
-        assert_eq!(
-            kind(&client.look(&droplet()).await.unwrap_err()),
-            read,
-            "{row}"
-        );
+        assert_eq!(kind(&client.look(&droplet()).await.unwrap_err()), read, "{row}");
         let sent = client.send(&Change::PowerOn(droplet())).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
@@ -145,11 +105,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         let cloud = Script::play([(SERVER, error()), (START, error())]).await;
         let client = cloud.hetzner(&[]);
         let row = format!("{status} {code}");
-        assert_eq!(
-            kind(&client.look(&server()).await.unwrap_err()),
-            read,
-            "{row}"
-        );
+        assert_eq!(kind(&client.look(&server()).await.unwrap_err()), read, "{row}");
         let sent = client.send(&Change::PowerOn(server())).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
@@ -171,13 +127,7 @@ async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
             },
             "database:update",
         ),
-        (
-            Change::Hibernate {
-                id: droplet(),
-                what: Hibernate::Delete,
-            },
-            "droplet:delete",
-        ),
+        (Change::Hibernate { id: droplet(), what: Hibernate::Delete }, "droplet:delete"),
         (
             Change::Hibernate {
                 id: droplet(),
@@ -209,10 +159,7 @@ async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
     let cloud = Script::play([(START, answer(403, hz_error("token_readonly", "no")))]).await;
     let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
     let words = Reason::of(&sent.unwrap_err()).to_string();
-    assert!(
-        words.contains("the token lacks the right to write"),
-        "{words}"
-    );
+    assert!(words.contains("the token lacks the right to write"), "{words}");
     cloud.finish();
 }
 
@@ -241,11 +188,8 @@ async fn a_page_that_is_not_the_providers_is_neither_a_refusal_nor_a_404() {
 async fn a_refusal_keeps_the_providers_words_and_request_id() {
     let refused = answer(422, do_error("unprocessable_entity", "cannot\nshrink"));
     let locked = answer(423, hz_error("locked", "server is locked"));
-    let cloud = Script::play([
-        (POWER_ON, refused),
-        (START, locked.with("x-correlation-id", "c0rr")),
-    ])
-    .await;
+    let cloud =
+        Script::play([(POWER_ON, refused), (START, locked.with("x-correlation-id", "c0rr"))]).await;
     let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
     assert_eq!(
         Reason::of(&sent.unwrap_err()).to_string(),
@@ -273,17 +217,9 @@ async fn a_request_id_is_one_line_of_limited_length() {
 
 #[tokio::test]
 async fn the_wait_that_a_429_asks_for_is_passed_on() {
-    let limited = || {
-        answer(
-            429,
-            do_error("too_many_requests", "API rate limit exceeded."),
-        )
-    };
-    let cloud = Script::play([
-        (DROPLET, limited().with("retry-after", 42)),
-        (DROPLET, limited()),
-    ])
-    .await;
+    let limited = || answer(429, do_error("too_many_requests", "API rate limit exceeded."));
+    let cloud =
+        Script::play([(DROPLET, limited().with("retry-after", 42)), (DROPLET, limited())]).await;
     let client = cloud.digitalocean();
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
@@ -333,21 +269,14 @@ async fn a_read_is_repeated_once_when_its_connection_breaks() {
 async fn a_read_that_got_an_answer_is_not_repeated() {
     let cloud = Script::play([
         (DROPLET, answer(500, do_error("server_error", "no"))),
-        (
-            DROPLET,
-            ok(serde_json::json!({"droplet": {"id": "hunter2"}})),
-        ),
+        (DROPLET, ok(serde_json::json!({"droplet": {"id": "hunter2"}}))),
     ])
     .await;
     let client = cloud.digitalocean();
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(kind(&error), "unavailable");
     let error = client.status(&droplet()).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("GET /v2/droplets/1 not understood: unexpected content")
-    );
+    assert!(error.to_string().contains("GET /v2/droplets/1 not understood: unexpected content"));
     assert!(!everything(&error).contains("hunter2"));
     cloud.finish();
 }
@@ -374,13 +303,7 @@ async fn a_change_whose_connection_breaks_is_unknown_and_never_repeated() {
 
 #[tokio::test]
 async fn a_change_whose_answer_cannot_be_read_is_unknown() {
-    for body in [
-        "",
-        "garbage",
-        "{}",
-        r#"{"action": {}}"#,
-        r#"{"action": null}"#,
-    ] {
+    for body in ["", "garbage", "{}", r#"{"action": {}}"#, r#"{"action": null}"#] {
         let cloud = Script::play([(POWER_ON, answer(201, body)), (START, answer(201, body))]).await;
         let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "unknown", "{body}");
@@ -409,10 +332,7 @@ async fn a_change_without_a_connection_is_certainly_not_accepted() {
     drop(closed);
     let client = Client::digitalocean(base.parse().unwrap(), TOKEN.into(), http_client().unwrap());
     let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
-    assert!(matches!(
-        &error,
-        ChangeError::NotAccepted(ProviderError::Transport { .. })
-    ));
+    assert!(matches!(&error, ChangeError::NotAccepted(ProviderError::Transport { .. })));
     let said = everything(&error);
     assert!(!said.contains(TOKEN) && !said.contains(&base), "{said}");
 }
@@ -461,10 +381,7 @@ async fn a_response_that_repeats_the_token_is_redacted_before_anything_keeps_it(
         (DROPLET, answer(422, do_error("no", half))),
         (DROPLET, answer(429, do_error("too_many_requests", half))),
         // Of a rate limit no text is kept, however short the part of the token in it (HZTOKEN).
-        (
-            DROPLET,
-            answer(429, do_error("too_many_requests", &TOKEN[..8])),
-        ),
+        (DROPLET, answer(429, do_error("too_many_requests", &TOKEN[..8]))),
         (DROPLET, ok(named)),
     ])
     .await;
@@ -504,10 +421,7 @@ async fn a_body_is_read_up_to_a_limit_and_then_not_understood() {
         let error = client.look(&droplet()).await.unwrap_err();
         assert_eq!(kind(&error), "not understood");
         let said = error.to_string();
-        assert!(
-            said.ends_with("not understood: longer than 16 MiB"),
-            "{said}"
-        );
+        assert!(said.ends_with("not understood: longer than 16 MiB"), "{said}");
     }
     let sent = client.send(&Change::PowerOn(droplet())).await;
     assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
@@ -568,13 +482,7 @@ async fn a_resource_that_cannot_be_shown_as_it_is_is_never_touched() {
 #[tokio::test]
 async fn a_base_with_a_path_keeps_it() {
     let cloud = Script::play([("GET /gateway/v2/droplets/1", ok(off()))]).await;
-    let base = cloud
-        .base()
-        .join("/gateway/")
-        .unwrap()
-        .as_str()
-        .parse()
-        .unwrap();
+    let base = cloud.base().join("/gateway/").unwrap().as_str().parse().unwrap();
     let client = Client::digitalocean(base, TOKEN.into(), http_client().unwrap());
     assert!(client.status(&droplet()).await.unwrap().is_some());
     cloud.finish();
@@ -592,10 +500,7 @@ fn left(remaining: u32, answer: Answer) -> Answer {
 async fn the_last_of_the_allowance_is_left_to_others() {
     let cloud = Script::play([
         (DROPLET, left(103, ok(off()))),
-        (
-            DROPLET,
-            left(102, answer(500, do_error("server_error", "no"))),
-        ),
+        (DROPLET, left(102, answer(500, do_error("server_error", "no")))),
         (POWER_ON, left(100, answer(201, accepted()))),
     ])
     .await;
@@ -616,11 +521,8 @@ async fn the_last_of_the_allowance_is_left_to_others() {
 #[tokio::test]
 async fn what_is_said_of_a_refused_token_is_not_the_account_s_allowance() {
     let refused = answer(401, do_error("unauthorized", "no"));
-    let cloud = Script::play([
-        (DROPLET, left(4100, ok(off()))),
-        (DROPLET, left(5000, refused)),
-    ])
-    .await;
+    let cloud =
+        Script::play([(DROPLET, left(4100, ok(off()))), (DROPLET, left(5000, refused))]).await;
     let client = cloud.digitalocean();
     assert!(client.status(&droplet()).await.is_ok());
     assert!(client.status(&droplet()).await.is_err());
@@ -633,10 +535,8 @@ async fn what_the_other_provider_has_is_not_asked_of_this_one() {
     let cloud = Script::play::<String>([]).await;
     let (digitalocean, hetzner) = (cloud.digitalocean(), cloud.hetzner(&[]));
     let since = jiff::Timestamp::UNIX_EPOCH;
-    for (client, kind) in [
-        (&digitalocean, ResourceKind::Server),
-        (&hetzner, ResourceKind::Droplet),
-    ] {
+    for (client, kind) in [(&digitalocean, ResourceKind::Server), (&hetzner, ResourceKind::Droplet)]
+    {
         let listed = list(client, &[kind]).await.unwrap();
         assert!(listed.looks.is_empty() && listed.unread.is_empty());
     }
@@ -646,10 +546,7 @@ async fn what_the_other_provider_has_is_not_asked_of_this_one() {
         (&hetzner, "database/d1".parse().unwrap()),
     ] {
         assert_eq!(kind(&client.status(&id).await.unwrap_err()), "foreign");
-        assert_eq!(
-            kind(&client.actions(&id, since).await.unwrap_err()),
-            "foreign"
-        );
+        assert_eq!(kind(&client.actions(&id, since).await.unwrap_err()), "foreign");
         let sent = client.send(&Change::PowerOff(id)).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "not accepted");
     }

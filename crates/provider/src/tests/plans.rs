@@ -30,12 +30,7 @@ fn sizes(of: Vec<Value>, next: Option<u32>) -> Value {
 fn price(catalog: &Catalog, slug: &str, region: &str) -> (bool, bool, String, String) {
     let offer = catalog.offer(slug, region).unwrap();
     let (hourly, monthly) = (offer.hourly, offer.monthly);
-    (
-        offer.orderable,
-        offer.deprecated,
-        format!("{hourly:?}"),
-        format!("{monthly:?}"),
-    )
+    (offer.orderable, offer.deprecated, format!("{hourly:?}"), format!("{monthly:?}"))
 }
 
 /// An amount as [`price`] shows it.
@@ -50,15 +45,9 @@ async fn all_pages_of_sizes_are_read_and_prices_have_their_own_digits() {
     let cloud = Script::play([
         (
             "GET /v2/sizes?per_page=200&page=1",
-            ok(sizes(
-                vec![size("s-1vcpu-1gb", 0.008_929_999_545_216_56, json!({}))],
-                Some(2),
-            )),
+            ok(sizes(vec![size("s-1vcpu-1gb", 0.008_929_999_545_216_56, json!({}))], Some(2))),
         ),
-        (
-            "GET /v2/sizes?per_page=200&page=2",
-            ok(sizes(vec![gpu, withdrawn], None)),
-        ),
+        ("GET /v2/sizes?per_page=200&page=2", ok(sizes(vec![gpu, withdrawn], None))),
     ])
     .await;
     let catalog = cloud.digitalocean().machine_plans().await.unwrap();
@@ -79,11 +68,9 @@ async fn all_pages_of_sizes_are_read_and_prices_have_their_own_digits() {
 #[tokio::test]
 async fn a_size_that_cannot_be_ordered_says_so_in_each_region() {
     let sold_out = size("c-4", 0.125, json!({"available": false}));
-    let cloud = Script::play([(
-        "GET /v2/sizes?per_page=200&page=1",
-        ok(sizes(vec![sold_out], None)),
-    )])
-    .await;
+    let cloud =
+        Script::play([("GET /v2/sizes?per_page=200&page=1", ok(sizes(vec![sold_out], None)))])
+            .await;
     let catalog = cloud.digitalocean().machine_plans().await.unwrap();
     let usd = |text| amount(text, Currency::Usd);
     let expected = (false, false, usd("0.125"), usd("6"));
@@ -96,10 +83,7 @@ async fn a_list_of_plans_that_is_refused_or_not_understood_is_an_error() {
     let unpriced = json!({"sizes": [{"slug": "c-4"}]});
     for (given, expected) in [
         (ok(unpriced), "not understood"),
-        (
-            answer(403, do_error("forbidden", "no sizes:read")),
-            "not permitted",
-        ),
+        (answer(403, do_error("forbidden", "no sizes:read")), "not permitted"),
     ] {
         let cloud = Script::play([("GET /v2/sizes?per_page=200&page=1", given)]).await;
         let error = cloud.digitalocean().machine_plans().await.unwrap_err();
@@ -164,10 +148,7 @@ async fn all_pages_of_server_types_are_read_with_what_each_location_says() {
             "GET /v1/server_types?per_page=50&page=1",
             ok(server_types(vec![server_type("cx23", locations)], Some(2))),
         ),
-        (
-            "GET /v1/server_types?per_page=50&page=2",
-            ok(server_types(vec![arm], None)),
-        ),
+        ("GET /v1/server_types?per_page=50&page=2", ok(server_types(vec![arm], None))),
     ])
     .await;
     let catalog = cloud.hetzner(&[]).machine_plans().await.unwrap();

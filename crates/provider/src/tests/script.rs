@@ -49,10 +49,8 @@ impl Answer {
     fn bytes(&self) -> String {
         match self {
             Self::Whole(status, headers, body) => {
-                let headers: String = headers
-                    .iter()
-                    .flat_map(|(name, value)| [name, ": ", value, "\r\n"])
-                    .collect();
+                let headers: String =
+                    headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
                 let length = body.len();
                 format!(
                     "HTTP/1.1 {status} As Scripted\r\n{headers}content-length: {length}\r\n\r\n{body}"
@@ -84,10 +82,8 @@ impl Script {
     pub(super) async fn play<R: Into<String>>(
         conversation: impl IntoIterator<Item = (R, Answer)>,
     ) -> Self {
-        let (expected, answers): (Vec<String>, VecDeque<Answer>) = conversation
-            .into_iter()
-            .map(|(request, answer)| (request.into(), answer))
-            .unzip();
+        let (expected, answers): (Vec<String>, VecDeque<Answer>) =
+            conversation.into_iter().map(|(request, answer)| (request.into(), answer)).unzip();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -96,13 +96,9 @@ pub(crate) fn unusable_keys() -> [String; 2] {
 
 /// A host certificate for one key, signed by another.
 pub(crate) fn certificate(of: &PrivateKey, by: &PrivateKey) -> Certificate {
-    let mut builder = certificate::Builder::new(
-        vec![7; 32],
-        of.public_key().key_data().clone(),
-        0,
-        u64::MAX - 1,
-    )
-    .unwrap();
+    let mut builder =
+        certificate::Builder::new(vec![7; 32], of.public_key().key_data().clone(), 0, u64::MAX - 1)
+            .unwrap();
     builder.cert_type(certificate::CertType::Host).unwrap();
     builder.key_id("host").unwrap();
     builder.all_principals_valid().unwrap();
@@ -117,11 +113,8 @@ impl Hostile {
 
     /// Starts a server with a changed configuration.
     pub(crate) async fn with(behavior: Behavior, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
-            keys: vec![key(1)],
-            auth_rejection_time: Duration::ZERO,
-            ..Config::default()
-        };
+        let mut config =
+            Config { keys: vec![key(1)], auth_rejection_time: Duration::ZERO, ..Config::default() };
         change(&mut config);
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -129,10 +122,7 @@ impl Hostile {
         let (events, seen) = unbounded_channel();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let visit = Visit {
-                    behavior,
-                    events: events.clone(),
-                };
+                let visit = Visit { behavior, events: events.clone() };
                 tokio::spawn(visit.serve(config.clone(), socket));
             }
         });
@@ -145,10 +135,7 @@ impl Hostile {
     }
 
     pub(crate) fn api_with(&self, changes: Value) -> Api {
-        api(
-            login(self.port, USER, &[host_key()], changes),
-            &private_key(),
-        )
+        api(login(self.port, USER, &[host_key()], changes), &private_key())
     }
 
     /// Returns what the server was asked over this many connections, until the last of them ended.
@@ -228,10 +215,7 @@ impl Handler for Visit {
         _: VerifiedPublicKey<'_>,
     ) -> Result<Auth, russh::Error> {
         if self.behavior == Behavior::WantsMore {
-            return Ok(Auth::Reject {
-                proceed_with_methods: None,
-                partial_success: true,
-            });
+            return Ok(Auth::Reject { proceed_with_methods: None, partial_success: true });
         }
         Ok(Auth::Accept)
     }

@@ -79,20 +79,14 @@ const LONGEST: Duration = Duration::from_secs(25);
 async fn state(api: &Api) -> Result<State, ProviderError> {
     let machine = name("m");
     let observed = timeout(LONGEST, api.status(&machine)).await;
-    Ok(observed
-        .expect("every step has its time-out")?
-        .unwrap()
-        .state)
+    Ok(observed.expect("every step has its time-out")?.unwrap().state)
 }
 
 /// Starts the machine `m`.
 async fn start(api: &Api) -> Result<String, ChangeError> {
     let machine = name("m");
     let accepted = timeout(LONGEST, api.send(&machine, MachineCommand::Start)).await;
-    Ok(accepted
-        .expect("every step has its time-out")?
-        .output
-        .shown())
+    Ok(accepted.expect("every step has its time-out")?.output.shown())
 }
 
 /// An error's variant and failure, for tables.
@@ -110,11 +104,7 @@ fn kind(error: &ChangeError) -> String {
 }
 
 fn failure(error: &ProviderError) -> Option<Failure> {
-    if let ProviderError::Transport {
-        source: TransportError::Ssh(failure),
-        ..
-    } = error
-    {
+    if let ProviderError::Transport { source: TransportError::Ssh(failure), .. } = error {
         return Some(*failure);
     }
     None

@@ -13,15 +13,9 @@ use crate::hostile::{
 async fn a_command_has_one_connection_one_key_one_channel_and_nothing_else() {
     let mut server = Hostile::start(Behavior::Ends(0)).await;
     assert_eq!(start(&server.api()).await.unwrap(), PRINTED);
-    assert_eq!(
-        server.seen(1).await,
-        ["begin", "key", "channel", "start", "end"]
-    );
+    assert_eq!(server.seen(1).await, ["begin", "key", "channel", "start", "end"]);
     assert_eq!(state(&server.api()).await.unwrap(), State::Running);
-    assert_eq!(
-        server.seen(1).await,
-        ["begin", "key", "channel", "status", "end"]
-    );
+    assert_eq!(server.seen(1).await, ["begin", "key", "channel", "status", "end"]);
 }
 
 #[tokio::test]
@@ -31,11 +25,7 @@ async fn a_refused_key_is_not_followed_by_another_attempt() {
         let error = start(&server.api()).await.unwrap_err();
         assert!(error.is_about_token(), "{error:?}");
         assert_discreet(&error);
-        assert_eq!(
-            server.seen(1).await,
-            ["begin", "key", "end"],
-            "{behavior:?}"
-        );
+        assert_eq!(server.seen(1).await, ["begin", "key", "end"], "{behavior:?}");
     }
 }
 
@@ -90,10 +80,7 @@ async fn a_forged_or_missing_exit_code_makes_no_machine_stopped() {
         machine["unreachable_means"] = json!("stopped");
         let api = server.api_with(json!({ "machines": { "m": machine } }));
         let state = state(&api).await.unwrap();
-        assert!(
-            matches!(state, State::Unknown(_)),
-            "{behavior:?}: {state:?}"
-        );
+        assert!(matches!(state, State::Unknown(_)), "{behavior:?}: {state:?}");
     }
 }
 
@@ -127,10 +114,7 @@ async fn a_channel_that_the_server_opens_is_refused_and_ends_the_connection() {
         let error = start(&server.api()).await.unwrap_err();
         assert_eq!(kind(&error), "unknown: Lost", "{kind_opened:?}");
         let seen = server.seen(1).await;
-        assert!(
-            !seen.contains(&"confirmed".to_owned()),
-            "{kind_opened:?}: {seen:?}"
-        );
+        assert!(!seen.contains(&"confirmed".to_owned()), "{kind_opened:?}: {seen:?}");
     }
 }
 
@@ -192,21 +176,12 @@ async fn a_server_cannot_talk_the_client_into_weak_algorithms() {
     let by = |kex: &'static [kex::Name]| speaking(|preferred| preferred.kex = Cow::Borrowed(kex));
     let weak: [(&str, Preferred); 9] = [
         ("no cipher", with(&[cipher::NONE], &[mac::HMAC_SHA512_ETM])),
-        (
-            "clear text",
-            with(&[cipher::CLEAR], &[mac::HMAC_SHA512_ETM]),
-        ),
+        ("clear text", with(&[cipher::CLEAR], &[mac::HMAC_SHA512_ETM])),
         ("CBC", with(&[cipher::AES_256_CBC], &[mac::HMAC_SHA512_ETM])),
         ("no MAC", with(&[cipher::AES_256_CTR], &[mac::NONE])),
         ("SHA-1 MAC", with(&[cipher::AES_256_CTR], &[mac::HMAC_SHA1])),
-        (
-            "SHA-1 MAC after",
-            with(&[cipher::AES_256_CTR], &[mac::HMAC_SHA1_ETM]),
-        ),
-        (
-            "MAC before encryption",
-            with(&[cipher::AES_256_CTR], &[mac::HMAC_SHA512]),
-        ),
+        ("SHA-1 MAC after", with(&[cipher::AES_256_CTR], &[mac::HMAC_SHA1_ETM])),
+        ("MAC before encryption", with(&[cipher::AES_256_CTR], &[mac::HMAC_SHA512])),
         ("no key exchange", by(&[kex::NONE])),
         ("SHA-1 key exchange", by(&[kex::DH_G14_SHA1])),
     ];
@@ -241,9 +216,8 @@ async fn without_strict_ordering_only_gcm_is_spoken() {
 
 #[tokio::test]
 async fn a_list_runs_at_most_sixteen_commands_at_once() {
-    let machines: serde_json::Map<_, _> = (0..20)
-        .map(|number| (format!("m{number}"), machine("start", "status")))
-        .collect();
+    let machines: serde_json::Map<_, _> =
+        (0..20).map(|number| (format!("m{number}"), machine("start", "status"))).collect();
     let mut server = Hostile::start(Behavior::Hangs).await;
     let api = server.api_with(json!({ "machines": machines, "command_timeout": "2s" }));
     let listed = api.list().await.unwrap();
@@ -271,18 +245,8 @@ async fn nothing_that_holds_output_shows_it_for_debugging() {
 #[tokio::test]
 async fn a_machine_without_the_command_is_not_asked() {
     let server = Hostile::start(Behavior::Ends(0)).await;
-    let error = server
-        .api()
-        .send(&name("m"), MachineCommand::Force)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        kind(&error),
-        "refused: no-command: the machine has no such command"
-    );
-    let api = api(
-        login(server.port, USER, &[host_key()], json!({})),
-        &private_key(),
-    );
+    let error = server.api().send(&name("m"), MachineCommand::Force).await.unwrap_err();
+    assert_eq!(kind(&error), "refused: no-command: the machine has no such command");
+    let api = api(login(server.port, USER, &[host_key()], json!({})), &private_key());
     assert_eq!(api.list().await.unwrap(), []);
 }

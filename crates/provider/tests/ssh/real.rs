@@ -22,18 +22,12 @@ fn at(sshd: &Sshd, machine: Value, changes: Value) -> Api {
 fn endings() -> Setup {
     let exits = ["0", "1", "3", "4", "75", "77", "126", "127", "255"];
     let setup = exits.iter().fold(Setup::default(), |setup, code| {
-        setup.command(
-            &format!("exit {code}"),
-            &format!("echo {PRINTED}; exit {code}"),
-        )
+        setup.command(&format!("exit {code}"), &format!("echo {PRINTED}; exit {code}"))
     });
     setup
         .command("signal", "kill -KILL $$")
         .command("hang", "echo $$ > \"$DIR/hanging\"; exec sleep 15")
-        .command(
-            "cut",
-            &format!("echo {PRINTED}; kill -KILL $PPID; exec sleep 15"),
-        )
+        .command("cut", &format!("echo {PRINTED}; kill -KILL $PPID; exec sleep 15"))
 }
 
 /// A shorter timeout for a command that hangs than for one that is merely slow.
@@ -48,22 +42,13 @@ async fn a_start_is_what_its_exit_code_says() {
         return;
     };
     for (command, expected) in [
-        (
-            "exit 1",
-            "unknown: answer to ssh start m not understood: exit code 1",
-        ),
-        (
-            "exit 3",
-            "unknown: answer to ssh start m not understood: exit code 3",
-        ),
+        ("exit 1", "unknown: answer to ssh start m not understood: exit code 1"),
+        ("exit 3", "unknown: answer to ssh start m not understood: exit code 3"),
         ("exit 75", "busy: 75 exit-code: busy, try again later"),
         ("exit 77", "refused: 77 exit-code: not permitted"),
         ("exit 126", "refused: 126 exit-code: command cannot be run"),
         ("exit 127", "refused: 127 exit-code: command not found"),
-        (
-            "exit 255",
-            "unknown: answer to ssh start m not understood: exit code 255",
-        ),
+        ("exit 255", "unknown: answer to ssh start m not understood: exit code 255"),
         ("signal", "unknown: Signal"),
         ("hang", "unknown: TimedOut"),
         ("cut", "unknown: Lost"),
@@ -121,12 +106,8 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
     };
     // One of them is not on the gate's list, which does not affect the others.
     let machines = json!({ "c": of("c"), "a": of("a"), "b": of("b"), "d": of("d") });
-    let login = login(
-        sshd.port(),
-        sshd.user(),
-        &[sshd.host_key()],
-        json!({ "machines": machines }),
-    );
+    let login =
+        login(sshd.port(), sshd.user(), &[sshd.host_key()], json!({ "machines": machines }));
     let api = api(login, &sshd.key());
     let states = async || -> Vec<String> {
         let listed = api.list().await.unwrap();
@@ -135,27 +116,15 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
         listed.iter().map(state).collect()
     };
     let last = "d Unknown(ExitCode(77))";
-    assert_eq!(
-        states().await,
-        ["a Stopped", "b Stopped", "c Stopped", last]
-    );
+    assert_eq!(states().await, ["a Stopped", "b Stopped", "c Stopped", last]);
     api.send(&name("b"), MachineCommand::Start).await.unwrap();
     api.send(&name("c"), MachineCommand::Start).await.unwrap();
-    assert_eq!(
-        states().await,
-        ["a Stopped", "b Running", "c Running", last]
-    );
+    assert_eq!(states().await, ["a Stopped", "b Running", "c Running", last]);
     api.send(&name("b"), MachineCommand::Stop).await.unwrap();
     api.send(&name("c"), MachineCommand::Force).await.unwrap();
-    assert_eq!(
-        states().await,
-        ["a Stopped", "b Stopped", "c Stopped", last]
-    );
+    assert_eq!(states().await, ["a Stopped", "b Stopped", "c Stopped", last]);
     assert_eq!(api.status(&name("e")).await.unwrap(), None);
-    let error = api
-        .send(&name("e"), MachineCommand::Stop)
-        .await
-        .unwrap_err();
+    let error = api.send(&name("e"), MachineCommand::Stop).await.unwrap_err();
     assert_eq!(kind(&error), "not accepted: not found");
 }
 
@@ -191,21 +160,13 @@ async fn a_host_may_show_the_second_of_two_pinned_keys() {
 
 #[tokio::test]
 async fn a_host_is_asked_for_the_pinned_kind_of_key_alone() {
-    let Some(sshd) = sshd::start(Setup {
-        ecdsa: true,
-        ..endings()
-    }) else {
+    let Some(sshd) = sshd::start(Setup { ecdsa: true, ..endings() }) else {
         return;
     };
     let pins = json!({ "host_keys": [sshd.ecdsa_host_key()] });
     let api = at(&sshd, machine("exit 0", "exit 0"), pins);
     assert_eq!(state(&api).await.unwrap(), State::Running);
-    assert!(
-        sshd.log()
-            .contains("host key algorithm: ecdsa-sha2-nistp256"),
-        "{}",
-        sshd.log()
-    );
+    assert!(sshd.log().contains("host key algorithm: ecdsa-sha2-nistp256"), "{}", sshd.log());
 }
 
 #[tokio::test]
@@ -220,10 +181,7 @@ async fn a_key_that_the_host_does_not_know_is_refused_after_one_attempt() {
     assert!(error.is_about_token(), "{error:?}");
     assert_discreet(&error);
     let error = api.list().await.unwrap_err();
-    assert!(
-        matches!(&error, ProviderError::TokenRefused(_)),
-        "{error:?}"
-    );
+    assert!(matches!(&error, ProviderError::TokenRefused(_)), "{error:?}");
     let attempts = sshd.log().matches("attempt ").count();
     assert_eq!(attempts, 2, "one for each connection: {}", sshd.log());
     assert!(!sshd.log().contains("method none"));

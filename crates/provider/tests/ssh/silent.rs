@@ -19,10 +19,7 @@ fn at(port: u16, machine: Value, changes: Value) -> Api {
         panic!("changes are an object");
     };
     login.as_object_mut().unwrap().extend(changes);
-    api(
-        super::login(port, USER, &[host_key()], login),
-        &private_key(),
-    )
+    api(super::login(port, USER, &[host_key()], login), &private_key())
 }
 
 /// A port whose listener accepts no more connections, and what keeps it that way.
@@ -54,10 +51,7 @@ async fn a_host_that_does_not_answer_is_stopped_only_where_the_account_says_so()
         assert_discreet(&error);
         let api = at(machine("stopped"));
         assert_eq!(state(&api).await.unwrap(), State::Silent);
-        assert_eq!(
-            kind(&start(&api).await.unwrap_err()),
-            "not accepted: Unanswered"
-        );
+        assert_eq!(kind(&start(&api).await.unwrap_err()), "not accepted: Unanswered");
     }
 }
 
@@ -112,10 +106,7 @@ async fn a_host_that_greets_without_end_is_left() {
     let handshake = ("not accepted: Handshake".to_owned(), true);
     assert_eq!(speaking(b"welcome\r\n", true).await, handshake);
     assert_eq!(speaking(b"welcome ", true).await, handshake);
-    assert_eq!(
-        speaking(b"HTTP/1.1 400 Bad Request\r\n\r\n", false).await,
-        handshake
-    );
+    assert_eq!(speaking(b"HTTP/1.1 400 Bad Request\r\n\r\n", false).await, handshake);
 }
 
 #[tokio::test]
@@ -162,10 +153,7 @@ fn a_login_that_contradicts_itself_makes_no_client() {
     let private = json!({ "allow_private_hosts": false });
     let login = Arc::new(super::login(22, USER, &[host_key()], private));
     let error = Api::new(login, private_key().into()).unwrap_err();
-    assert!(
-        matches!(error, provider::ssh::SetupError::Login(_)),
-        "{error:?}"
-    );
+    assert!(matches!(error, provider::ssh::SetupError::Login(_)), "{error:?}");
     assert_discreet(&error);
     // It has the length of a point on the curve but is not one.
     let pin = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBTXC50M2X/Zl8Eb62HKW6u3gfKPyGyI5H9v9JsVHi0EOjJpBu8oYws9jeddN9ByFVw2yXPuNAspwULU9s7j21oA=";

@@ -102,11 +102,7 @@ pub(super) fn source() -> Source {
     Source {
         date: MEASUREMENTS.date.clone(),
         commit: MEASUREMENTS.commit.clone(),
-        sizes: MEASUREMENTS
-            .sizes
-            .iter()
-            .map(|size| size.resources)
-            .collect(),
+        sizes: MEASUREMENTS.sizes.iter().map(|size| size.resources).collect(),
     }
 }
 
@@ -126,12 +122,7 @@ pub(super) fn month(resources: u64, of: MonthlyCounts) -> Usage {
 impl FleetRun {
     fn month(&self, of: MonthlyCounts) -> Usage {
         let process = self.process.usage();
-        let Parts {
-            quiet,
-            inventory,
-            stop,
-            start,
-        } = &self.parts;
+        let Parts { quiet, inventory, stop, start } = &self.parts;
         let tick = (quiet.usage() - process) * (1.0 / f64::from(quiet.ticks));
         let besides_ticks = |ran: &ProcessRun| ran.usage() - process - tick * f64::from(ran.ticks);
         let inventory = besides_ticks(inventory) * (1.0 / f64::from(inventory.inventories));

@@ -75,9 +75,8 @@ fn in_month(
     month: Period,
     prices: &Prices,
 ) -> Result<f64, String> {
-    let within = moved
-        .iter()
-        .filter_map(|moved| Some((moved, seconds(moved.period.within(month)?))));
+    let within =
+        moved.iter().filter_map(|moved| Some((moved, seconds(moved.period.within(month)?))));
     let within: Vec<_> = within.collect();
     let Some((first, _)) = within.first() else {
         return Ok(0.0);
@@ -96,10 +95,7 @@ fn in_month(
             | ResourceKind::NodePool
             | ResourceKind::Machine => 0,
         };
-        small.push((
-            offer(kind, moved.small, prices)?,
-            seconds.saturating_sub(lost),
-        ));
+        small.push((offer(kind, moved.small, prices)?, seconds.saturating_sub(lost)));
     }
     let whole = seconds(month);
     let off: u64 = small.iter().map(|(_, seconds)| seconds).sum();
@@ -140,51 +136,30 @@ pub(super) fn saved_by_hibernating(
     let largest = kept.snapshots.iter().filter_map(|one| one.centi_gb).max();
     let largest = largest.ok_or("the size of its snapshots is not known")?;
     let count = (kept.seen_snapshots().count() as u64).max(SNAPSHOTS_TO_KEEP);
-    let gone: Vec<_> = stopped
-        .iter()
-        .filter(|one| one.interval.hibernated)
-        .collect();
+    let gone: Vec<_> = stopped.iter().filter(|one| one.interval.hibernated).collect();
     let first = gone.iter().map(|one| one.period.from).min();
-    let since = kept
-        .snapshots
-        .iter()
-        .map(|one| one.asked_at)
-        .chain(first)
-        .min();
+    let since = kept.snapshots.iter().map(|one| one.asked_at).chain(first).min();
     let since = since.unwrap_or(period.from);
     let months = months(period);
     let mut amount = 0.0;
     for month in &months {
         let within = gone.iter().filter_map(|one| one.period.within(*month));
-        let span = |seconds| {
-            [Span {
-                offer: &own,
-                seconds,
-            }]
-        };
+        let span = |seconds| [Span { offer: &own, seconds }];
         let now = bill::of_machine(kind, &span(seconds(*month)));
         let lives = lives(kind, *month, within).into_iter();
         let bills = lives.map(|life| bill::of_machine(kind, &span(life)));
         let bills: Option<Vec<_>> = bills.collect();
         let nothing = Money::zero(own.hourly.currency());
         let then = bills.and_then(|all| all.into_iter().try_fold(nothing, Money::plus));
-        let counted = Period {
-            from: since,
-            until: period.until,
-        };
+        let counted = Period { from: since, until: period.until };
         let counted = counted.within(*month).map_or(0, seconds);
         let month_of_all = per_gb_month.share(largest * count, 100);
         let snapshots = month_of_all.share(counted, i128::from(seconds(*month)));
-        let saved = now
-            .zip(then)
-            .and_then(|(now, then)| now.minus(then)?.minus(snapshots));
+        let saved = now.zip(then).and_then(|(now, then)| now.minus(then)?.minus(snapshots));
         let saved = saved.and_then(|saved| saved.to_cents().parse::<f64>().ok());
         amount += saved.ok_or("these prices cannot be compared")?;
     }
-    if months
-        .iter()
-        .any(|month| month.within(period) != Some(*month))
-    {
+    if months.iter().any(|month| month.within(period) != Some(*month)) {
         assumed.push("takes the rest of each month as running");
     }
     assumed.push("takes as many snapshots as are kept, each as large as the largest");
@@ -210,16 +185,10 @@ fn lives(kind: ResourceKind, month: Period, gone: impl Iterator<Item = Period>) 
     let mut from = month.from;
     let mut lives = Vec::new();
     for one in gone {
-        lives.push(begun(Period {
-            from,
-            until: one.from,
-        }));
+        lives.push(begun(Period { from, until: one.from }));
         from = one.until;
     }
-    lives.push(begun(Period {
-        from,
-        until: month.until,
-    }));
+    lives.push(begun(Period { from, until: month.until }));
     lives
 }
 
@@ -233,12 +202,7 @@ fn offer(kind: ResourceKind, plan: &str, prices: &Prices) -> Result<Offer, Strin
         | ResourceKind::NodePool
         | ResourceKind::Machine => hourly,
     };
-    Ok(Offer {
-        orderable: true,
-        deprecated: false,
-        monthly,
-        hourly,
-    })
+    Ok(Offer { orderable: true, deprecated: false, monthly, hourly })
 }
 
 fn seconds(period: Period) -> u64 {

@@ -60,10 +60,7 @@ impl Period {
     /// Returns the overlap of both, or `None` if they do not overlap.
     #[must_use]
     pub fn within(self, other: Self) -> Option<Self> {
-        let both = Self {
-            from: self.from.max(other.from),
-            until: self.until.min(other.until),
-        };
+        let both = Self { from: self.from.max(other.from), until: self.until.min(other.until) };
         (both.from < both.until).then_some(both)
     }
 }
@@ -124,19 +121,12 @@ pub fn stopped_intervals(
     now: Timestamp,
 ) -> Vec<StoppedInterval> {
     if entries.is_empty() {
-        let held = known
-            .record
-            .and_then(|record| held_without_history(record, now));
+        let held = known.record.and_then(|record| held_without_history(record, now));
         return held.into_iter().collect();
     }
     let mut entries: Vec<_> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.transition_key());
-    let mut walk = Walk {
-        schedules,
-        now,
-        open: None,
-        closed: Vec::new(),
-    };
+    let mut walk = Walk { schedules, now, open: None, closed: Vec::new() };
     for entry in entries {
         walk.pass(entry);
     }
@@ -176,10 +166,7 @@ fn held_without_history(record: &Record, now: Timestamp) -> Option<StoppedInterv
     };
     let stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
     let observed = record.observed.as_ref()?;
-    let period = Period {
-        from: observed.at.max(kept_since(now)),
-        until: now,
-    };
+    let period = Period { from: observed.at.max(kept_since(now)), until: now };
     (ours && stopped && period.from < now).then(|| StoppedInterval {
         period,
         kind: Kind::Unclear,
@@ -295,9 +282,8 @@ impl Walk<'_> {
         if schedule.desired_at(entry.claimed_at) != Some(Desired::Stopped) {
             return None;
         }
-        let end = schedule
-            .edges(entry.claimed_at)
-            .find(|edge| edge.desired != Some(Desired::Stopped));
+        let end =
+            schedule.edges(entry.claimed_at).find(|edge| edge.desired != Some(Desired::Stopped));
         Some(end.map_or(Timestamp::MAX, |edge| edge.at))
     }
 
@@ -316,10 +302,7 @@ impl Walk<'_> {
             None => self.close(at, kind),
             Some(seen) => {
                 self.close(seen, Kind::Stopped);
-                let period = Period {
-                    from: seen,
-                    until: at,
-                };
+                let period = Period { from: seen, until: at };
                 self.open = Some(StoppedInterval { period, ..open });
                 self.close(at, Kind::Unclear);
             }

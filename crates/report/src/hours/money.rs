@@ -27,11 +27,7 @@ pub struct SavedAmount {
 
 impl SavedAmount {
     fn nothing(reason: &str) -> Self {
-        Self {
-            amount: Some(0.0),
-            estimate: false,
-            reason: Some(reason.to_owned()),
-        }
+        Self { amount: Some(0.0), estimate: false, reason: Some(reason.to_owned()) }
     }
 
     /// Returns an amount that rests on these assumptions.
@@ -44,11 +40,7 @@ impl SavedAmount {
     }
 
     fn unknown(reason: impl Into<String>) -> Self {
-        Self {
-            amount: None,
-            estimate: false,
-            reason: Some(reason.into()),
-        }
+        Self { amount: None, estimate: false, reason: Some(reason.into()) }
     }
 }
 
@@ -126,16 +118,10 @@ fn pool(
 ) -> Result<SavedAmount, String> {
     let plan = plan.ok_or("the plan of its nodes is not known: the next inventory shows it")?;
     let price = prices.node_hour(plan)?;
-    let pools: Vec<PoolAtZero> = stopped
-        .iter()
-        .map(PoolAtZero::of)
-        .collect::<Result<_, _>>()?;
+    let pools: Vec<PoolAtZero> = stopped.iter().map(PoolAtZero::of).collect::<Result<_, _>>()?;
     let months = months(period);
     let node_hours: f64 = months.iter().map(|month| node_hours(&pools, *month)).sum();
-    if months
-        .iter()
-        .any(|month| month.within(period) != Some(*month))
-    {
+    if months.iter().any(|month| month.within(period) != Some(*month)) {
         assumed.push("takes the rest of each month as running");
     }
     if pools.iter().any(|pool| pool.autoscaled) {
@@ -159,11 +145,9 @@ struct PoolAtZero {
 impl PoolAtZero {
     fn of(stopped: &StoppedInPeriod<'_>) -> Result<Self, String> {
         match &stopped.interval.before {
-            Some(SavedState::NodePool { count, autoscale }) => Ok(Self {
-                period: stopped.period,
-                nodes: *count,
-                autoscaled: autoscale.is_some(),
-            }),
+            Some(SavedState::NodePool { count, autoscale }) => {
+                Ok(Self { period: stopped.period, nodes: *count, autoscaled: autoscale.is_some() })
+            }
             Some(SavedState::Database { .. } | SavedState::Machine(_)) | None => {
                 Err("history does not show how many nodes were stopped".to_owned())
             }
@@ -200,10 +184,7 @@ fn database(
     mut assumed: Vec<&str>,
 ) -> Result<SavedAmount, String> {
     let months = months(period);
-    let rates: Vec<_> = months
-        .iter()
-        .map(|month| (month, rate(stopped, *month)))
-        .collect();
+    let rates: Vec<_> = months.iter().map(|month| (month, rate(stopped, *month))).collect();
     let mut amount = 0.0;
     for one in stopped {
         let (Some(before), Some(after)) = (&one.interval.before, &one.interval.after) else {
@@ -222,10 +203,7 @@ fn database(
         };
         amount += difference * rates.iter().map(share).sum::<f64>();
     }
-    if months
-        .iter()
-        .any(|month| month.within(period) != Some(*month))
-    {
+    if months.iter().any(|month| month.within(period) != Some(*month)) {
         assumed.push("takes the rest of each month as running");
     }
     assumed.push("compares plans alone, without storage");
@@ -262,10 +240,7 @@ pub(super) fn months(period: Period) -> Vec<Period> {
 fn month(begin: Date) -> Option<(Period, Date)> {
     let next = begin.checked_add(1.month()).ok()?;
     let midnight = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
-    let month = Period {
-        from: midnight(begin)?,
-        until: midnight(next)?,
-    };
+    let month = Period { from: midnight(begin)?, until: midnight(next)? };
     Some((month, next))
 }
 

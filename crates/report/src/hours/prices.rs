@@ -43,9 +43,7 @@ impl TryFrom<f64> for Price {
 
     fn try_from(amount: f64) -> Result<Self, Self::Error> {
         let is_price = amount.is_finite() && amount >= 0.0;
-        is_price
-            .then_some(Self(amount))
-            .ok_or("a price is a number, not below 0")
+        is_price.then_some(Self(amount)).ok_or("a price is a number, not below 0")
     }
 }
 
@@ -124,9 +122,7 @@ fn exactly(amount: f64) -> Result<Money, String> {
 fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.trim().is_empty() {
-        return Err(D::Error::custom(
-            "name the currency of all prices, such as \"USD\"",
-        ));
+        return Err(D::Error::custom("name the currency of all prices, such as \"USD\""));
     }
     Ok(name)
 }
@@ -180,14 +176,8 @@ mod tests {
             ("", &["missing field `currency`"][..]),
             ("currency = 1", &["line 1", "expected a string"]),
             ("currency = ' '", &["line 1", "such as \"USD\""]),
-            (
-                "curency = \"USD\"",
-                &["line 1", "unknown field `curency`", "`currency`"],
-            ),
-            (
-                "currency = \"USD\"\nnode-hour = 1",
-                &["line 2", "node-hour", "expected a map"],
-            ),
+            ("curency = \"USD\"", &["line 1", "unknown field `curency`", "`currency`"]),
+            ("currency = \"USD\"\nnode-hour = 1", &["line 2", "node-hour", "expected a map"]),
             (
                 "currency = \"USD\"\nnode-hour.\"s-1\" = \"1\"",
                 &["line 2", "\"s-1\"", "expected f64"],

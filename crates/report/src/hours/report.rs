@@ -210,13 +210,7 @@ impl<'a> Collector<'a> {
                 resource: reference.clone(),
                 name: name.clone().unwrap_or_default(),
                 hours: Hours::of(&under, self.period),
-                money: saved(
-                    reference.kind(),
-                    (plan, kept),
-                    &under,
-                    self.period,
-                    self.prices,
-                ),
+                money: saved(reference.kind(), (plan, kept), &under, self.period, self.prices),
             });
         }
     }
@@ -247,11 +241,8 @@ impl<'a> Collector<'a> {
     fn row(&self, group: &[UnroundedRow], by: Grouping) -> Row {
         let one = group.first().filter(|_| by == Grouping::Resource);
         let sum = Sum::of(group);
-        let known = |one: &UnroundedRow| {
-            self.period
-                .until
-                .duration_since(one.since.min(self.period.until))
-        };
+        let known =
+            |one: &UnroundedRow| self.period.until.duration_since(one.since.min(self.period.until));
         let known: SignedDuration = group.iter().map(known).sum();
         let since = group.iter().map(|one| one.since).max();
         Row {

@@ -15,10 +15,7 @@ use super::{Kind, Period, Schedules, StoppedInterval};
 use testing::history::*;
 
 fn period(from: &str, until: &str) -> Period {
-    Period {
-        from: at(from),
-        until: at(until),
-    }
+    Period { from: at(from), until: at(until) }
 }
 
 fn schedules() -> Schedules {

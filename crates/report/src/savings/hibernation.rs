@@ -66,12 +66,7 @@ pub fn hibernated_month(
     let snapshots = snapshots_at_most(size, per_gb_month);
     let address = reserved(address_costs, month.off, now.currency());
     let saved = now.minus(then)?.minus(snapshots)?.minus(address)?;
-    Some(HibernatedMonth {
-        gone: month.off,
-        snapshots,
-        address,
-        saved,
-    })
+    Some(HibernatedMonth { gone: month.off, snapshots, address, saved })
 }
 
 /// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
@@ -119,21 +114,12 @@ mod tests {
     }
 
     fn size(plan: &str, disk_gib: u64) -> MachineSize {
-        MachineSize {
-            plan: plan.to_owned(),
-            disk_gib,
-            ..MachineSize::default()
-        }
+        MachineSize { plan: plan.to_owned(), disk_gib, ..MachineSize::default() }
     }
 
     fn offer(hourly: &str, monthly: &str, currency: Currency) -> Offer {
         let money = |text| Money::parse(text, currency).unwrap();
-        Offer {
-            orderable: true,
-            deprecated: false,
-            monthly: money(monthly),
-            hourly: money(hourly),
-        }
+        Offer { orderable: true, deprecated: false, monthly: money(monthly), hourly: money(hourly) }
     }
 
     fn hours(seconds: u64) -> u64 {
@@ -153,10 +139,7 @@ mod tests {
         assert_eq!(found.saved.to_string(), "34.65 USD");
         let with_address = hibernated_month(droplet, &offer, &off(), (price, true)).unwrap();
         assert_eq!(with_address.address.to_string(), "4.60 USD");
-        assert_eq!(
-            found.saved.minus(with_address.address),
-            Some(with_address.saved)
-        );
+        assert_eq!(found.saved.minus(with_address.address), Some(with_address.saved));
     }
 
     #[test]
@@ -166,10 +149,7 @@ mod tests {
         let offer = offer("0.14286", "96", Currency::Usd);
         let found = hibernated_month(droplet, &offer, &off(), (price, true)).unwrap();
         // A snapshot that takes up to 10.7 h leaves almost nothing of a night.
-        assert_eq!(
-            found.saved.compare(Money::zero(Currency::Usd)),
-            Some(std::cmp::Ordering::Less)
-        );
+        assert_eq!(found.saved.compare(Money::zero(Currency::Usd)), Some(std::cmp::Ordering::Less));
     }
 
     #[test]

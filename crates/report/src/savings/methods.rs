@@ -64,28 +64,15 @@ pub(super) struct Choice {
 
 impl Choice {
     fn fits(method: StopMethod, to: Option<String>, saved: Option<Money>) -> Self {
-        Self {
-            method,
-            to,
-            fits: true,
-            saved,
-            why: None,
-            remedy: None,
-        }
+        Self { method, to, fits: true, saved, why: None, remedy: None }
     }
 
     fn refused(method: StopMethod, why: impl Into<String>) -> Self {
-        Self {
-            fits: false,
-            ..Self::fits(method, None, None).because(why)
-        }
+        Self { fits: false, ..Self::fits(method, None, None).because(why) }
     }
 
     fn because(self, why: impl Into<String>) -> Self {
-        Self {
-            why: Some(why.into()),
-            ..self
-        }
+        Self { why: Some(why.into()), ..self }
     }
 }
 
@@ -251,11 +238,7 @@ impl Candidate<'_> {
             one.map(|one| one.times(pool.count))
         };
         let monthly = nodes(seconds);
-        Assessment {
-            monthly,
-            why: None,
-            choices: vec![self.zero_nodes(pool, nodes)],
-        }
+        Assessment { monthly, why: None, choices: vec![self.zero_nodes(pool, nodes)] }
     }
 
     fn zero_nodes(&self, pool: &NodePoolSize, nodes: impl Fn(u64) -> Option<Money>) -> Choice {
@@ -266,9 +249,8 @@ impl Candidate<'_> {
         let Some(month) = self.month() else {
             return Choice::fits(method, None, None).because(NO_HOURS);
         };
-        let saved = nodes(month.seconds)
-            .zip(nodes(month.on()))
-            .and_then(|(now, then)| now.minus(then));
+        let saved =
+            nodes(month.seconds).zip(nodes(month.on())).and_then(|(now, then)| now.minus(then));
         let choice = Choice::fits(method, None, saved);
         if saved.is_some_and(Money::is_zero) {
             choice.because(NOTHING_BELOW_CAP)
@@ -284,11 +266,7 @@ impl Candidate<'_> {
             Ok(monthly) => (Some(monthly), None),
             Err(why) => (None, Some(why)),
         };
-        Assessment {
-            monthly,
-            why,
-            choices: vec![self.smallest_plan(size), self.standbys(size)],
-        }
+        Assessment { monthly, why, choices: vec![self.smallest_plan(size), self.standbys(size)] }
     }
 
     fn database_month(&self, size: &SavedState) -> Result<Money, String> {

@@ -156,10 +156,7 @@ impl Collector {
     /// Creates a collector for a month.
     #[must_use]
     pub fn new(month: Month) -> Self {
-        Self {
-            month,
-            rows: Vec::new(),
-        }
+        Self { month, rows: Vec::new() }
     }
 
     /// Judges one resource and adds it.
@@ -294,19 +291,12 @@ fn notes(rows: &[Row]) -> Vec<&'static str> {
     let notes = [
         (true, LISTS),
         (
-            has(&[
-                ResourceKind::Droplet,
-                ResourceKind::NodePool,
-                ResourceKind::Database,
-            ]),
+            has(&[ResourceKind::Droplet, ResourceKind::NodePool, ResourceKind::Database]),
             DIGITALOCEAN,
         ),
         (has(&[ResourceKind::Server]), HETZNER),
         (true, SWITCHING),
-        (
-            has(&[ResourceKind::Droplet, ResourceKind::Server]),
-            HIBERNATING,
-        ),
+        (has(&[ResourceKind::Droplet, ResourceKind::Server]), HIBERNATING),
         (rows.iter().any(lacks_price), DATABASES),
         (true, SMALL_NOW),
     ];
@@ -345,9 +335,7 @@ pub fn amount(money: Money) -> f64 {
 #[must_use]
 pub fn hours(seconds: u64) -> f64 {
     let hundredths = (seconds.saturating_mul(100) + 1800) / 3600;
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
-        .parse()
-        .unwrap_or_default()
+    format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap_or_default()
 }
 
 #[cfg(test)]

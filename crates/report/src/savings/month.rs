@@ -42,17 +42,10 @@ impl Month {
     #[must_use]
     pub fn times_off(self, schedule: &Schedule) -> TimesOff {
         let counted = match self {
-            Self::Average(from) => Period {
-                from,
-                until: from + COUNTED,
-            },
+            Self::Average(from) => Period { from, until: from + COUNTED },
             Self::Calendar(period) => period,
         };
-        TimesOff {
-            seconds: self.seconds(),
-            counted,
-            stretches: off_stretches(schedule, counted),
-        }
+        TimesOff { seconds: self.seconds(), counted, stretches: off_stretches(schedule, counted) }
     }
 }
 
@@ -135,10 +128,7 @@ impl TimesOff {
             },
         };
         let stretches = self.stretches.iter().map(shorter);
-        Self {
-            stretches: stretches.filter(|one| one.from < one.until).collect(),
-            ..*self
-        }
+        Self { stretches: stretches.filter(|one| one.from < one.until).collect(), ..*self }
     }
 }
 
@@ -189,21 +179,13 @@ fn off_stretches(schedule: &Schedule, period: Period) -> Vec<Period> {
         match (edge.desired, off_since) {
             (Some(Desired::Stopped), None) => off_since = Some(edge.at),
             (Some(Desired::Running), Some(from)) => {
-                stretches.push(Period {
-                    from,
-                    until: edge.at,
-                });
+                stretches.push(Period { from, until: edge.at });
                 off_since = None;
             }
             (Some(Desired::Stopped), Some(_)) | (Some(Desired::Running), None) | (None, _) => {}
         }
     }
-    stretches.extend(off_since.map(|from| Period {
-        from,
-        until: period.until,
-    }));
+    stretches.extend(off_since.map(|from| Period { from, until: period.until }));
     let within = stretches.into_iter();
-    within
-        .filter_map(|stretch| stretch.within(period))
-        .collect()
+    within.filter_map(|stretch| stretch.within(period)).collect()
 }

@@ -26,11 +26,8 @@ fn schedule(weekdays: &str, begin: &str, end: &str) -> Schedule {
         end: Some(end.to_owned()),
         ..PeriodDefinition::default()
     };
-    let definition = Definition {
-        timezone: "UTC".to_owned(),
-        periods: vec![period],
-        ..Definition::default()
-    };
+    let definition =
+        Definition { timezone: "UTC".to_owned(), periods: vec![period], ..Definition::default() };
     Schedule::new(&definition).unwrap()
 }
 
@@ -113,12 +110,7 @@ fn where_either_state_will_do_a_stop_stands_until_the_next_start() {
 
 fn offer(hourly: &str, monthly: &str, currency: Currency) -> Offer {
     let money = |text| Money::parse(text, currency).unwrap();
-    Offer {
-        orderable: true,
-        deprecated: false,
-        monthly: money(monthly),
-        hourly: money(hourly),
-    }
+    Offer { orderable: true, deprecated: false, monthly: money(monthly), hourly: money(hourly) }
 }
 
 fn plan(slug: &str, disk_gib: u64, offer: Offer) -> MachinePlan {
@@ -185,11 +177,7 @@ impl Case {
     }
 
     fn machine(id: &str, plan: &str, disk_gib: u64) -> Self {
-        let size = MachineSize {
-            plan: plan.to_owned(),
-            disk_gib,
-            ..MachineSize::default()
-        };
+        let size = MachineSize { plan: plan.to_owned(), disk_gib, ..MachineSize::default() };
         Self::of(id, Size::Machine(size))
     }
 
@@ -204,10 +192,7 @@ impl Case {
             taints: "[]".to_owned(),
         };
         let mut case = Self::of("node-pool/c1/p1", Size::NodePool(size));
-        case.resource.cluster = Some(Cluster {
-            name: "staging".to_owned(),
-            tags: BTreeSet::new(),
-        });
+        case.resource.cluster = Some(Cluster { name: "staging".to_owned(), tags: BTreeSet::new() });
         case
     }
 
@@ -286,10 +271,8 @@ const FULL: (&str, Option<f64>, Option<&str>) =
 fn check(case: &Case, expected: &[(&str, Option<f64>, Option<&str>)]) -> Row {
     let row = case.row();
     let shown = shown(&row);
-    let shown: Vec<_> = shown
-        .iter()
-        .map(|(what, saved, why)| (what.as_str(), *saved, *why))
-        .collect();
+    let shown: Vec<_> =
+        shown.iter().map(|(what, saved, why)| (what.as_str(), *saved, *why)).collect();
     assert_eq!(shown, expected);
     row
 }
@@ -325,10 +308,7 @@ fn what_is_off_for_less_than_the_hours_above_672_saves_nothing() {
     case.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // 679 hours on.
     let because = "it is off too little: a month's hours above 672 are not billed anyway";
-    let row = check(
-        &case,
-        &[FULL, ("resize to s-1vcpu-1gb", Some(0.0), Some(because))],
-    );
+    let row = check(&case, &[FULL, ("resize to s-1vcpu-1gb", Some(0.0), Some(because))]);
     assert_eq!((row.best, row.saved), (None, Some(0.0)));
 }
 
@@ -342,10 +322,7 @@ fn a_rescaled_server_loses_an_hour_of_each_time_off() {
     short.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // By the hour it would be 22.46: more than the month.
     let because = "it is off too little: a month's hours above 672 are not billed anyway";
-    let row = check(
-        &short,
-        &[FULL, ("rescale to cx23", Some(0.0), Some(because))],
-    );
+    let row = check(&short, &[FULL, ("rescale to cx23", Some(0.0), Some(because))]);
     assert_eq!(row.best, None);
 }
 
@@ -396,10 +373,7 @@ fn a_pool_at_zero_saves_the_hours_of_its_nodes_below_the_cap() {
     assert_eq!(row.size, "3 x g-2vcpu-8gb");
     let bounds = AutoscaleBounds { min: 1, max: 5 };
     let why = "estimate: takes the autoscaled nodes as they are now";
-    check(
-        &Case::pool(3, Some(bounds)),
-        &[("zero-nodes", Some(124.03), Some(why))],
-    );
+    check(&Case::pool(3, Some(bounds)), &[("zero-nodes", Some(124.03), Some(why))]);
     let none = [("zero-nodes", None, Some("it has no nodes now"))];
     check(&Case::pool(0, None), &none);
 }
@@ -412,11 +386,7 @@ fn a_database_saves_the_difference_of_its_plans_for_the_billed_hours_off() {
     let row = check(
         &case,
         &[
-            (
-                "smallest-plan to 2 x db-s-1vcpu-2gb",
-                Some(118.13),
-                Some(refused),
-            ),
+            ("smallest-plan to 2 x db-s-1vcpu-2gb", Some(118.13), Some(refused)),
             ("standbys to 1 x db-s-4vcpu-8gb", Some(78.75), None),
         ],
     );
@@ -449,11 +419,7 @@ fn databases_without_prices_or_standbys_say_so() {
         &case,
         &[
             ("smallest-plan to 2 x db-s-1vcpu-2gb", None, Some(missing)),
-            (
-                "standbys",
-                None,
-                Some("nodes of mongodb cannot be taken away"),
-            ),
+            ("standbys", None, Some("nodes of mongodb cannot be taken away")),
         ],
     );
     let mut small = Case::database("pg", 2);
@@ -514,10 +480,7 @@ fn hibernated_of(case: &Case) -> Method {
 }
 
 fn with_snapshots(case: Case, price: &str, currency: Currency) -> Case {
-    Case {
-        snapshot_price: Some(Money::parse(price, currency).unwrap()),
-        ..case
-    }
+    Case { snapshot_price: Some(Money::parse(price, currency).unwrap()), ..case }
 }
 
 #[test]
@@ -528,10 +491,7 @@ fn a_hibernated_machine_is_paid_while_it_is_there_and_its_snapshots_always() {
     // On 21 days from 07:33:45 to 20:00, and two snapshots of 25 GB:
     // 63 - 261.1875 x 0.09375 - 3.
     assert_eq!(said.saved, Some(35.51));
-    assert_eq!(
-        said.why.as_deref(),
-        Some("at least, after `offhours rehearse`")
-    );
+    assert_eq!(said.why.as_deref(), Some("at least, after `offhours rehearse`"));
     assert_eq!(case.row().best, Some(StopMethod::Resize));
 
     let server = Case::machine("server/1", "cpx22", 80);
@@ -545,14 +505,8 @@ fn what_hibernating_saves_is_unknown_without_hours_or_a_price() {
     let case = Case::machine("droplet/1", "g-2vcpu-8gb", 25);
     let said = hibernated_of(&case);
     assert_eq!((said.fits, said.saved), (true, None));
-    assert_eq!(
-        said.why.as_deref(),
-        Some("what its snapshots cost is not known")
-    );
-    let without = Case {
-        schedule: None,
-        ..with_snapshots(case, "0.06", Currency::Usd)
-    };
+    assert_eq!(said.why.as_deref(), Some("what its snapshots cost is not known"));
+    let without = Case { schedule: None, ..with_snapshots(case, "0.06", Currency::Usd) };
     assert!(hibernated_of(&without).why.unwrap().contains("--hours"));
 }
 
@@ -561,10 +515,7 @@ fn what_cannot_be_ordered_again_or_would_grow_is_not_hibernated() {
     let grows = Case::machine("droplet/1", "g-2vcpu-8gb", 20);
     let said = hibernated_of(&with_snapshots(grows, "0.06", Currency::Usd));
     assert!(!said.fits && said.remedy.is_some(), "{said:?}");
-    let autoscaled = Case {
-        autoscaled: true,
-        ..Case::machine("droplet/1", "g-2vcpu-8gb", 25)
-    };
+    let autoscaled = Case { autoscaled: true, ..Case::machine("droplet/1", "g-2vcpu-8gb", 25) };
     let said = hibernated_of(&with_snapshots(autoscaled, "0.06", Currency::Usd));
     assert!(said.why.unwrap().contains("autoscale"));
 }

@@ -16,12 +16,7 @@ pub(crate) fn account() -> AccountName {
 /// A rate with this many requests left, this many seconds after [`monday`].
 pub(crate) fn rate(remaining: u64, seconds: i64) -> Rate {
     let at = monday() + SignedDuration::from_secs(seconds);
-    Rate {
-        remaining,
-        at,
-        limit: Some(3600),
-        others: Some(Others { a_minute: 20, at }),
-    }
+    Rate { remaining, at, limit: Some(3600), others: Some(Others { a_minute: 20, at }) }
 }
 
 fn listed(rate: Option<Rate>) -> AccountState {
@@ -49,10 +44,7 @@ async fn state(store: &Store) -> AccountState {
 async fn a_rate_alone_makes_the_state_of_an_account() {
     let store = World::new().await.store();
     store.save_rate(&account(), rate(100, 0)).await.unwrap();
-    let expected = AccountState {
-        rate: Some(rate(100, 0)),
-        ..AccountState::unknown(account())
-    };
+    let expected = AccountState { rate: Some(rate(100, 0)), ..AccountState::unknown(account()) };
     assert_eq!(state(&store).await, expected);
 }
 
@@ -70,10 +62,7 @@ async fn a_state_comes_back_as_it_was_saved() {
     let unknown = AccountState::unknown(account());
     assert_eq!(state(&store).await, listed(failed.rate));
     store.save_account_state(&unknown).await.unwrap();
-    let rate_alone = AccountState {
-        rate: failed.rate,
-        ..unknown
-    };
+    let rate_alone = AccountState { rate: failed.rate, ..unknown };
     assert_eq!(state(&store).await, rate_alone);
 }
 
@@ -81,10 +70,7 @@ async fn a_state_comes_back_as_it_was_saved() {
 async fn a_rate_does_not_replace_a_later_one() {
     let store = World::new().await.store();
     // Half a second later: as text, this instant would sort before the full second.
-    let half = Rate {
-        at: monday() + SignedDuration::from_millis(500),
-        ..rate(60, 0)
-    };
+    let half = Rate { at: monday() + SignedDuration::from_millis(500), ..rate(60, 0) };
     store.save_rate(&account(), half).await.unwrap();
     store.save_rate(&account(), rate(100, 0)).await.unwrap();
     assert_eq!(state(&store).await.rate, Some(half));
@@ -122,17 +108,11 @@ async fn what_was_spent_leaves_the_rest_of_the_state_and_stays_with_it() {
     };
     for (direction, requests) in [(Direction::Start, 12), (Direction::Stop, 240)] {
         let spent = spent(requests);
-        store
-            .save_spent(&account(), direction, spent)
-            .await
-            .unwrap();
+        store.save_spent(&account(), direction, spent).await.unwrap();
     }
     store.save_account_state(&before).await.unwrap();
-    let expected = AccountState {
-        spent_start: Some(spent(12)),
-        spent_stop: Some(spent(240)),
-        ..before
-    };
+    let expected =
+        AccountState { spent_start: Some(spent(12)), spent_stop: Some(spent(240)), ..before };
     assert_eq!(state(&store).await, expected);
 }
 

@@ -23,11 +23,7 @@ use crate::{
 async fn all(store: &Store) -> Vec<Activity> {
     let mut pages = store.activity_between(Timestamp::UNIX_EPOCH, Timestamp::MAX);
     let mut found = Vec::new();
-    while let Some(ActivityPage {
-        entries,
-        unreadable,
-    }) = pages.next().await.unwrap()
-    {
+    while let Some(ActivityPage { entries, unreadable }) = pages.next().await.unwrap() {
         assert_eq!(unreadable, 0);
         found.extend(entries);
     }
@@ -36,10 +32,7 @@ async fn all(store: &Store) -> Vec<Activity> {
 
 fn stop(server: &str, at: Timestamp) -> Activity {
     let target = domain::invocation::CommandTarget::Resources(vec![reference(server)]);
-    let action = Action::Command {
-        direction: Direction::Stop,
-        target,
-    };
+    let action = Action::Command { direction: Direction::Stop, target };
     Author::from("ada").does(action, at)
 }
 
@@ -62,14 +55,9 @@ async fn entries(world: &World) -> Vec<Item> {
 #[tokio::test]
 async fn each_change_is_an_entry_with_who_and_why() {
     let store = World::new().await.store();
-    let ada = || Author {
-        by: "ada".into(),
-        why: Some("release night".to_owned()),
-    };
-    let applying = Applying {
-        author: ada(),
-        changes: vec!["schedule office-hours added".to_owned()],
-    };
+    let ada = || Author { by: "ada".into(), why: Some("release night".to_owned()) };
+    let applying =
+        Applying { author: ada(), changes: vec!["schedule office-hours added".to_owned()] };
     let configuration = with_office_hours();
     let applied = store.apply(&configuration, applying.clone(), monday());
     let first = applied.await.unwrap();
@@ -107,10 +95,7 @@ async fn a_change_that_is_not_made_leaves_no_entry() {
     let again = store.replace_override(&one, None, &setting(&one)).await;
     // Its own item stands there, as after a lost answer.
     again.unwrap();
-    let other = Override {
-        by: "eve".to_owned(),
-        ..one.clone()
-    };
+    let other = Override { by: "eve".to_owned(), ..one.clone() };
     let refused = store.replace_override(&other, None, &setting(&other)).await;
     assert!(matches!(refused, Err(OverrideError::Overtaken(_))));
     assert_eq!(entries(&world).await.len(), 2);

@@ -50,15 +50,9 @@ async fn before_the_first_apply_an_empty_configuration_holds() {
     let store = World::new().await.store();
     let empty = in_force(&store).await;
     assert_eq!(empty.generation, Generation(0));
-    let nothing = Configuration {
-        accounts: BTreeMap::new(),
-        ..without_schedules()
-    };
+    let nothing = Configuration { accounts: BTreeMap::new(), ..without_schedules() };
     assert_says(&empty, &nothing);
-    assert_eq!(
-        store.head_and_overrides().await.unwrap().head,
-        Head::default()
-    );
+    assert_eq!(store.head_and_overrides().await.unwrap().head, Head::default());
 }
 
 #[tokio::test]
@@ -77,11 +71,8 @@ async fn each_apply_replaces_the_whole_configuration_by_the_next_generation() {
 async fn the_head_says_who_applied_and_when() {
     let store = World::new().await.store();
     apply(&store, by("ada")).await;
-    let head = Head {
-        generation: Generation(1),
-        author: "ada".to_owned(),
-        applied_at: Some(monday()),
-    };
+    let head =
+        Head { generation: Generation(1), author: "ada".to_owned(), applied_at: Some(monday()) };
     assert_eq!(store.head_and_overrides().await.unwrap().head, head);
 }
 
@@ -96,10 +87,8 @@ async fn the_log_shows_what_came_into_force_newest_first_and_nothing_else() {
     store.apply(&stale, "late", monday()).await.unwrap_err();
     apply(&store, by("eve")).await;
     let log = store.log(20).await.unwrap();
-    let shown: Vec<_> = log
-        .iter()
-        .map(|entry| (entry.generation.0, entry.applied_at, entry.repeats))
-        .collect();
+    let shown: Vec<_> =
+        log.iter().map(|entry| (entry.generation.0, entry.applied_at, entry.repeats)).collect();
     // The refused apply has taken no number.
     let expected = [3, 2, 1].map(|generation| (generation, monday(), None));
     assert_eq!(shown, expected);
@@ -177,10 +166,7 @@ async fn everything_that_a_configuration_says_comes_back() {
 async fn a_configuration_of_many_pages_is_read_whole() {
     let world = World::new().await;
     let database = |number: u32| reference(&format!("do-main/database/{number:064}"));
-    let rule = Rule {
-        resources: (0..3_500).map(database).collect(),
-        ..office_hours()
-    };
+    let rule = Rule { resources: (0..3_500).map(database).collect(), ..office_hours() };
     let configuration = Configuration {
         schedules: (0..5)
             .map(|number| (format!("s{number}").parse().unwrap(), rule.clone()))
@@ -198,21 +184,13 @@ async fn of_several_applies_at_once_one_wins_and_nothing_of_the_others_holds() {
     let world = World::new().await;
     apply(&world.store(), by("first")).await;
     for round in 0..3 {
-        let base = world
-            .store()
-            .head_and_overrides()
-            .await
-            .unwrap()
-            .head
-            .generation;
+        let base = world.store().head_and_overrides().await.unwrap().head.generation;
         let mut people = JoinSet::new();
         for number in 0..6 {
             let store = world.store();
             people.spawn(async move {
-                let configuration = Configuration {
-                    generation: base,
-                    ..by(&format!("r{round}-{number}"))
-                };
+                let configuration =
+                    Configuration { generation: base, ..by(&format!("r{round}-{number}")) };
                 let applied = store.apply(&configuration, "ada", monday()).await;
                 (configuration, applied)
             });
@@ -296,10 +274,7 @@ async fn an_apply_that_meets_another_at_the_head_is_overtaken() {
     apply(&store, by("early")).await;
     let late = following(&store, by("late")).await;
     let moves_head = |sent: &Sent| sent.operation == "TransactWriteItems";
-    wire.plan(
-        moves_head,
-        Fate::cancelled(&["TransactionConflict", "None"]),
-    );
+    wire.plan(moves_head, Fate::cancelled(&["TransactionConflict", "None"]));
     let late = store.apply(&late, "late", monday()).await;
     assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
     assert_says(&in_force(&world.store()).await, &by("early"));
@@ -320,10 +295,7 @@ async fn an_apply_of_which_a_part_meets_a_conflict_does_not_hold() {
         };
         wire.plan(is_the_part, Fate::error("TransactionConflictException"));
         let late = store.apply(&late, "late", monday()).await;
-        assert!(
-            matches!(late, Err(ApplyError::Store(_))),
-            "{part}: {late:?}"
-        );
+        assert!(matches!(late, Err(ApplyError::Store(_))), "{part}: {late:?}");
         assert_eq!(wire.left(), 0);
         assert_says(&in_force(&world.store()).await, &by("early"));
     }
@@ -380,10 +352,7 @@ async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() 
 
 /// A configuration with schedules of `author` and without accounts.
 fn without_accounts(author: &str) -> Configuration {
-    Configuration {
-        accounts: BTreeMap::new(),
-        ..by(author)
-    }
+    Configuration { accounts: BTreeMap::new(), ..by(author) }
 }
 
 #[tokio::test]
@@ -452,10 +421,7 @@ async fn applying_a_schedule_makes_records_due_by_it_and_removing_it_undue() {
     apply(&store, without_schedules()).await;
     // One has handled Friday's edge; the other has never handled any.
     let handled = store.save(stopped_on_friday(1)).await.unwrap();
-    let joining = domain::record::Record {
-        handled: None,
-        ..stopped_on_friday(2)
-    };
+    let joining = domain::record::Record { handled: None, ..stopped_on_friday(2) };
     let joining = store.save(joining).await.unwrap();
 
     apply(&store, with_office_hours()).await;
@@ -486,10 +452,7 @@ async fn an_apply_that_makes_more_than_the_limit_join_holds_them() {
             store.save(tagged).await.unwrap();
         }
         let limited = Configuration {
-            settings: Settings {
-                max_new,
-                ..Settings::default()
-            },
+            settings: Settings { max_new, ..Settings::default() },
             ..with_office_hours()
         };
         apply(&store, limited).await;
@@ -507,16 +470,11 @@ async fn an_apply_that_makes_more_than_the_limit_join_holds_them() {
 async fn an_account_that_is_left_out_takes_its_records_from_the_index() {
     let store = World::new().await.store();
     apply(&store, with_office_hours()).await;
-    let followed = domain::record::Record {
-        due_at: Some(monday()),
-        ..stopped_on_friday(1)
-    };
+    let followed = domain::record::Record { due_at: Some(monday()), ..stopped_on_friday(1) };
     store.save(followed).await.unwrap();
     let elsewhere: AccountName = "hz-us".parse().unwrap();
-    let moved = Configuration {
-        accounts: [(elsewhere, hetzner().into())].into(),
-        ..without_schedules()
-    };
+    let moved =
+        Configuration { accounts: [(elsewhere, hetzner().into())].into(), ..without_schedules() };
     apply(&store, moved).await;
     assert_eq!(store.due(monday()).await.unwrap().read, []);
 }

@@ -14,11 +14,7 @@ fn evening() -> Timestamp {
 }
 
 fn claim(edge: Timestamp, by: &str) -> ReportedEdge {
-    ReportedEdge {
-        schedule: office_hours_name(),
-        edge,
-        by: by.to_owned(),
-    }
+    ReportedEdge { schedule: office_hours_name(), edge, by: by.to_owned() }
 }
 
 async fn claims(store: &Store, edge: Timestamp, by: &str) -> bool {
@@ -54,10 +50,7 @@ async fn a_later_edge_replaces_an_earlier_one_and_not_the_reverse() {
     assert!(!claims(&world.store(), monday(), "c").await);
     let shown = world.store().reported_edges().await.unwrap().read;
     assert_eq!(shown[&office_hours_name()], claim(evening(), "b"));
-    let other = ReportedEdge {
-        schedule: "other".parse().unwrap(),
-        ..claim(monday(), "d")
-    };
+    let other = ReportedEdge { schedule: "other".parse().unwrap(), ..claim(monday(), "d") };
     assert!(world.store().claim_digest(&other).await.unwrap());
 }
 

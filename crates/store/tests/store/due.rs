@@ -25,17 +25,11 @@ async fn only_records_with_a_due_instant_are_in_the_index() {
     let second = store.save(due_server(2, monday())).await.unwrap();
     assert_eq!(due(&store, Timestamp::MAX).await, ["2"]);
 
-    let second = Record {
-        due_at: None,
-        ..second
-    };
+    let second = Record { due_at: None, ..second };
     let second = store.save(second).await.unwrap();
     assert_eq!(due(&store, Timestamp::MAX).await, [""; 0]);
 
-    let second = Record {
-        due_at: Some(monday()),
-        ..second
-    };
+    let second = Record { due_at: Some(monday()), ..second };
     let second = store.save(second).await.unwrap();
     assert_eq!(store.due(monday()).await.unwrap().read, [second]);
 }
@@ -55,10 +49,7 @@ async fn a_record_is_due_from_its_instant_on() {
 async fn a_record_moves_in_the_index_with_its_instant() {
     let store = World::new().await.store();
     let record = store.save(due_server(1, monday())).await.unwrap();
-    let later = Record {
-        due_at: Some(monday() + seconds(60)),
-        ..record
-    };
+    let later = Record { due_at: Some(monday() + seconds(60)), ..record };
     store.save(later).await.unwrap();
     assert_eq!(due(&store, monday() + seconds(59)).await, [""; 0]);
     assert_eq!(due(&store, monday() + seconds(60)).await, ["1"]);

@@ -47,18 +47,12 @@ pub(crate) fn record(name: &str) -> Record {
 
 /// A server that is due at an instant.
 pub(crate) fn due_server(number: usize, due_at: Timestamp) -> Record {
-    Record {
-        due_at: Some(due_at),
-        ..server(number)
-    }
+    Record { due_at: Some(due_at), ..server(number) }
 }
 
 /// A record of about this many bytes.
 pub(crate) fn large(record: Record, bytes: usize) -> Record {
-    Record {
-        last_error: Some("x".repeat(bytes).into()),
-        ..record
-    }
+    Record { last_error: Some("x".repeat(bytes).into()), ..record }
 }
 
 pub(crate) fn office_hours_name() -> ScheduleName {
@@ -93,10 +87,8 @@ pub(crate) fn transition(direction: Direction) -> Transition {
 
 /// A node pool in the middle of a stop, with everything that a record can carry at once.
 pub(crate) fn pool_in_flight() -> Record {
-    let was = SavedState::NodePool {
-        count: 3,
-        autoscale: Some(AutoscaleBounds { min: 2, max: 5 }),
-    };
+    let was =
+        SavedState::NodePool { count: 3, autoscale: Some(AutoscaleBounds { min: 2, max: 5 }) };
     Record {
         cluster: Some(Cluster {
             name: "staging".to_owned(),
@@ -109,25 +101,17 @@ pub(crate) fn pool_in_flight() -> Record {
             at: at("2026-06-15T19:00:20Z"),
         }),
         opted_in: true,
-        phase: Phase::InFlight {
-            transition: transition(Direction::Stop),
-        },
+        phase: Phase::InFlight { transition: transition(Direction::Stop) },
         request: Some(Request {
             part: Part::Whole,
             direction: Direction::Stop,
             asked_at: at("2026-06-15T19:00:01.5Z"),
             looked_at: at("2026-06-15T19:00:00.123456789Z"),
-            ask: Ask::Accepted {
-                at: at("2026-06-15T19:00:02Z"),
-                action: Some(ActionId(u64::MAX)),
-            },
+            ask: Ask::Accepted { at: at("2026-06-15T19:00:02Z"), action: Some(ActionId(u64::MAX)) },
             unknown: true,
             forced: Forced::No,
             graceful: false,
-            target: Some(SavedState::NodePool {
-                count: 0,
-                autoscale: None,
-            }),
+            target: Some(SavedState::NodePool { count: 0, autoscale: None }),
             late: None,
             first_accepted_at: None,
             what: None,
@@ -154,9 +138,7 @@ pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
         reference: reference.clone(),
         name: "web".to_owned(),
         direction: Direction::Stop,
-        cause: Cause::Manual {
-            by: "ada".to_owned(),
-        },
+        cause: Cause::Manual { by: "ada".to_owned() },
         schedule: None,
         claimed_at,
         asked_at: Some(claimed_at),
@@ -179,11 +161,8 @@ pub(crate) fn office_hours() -> Rule {
         end: Some("19:00".to_owned()),
         ..PeriodDefinition::default()
     };
-    let definition = Definition {
-        timezone: "UTC".to_owned(),
-        periods: vec![period],
-        ..Definition::default()
-    };
+    let definition =
+        Definition { timezone: "UTC".to_owned(), periods: vec![period], ..Definition::default() };
     Rule {
         schedule: Schedule::new(&definition).unwrap(),
         resources: BTreeSet::new(),
@@ -240,23 +219,15 @@ pub(crate) fn by(author: &str) -> Configuration {
             protect: vec![format!("name:{author}").parse().unwrap()],
             ..Settings::default()
         },
-        accounts: (0..2)
-            .map(|number| (named(number).parse().unwrap(), hetzner().into()))
-            .collect(),
-        schedules: (0..3)
-            .map(|number| (named(number).parse().unwrap(), office_hours()))
-            .collect(),
+        accounts: (0..2).map(|number| (named(number).parse().unwrap(), hetzner().into())).collect(),
+        schedules: (0..3).map(|number| (named(number).parse().unwrap(), office_hours())).collect(),
         floor: Floor::default(),
     }
 }
 
 /// Reads all finished transitions of a resource, newest first.
 pub(crate) async fn history(store: &Store, reference: &ResourceRef) -> Vec<HistoryEntry> {
-    let all = HistoryQuery {
-        since: Timestamp::MIN,
-        until: Timestamp::MAX,
-        schedule: None,
-    };
+    let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
     let mut pages = store.history_of(reference, all);
     let mut entries = Vec::new();
     while let Some(page) = pages.next().await.unwrap() {

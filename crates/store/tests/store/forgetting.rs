@@ -41,14 +41,8 @@ async fn history_says_how_to_recreate_a_machine_whose_record_is_gone() {
     let world = World::new().await;
     let mut kept = Hibernation::of(reference("hz-eu/server/1").id);
     kept.present = None;
-    kept.manifest = Some(Manifest {
-        name: "build".to_owned(),
-        ..Manifest::default()
-    });
-    let record = Record {
-        hibernation: Some(Box::new(kept)),
-        ..pool_in_flight()
-    };
+    kept.manifest = Some(Manifest { name: "build".to_owned(), ..Manifest::default() });
+    let record = Record { hibernation: Some(Box::new(kept)), ..pool_in_flight() };
     let store = world.store();
     let record = store.save(record).await.unwrap();
     store.forget(&record, "ada", monday()).await.unwrap();

@@ -61,23 +61,19 @@ const FIRST: [Kind; 13] = [
     ("log-entry", |item| {
         assert_eq!(LogEntry::of_item(item).unwrap(), log_entry());
     }),
-    ("settings", |item| {
-        match ConfigurationPart::of_item(item).unwrap().body {
-            ConfigurationItem::Settings(read) => assert_eq!(read, settings()),
-            ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is no settings"),
-        }
+    ("settings", |item| match ConfigurationPart::of_item(item).unwrap().body {
+        ConfigurationItem::Settings(read) => assert_eq!(read, settings()),
+        ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is no settings"),
     }),
-    ("schedule", |item| {
-        match ConfigurationPart::of_item(item).unwrap().body {
-            ConfigurationItem::Schedule { schedule, rule } => {
-                let wanted = office_hours();
-                assert_eq!(schedule, office_hours_name());
-                assert_eq!(rule.schedule.definition(), wanted.schedule.definition());
-                assert_eq!(rule.policy, wanted.policy);
-                assert_eq!(rule.resources, wanted.resources);
-            }
-            ConfigurationItem::Settings(other) => panic!("{other:?} is no schedule"),
+    ("schedule", |item| match ConfigurationPart::of_item(item).unwrap().body {
+        ConfigurationItem::Schedule { schedule, rule } => {
+            let wanted = office_hours();
+            assert_eq!(schedule, office_hours_name());
+            assert_eq!(rule.schedule.definition(), wanted.schedule.definition());
+            assert_eq!(rule.policy, wanted.policy);
+            assert_eq!(rule.resources, wanted.resources);
         }
+        ConfigurationItem::Settings(other) => panic!("{other:?} is no schedule"),
     }),
     ("account", |item| {
         let name = "hz-eu".parse().unwrap();
@@ -116,10 +112,7 @@ fn refused() -> Record {
             reason: "the plan cannot shrink".to_owned(),
         },
         last: Some(Last {
-            key: EdgeKey {
-                instant: at("2026-06-15T19:00:00Z"),
-                rank: Rank::Schedule,
-            },
+            key: EdgeKey { instant: at("2026-06-15T19:00:00Z"), rank: Rank::Schedule },
             claimed_at: at("2026-06-15T19:00:01.5Z"),
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
             finished_at: at("2026-06-15T19:00:02Z"),
@@ -153,10 +146,7 @@ fn hibernated() -> Record {
         }],
         volumes: BTreeSet::from(["8".to_owned()]),
         firewalls: BTreeSet::from(["9".to_owned()]),
-        load_balancers: vec![Balanced {
-            id: "10".to_owned(),
-            privately: true,
-        }],
+        load_balancers: vec![Balanced { id: "10".to_owned(), privately: true }],
         floating_ips: BTreeSet::from(["11".to_owned()]),
         placement_group: Some("12".to_owned()),
         backups: true,
@@ -167,29 +157,18 @@ fn hibernated() -> Record {
         centi_gb: Some(1_234),
         proven_at: Some(monday()),
         remove_asked_at: Some(monday()),
-        ..KeptSnapshot::of(
-            "server/1".parse().unwrap(),
-            mark("k3jd8s0a7q1zx5cv"),
-            monday(),
-        )
+        ..KeptSnapshot::of("server/1".parse().unwrap(), mark("k3jd8s0a7q1zx5cv"), monday())
     }];
     kept.wakes = vec![mark("0123456789abcdef")];
     kept.lead = Some(SignedDuration::from_mins(40));
     kept.took = vec![SignedDuration::from_secs(95)];
     kept.failed = 1;
     kept.running_since = Some(monday());
-    Record {
-        hibernation: Some(Box::new(kept)),
-        ..settled()
-    }
+    Record { hibernation: Some(Box::new(kept)), ..settled() }
 }
 
 fn head() -> Head {
-    Head {
-        generation: Generation(3),
-        author: "ada".to_owned(),
-        applied_at: Some(monday()),
-    }
+    Head { generation: Generation(3), author: "ada".to_owned(), applied_at: Some(monday()) }
 }
 
 fn an_override() -> Override {
@@ -213,18 +192,11 @@ fn log_entry() -> LogEntry {
 }
 
 fn settings() -> Settings {
-    Settings {
-        protect: vec!["name:*prod*".parse().unwrap()],
-        max_stops: 20,
-        ..Settings::default()
-    }
+    Settings { protect: vec!["name:*prod*".parse().unwrap()], max_stops: 20, ..Settings::default() }
 }
 
 fn with_read_token() -> CloudAccount {
-    CloudAccount {
-        read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
-        ..hetzner()
-    }
+    CloudAccount { read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()), ..hetzner() }
 }
 
 fn account_state() -> AccountState {
@@ -236,12 +208,7 @@ fn account_state() -> AccountState {
         token_fails: false,
         tagless_since: None,
         cost: None,
-        rate: Some(Rate {
-            remaining: 3500,
-            at: monday(),
-            limit: None,
-            others: None,
-        }),
+        rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
         spent_start: None,
         spent_stop: None,
     }
@@ -266,9 +233,7 @@ fn item(json: Value) -> Item {
         panic!("no item: {json}");
     };
     let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| (name, attribute(value)))
-        .collect()
+    fields.map(|(name, value)| (name, attribute(value))).collect()
 }
 
 fn attribute(typed: Value) -> AttributeValue {

@@ -18,11 +18,7 @@ use crate::{
 };
 
 fn between(since: Timestamp, until: Timestamp) -> HistoryQuery {
-    HistoryQuery {
-        since,
-        until,
-        schedule: None,
-    }
+    HistoryQuery { since, until, schedule: None }
 }
 
 fn all() -> HistoryQuery {
@@ -52,10 +48,7 @@ async fn put(world: &World, entries: &[HistoryEntry]) {
 async fn a_stale_write_leaves_no_history() {
     let store = World::new().await.store();
     let old = store.save(server(1)).await.unwrap();
-    let renamed = Record {
-        name: "renamed".to_owned(),
-        ..old.clone()
-    };
+    let renamed = Record { name: "renamed".to_owned(), ..old.clone() };
     let present = store.save(renamed).await.unwrap();
     let entry = ended(&old.reference, 0);
     match store.commit(old, Some(&entry)).await {
@@ -63,20 +56,14 @@ async fn a_stale_write_leaves_no_history() {
         other => panic!("not stale, but {other:?}"),
     }
     assert_eq!(history(&store, &present.reference).await, []);
-    assert_eq!(
-        store.record(&present.reference).await.unwrap(),
-        Some(present)
-    );
+    assert_eq!(store.record(&present.reference).await.unwrap(), Some(present));
 }
 
 #[tokio::test]
 async fn a_record_is_not_written_without_its_history() {
     let store = World::new().await.store();
     let record = store.save(server(1)).await.unwrap();
-    let unwritable = HistoryEntry {
-        name: "x".repeat(500_000),
-        ..ended(&record.reference, 0)
-    };
+    let unwritable = HistoryEntry { name: "x".repeat(500_000), ..ended(&record.reference, 0) };
     let result = store.commit(record.clone(), Some(&unwritable)).await;
     assert!(matches!(result, Err(StoreError::Dynamo(..))), "{result:?}");
     assert_eq!(store.record(&record.reference).await.unwrap(), Some(record));
@@ -97,10 +84,7 @@ async fn a_transition_that_is_written_twice_stands_there_once() {
     let record = store.save(server(1)).await.unwrap();
     let entry = ended(&record.reference, 0);
     let record = store.commit(record, Some(&entry)).await.unwrap();
-    let again = HistoryEntry {
-        ending: Ending::Overtaken,
-        ..entry
-    };
+    let again = HistoryEntry { ending: Ending::Overtaken, ..entry };
     let record = store.commit(record, Some(&again)).await.unwrap();
     assert_eq!(history(&store, &record.reference).await, [again]);
 }
@@ -122,17 +106,11 @@ async fn history_is_read_newest_first_and_of_one_resource() {
     let mut record = store.save(server(1)).await.unwrap();
     let mut other = store.save(server(10)).await.unwrap();
     let stop = ended(&record.reference, 1);
-    let start = HistoryEntry {
-        direction: Direction::Start,
-        ..stop.clone()
-    };
+    let start = HistoryEntry { direction: Direction::Start, ..stop.clone() };
     let (early, late) = (ended(&record.reference, 0), ended(&record.reference, 20));
     for entry in [&stop, &late, &start, &early] {
         record = store.commit(record, Some(entry)).await.unwrap();
-        let of_other = HistoryEntry {
-            reference: other.reference.clone(),
-            ..entry.clone()
-        };
+        let of_other = HistoryEntry { reference: other.reference.clone(), ..entry.clone() };
         other = store.commit(other, Some(&of_other)).await.unwrap();
     }
     let read = history(&store, &record.reference).await;
@@ -145,10 +123,7 @@ async fn history_of_many_pages_is_read_whole() {
     let (store, wire) = world.process();
     let mut record: Record = store.save(server(1)).await.unwrap();
     for number in 0..5 {
-        let entry = HistoryEntry {
-            name: "x".repeat(300_000),
-            ..ended(&record.reference, number)
-        };
+        let entry = HistoryEntry { name: "x".repeat(300_000), ..ended(&record.reference, number) };
         record = store.commit(record, Some(&entry)).await.unwrap();
     }
     wire.sent();
@@ -217,23 +192,14 @@ async fn history_of_all_resources_has_those_of_each_together_oldest_first() {
 #[tokio::test]
 async fn history_under_one_schedule_is_kept_apart_from_the_rest() {
     let world = World::new().await;
-    let scheduled = HistoryEntry {
-        schedule: Some(office_hours_name()),
-        ..ended(&server(1).reference, 0)
-    };
+    let scheduled =
+        HistoryEntry { schedule: Some(office_hours_name()), ..ended(&server(1).reference, 0) };
     let other = HistoryEntry {
         schedule: Some("office-hours-2".parse::<ScheduleName>().unwrap()),
         ..ended(&server(1).reference, 1)
     };
-    put(
-        &world,
-        &[scheduled.clone(), other, ended(&server(2).reference, 0)],
-    )
-    .await;
-    let wanted = HistoryQuery {
-        schedule: Some(office_hours_name()),
-        ..all()
-    };
+    put(&world, &[scheduled.clone(), other, ended(&server(2).reference, 0)]).await;
+    let wanted = HistoryQuery { schedule: Some(office_hours_name()), ..all() };
     let (read, _) = whole(world.store().history_between(wanted.clone())).await;
     assert_eq!(read.entries, [scheduled]);
     let pages = world.store().history_of(&server(2).reference, wanted);
@@ -281,10 +247,7 @@ async fn what_cannot_be_read_of_history_is_counted_and_passed_over() {
     old.remove("direction");
     world.put(&World::tables().history, old).await;
 
-    let recent = between(
-        good.finished_at,
-        good.finished_at + SignedDuration::from_hours(24),
-    );
+    let recent = between(good.finished_at, good.finished_at + SignedDuration::from_hours(24));
     let (read, _) = whole(world.store().history_between(recent)).await;
     assert_eq!((read.entries, read.unreadable), (vec![good], 2));
 }

@@ -86,21 +86,12 @@ async fn overrides_that_are_stored_beside_the_head_count_until_they_are_replaced
     }
     assert_eq!(all(&store).await, former);
     // An operator may not write beside the head.
-    let cleared = Override {
-        ends_at: monday() + SignedDuration::from_mins(1),
-        ..former[0].clone()
-    };
-    let stale = store
-        .replace_override(&cleared, None, &setting(&cleared))
-        .await;
+    let cleared =
+        Override { ends_at: monday() + SignedDuration::from_mins(1), ..former[0].clone() };
+    let stale = store.replace_override(&cleared, None, &setting(&cleared)).await;
     stale.unwrap();
-    let again = Override {
-        by: "eve".to_owned(),
-        ..cleared.clone()
-    };
-    let unknown = store
-        .replace_override(&again, Some(&former[0]), &setting(&again))
-        .await;
+    let again = Override { by: "eve".to_owned(), ..cleared.clone() };
+    let unknown = store.replace_override(&again, Some(&former[0]), &setting(&again)).await;
     assert!(matches!(unknown, Err(OverrideError::Overtaken(_))));
     assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
     assert_eq!(stored_beside_the_head(&world).await.len(), 2);
@@ -122,13 +113,9 @@ async fn an_override_that_is_stored_beside_the_head_is_replaced_once() {
     let former = running(of_server(1), 1);
     store_formerly(&world, &former).await;
     let [first, second] = [2, 3].map(|hours| running(of_server(1), hours));
-    let replaced = store
-        .replace_override(&first, Some(&former), &setting(&first))
-        .await;
+    let replaced = store.replace_override(&first, Some(&former), &setting(&first)).await;
     replaced.unwrap();
-    let late = store
-        .replace_override(&second, Some(&former), &setting(&second))
-        .await;
+    let late = store.replace_override(&second, Some(&former), &setting(&second)).await;
     assert!(matches!(late, Err(OverrideError::Overtaken(_))), "{late:?}");
     assert_eq!(all(&store).await, [first]);
 }
@@ -170,23 +157,16 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
     apply_office_hours(&store).await;
     let opening = at("2026-06-15T08:00:00Z");
     for number in [1, 2] {
-        let waiting = Record {
-            due_at: Some(opening),
-            ..stopped_on_friday(number)
-        };
+        let waiting = Record { due_at: Some(opening), ..stopped_on_friday(number) };
         store.save(waiting).await.unwrap();
     }
     let now = monday() + SignedDuration::from_secs(1);
-    set_override(&store, &running(of_server(1), 12), now)
-        .await
-        .unwrap();
+    set_override(&store, &running(of_server(1), 12), now).await.unwrap();
     let due = store.due(now).await.unwrap().read;
     let due: Vec<_> = due.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
     assert_eq!(due, [("1", Some(now))]);
 
-    set_override(&store, &running(of_schedule(), 12), now)
-        .await
-        .unwrap();
+    set_override(&store, &running(of_schedule(), 12), now).await.unwrap();
     assert_eq!(store.due(now).await.unwrap().read.len(), 2);
 }
 
@@ -201,10 +181,7 @@ async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
     wire.sent();
     let one = running(of_server(1), 12);
     let now = monday() + SignedDuration::from_secs(1);
-    store
-        .replace_override(&one, None, &setting(&one))
-        .await
-        .unwrap();
+    store.replace_override(&one, None, &setting(&one)).await.unwrap();
     let [put] = &wire.sent()[..] else {
         panic!("the override, with its entry in the activity log");
     };
@@ -229,10 +206,7 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
         due_at: Some(at("2026-06-15T08:00:00Z")),
         ..stopped_on_friday(2)
     };
-    let not_seen_since_tagged = Record {
-        schedule: None,
-        ..stopped_on_friday(3)
-    };
+    let not_seen_since_tagged = Record { schedule: None, ..stopped_on_friday(3) };
     let never = Record {
         // Not what the rules yield: recomputing it would correct that.
         due_at: Some(at("2026-06-15T23:00:00Z")),
@@ -244,20 +218,10 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     let now = monday() + SignedDuration::from_secs(1);
     let one = running(of_schedule(), 12);
     set_override(&store, &one, now).await.unwrap();
-    let records = store
-        .records_of(&"hz-eu".parse().unwrap())
-        .await
-        .unwrap()
-        .read;
-    let due: Vec<_> = records
-        .iter()
-        .map(|r| (&*r.provider_id, r.due_at))
-        .collect();
+    let records = store.records_of(&"hz-eu".parse().unwrap()).await.unwrap().read;
+    let due: Vec<_> = records.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
     let left = Some(at("2026-06-15T23:00:00Z"));
-    assert_eq!(
-        due,
-        [("1", Some(now)), ("2", None), ("3", Some(now)), ("4", left)]
-    );
+    assert_eq!(due, [("1", Some(now)), ("2", None), ("3", Some(now)), ("4", left)]);
     assert_eq!(records[3].revision.0, 1);
 }
 
@@ -265,19 +229,11 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
 async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     let store = World::new().await.store();
     let first = running(of_server(1), 1);
-    store
-        .replace_override(&first, None, &setting(&first))
-        .await
-        .unwrap();
-    let ended = Override {
-        ends_at: first.ends_at - SignedDuration::from_mins(1),
-        ..first.clone()
-    };
+    store.replace_override(&first, None, &setting(&first)).await.unwrap();
+    let ended = Override { ends_at: first.ends_at - SignedDuration::from_mins(1), ..first.clone() };
     let second = running(of_server(1), 2);
     for known in [None, Some(&ended)] {
-        let refused = store
-            .replace_override(&second, known, &setting(&second))
-            .await;
+        let refused = store.replace_override(&second, known, &setting(&second)).await;
         assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
     }
     let kept = store.head_and_overrides().await.unwrap().overrides;
@@ -293,9 +249,6 @@ async fn a_lost_answer_is_not_taken_for_another_persons_override() {
     let (store, wire) = world.process();
     wire.lose_answer_after(0);
     let one = running(of_server(1), 1);
-    store
-        .replace_override(&one, None, &setting(&one))
-        .await
-        .unwrap();
+    store.replace_override(&one, None, &setting(&one)).await.unwrap();
     assert_eq!(wire.operations(), ["TransactWriteItems"; 2]);
 }

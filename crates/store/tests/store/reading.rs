@@ -82,10 +82,7 @@ async fn what_is_left_unread_is_asked_for_again_and_not_for_ever() {
         wire.plan(|_| true, unread(&saved));
     }
     let error = store.records(&wanted).await.unwrap_err();
-    assert!(
-        matches!(error, StoreError::Throttled { left: 3 }),
-        "{error:?}"
-    );
+    assert!(matches!(error, StoreError::Throttled { left: 3 }), "{error:?}");
     assert_eq!(wire.operations(), ["BatchGetItem"; 5]);
 }
 
@@ -147,10 +144,7 @@ async fn every_read_but_the_indexs_is_strongly_consistent() {
     wire.sent();
 
     store.record(&saved.reference).await.unwrap();
-    store
-        .records(slice::from_ref(&saved.reference))
-        .await
-        .unwrap();
+    store.records(slice::from_ref(&saved.reference)).await.unwrap();
     store.records_of(&saved.reference.account).await.unwrap();
     history(&store, &saved.reference).await;
     store.in_force().await.unwrap();

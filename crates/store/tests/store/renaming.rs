@@ -30,27 +30,14 @@ fn name(text: &str) -> AccountName {
 
 /// The configuration in which the account has its new name.
 fn renamed() -> Configuration {
-    let account = CloudAccount {
-        was: Some(name("hz-eu")),
-        ..hetzner()
-    }
-    .into();
-    Configuration {
-        accounts: [(name("hz-us"), account)].into(),
-        ..with_office_hours()
-    }
+    let account = CloudAccount { was: Some(name("hz-eu")), ..hetzner() }.into();
+    Configuration { accounts: [(name("hz-us"), account)].into(), ..with_office_hours() }
 }
 
 /// A stopped record, and one in the middle of a stop with an open permit.
 fn records() -> [Record; 2] {
-    let in_flight = Record {
-        reference: reference("hz-eu/node-pool/c1/p1"),
-        ..pool_in_flight()
-    };
-    [in_flight, stopped_on_friday(1)].map(|record| Record {
-        joined_at: Some(monday()),
-        ..record
-    })
+    let in_flight = Record { reference: reference("hz-eu/node-pool/c1/p1"), ..pool_in_flight() };
+    [in_flight, stopped_on_friday(1)].map(|record| Record { joined_at: Some(monday()), ..record })
 }
 
 fn overriding(target: &str) -> Override {
@@ -79,10 +66,7 @@ async fn before() -> World {
 
 async fn apply(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
     let generation = store.head_and_overrides().await?.head.generation;
-    let configuration = Configuration {
-        generation,
-        ..renamed()
-    };
+    let configuration = Configuration { generation, ..renamed() };
     store.apply(&configuration, "ada", monday()).await?;
     Ok(())
 }
@@ -162,13 +146,8 @@ async fn an_override_that_was_cleared_does_not_come_back() {
             _ => "hz-us",
         };
         let one = overriding(&format!("{account}/server/1"));
-        let cleared = Override {
-            ends_at: monday() + SignedDuration::from_secs(1),
-            ..one.clone()
-        };
-        let replaced = store
-            .replace_override(&cleared, Some(&one), &setting(&cleared))
-            .await;
+        let cleared = Override { ends_at: monday() + SignedDuration::from_secs(1), ..one.clone() };
+        let replaced = store.replace_override(&cleared, Some(&one), &setting(&cleared)).await;
         replaced.unwrap();
         apply(&store).await.unwrap();
         assert_eq!(active(&store).await, [], "after {requests} requests");
@@ -193,24 +172,16 @@ async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() 
         };
         if account == "hz-us" {
             // The next inventory does the same.
-            let left = store
-                .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-                .await;
+            let left = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
             assert_eq!(left.unwrap(), []);
         }
         let found: Vec<_> = of(&store, account).await;
-        let found: Vec<_> = found
-            .into_iter()
-            .map(|record| record.reference.id)
-            .collect();
+        let found: Vec<_> = found.into_iter().map(|record| record.reference.id).collect();
         assert_eq!(found, old, "after {requests} requests");
         assert_eq!(of(&store, gone).await, [], "after {requests} requests");
         let target = Target::Resource(reference(&format!("{account}/server/1")));
         let active = active(&store).await;
-        assert!(
-            active.contains(&target),
-            "after {requests} requests: {active:?}"
-        );
+        assert!(active.contains(&target), "after {requests} requests: {active:?}");
         if applied.is_ok() {
             assert!(requests > 10);
             break;
@@ -223,17 +194,10 @@ async fn a_write_of_the_old_record_is_either_carried_over_or_finds_it_gone() {
     let world = before().await;
     let store = world.store();
     let writer = world.store();
-    let mut record = writer
-        .record(&reference("hz-eu/server/1"))
-        .await
-        .unwrap()
-        .unwrap();
+    let mut record = writer.record(&reference("hz-eu/server/1")).await.unwrap().unwrap();
     let writing = tokio::spawn(async move {
         while record.attempts < 30 {
-            let next = Record {
-                attempts: record.attempts + 1,
-                ..record.clone()
-            };
+            let next = Record { attempts: record.attempts + 1, ..record.clone() };
             match writer.save(next).await {
                 Ok(saved) => record = saved,
                 Err(StoreError::Stale { current: None }) => break,
@@ -244,17 +208,11 @@ async fn a_write_of_the_old_record_is_either_carried_over_or_finds_it_gone() {
     });
     apply(&store).await.unwrap();
     while !of(&store, "hz-eu").await.is_empty() {
-        let carried = store
-            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-            .await;
+        let carried = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
         carried.unwrap();
     }
     let written = writing.await.unwrap();
-    let carried = store
-        .record(&reference("hz-us/server/1"))
-        .await
-        .unwrap()
-        .unwrap();
+    let carried = store.record(&reference("hz-us/server/1")).await.unwrap().unwrap();
     assert_eq!(carried.attempts, written);
 }
 
@@ -282,10 +240,7 @@ async fn an_answer_that_is_lost_leaves_nothing_undone() {
 
 #[tokio::test]
 async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
-    let pool = |count| SavedState::NodePool {
-        count,
-        autoscale: None,
-    };
+    let pool = |count| SavedState::NodePool { count, autoscale: None };
     // What the old record is owed and what the new one is; what is kept and what goes to history.
     for (old, new, kept, dropped) in [
         (Some(3), None, Some(3), None),
@@ -306,9 +261,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         for record in [record("hz-eu", old), record("hz-us", new)] {
             store.save(record).await.unwrap();
         }
-        let left = store
-            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-            .await;
+        let left = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
         assert_eq!(left.unwrap(), []);
         assert_eq!(of(&store, "hz-eu").await, []);
         let joined = of(&store, "hz-us").await.remove(0);
@@ -331,22 +284,13 @@ async fn what_a_newer_program_wrote_stays_and_is_named() {
         store.apply(&renamed(), "ada", monday()).await.unwrap();
         store.save(stopped_on_friday(1)).await.unwrap();
         let reference = reference(&format!("{account}/server/1"));
-        let newer = Record {
-            reference: reference.clone(),
-            ..server(1)
-        };
+        let newer = Record { reference: reference.clone(), ..server(1) };
         let mut stored = newer.to_item().unwrap();
         let format = AttributeValue::N((FORMAT + 1).to_string());
         stored.insert("format".to_owned(), format);
         world.put(&World::tables().resources, stored).await;
-        let left = store
-            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-            .await;
-        let ids: Vec<_> = left
-            .unwrap()
-            .into_iter()
-            .map(|one: ResourceRef| one.id)
-            .collect();
+        let left = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
+        let ids: Vec<_> = left.unwrap().into_iter().map(|one: ResourceRef| one.id).collect();
         assert_eq!(ids, std::slice::from_ref(&reference.id), "{account}");
         assert_eq!(
             world.stored(&newer).await["format"],
@@ -358,9 +302,7 @@ async fn what_a_newer_program_wrote_stays_and_is_named() {
 #[tokio::test]
 async fn records_of_an_account_that_is_configured_stay_its_own() {
     let store = before().await.store();
-    let left = store
-        .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-        .await;
+    let left = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
     assert_eq!(left.unwrap().len(), 2);
     assert_eq!(of(&store, "hz-eu").await.len(), 2);
 }
@@ -371,9 +313,7 @@ async fn where_nothing_is_left_to_carry_over_one_request_says_so() {
     let (store, wire) = world.process();
     apply(&store).await.unwrap();
     wire.sent();
-    let left = store
-        .carry_over(&name("hz-eu"), &name("hz-us"), monday())
-        .await;
+    let left = store.carry_over(&name("hz-eu"), &name("hz-us"), monday()).await;
     assert_eq!(left.unwrap(), []);
     assert_eq!(wire.operations(), ["Query"]);
 }

@@ -56,10 +56,7 @@ async fn a_record_costs_one_request_to_read_and_one_to_write() {
 async fn an_accounts_state_costs_one_request_and_a_second_where_a_later_rate_is_known() {
     let world = World::new().await;
     let (store, wire) = world.process();
-    let state = AccountState {
-        rate: Some(rate(100, 0)),
-        ..AccountState::unknown(account())
-    };
+    let state = AccountState { rate: Some(rate(100, 0)), ..AccountState::unknown(account()) };
     store.save_account_state(&state).await.unwrap();
     assert_eq!(wire.operations(), ["UpdateItem"]);
     store.save_rate(&account(), rate(50, 1)).await.unwrap();

@@ -45,10 +45,7 @@ async fn every_write_raises_the_revision_by_one() {
 async fn a_new_record_does_not_replace_one_that_stands_there() {
     let store = World::new().await.store();
     let first = store.save(server(1)).await.unwrap();
-    let another = Record {
-        name: "another".to_owned(),
-        ..server(1)
-    };
+    let another = Record { name: "another".to_owned(), ..server(1) };
     assert_eq!(stale(store.save(another).await), Some(first.clone()));
     assert_eq!(store.record(&first.reference).await.unwrap(), Some(first));
 }
@@ -57,25 +54,16 @@ async fn a_new_record_does_not_replace_one_that_stands_there() {
 async fn a_write_that_replaces_an_older_revision_is_refused_with_the_present_record() {
     let store = World::new().await.store();
     let old = store.save(server(1)).await.unwrap();
-    let renamed = Record {
-        name: "renamed".to_owned(),
-        ..old.clone()
-    };
+    let renamed = Record { name: "renamed".to_owned(), ..old.clone() };
     let present = store.save(renamed).await.unwrap();
     assert_eq!(stale(store.save(old).await), Some(present.clone()));
-    assert_eq!(
-        store.record(&present.reference).await.unwrap(),
-        Some(present)
-    );
+    assert_eq!(store.record(&present.reference).await.unwrap(), Some(present));
 }
 
 #[tokio::test]
 async fn a_record_that_is_absent_is_not_made_by_a_write_that_replaces_one() {
     let store = World::new().await.store();
-    let removed = Record {
-        revision: Revision(3),
-        ..server(1)
-    };
+    let removed = Record { revision: Revision(3), ..server(1) };
     let reference = removed.reference.clone();
     assert_eq!(stale(store.save(removed).await), None);
     assert_eq!(store.record(&reference).await.unwrap(), None);
@@ -88,17 +76,11 @@ async fn of_twenty_writers_at_once_one_wins() {
     let mut writers = JoinSet::new();
     for number in 0..20 {
         let store = world.store();
-        let record = Record {
-            name: format!("writer {number}"),
-            ..base.clone()
-        };
+        let record = Record { name: format!("writer {number}"), ..base.clone() };
         writers.spawn(async move { store.save(record).await });
     }
-    let (won, lost): (Vec<_>, Vec<_>) = writers
-        .join_all()
-        .await
-        .into_iter()
-        .partition(Result::is_ok);
+    let (won, lost): (Vec<_>, Vec<_>) =
+        writers.join_all().await.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 19));
     let winner = won.into_iter().next().unwrap().unwrap();
     for refused in lost {
@@ -116,10 +98,7 @@ async fn a_write_whose_answer_is_lost_has_succeeded() {
         wire.lose_answer_after(0);
         let saved = store.save(replaced.clone()).await.unwrap();
         assert_eq!(wire.operations(), ["PutItem"; 2]);
-        let ours = Record {
-            revision: Revision(1),
-            ..replaced
-        };
+        let ours = Record { revision: Revision(1), ..replaced };
         assert_eq!(saved, ours);
     }
 }
@@ -129,10 +108,7 @@ async fn what_another_wrote_while_an_answer_was_lost_is_not_ours() {
     let world = World::new().await;
     let (store, wire) = world.process();
     let base = store.save(server(1)).await.unwrap();
-    let of_another = Record {
-        name: "another".to_owned(),
-        ..base.clone()
-    };
+    let of_another = Record { name: "another".to_owned(), ..base.clone() };
     let present = world.store().save(of_another).await.unwrap();
     wire.lose_answer_after(0);
     assert_eq!(stale(store.save(base).await), Some(present));
@@ -163,10 +139,7 @@ async fn a_transaction_that_meets_another_is_stale_and_leaves_nothing() {
     let (store, wire) = world.process();
     let present = store.save(server(1)).await.unwrap();
     let entry = ended(&present.reference, 0);
-    for codes in [
-        ["TransactionConflict", "None"],
-        ["None", "TransactionConflict"],
-    ] {
+    for codes in [["TransactionConflict", "None"], ["None", "TransactionConflict"]] {
         wire.plan(any, Fate::cancelled(&codes));
         let refused = store.commit(present.clone(), Some(&entry)).await;
         assert_eq!(stale(refused), Some(present.clone()), "{codes:?}");

@@ -243,10 +243,7 @@ fn the_form_of_a_refused_record() {
             reason: "the plan cannot shrink".to_owned(),
         },
         last: Some(Last {
-            key: EdgeKey {
-                instant: monday(),
-                rank: Rank::Schedule,
-            },
+            key: EdgeKey { instant: monday(), rank: Rank::Schedule },
             claimed_at: at("2026-06-15T19:00:01.5Z"),
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
             finished_at: at("2026-06-15T19:00:02Z"),
@@ -342,14 +339,8 @@ fn the_form_of_a_stuck_record() {
             made: None,
             problem: None,
         }),
-        opposite: Some(Opposite {
-            until: monday(),
-            may_become: None,
-        }),
-        permit: Some(Permit {
-            until: monday(),
-            writer: Writer("stop-7".to_owned()),
-        }),
+        opposite: Some(Opposite { until: monday(), may_become: None }),
+        permit: Some(Permit { until: monday(), writer: Writer("stop-7".to_owned()) }),
         ..server(1)
     };
     assert_snapshot!(stored(&record), @r#"
@@ -408,10 +399,7 @@ fn the_form_of_a_gone_record() {
         }),
         handled: Some(Handled {
             generation: Generation(3),
-            key: EdgeKey {
-                instant: monday(),
-                rank: Rank::OverrideEnded,
-            },
+            key: EdgeKey { instant: monday(), rank: Rank::OverrideEnded },
             desired: None,
             schedule: None,
         }),
@@ -519,10 +507,7 @@ fn the_forms_of_the_endings() {
         Ending::Forgotten,
     ];
     let stored = endings.map(|ending| {
-        let entry = HistoryEntry {
-            ending,
-            ..ended(&reference("hz-eu/server/1"), 0)
-        };
+        let entry = HistoryEntry { ending, ..ended(&reference("hz-eu/server/1"), 0) };
         let item = entry.to_item().unwrap();
         assert_eq!(item["ending"].as_s().unwrap(), ending.name());
         ending.name()
@@ -533,19 +518,11 @@ fn the_forms_of_the_endings() {
 #[test]
 fn the_forms_of_the_causes() {
     let by = "ada".to_owned();
-    let causes = [
-        Cause::Schedule,
-        Cause::OverrideSet,
-        Cause::OverrideEnded,
-        Cause::Manual { by },
-    ];
+    let causes = [Cause::Schedule, Cause::OverrideSet, Cause::OverrideEnded, Cause::Manual { by }];
     let stored: Item = causes
         .map(|cause| {
             let key = cause.rank();
-            let entry = HistoryEntry {
-                cause,
-                ..ended(&reference("hz-eu/server/1"), 0)
-            };
+            let entry = HistoryEntry { cause, ..ended(&reference("hz-eu/server/1"), 0) };
             let mut item = entry.to_item().unwrap();
             (format!("{key:?}"), item.remove("cause").unwrap())
         })
@@ -566,11 +543,8 @@ fn the_forms_of_the_causes() {
 
 #[test]
 fn the_form_of_the_head() {
-    let head = Head {
-        generation: Generation(3),
-        author: "ada".to_owned(),
-        applied_at: Some(monday()),
-    };
+    let head =
+        Head { generation: Generation(3), author: "ada".to_owned(), applied_at: Some(monday()) };
     let item = head.to_item().unwrap();
     match HeadItem::of_item(item.clone()).unwrap() {
         HeadItem::Head(read) => assert_eq!(read, head),
@@ -613,10 +587,8 @@ fn the_form_of_a_line_in_the_log() {
 
 #[test]
 fn the_forms_of_overrides() {
-    let targets = [
-        Target::Resource(reference("hz-eu/server/1")),
-        Target::Schedule(office_hours_name()),
-    ];
+    let targets =
+        [Target::Resource(reference("hz-eu/server/1")), Target::Schedule(office_hours_name())];
     let stored = targets.map(|target| {
         let one = Override {
             target,
@@ -671,10 +643,8 @@ fn the_forms_of_overrides() {
 
 #[test]
 fn the_form_of_the_settings() {
-    let settings = Settings {
-        protect: vec!["name:*prod*".parse().unwrap()],
-        ..Settings::default()
-    };
+    let settings =
+        Settings { protect: vec!["name:*prod*".parse().unwrap()], ..Settings::default() };
     let one = ConfigurationItem::Settings(settings.clone());
     let item = one.of(Generation(3)).to_item().unwrap();
     match ConfigurationPart::of_item(item.clone()).unwrap().body {
@@ -702,10 +672,7 @@ fn the_form_of_a_schedule() {
     let mut rule = office_hours();
     rule.resources.insert(reference("hz-eu/server/1"));
     rule.policy.stop_nodes = Some(1);
-    let one = ConfigurationItem::Schedule {
-        schedule: office_hours_name(),
-        rule: Box::new(rule),
-    };
+    let one = ConfigurationItem::Schedule { schedule: office_hours_name(), rule: Box::new(rule) };
     let item = one.of(Generation(3)).to_item().unwrap();
     assert_snapshot!(shown(&item), @r#"
     {
@@ -748,11 +715,7 @@ fn the_form_of_an_account() {
     };
     let account = Account::from(account);
     let name: AccountName = "hz-eu".parse().unwrap();
-    let part = AccountPart {
-        generation: Generation(3),
-        name: name.clone(),
-        body: account.clone(),
-    };
+    let part = AccountPart { generation: Generation(3), name: name.clone(), body: account.clone() };
     let item = part.to_item().unwrap();
     let read = AccountPart::of_item(item.clone()).unwrap();
     assert_eq!((read.name, read.body), (name, account));
@@ -789,12 +752,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
             requests: [(ResourceKind::Server, 100)].into(),
             took: SignedDuration::from_secs(13),
         }),
-        rate: Some(Rate {
-            remaining: 3500,
-            at: monday(),
-            limit: None,
-            others: None,
-        }),
+        rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
         spent_start: None,
         spent_stop: None,
     };
@@ -840,10 +798,7 @@ async fn the_form_of_what_was_reported_of_a_schedule() {
     assert!(world.store().claim_digest(&reported_edge).await.unwrap());
     let stored = world.items(&World::tables().accounts).await.remove(0);
     assert_eq!(reported_edge.to_item().unwrap(), stored);
-    assert_eq!(
-        ReportedEdge::of_item(stored.clone()).unwrap(),
-        reported_edge
-    );
+    assert_eq!(ReportedEdge::of_item(stored.clone()).unwrap(), reported_edge);
     assert_snapshot!(shown(&stored), @r#"
     {
       "by": "poll-status-7 at 2026-06-15T07:08:00Z",
@@ -884,10 +839,7 @@ async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, St
             }
         }
     }
-    let unread = Record {
-        revision: Revision(0),
-        ..saved.clone()
-    };
+    let unread = Record { revision: Revision(0), ..saved.clone() };
     let overwritten = store.save(unread).await;
     assert!(matches!(overwritten, Err(StoreError::Stale { .. })));
     assert_eq!(world.stored(&saved).await, item);
@@ -931,10 +883,7 @@ async fn fields_of_a_later_program_do_not_hinder_an_older_one() {
         };
         add(phase);
     });
-    let expected = Record {
-        revision: Revision(1),
-        ..due_server(1, monday())
-    };
+    let expected = Record { revision: Revision(1), ..due_server(1, monday()) };
     assert_eq!(read.await.unwrap(), Some(expected));
 }
 

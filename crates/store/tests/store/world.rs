@@ -18,9 +18,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let world = Self {
-            engine: Engine::in_memory().unwrap(),
-        };
+        let world = Self { engine: Engine::in_memory().unwrap() };
         world.store().create_tables().await.unwrap();
         world
     }
@@ -68,14 +66,8 @@ impl World {
 
     /// Reads a record's item as it is stored.
     pub(crate) async fn stored(&self, record: &Record) -> Item {
-        let get = self
-            .engine()
-            .get_item()
-            .table_name(Self::tables().resources);
-        let answer = get
-            .set_key(Some(item::record_key(&record.reference)))
-            .send()
-            .await;
+        let get = self.engine().get_item().table_name(Self::tables().resources);
+        let answer = get.set_key(Some(item::record_key(&record.reference))).send().await;
         answer.unwrap().item.unwrap()
     }
 }

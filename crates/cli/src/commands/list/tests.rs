@@ -13,9 +13,7 @@ struct Line {
 }
 
 fn args(words: &[&str]) -> Args {
-    Line::try_parse_from([&["list"], words].concat())
-        .unwrap()
-        .args
+    Line::try_parse_from([&["list"], words].concat()).unwrap().args
 }
 
 /// A record for every way of being covered, and for every way of not being covered.
@@ -39,11 +37,7 @@ fn records() -> Vec<Record> {
         machine("do-main/droplet/4", "opted-out", &["offhours:off"]),
         machine("do-main/droplet/5", "prod-web", &["offhours:office"]),
         machine("do-main/droplet/6", "typo", &["offhours:ofice"]),
-        machine(
-            "do-main/droplet/8",
-            "twice",
-            &["offhours:night", "offhours:office"],
-        ),
+        machine("do-main/droplet/8", "twice", &["offhours:night", "offhours:office"]),
         worker,
         pool("do-main/node-pool/c/p", "general", &["offhours:office"]),
         doubled,
@@ -57,14 +51,7 @@ fn configured() -> InForce {
 
 fn rows() -> Vec<Row> {
     let in_force = configured();
-    let row = |record| {
-        Row::of(
-            record,
-            &in_force,
-            &SnapshotPrices::default(),
-            monday("10:00:00"),
-        )
-    };
+    let row = |record| Row::of(record, &in_force, &SnapshotPrices::default(), monday("10:00:00"));
     records().iter().map(row).collect()
 }
 
@@ -76,10 +63,7 @@ fn names(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_resource_says_what_it_follows_or_why_it_follows_nothing() {
-    let rows: Vec<_> = rows()
-        .into_iter()
-        .filter(|row| row.is_wanted(&args(&[])))
-        .collect();
+    let rows: Vec<_> = rows().into_iter().filter(|row| row.is_wanted(&args(&[]))).collect();
     insta::assert_snapshot!(table(&rows, Style::PLAIN), @"
     Resource           Name       Size                   Region  Status                       Schedule  Why
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,10 +168,8 @@ fn every_row_has_the_shape_that_its_schema_says() {
 
 #[test]
 fn what_offhours_does_not_stop_is_shown_with_its_reason() {
-    let unsupported: Vec<_> = rows()
-        .into_iter()
-        .filter(|row| row.is_wanted(&args(&["--unsupported"])))
-        .collect();
+    let unsupported: Vec<_> =
+        rows().into_iter().filter(|row| row.is_wanted(&args(&["--unsupported"]))).collect();
     insta::assert_snapshot!(services(Style::PLAIN), @"
     Service                                                Why Offhours does not stop it
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,32 +204,16 @@ fn what_offhours_does_not_stop_is_shown_with_its_reason() {
 #[test]
 fn filters_narrow_each_other() {
     assert_eq!(names(&["--uncovered"]).len(), 7);
-    assert_eq!(
-        names(&["--schedule", "office"]),
-        ["orders", "web", "held", "general", "listed"]
-    );
+    assert_eq!(names(&["--schedule", "office"]), ["orders", "web", "held", "general", "listed"]);
     assert_eq!(names(&["--kind", "server"]), ["ci", "listed"]);
     assert_eq!(
-        names(&[
-            "--kind",
-            "server",
-            "--kind",
-            "node-pool",
-            "--schedule",
-            "office"
-        ]),
+        names(&["--kind", "server", "--kind", "node-pool", "--schedule", "office"]),
         ["general", "listed"]
     );
     assert_eq!(names(&["--tag", "Team:*"]), ["plain"]);
     // A pool's tag is on its cluster.
-    assert_eq!(
-        names(&["--tag", "offhours:office", "--kind", "node-pool"]),
-        ["general"]
-    );
-    assert_eq!(
-        names(&["*web", "do-main/droplet/2"]),
-        ["web", "held", "prod-web"]
-    );
+    assert_eq!(names(&["--tag", "offhours:office", "--kind", "node-pool"]), ["general"]);
+    assert_eq!(names(&["*web", "do-main/droplet/2"]), ["web", "held", "prod-web"]);
     assert_eq!(names(&["pool-worker"]), [""; 0]);
 }
 
@@ -255,10 +221,7 @@ fn filters_narrow_each_other() {
 fn a_name_or_a_tag_that_nothing_has_is_answered_with_the_nearest() {
     let rows = rows();
     let error = |words: &[&str]| check_filters(&args(words), &rows).unwrap_err().to_string();
-    assert_eq!(
-        error(&["genral"]),
-        "there is no resource `genral`; did you mean `general`?"
-    );
+    assert_eq!(error(&["genral"]), "there is no resource `genral`; did you mean `general`?");
     assert_eq!(
         error(&["web", "x*"]),
         "there is no resource `x*`; `offhours list` without it shows what there is"
@@ -301,12 +264,7 @@ fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
     let reason = "token refused".to_owned();
     let report = Report {
         outcomes: vec![
-            account(
-                "do-main",
-                Event::Status {
-                    state: "listed whole".to_owned(),
-                },
-            ),
+            account("do-main", Event::Status { state: "listed whole".to_owned() }),
             account("hz-eu", Event::postponed(reason.clone())),
             // A resource's own failure is not the account's.
             lifecycle::Outcome::of(&web(), at, Event::postponed(reason)),

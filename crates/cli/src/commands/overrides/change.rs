@@ -104,9 +104,7 @@ impl OverrideRequest {
         here: &TimeZone,
     ) -> Result<ResolvedEnd, UsageError> {
         let zone = stored.zone(&self.target, here);
-        let schedule = stored
-            .schedule(&self.target)
-            .map(|(_, rule)| &rule.schedule);
+        let schedule = stored.schedule(&self.target).map(|(_, rule)| &rule.schedule);
         let resolved = time.resolve(now, zone, schedule);
         resolved.map_err(|error| UsageError(format!("{}: {error}", self.target)))
     }
@@ -121,16 +119,10 @@ pub(super) fn cleared(
     target: &Target,
     now: Timestamp,
 ) -> Result<Change, OverrideError> {
-    let active = stored
-        .overrides
-        .of(target)
-        .filter(|one| has_not_ended(one, now));
+    let active = stored.overrides.of(target).filter(|one| has_not_ended(one, now));
     let active = active.ok_or_else(|| OverrideError::Overtaken(target.clone()))?;
     let edge_at = edge_at(now, &stored.concerned(target), Some(active));
-    let one = Override {
-        ends_at: edge_at,
-        ..active.clone()
-    };
+    let one = Override { ends_at: edge_at, ..active.clone() };
     Ok(Change {
         report: ChangeReport::new(Done::Cleared, stored, &one, None, now),
         replaces: Some(active.clone()),

@@ -93,10 +93,7 @@ pub(super) struct Concerned {
 
 impl<'k> StoredState<'k> {
     pub(super) fn rules(self) -> Rules<'k> {
-        Rules {
-            configuration: self.configuration,
-            overrides: self.overrides,
-        }
+        Rules { configuration: self.configuration, overrides: self.overrides }
     }
 
     /// The record of a resource; `None` for a schedule.
@@ -127,8 +124,7 @@ impl<'k> StoredState<'k> {
     where
         'k: 'z,
     {
-        self.schedule(target)
-            .map_or(here, |(_, rule)| rule.schedule.timezone())
+        self.schedule(target).map_or(here, |(_, rule)| rule.schedule.timezone())
     }
 
     /// The resources that an override of a target concerns.
@@ -159,15 +155,8 @@ impl<'k> StoredState<'k> {
             Target::Schedule(_) => None,
         };
         match above.filter(|one| one.is_active(at)) {
-            Some(one) => Governor::Override {
-                schedule,
-                desired: one.desired,
-                until: one.ends_at,
-            },
-            None => Governor::Schedule {
-                schedule,
-                desired: rule.schedule.desired_at(at),
-            },
+            Some(one) => Governor::Override { schedule, desired: one.desired, until: one.ends_at },
+            None => Governor::Schedule { schedule, desired: rule.schedule.desired_at(at) },
         }
     }
 
@@ -186,14 +175,9 @@ impl<'k> StoredState<'k> {
     /// Works out what happens to the resources of `one` at an instant, once it is written.
     pub(super) fn effects(self, one: &Override, at: Timestamp) -> Vec<Concerned> {
         let overrides: Overrides = self.overrides.iter().chain([one]).cloned().collect();
-        let stored = StoredState {
-            overrides: &overrides,
-            ..self
-        };
+        let stored = StoredState { overrides: &overrides, ..self };
         let concerned = self.concerned(&one.target).into_iter();
-        concerned
-            .map(|record| stored.effect(&one.target, record, at))
-            .collect()
+        concerned.map(|record| stored.effect(&one.target, record, at)).collect()
     }
 
     fn effect(self, target: &Target, record: &Record, at: Timestamp) -> Concerned {
@@ -231,11 +215,7 @@ impl<'k> StoredState<'k> {
                 let under_way = record.in_flight().is_some_and(|transition| {
                     Some(transition.direction.desired()) == verdict.desired
                 });
-                let effect = if under_way {
-                    Effect::UnderWay
-                } else {
-                    Effect::Unchanged
-                };
+                let effect = if under_way { Effect::UnderWay } else { Effect::Unchanged };
                 (effect, None)
             }
             Decision::Leave(

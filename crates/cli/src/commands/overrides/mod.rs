@@ -201,15 +201,7 @@ async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
         (change, zones) = planned(args, desired, &author, store, session.present()).await?;
     }
     let activity = author.does(Action::set(&change.one), session.present());
-    finish(
-        &session,
-        change,
-        activity,
-        &zones,
-        args.dry_run,
-        args.common.format,
-    )
-    .await
+    finish(&session, change, activity, &zones, args.dry_run, args.common.format).await
 }
 
 /// Works out the change to write from what is stored now.
@@ -262,15 +254,7 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
     let zones = DisplayZones::of(stored, &target, here());
     let author = author(&session, args.reason.clone()).await?;
     let activity = author.does(Action::OverrideCleared { target }, session.present());
-    finish(
-        &session,
-        change,
-        activity,
-        &zones,
-        args.dry_run,
-        args.common.format,
-    )
-    .await
+    finish(&session, change, activity, &zones, args.dry_run, args.common.format).await
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
@@ -300,10 +284,8 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
 
 /// Returns the rows of a list: active overrides first, then ended ones, the latest first.
 fn rows(stored: StoredState<'_>, now: Timestamp, all: bool) -> Vec<Row> {
-    let (mut active, mut ended): (Vec<_>, Vec<_>) = stored
-        .overrides
-        .iter()
-        .partition(|one| has_not_ended(one, now));
+    let (mut active, mut ended): (Vec<_>, Vec<_>) =
+        stored.overrides.iter().partition(|one| has_not_ended(one, now));
     active.sort_by_key(|one| one.ends_at);
     ended.retain(|one| all && one.ends_at + REMEMBERED > now);
     ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
@@ -370,10 +352,7 @@ async fn finish(
         Err(error) if error.is::<NotYetDue>() => Some(error),
         Err(error) => return Err(error),
     };
-    let printed = ChangeReport {
-        dry_run,
-        ..change.report
-    };
+    let printed = ChangeReport { dry_run, ..change.report };
     match format {
         Format::Json => output::print_json(&printed)?,
         Format::Table => output::print_lines(&printed.text(zones))?,

@@ -33,20 +33,13 @@ pub(super) struct DisplayZones {
 
 impl DisplayZones {
     pub(super) fn of(stored: StoredState<'_>, target: &Target, here: TimeZone) -> Self {
-        Self {
-            there: stored.zone(target, &here).clone(),
-            here,
-        }
+        Self { there: stored.zone(target, &here).clone(), here }
     }
 
     /// Formats an instant in both zones, or once if they show the same time.
     pub(super) fn both(&self, at: Timestamp) -> String {
         let (there, here) = (local(at, &self.there), local(at, &self.here));
-        if there == here {
-            there
-        } else {
-            format!("{there} ({here} here)")
-        }
+        if there == here { there } else { format!("{there} ({here} here)") }
     }
 }
 
@@ -168,10 +161,7 @@ impl ChangeReport {
         Self {
             done,
             dry_run: false,
-            row: Row {
-                begins_later: one.set_at > now + SKEW,
-                ..Row::of(stored, one, from)
-            },
+            row: Row { begins_later: one.set_at > now + SKEW, ..Row::of(stored, one, from) },
             otherwise: stored.governor(&one.target, from),
             remark,
             replaced: before.map(|before| Row::of(stored, before, now)),
@@ -217,38 +207,24 @@ impl ChangeReport {
 
     /// The report for people.
     pub(super) fn text(&self, zones: &DisplayZones) -> String {
-        let Row {
-            desired, ends_at, ..
-        } = self.row;
+        let Row { desired, ends_at, .. } = self.row;
         let mut lines: Vec<(&str, String)> = Vec::new();
         let title = match self.done {
             Done::Set => {
                 lines.push(("instead of", instead(&self.otherwise, zones)));
-                format!(
-                    "{desired} {}until {}",
-                    self.begin(zones),
-                    zones.both(ends_at)
-                )
+                format!("{desired} {}until {}", self.begin(zones), zones.both(ends_at))
             }
             Done::Cleared => "no longer overridden".to_owned(),
         };
         lines.extend(self.remark.iter().map(|remark| ("note", remark.clone())));
         let replaced = self.replaced.as_ref().map(|replaced| {
             let until = zones.both(replaced.ends_at);
-            format!(
-                "{} until {until}, by {}",
-                replaced.desired,
-                replaced.author()
-            )
+            format!("{} until {until}, by {}", replaced.desired, replaced.author())
         });
         match self.done {
             Done::Set => {
                 lines.extend(replaced.map(|replaced| ("replaces", replaced)));
-                let label = if self.row.begins_later {
-                    "at first"
-                } else {
-                    "now"
-                };
+                let label = if self.row.begins_later { "at first" } else { "now" };
                 let labels = std::iter::once(label).chain(std::iter::repeat(""));
                 lines.extend(labels.zip(self.effects()));
                 lines.push(("then", takes_over(&self.row.then, desired, zones)));
@@ -260,13 +236,9 @@ impl ChangeReport {
                 lines.extend(self.effects().into_iter().map(|effect| ("", effect)));
             }
         }
-        let dry_run = self
-            .dry_run
-            .then(|| "Dry run: nothing is written.".to_owned());
+        let dry_run = self.dry_run.then(|| "Dry run: nothing is written.".to_owned());
         let title = format!("{}: {title}", self.row.label());
-        let lines = lines
-            .into_iter()
-            .map(|(label, line)| format!("  {label:<10}  {line}"));
+        let lines = lines.into_iter().map(|(label, line)| format!("  {label:<10}  {line}"));
         let text: Vec<_> = dry_run.into_iter().chain([title]).chain(lines).collect();
         text.join("\n") + "\n"
     }
@@ -302,9 +274,8 @@ fn groups(title: &str, all: &[Concerned]) -> Vec<String> {
             None => groups.push((one.effect, vec![one])),
         }
     }
-    let lines = groups
-        .into_iter()
-        .map(|(effect, group)| format!("{}: {}", words(effect), listed(&group)));
+    let lines =
+        groups.into_iter().map(|(effect, group)| format!("{}: {}", words(effect), listed(&group)));
     std::iter::once(title.to_owned()).chain(lines).collect()
 }
 
@@ -345,11 +316,7 @@ fn instead(governor: &Governor, zones: &DisplayZones) -> String {
             None => format!("nothing: {schedule} has no desired state now"),
             Some(desired) => format!("{desired}, as {schedule} wants it now"),
         },
-        Governor::Override {
-            schedule,
-            desired,
-            until,
-        } => format!(
+        Governor::Override { schedule, desired, until } => format!(
             "{desired} until {}, by the override of schedule {schedule}",
             zones.both(*until)
         ),
@@ -369,11 +336,7 @@ fn takes_over(governor: &Governor, before: Desired, zones: &DisplayZones) -> Str
             }
             Some(desired) => format!("{schedule} takes over: {desired}"),
         },
-        Governor::Override {
-            schedule,
-            desired,
-            until,
-        } => format!(
+        Governor::Override { schedule, desired, until } => format!(
             "the override of schedule {schedule} takes over: {desired} until {}",
             zones.both(*until)
         ),
@@ -400,9 +363,7 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
             Governor::Schedule { schedule, desired } => {
                 format!("{schedule}: {}", desired_or_any(*desired))
             }
-            Governor::Override {
-                schedule, desired, ..
-            } => {
+            Governor::Override { schedule, desired, .. } => {
                 format!("override of {schedule}: {desired}")
             }
         };
@@ -414,11 +375,7 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
             } else {
                 local(row.set_at, zone)
             }),
-            Cell::new(if row.active {
-                until
-            } else {
-                format!("ended {until}")
-            }),
+            Cell::new(if row.active { until } else { format!("ended {until}") }),
             Cell::new(then),
             Cell::new(row.author()),
         ]

@@ -52,12 +52,7 @@ pub(super) fn target(
 ) -> anyhow::Result<Target> {
     let schedules = &configuration.schedules;
     let names = schedules.keys().map(ScheduleName::as_str);
-    let schedule = |name: &str| {
-        schedules
-            .keys()
-            .find(|known| known.as_str() == name)
-            .cloned()
-    };
+    let schedule = |name: &str| schedules.keys().find(|known| known.as_str() == name).cloned();
     if let Some(name) = word.strip_prefix(SCHEDULE) {
         exists("schedule", name, names.clone())?;
         return Ok(Target::Schedule(name.parse()?));
@@ -81,9 +76,9 @@ pub(super) fn target(
             };
             Err(UsageError(format!("no resource or schedule `{word}`; {advice}")).into())
         }
-        (None, _) => Ok(Target::Resource(
-            named(word, records, configuration, now)?.reference.clone(),
-        )),
+        (None, _) => {
+            Ok(Target::Resource(named(word, records, configuration, now)?.reference.clone()))
+        }
     }
 }
 
@@ -131,9 +126,7 @@ pub(super) fn overridden_target(
                 })
                 .collect();
             let advice = advice(word, "active overrides", known.iter().map(String::as_str));
-            Err(UsageError(format!(
-                "no override of `{word}` is active; {advice}"
-            )))
+            Err(UsageError(format!("no override of `{word}` is active; {advice}")))
         }
     }
 }

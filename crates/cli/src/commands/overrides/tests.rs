@@ -71,10 +71,7 @@ fn server(number: u32, name: &str, word: &str) -> Record {
 }
 
 fn running(record: Record) -> Record {
-    Record {
-        phase: Phase::Settled { at: Power::Running },
-        ..record
-    }
+    Record { phase: Phase::Settled { at: Power::Running }, ..record }
 }
 
 /// The stored state that a test starts from.
@@ -89,10 +86,7 @@ struct Stored {
 fn stored() -> Stored {
     let parsed = configuration_file::parse(FILE, "FILE").unwrap();
     Stored {
-        configuration: Configuration {
-            generation: Generation(1),
-            ..parsed.configuration
-        },
+        configuration: Configuration { generation: Generation(1), ..parsed.configuration },
         overrides: Overrides::default(),
         records: vec![
             server(1, "web-1", "office-hours"),
@@ -130,8 +124,7 @@ impl Stored {
     }
 
     fn with(mut self, record: Record) -> Self {
-        self.records
-            .retain(|known| known.reference != record.reference);
+        self.records.retain(|known| known.reference != record.reference);
         self.records.push(record);
         self
     }
@@ -155,10 +148,7 @@ impl Stored {
             desired,
             begin,
             end: until.parse().unwrap(),
-            author: Author {
-                by: "bob".into(),
-                why: Some("a demonstration".to_owned()),
-            },
+            author: Author { by: "bob".into(), why: Some("a demonstration".to_owned()) },
         };
         request.change(self.state(), saturday(), &new_york())
     }
@@ -171,9 +161,7 @@ impl Stored {
 
     fn report_of_clearing(&self, target: &Target) -> String {
         let change = cleared(self.state(), target, saturday()).unwrap();
-        change
-            .report
-            .text(&DisplayZones::of(self.state(), target, new_york()))
+        change.report.text(&DisplayZones::of(self.state(), target, new_york()))
     }
 }
 
@@ -240,23 +228,11 @@ fn a_time_that_the_clock_repeats_is_pointed_out() {
 
 #[test]
 fn overriding_a_schedule_shows_all_that_follow_it() {
-    let held = Record {
-        held: true,
-        handled: None,
-        ..server(7, "new", "office-hours")
-    };
+    let held = Record { held: true, handled: None, ..server(7, "new", "office-hours") };
     let stored = stored()
         .with(held)
-        .overriding(
-            resource("hz-eu/server/2"),
-            Desired::Stopped,
-            "2026-11-22T08:00:00Z",
-        )
-        .overriding(
-            schedule("office-hours"),
-            Desired::Stopped,
-            "2026-11-21T15:00:00Z",
-        );
+        .overriding(resource("hz-eu/server/2"), Desired::Stopped, "2026-11-22T08:00:00Z")
+        .overriding(schedule("office-hours"), Desired::Stopped, "2026-11-21T15:00:00Z");
     let shown = stored.report(schedule("office-hours"), Desired::Running, "friday");
     assert_snapshot!(shown, @r#"
     schedule office-hours: running until Sat 2026-11-28 00:00 CET (Fri 2026-11-27 18:00 EST here)
@@ -270,9 +246,7 @@ fn overriding_a_schedule_shows_all_that_follow_it() {
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let change = stored
-        .set(schedule("office-hours"), Desired::Running, "friday")
-        .unwrap();
+    let change = stored.set(schedule("office-hours"), Desired::Running, "friday").unwrap();
     assert!(change.report.needs_person());
     let shown = stored.report(schedule("wake-up"), Desired::Stopped, "sunday");
     assert_snapshot!(shown, @r#"
@@ -316,11 +290,8 @@ fn in_observe_mode_nothing_is_sent_and_that_is_shown() {
 
 #[test]
 fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
-    let stored = stored().overriding(
-        schedule("office-hours"),
-        Desired::Running,
-        "2026-11-22T08:00:00Z",
-    );
+    let stored =
+        stored().overriding(schedule("office-hours"), Desired::Running, "2026-11-22T08:00:00Z");
     let shown = stored.report(resource("hz-eu/server/1"), Desired::Stopped, "22:00");
     assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
@@ -364,10 +335,7 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
         let record = Record {
             handled: handled.map(|instant| Handled {
                 generation: Generation(1),
-                key: EdgeKey {
-                    instant: at(instant),
-                    rank: Rank::Manual,
-                },
+                key: EdgeKey { instant: at(instant), rank: Rank::Manual },
                 desired: Some(Desired::Running),
                 schedule: None,
             }),
@@ -403,16 +371,11 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
 fn an_override_begins_after_what_was_handled_and_after_the_one_that_it_replaces() {
     let target = resource("hz-eu/server/1");
     let stored = stored();
-    let change = stored
-        .set(target.clone(), Desired::Running, "22:00")
-        .unwrap();
+    let change = stored.set(target.clone(), Desired::Running, "22:00").unwrap();
     assert_eq!((change.one.set_at, change.replaces), (saturday(), None));
 
     let Override { target, .. } = change.one.clone();
-    let again = Stored {
-        overrides: Overrides::from_iter([change.one.clone()]),
-        ..stored
-    };
+    let again = Stored { overrides: Overrides::from_iter([change.one.clone()]), ..stored };
     let next = again.set(target, Desired::Stopped, "22:00").unwrap();
     assert_eq!(next.one.set_at, at("2026-11-21T12:15:00.001Z"));
     assert_eq!(next.replaces, Some(change.one));
@@ -420,10 +383,8 @@ fn an_override_begins_after_what_was_handled_and_after_the_one_that_it_replaces(
 
 #[test]
 fn what_is_never_touched_cannot_be_overridden() {
-    let gone = Record {
-        phase: Phase::Gone { since: saturday() },
-        ..server(1, "web-1", "office-hours")
-    };
+    let gone =
+        Record { phase: Phase::Gone { since: saturday() }, ..server(1, "web-1", "office-hours") };
     let opted_out = server(2, "web-2", "off");
     let twice = Record {
         tags: BTreeSet::from(["offhours=web".to_owned(), "offhours=wake-up".to_owned()]),
@@ -433,9 +394,7 @@ fn what_is_never_touched_cannot_be_overridden() {
         unsupported: Some("Kafka cannot be resized".to_owned()),
         ..server(5, "events", "")
     };
-    let stored = [gone, opted_out, twice, unsupported]
-        .into_iter()
-        .fold(stored(), Stored::with);
+    let stored = [gone, opted_out, twice, unsupported].into_iter().fold(stored(), Stored::with);
     for (number, reason) in [
         (1, "it is gone at the provider"),
         (2, "opted out by a tag on the resource"),
@@ -454,30 +413,13 @@ fn what_is_never_touched_cannot_be_overridden() {
 fn an_override_may_begin_later() {
     let stored = stored();
     let set = |from, until| {
-        stored.set_from(
-            Some(from),
-            resource("hz-eu/server/1"),
-            Desired::Running,
-            until,
-        )
+        stored.set_from(Some(from), resource("hz-eu/server/1"), Desired::Running, until)
     };
     // A day begins at its midnight, and the end is sought from the begin on.
     for (from, until, expected) in [
-        (
-            "monday",
-            "tuesday 02:00",
-            ["2026-11-22T23:00:00Z", "2026-11-24T01:00:00Z"],
-        ),
-        (
-            "sunday 22:00",
-            "06:00",
-            ["2026-11-22T21:00:00Z", "2026-11-23T05:00:00Z"],
-        ),
-        (
-            "next-edge",
-            "next-edge",
-            ["2026-11-23T07:00:00Z", "2026-11-23T18:00:00Z"],
-        ),
+        ("monday", "tuesday 02:00", ["2026-11-22T23:00:00Z", "2026-11-24T01:00:00Z"]),
+        ("sunday 22:00", "06:00", ["2026-11-22T21:00:00Z", "2026-11-23T05:00:00Z"]),
+        ("next-edge", "next-edge", ["2026-11-23T07:00:00Z", "2026-11-23T18:00:00Z"]),
     ] {
         let one = set(from, until).unwrap().one;
         assert_eq!([one.set_at, one.ends_at], expected.map(at), "{from}");
@@ -485,10 +427,7 @@ fn an_override_may_begin_later() {
     let change = set("sunday 22:00", "06:00").unwrap();
     let zones = DisplayZones::of(stored.state(), &change.one.target, new_york());
     let text = change.report.text(&zones);
-    assert!(
-        text.contains("running from Sun 2026-11-22 22:00 CET"),
-        "{text}"
-    );
+    assert!(text.contains("running from Sun 2026-11-22 22:00 CET"), "{text}");
     assert!(text.contains("at first    1 resource at present"), "{text}");
     assert!(!text.contains("next tick"), "{text}");
     let refused = set("friday 08:00", "2026-11-24").unwrap_err().to_string();
@@ -499,18 +438,10 @@ fn an_override_may_begin_later() {
         "2026-11-21T14:00:00Z",
     );
     let refused = in_force
-        .set_from(
-            Some("monday"),
-            resource("hz-eu/server/1"),
-            Desired::Running,
-            "tuesday",
-        )
+        .set_from(Some("monday"), resource("hz-eu/server/1"), Desired::Running, "tuesday")
         .unwrap_err()
         .to_string();
-    assert!(
-        refused.contains("it is overridden until Sat 2026-11-21 15:00 CET"),
-        "{refused}"
-    );
+    assert!(refused.contains("it is overridden until Sat 2026-11-21 15:00 CET"), "{refused}");
 }
 
 #[test]
@@ -534,10 +465,8 @@ fn an_invalid_end_is_refused_with_what_was_understood() {
 
 #[test]
 fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
-    let stored = stored()
-        .with(server(7, "web", ""))
-        .with(server(8, "twin", ""))
-        .with(server(9, "twin", ""));
+    let stored =
+        stored().with(server(7, "web", "")).with(server(8, "twin", "")).with(server(9, "twin", ""));
     let found = |word: &str| {
         let found = target(word, &stored.configuration, &stored.records, saturday());
         found.map_err(|error| error.to_string())
@@ -553,22 +482,10 @@ fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
         assert_eq!(found(word), Ok(expected), "{word}");
     }
     for (word, expected) in [
-        (
-            "web",
-            "`web` is a schedule and a resource: write schedule:web or hz-eu/server/7",
-        ),
-        (
-            "twin",
-            "`twin` is the name of several: write hz-eu/server/8 or hz-eu/server/9",
-        ),
-        (
-            "ofice-hours",
-            "no resource or schedule `ofice-hours`; did you mean `office-hours`?",
-        ),
-        (
-            "stary",
-            "no resource or schedule `stary`; did you mean `stray`?",
-        ),
+        ("web", "`web` is a schedule and a resource: write schedule:web or hz-eu/server/7"),
+        ("twin", "`twin` is the name of several: write hz-eu/server/8 or hz-eu/server/9"),
+        ("ofice-hours", "no resource or schedule `ofice-hours`; did you mean `office-hours`?"),
+        ("stary", "no resource or schedule `stary`; did you mean `stray`?"),
         (
             "hz-eu/sever/1",
             "no resource or schedule `hz-eu/sever/1`; did you mean `hz-eu/server/1`?",
@@ -583,10 +500,7 @@ fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
             "schedule:web-1",
             "there is no schedule `web-1`; the schedules are office-hours, wake-up, web",
         ),
-        (
-            "schedule:wake-upp",
-            "there is no schedule `wake-upp`; did you mean `wake-up`?",
-        ),
+        ("schedule:wake-upp", "there is no schedule `wake-upp`; did you mean `wake-up`?"),
     ] {
         assert_eq!(found(word), Err(expected.to_owned()), "{word}");
     }
@@ -596,22 +510,10 @@ fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
 fn only_what_is_overridden_can_be_cleared_known_or_not() {
     let stored = stored()
         .with(server(7, "web", ""))
-        .overriding(
-            resource("hz-eu/server/1"),
-            Desired::Running,
-            "2026-11-22T08:00:00Z",
-        )
-        .overriding(
-            resource("hz-eu/server/99"),
-            Desired::Running,
-            "2026-11-22T08:00:00Z",
-        )
+        .overriding(resource("hz-eu/server/1"), Desired::Running, "2026-11-22T08:00:00Z")
+        .overriding(resource("hz-eu/server/99"), Desired::Running, "2026-11-22T08:00:00Z")
         .overriding(schedule("web"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(
-            schedule("removed"),
-            Desired::Running,
-            "2026-11-22T08:00:00Z",
-        );
+        .overriding(schedule("removed"), Desired::Running, "2026-11-22T08:00:00Z");
     let active: Vec<_> = stored.overrides.iter().collect();
     let found = |word: &str| {
         let found = overridden_target(word, &active, &stored.records);
@@ -632,36 +534,17 @@ fn only_what_is_overridden_can_be_cleared_known_or_not() {
     );
     let none = overridden_target("web", &[], &stored.records);
     let none = none.unwrap_err().to_string();
-    assert_eq!(
-        none,
-        "no override of `web` is active; there are no active overrides"
-    );
+    assert_eq!(none, "no override of `web` is active; there are no active overrides");
 }
 
 #[test]
 fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
     let stored = stored()
-        .overriding(
-            resource("hz-eu/server/1"),
-            Desired::Running,
-            "2026-11-22T08:00:00Z",
-        )
-        .overriding(
-            resource("hz-eu/server/6"),
-            Desired::Stopped,
-            "2026-11-21T12:15:01Z",
-        )
-        .overriding(
-            schedule("office-hours"),
-            Desired::Stopped,
-            "2026-11-21T12:15:00Z",
-        )
+        .overriding(resource("hz-eu/server/1"), Desired::Running, "2026-11-22T08:00:00Z")
+        .overriding(resource("hz-eu/server/6"), Desired::Stopped, "2026-11-21T12:15:01Z")
+        .overriding(schedule("office-hours"), Desired::Stopped, "2026-11-21T12:15:00Z")
         .overriding(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z")
-        .overriding(
-            schedule("wake-up"),
-            Desired::Stopped,
-            "2026-08-23T12:15:00Z",
-        );
+        .overriding(schedule("wake-up"), Desired::Stopped, "2026-08-23T12:15:00Z");
     let list = |all| rows(stored.state(), saturday(), all);
     assert_snapshot!(render::table(&list(false), &new_york(), Style::PLAIN), @"
     Target                  Desired  Since                     Until                     Then                   By
@@ -713,26 +596,15 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
       }
     ]
     "#);
-    assert_eq!(
-        render::table(&[], &new_york(), Style::PLAIN),
-        "Nothing is overridden.\n"
-    );
+    assert_eq!(render::table(&[], &new_york(), Style::PLAIN), "Nothing is overridden.\n");
 }
 
 #[test]
 fn every_answer_fits_the_schema_that_is_served() {
     let schema = jsonschema::validator_for(crate::shape::of::<ChangeReport>().as_value()).unwrap();
     let by_schedule = stored()
-        .overriding(
-            schedule("office-hours"),
-            Desired::Running,
-            "2026-11-22T08:00:00Z",
-        )
-        .overriding(
-            resource("hz-eu/server/2"),
-            Desired::Stopped,
-            "2026-11-22T08:00:00Z",
-        );
+        .overriding(schedule("office-hours"), Desired::Running, "2026-11-22T08:00:00Z")
+        .overriding(resource("hz-eu/server/2"), Desired::Stopped, "2026-11-22T08:00:00Z");
     let changes = [
         stored().set(resource("hz-eu/server/6"), Desired::Running, "22:00"),
         by_schedule.set(resource("hz-eu/server/1"), Desired::Stopped, "22:00"),
@@ -753,11 +625,8 @@ fn every_answer_fits_the_schema_that_is_served() {
 
 #[test]
 fn the_answer_for_programs_has_the_documented_shape() {
-    let stored = stored().overriding(
-        resource("hz-eu/server/1"),
-        Desired::Stopped,
-        "2026-11-22T08:00:00Z",
-    );
+    let stored =
+        stored().overriding(resource("hz-eu/server/1"), Desired::Stopped, "2026-11-22T08:00:00Z");
     let change = stored.set(resource("hz-eu/server/1"), Desired::Running, "22:00");
     let shown = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
     assert_snapshot!(shown, @r#"

@@ -66,10 +66,7 @@ pub(super) fn draw(
     let week = Week {
         schedule,
         first: schedule.desired_at(begin),
-        edges: schedule
-            .edges(begin)
-            .take_while(|edge| edge.at < end)
-            .collect(),
+        edges: schedule.edges(begin).take_while(|edge| edge.at < end).collect(),
     };
     let changes: Vec<_> = schedule.clock_changes(begin, end).collect();
 
@@ -99,18 +96,14 @@ pub(super) fn draw(
             "{:LABEL$}* the clock goes from {} to {}",
             "",
             change.from.strftime("%a %H:%M"),
-            change
-                .to
-                .strftime(if change.from.date() == change.to.date() {
-                    "%H:%M"
-                } else {
-                    "%a %H:%M"
-                }),
+            change.to.strftime(if change.from.date() == change.to.date() {
+                "%H:%M"
+            } else {
+                "%a %H:%M"
+            }),
         );
     }
-    let used = HalfHour::SIGNS
-        .iter()
-        .filter(|(half, ..)| shown.contains(half));
+    let used = HalfHour::SIGNS.iter().filter(|(half, ..)| shown.contains(half));
     let legend = used
         .filter(|(half, ..)| *half != HalfHour::Skipped)
         .map(|(half, sign, words)| format!("{} {words}", half.painted(style, &sign.to_string())));
@@ -161,13 +154,7 @@ mod tests {
         let parsed = configuration_file::parse(&text, "FILE").expect("the file is in order");
         let name = "office".parse().expect("a name");
         let schedule = &parsed.configuration.schedules[&name].schedule;
-        draw(
-            &name,
-            schedule,
-            at.parse().expect("an instant"),
-            Style::PLAIN,
-        )
-        .expect("a week")
+        draw(&name, schedule, at.parse().expect("an instant"), Style::PLAIN).expect("a week")
     }
 
     const OFFICE: &str = r#"
@@ -244,33 +231,21 @@ periods = [{ begin = "22:00", end = "02:30" }]
     #[test]
     fn the_week_is_that_of_the_schedules_own_zone() {
         // Monday in Auckland, Sunday in Berlin.
-        let text = drawn(
-            "timezone = \"Pacific/Auckland\"\nperiods = [{}]",
-            "2026-06-14T13:00:00Z",
-        );
+        let text = drawn("timezone = \"Pacific/Auckland\"\nperiods = [{}]", "2026-06-14T13:00:00Z");
         assert!(text.contains("Mon 2026-06-15"), "{text}");
-        let text = drawn(
-            "timezone = \"Europe/Berlin\"\nperiods = [{}]",
-            "2026-06-14T13:00:00Z",
-        );
+        let text = drawn("timezone = \"Europe/Berlin\"\nperiods = [{}]", "2026-06-14T13:00:00Z");
         assert!(text.contains("Mon 2026-06-08"), "{text}");
     }
 
     #[test]
     fn it_fits_eighty_columns_and_is_painted_where_colours_are_wanted() {
         let plain = drawn(OFFICE, "2026-10-25T12:00:00Z");
-        assert!(
-            plain.lines().all(|line| line.chars().count() <= 80),
-            "{plain}"
-        );
+        assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
         assert!(!plain.contains('\u{1b}'));
         let parsed = configuration_file::parse(&format!("[schedules.office]\n{OFFICE}"), "FILE");
         let parsed = parsed.unwrap();
         let (name, rule) = parsed.configuration.schedules.iter().next().unwrap();
-        let colours = Style {
-            colours: true,
-            ..Style::PLAIN
-        };
+        let colours = Style { colours: true, ..Style::PLAIN };
         let at = "2026-10-25T12:00:00Z".parse().unwrap();
         let painted = draw(name, &rule.schedule, at, colours).unwrap();
         assert!(painted.contains("\u{1b}["), "{painted}");

@@ -21,12 +21,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection().open_for_write().await?;
     let record = record(args, &session).await?;
     let in_force = session.store.in_force().await?;
-    let verdict = judge(
-        &record,
-        Subject::recorded(&record),
-        in_force.rules(),
-        session.now,
-    );
+    let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), session.now);
     let policy = verdict.membership.policy(in_force.rules().configuration);
     if StopMethod::of(record.kind(), &policy) != StopMethod::Hibernate {
         return Err(UsageError(format!(

@@ -82,14 +82,10 @@ impl FromStr for Hours {
             Some((days, times)) => (Some(days), times),
             None => (None, text),
         };
-        let (begin, end) = times
-            .split_once('-')
-            .ok_or_else(|| NotHours(format!("invalid hours `{text}`")))?;
+        let (begin, end) =
+            times.split_once('-').ok_or_else(|| NotHours(format!("invalid hours `{text}`")))?;
         let period = PeriodDefinition {
-            weekdays: days
-                .map(|days| days.trim().to_owned())
-                .into_iter()
-                .collect(),
+            weekdays: days.map(|days| days.trim().to_owned()).into_iter().collect(),
             begin: Some(begin.to_owned()),
             end: Some(end.to_owned()),
             ..PeriodDefinition::default()
@@ -103,10 +99,7 @@ impl FromStr for Hours {
             let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
             NotHours(messages.join("; "))
         })?;
-        Ok(Self {
-            text: text.to_owned(),
-            schedule,
-        })
+        Ok(Self { text: text.to_owned(), schedule })
     }
 }
 
@@ -125,34 +118,15 @@ mod tests {
     #[test]
     fn hours_are_weekdays_and_times() {
         for (text, at, expected) in [
-            (
-                "mon-fri 08:00-19:00",
-                "2026-11-23T08:00:00Z",
-                Desired::Running,
-            ),
-            (
-                "mon-fri 08:00-19:00",
-                "2026-11-23T19:00:00Z",
-                Desired::Stopped,
-            ),
-            (
-                "mon-fri 08:00-19:00",
-                "2026-11-22T12:00:00Z",
-                Desired::Stopped,
-            ),
-            (
-                "sat, sun 08:00-19:00",
-                "2026-11-22T12:00:00Z",
-                Desired::Running,
-            ),
+            ("mon-fri 08:00-19:00", "2026-11-23T08:00:00Z", Desired::Running),
+            ("mon-fri 08:00-19:00", "2026-11-23T19:00:00Z", Desired::Stopped),
+            ("mon-fri 08:00-19:00", "2026-11-22T12:00:00Z", Desired::Stopped),
+            ("sat, sun 08:00-19:00", "2026-11-22T12:00:00Z", Desired::Running),
             ("22:00-06:00", "2026-11-22T23:00:00Z", Desired::Running),
         ] {
             let hours: Hours = text.parse().unwrap();
             let desired = hours.schedule.desired_at(at.parse().unwrap());
-            assert_eq!(
-                (hours.to_string(), desired),
-                (text.to_owned(), Some(expected))
-            );
+            assert_eq!((hours.to_string(), desired), (text.to_owned(), Some(expected)));
         }
         for (text, words) in [
             ("", "invalid hours ``"),

@@ -63,10 +63,7 @@ impl Clouds {
         let transport = provider::http_client().context("cannot ask over HTTP")?;
         let tokens = Tokens::from_variables();
         let endpoints = endpoints.allowing(trusted.addresses.clone());
-        Ok(Self {
-            providers: Providers::new(Access::Read, tokens, endpoints, transport),
-            now,
-        })
+        Ok(Self { providers: Providers::new(Access::Read, tokens, endpoints, transport), now })
     }
 }
 
@@ -106,14 +103,8 @@ impl Holdings {
         policy: &Policy,
         region: &str,
     ) -> Option<String> {
-        let stopped = DatabaseSize {
-            nodes: nodes_while_stopped(size, policy),
-            ..size.clone()
-        };
-        self.database_plans
-            .smallest(&stopped, region)
-            .ok()
-            .flatten()
+        let stopped = DatabaseSize { nodes: nodes_while_stopped(size, policy), ..size.clone() };
+        self.database_plans.smallest(&stopped, region).ok().flatten()
     }
 }
 
@@ -130,9 +121,7 @@ pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answe
     let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
     let accounts: Vec<_> = at_clouds.map(|(name, _)| name.clone()).collect();
     let spinners = Spinners::of(&accounts);
-    let asked = accounts
-        .iter()
-        .map(|account| one(clouds, configuration, account, &spinners));
+    let asked = accounts.iter().map(|account| one(clouds, configuration, account, &spinners));
     let mut answers = Answers::default();
     for answer in join_all(asked).await {
         match answer {
@@ -166,19 +155,12 @@ async fn one(
 }
 
 fn remedy_of_client(error: &ProvidersError, configuration: &Configuration) -> String {
-    let ProvidersError::Endpoint {
-        account,
-        source: EndpointError::NotAllowed,
-    } = error
-    else {
+    let ProvidersError::Endpoint { account, source: EndpointError::NotAllowed } = error else {
         return remedies::of_client(error);
     };
     let account = configuration.accounts.get(account);
     let url = account.and_then(Account::own_destination);
-    format!(
-        "if its token belongs there, pass --trust {}",
-        url.unwrap_or_default()
-    )
+    format!("if its token belongs there, pass --trust {}", url.unwrap_or_default())
 }
 
 fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
@@ -196,11 +178,7 @@ async fn holdings(
     read: &(dyn Fn(usize) + Sync),
 ) -> Result<Holdings, ProviderError> {
     let clock = Clock::machine();
-    let reading = Reading {
-        now: &|| clock.now(),
-        until: None,
-        read,
-    };
+    let reading = Reading { now: &|| clock.now(), until: None, read };
     let listed = client.list(client.kinds(), reading).await?;
     for unread in &listed.unread {
         output::remark(&format!("warning: {account}: {}\n", in_words(unread)));

@@ -28,10 +28,8 @@ pub(super) fn draw(report: &Report, args: &Args, style: Style) -> String {
     }
     let table = table(report, args.config.is_some(), style);
     let bars = bars(report, style);
-    let mut text = format!(
-        "{heading}{table}\n{bars}{}",
-        style.wrap(&format!("{}\n", totals(report)))
-    );
+    let mut text =
+        format!("{heading}{table}\n{bars}{}", style.wrap(&format!("{}\n", totals(report))));
     for note in &report.notes {
         text += &style.wrap(&format!("- {note}\n"));
     }
@@ -68,15 +66,8 @@ fn table(report: &Report, has_hours: bool, style: Style) -> String {
         Column::of("Size").yields(3),
         Column::of("Costs").right(),
     ];
-    let hours = [
-        Column::of("Schedule").yields(4),
-        Column::of("Off").right().yields(1),
-    ];
-    let of_method = [
-        Column::of("Method"),
-        Column::of("Saves").right(),
-        Column::text("Why"),
-    ];
+    let hours = [Column::of("Schedule").yields(4), Column::of("Off").right().yields(1)];
+    let of_method = [Column::of("Method"), Column::of("Saves").right(), Column::text("Why")];
     let hours = hours.into_iter().filter(|_| has_hours);
     let columns = of_resource.into_iter().chain(hours).chain(of_method);
     let columns: Vec<_> = columns.collect();
@@ -94,11 +85,8 @@ fn table(report: &Report, has_hours: bool, style: Style) -> String {
 
 /// One line per method, the best one beside the resource.
 fn lines(row: &Row, is_unique: bool, has_hours: bool) -> Vec<Vec<Cell>> {
-    let resource = if is_unique {
-        format!("{}/{}", row.account, row.kind)
-    } else {
-        row.resource.to_string()
-    };
+    let resource =
+        if is_unique { format!("{}/{}", row.account, row.kind) } else { row.resource.to_string() };
     let money = |amount: f64| format!("{amount:.2} {}", row.currency.unwrap_or_default());
     let mut first = vec![
         Cell::new(resource),
@@ -195,20 +183,11 @@ fn bar(share: f64, style: Style) -> String {
 
 fn totals(report: &Report) -> String {
     let one = |total: &Total| {
-        let Total {
-            currency,
-            monthly,
-            saved,
-            ..
-        } = total;
+        let Total { currency, monthly, saved, .. } = total;
         format!("{saved:.2} of {monthly:.2} {currency}")
     };
     let all: Vec<_> = report.totals.iter().map(one).collect();
-    let known = format!(
-        "known for {} of {}",
-        report.known,
-        count(report.of, "resource")
-    );
+    let known = format!("known for {} of {}", report.known, count(report.of, "resource"));
     if all.is_empty() {
         return format!("What could be saved is {known}.");
     }
@@ -225,8 +204,5 @@ fn totals(report: &Report) -> String {
              refuse."
         ),
     };
-    format!(
-        "In total {} could be saved in the month, {known}.{uncertain}",
-        all.join(" and ")
-    )
+    format!("In total {} could be saved in the month, {known}.{uncertain}", all.join(" and "))
 }

@@ -50,13 +50,7 @@ mod tests {
         let in_force = in_force();
         let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
         let mut rows = records.clone().map(|record| {
-            Row::of(
-                &record,
-                &in_force,
-                &SnapshotPrices::default(),
-                &jiff::tz::TimeZone::UTC,
-                now(),
-            )
+            Row::of(&record, &in_force, &SnapshotPrices::default(), &jiff::tz::TimeZone::UTC, now())
         });
         let state = "running, s-1vcpu-1gb".to_owned();
         let report = Report {

@@ -120,12 +120,8 @@ impl Row {
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let manual = standing_command(record, &verdict, rules, now);
-        let next = next_edge(record, &verdict, manual.as_ref(), rules, now).and_then(|edge| {
-            Some(NextEdge {
-                at: edge.at?,
-                to: edge.to,
-            })
-        });
+        let next = next_edge(record, &verdict, manual.as_ref(), rules, now)
+            .and_then(|edge| Some(NextEdge { at: edge.at?, to: edge.to }));
         let by_hand = manual.as_ref().map(|command| {
             let done = match command.desired {
                 Desired::Running => "started",
@@ -187,16 +183,14 @@ impl Row {
                     _ => format!("{} until {until} ({})", one.desired, one.by),
                 }
             };
-            cells.push(Cell::new(
-                self.overridden.as_ref().map(text).unwrap_or_default(),
-            ));
+            cells.push(Cell::new(self.overridden.as_ref().map(text).unwrap_or_default()));
         }
         cells.push(mark(Cell::new(&self.state)));
         cells.push(Cell::new(match (columns.live, self.since) {
             (true, _) => self.live.clone().unwrap_or_default(),
-            (false, since) => since
-                .map(|since| length(now.duration_since(since)))
-                .unwrap_or_default(),
+            (false, since) => {
+                since.map(|since| length(now.duration_since(since))).unwrap_or_default()
+            }
         }));
         let next = self.next.as_ref();
         let next = next.map(|next| format!("{} {}", desired_or_any(next.to), time(next.at)));
@@ -224,9 +218,7 @@ fn runs_otherwise(record: &Record) -> Option<String> {
         return None;
     }
     if let Some(saved @ SavedState::Machine(_)) = &record.saved {
-        return Some(format!(
-            "on its small plan: its next start puts {saved} back"
-        ));
+        return Some(format!("on its small plan: its next start puts {saved} back"));
     }
     let (last, handled) = record.last.as_ref().zip(record.handled.as_ref())?;
     let is_left = matches!(last.ending, Ending::LeftRunning | Ending::TooLate);

@@ -52,11 +52,7 @@ impl Screen {
                 queue!(stdout, Print("\r\n"))?;
             }
         }
-        queue!(
-            stdout,
-            Clear(ClearType::FromCursorDown),
-            EndSynchronizedUpdate
-        )?;
+        queue!(stdout, Clear(ClearType::FromCursorDown), EndSynchronizedUpdate)?;
         stdout.flush()
     }
 }

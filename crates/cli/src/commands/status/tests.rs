@@ -46,10 +46,7 @@ async fn refusal(store: &Store, arguments: &[&str]) -> String {
 async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String {
     let args = args(arguments);
     let view = View::of(&args, store, (None, None), now()).await.unwrap();
-    let style = Style {
-        colours: false,
-        width,
-    };
+    let style = Style { colours: false, width };
     let mut text = String::new();
     if !view.rows.is_empty() {
         text = view.table(&view.rows, style);
@@ -60,10 +57,7 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
         text.push_str(&view.accounts_table(style));
     }
     let all = format!("{text}{}\n", view.in_a_line());
-    all.lines()
-        .map(str::trim_end)
-        .collect::<Vec<_>>()
-        .join("\n")
+    all.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -78,12 +72,7 @@ async fn remark_on(change: impl FnOnce(&mut Record)) -> Option<String> {
     let mut record = office("do-main/droplet/1", "web-1");
     record.phase = Phase::Settled { at: Power::Running };
     change(&mut record);
-    record.revision = store
-        .record(&record.reference)
-        .await
-        .unwrap()
-        .unwrap()
-        .revision;
+    record.revision = store.record(&record.reference).await.unwrap().unwrap().revision;
     store.save(record).await.unwrap();
     rows(&store, &["web-1"]).await.unwrap().remove(0).remark
 }
@@ -91,16 +80,10 @@ async fn remark_on(change: impl FnOnce(&mut Record)) -> Option<String> {
 #[tokio::test]
 async fn what_runs_on_less_or_against_its_edge_is_remarked() {
     assert_eq!(remark_on(|_| ()).await, None);
-    let own = MachineSize {
-        plan: "g-2vcpu-8gb".to_owned(),
-        ..MachineSize::default()
-    };
+    let own = MachineSize { plan: "g-2vcpu-8gb".to_owned(), ..MachineSize::default() };
     let small = remark_on(|record| record.saved = Some(SavedState::Machine(own)));
     let small = small.await.unwrap();
-    assert_eq!(
-        small,
-        "on its small plan: its next start puts g-2vcpu-8gb back"
-    );
+    assert_eq!(small, "on its small plan: its next start puts g-2vcpu-8gb back");
     let ended = |ending, now: Timestamp| {
         remark_on(move |record| {
             let entry = HistoryEntry::unasked(record, Cause::Schedule, ending, now);
@@ -180,18 +163,13 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
     const RED: &str = "\u{1b}[38;5;9m";
     let store = overdue_store().await;
     let arguments = args(&[]);
-    let view = View::of(&arguments, &store, (None, None), now())
-        .await
-        .unwrap();
+    let view = View::of(&arguments, &store, (None, None), now()).await.unwrap();
     let rows = rows(&store, &[]).await.unwrap();
     let is_red = |cells: Vec<Cell>, style: Style| {
         let columns = vec![Column::of("A column"); cells.len()];
         Table::whole(style, columns, &[cells]).contains(RED)
     };
-    let coloured = Style {
-        colours: true,
-        ..Style::PLAIN
-    };
+    let coloured = Style { colours: true, ..Style::PLAIN };
     let red_with = |style: Style| {
         let red = |row: &&Row| is_red(row.cells(view.columns, &view.zone, now()), style);
         let resources = rows.iter().filter(red).map(|row| row.name.clone());
@@ -209,10 +187,7 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
 async fn a_narrow_terminal_wraps_what_is_long_and_loses_nothing() {
     let store = full_store().await;
     let text = tables(&store, &["orders", "workers"], Some(100)).await;
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     insta::assert_snapshot!(text);
 }
 
@@ -227,9 +202,7 @@ fn fits<T: serde::Serialize + schemars::JsonSchema>(printed: &[T]) {
 #[tokio::test]
 async fn programs_read_a_row_of_json_with_these_fields() {
     let store = full_store().await;
-    let rows = rows(&store, &["lonely", "orders", "workers"])
-        .await
-        .unwrap();
+    let rows = rows(&store, &["lonely", "orders", "workers"]).await.unwrap();
     fits(&rows);
     insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
     let args = args(&["--accounts"]);
@@ -256,15 +229,9 @@ async fn filters_leave_what_is_asked_for() {
 #[tokio::test]
 async fn names_that_are_unknown_are_answered_with_what_is_near() {
     let store = full_store().await;
-    store
-        .save(office("do-main/droplet/5", "web-1"))
-        .await
-        .unwrap();
+    store.save(office("do-main/droplet/5", "web-1")).await.unwrap();
     for (arguments, expected) in [
-        (
-            ["wbe-2"].as_slice(),
-            "no resource `wbe-2`; `offhours status` lists those that are known",
-        ),
+        (["wbe-2"].as_slice(), "no resource `wbe-2`; `offhours status` lists those that are known"),
         (&["ordres"], "no resource `ordres`; did you mean `orders`?"),
         (
             &["web-1"],
@@ -280,14 +247,8 @@ async fn names_that_are_unknown_are_answered_with_what_is_near() {
             "no inventory has seen do-mian/droplet/1: there is no account `do-mian`; did you mean \
              `do-main`?",
         ),
-        (
-            &["--schedule", "ofice"],
-            "there is no schedule `ofice`; did you mean `office`?",
-        ),
-        (
-            &["--account", "hz-uu"],
-            "there is no account `hz-uu`; did you mean `hz-eu`?",
-        ),
+        (&["--schedule", "ofice"], "there is no schedule `ofice`; did you mean `office`?"),
+        (&["--account", "hz-uu"], "there is no account `hz-uu`; did you mean `hz-eu`?"),
     ] {
         assert_eq!(refusal(&store, arguments).await, expected);
     }
@@ -297,9 +258,7 @@ async fn names_that_are_unknown_are_answered_with_what_is_near() {
 async fn a_name_means_what_exists_and_the_dead_are_shown_for_days() {
     let store = full_store().await;
     let gone = |number: u32, hours| Record {
-        phase: Phase::Gone {
-            since: now() - SignedDuration::from_hours(hours),
-        },
+        phase: Phase::Gone { since: now() - SignedDuration::from_hours(hours) },
         ..office(&format!("do-main/droplet/{number}"), "preview")
     };
     for record in [gone(11, 80), gone(12, 30), gone(13, 6)] {
@@ -315,35 +274,17 @@ async fn a_name_means_what_exists_and_the_dead_are_shown_for_days() {
         "`preview` is gone: write do-main/droplet/12 or do-main/droplet/13; `offhours forget` \
          deletes what is recorded"
     );
-    store
-        .save(office("do-main/droplet/14", "preview"))
-        .await
-        .unwrap();
+    store.save(office("do-main/droplet/14", "preview")).await.unwrap();
     assert_eq!(of_name(&["preview"]).await, ["do-main/droplet/14"]);
     let shown = [12, 13, 14].map(|number| format!("do-main/droplet/{number}"));
     assert_eq!(of_name(&[]).await, shown);
     assert_eq!(of_name(&["--account", "do-main"]).await.len(), 4);
     let text = tables(&store, &[], None).await;
-    assert!(
-        text.contains("1 gone for days, which --account shows"),
-        "{text}"
-    );
-    store
-        .save(Record {
-            name: "past".to_owned(),
-            ..gone(15, 72)
-        })
-        .await
-        .unwrap();
+    assert!(text.contains("1 gone for days, which --account shows"), "{text}");
+    store.save(Record { name: "past".to_owned(), ..gone(15, 72) }).await.unwrap();
     let refusal = refusal(&store, &["past"]).await;
-    assert!(
-        refusal.starts_with("`past` has been gone since "),
-        "{refusal}"
-    );
-    assert!(
-        refusal.contains("write do-main/droplet/15; `offhours forget`"),
-        "{refusal}"
-    );
+    assert!(refusal.starts_with("`past` has been gone since "), "{refusal}");
+    assert!(refusal.contains("write do-main/droplet/15; `offhours forget`"), "{refusal}");
 }
 
 #[tokio::test]
@@ -364,10 +305,7 @@ async fn an_empty_store_says_so() {
 /// Stores enough data for several of DynamoDB's 1 MB pages.
 async fn many(store: &Store, count: usize) {
     for number in 1..=count {
-        let mut record = office(
-            &format!("do-main/droplet/{number}"),
-            &format!("web-{number}"),
-        );
+        let mut record = office(&format!("do-main/droplet/{number}"), &format!("web-{number}"));
         record.last_error = Some("x".repeat(900).into());
         store.save(record).await.unwrap();
     }
@@ -378,23 +316,15 @@ async fn many_records_are_shown_in_one_table_and_all_of_them() {
     let store = store().await;
     many(&store, 3_000).await;
     let rows = rows(&store, &[]).await.unwrap();
-    let mut expected: Vec<_> = (1..=3_000)
-        .map(|n| format!("do-main/droplet/{n}"))
-        .collect();
+    let mut expected: Vec<_> = (1..=3_000).map(|n| format!("do-main/droplet/{n}")).collect();
     expected.sort();
     let shown: Vec<_> = rows.iter().map(|row| row.resource.to_string()).collect();
     assert_eq!(shown, expected);
 
     let table = tables(&store, &["--wide"], None).await;
-    let headings = table
-        .lines()
-        .filter(|line| line.contains("Schedule"))
-        .count();
+    let headings = table.lines().filter(|line| line.contains("Schedule")).count();
     assert_eq!(headings, 1);
-    let lines = table
-        .lines()
-        .filter(|line| line.contains("do-main/droplet/"))
-        .count();
+    let lines = table.lines().filter(|line| line.contains("do-main/droplet/")).count();
     assert_eq!(lines, 3_000);
 }
 

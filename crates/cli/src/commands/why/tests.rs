@@ -46,10 +46,7 @@ fn a_manual_stop_under_way() {
 fn an_override_and_what_it_overrules() {
     let mut overridden = overriding();
     overridden.target = Target::Schedule("office".parse().unwrap());
-    let in_force = InForce {
-        overrides: Overrides::from_iter([overridden]),
-        ..in_force()
-    };
+    let in_force = InForce { overrides: Overrides::from_iter([overridden]), ..in_force() };
     let mut pool = stuck_pool();
     pool.tags.clear();
     insta::assert_snapshot!(text(&pool, &in_force));
@@ -82,16 +79,9 @@ fn check(record: &Record, in_force: &InForce, expected: &str) {
 fn the_answer_comes_first_in_a_sentence() {
     let all = in_force();
     let web = || office("do-main/droplet/1", "web-1");
-    let off = |record| Record {
-        phase: Phase::Settled { at: Power::Stopped },
-        ..record
-    };
+    let off = |record| Record { phase: Phase::Settled { at: Power::Stopped }, ..record };
     let next = "Next: stopped at Fri 19:00 CET, in 5m.";
-    check(
-        &web(),
-        &all,
-        &format!("It is running, as it should be.\n{next}"),
-    );
+    check(&web(), &all, &format!("It is running, as it should be.\n{next}"));
     check(
         &off(web()),
         &all,
@@ -109,10 +99,7 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!("It is stopped and would be running, but is only observed.\n{next}"),
     );
-    let unhandled = Record {
-        handled: None,
-        ..off(web())
-    };
+    let unhandled = Record { handled: None, ..off(web()) };
     check(
         &unhandled,
         &all,
@@ -121,21 +108,10 @@ fn the_answer_comes_first_in_a_sentence() {
              It needs a person: overdue: should have been running since Fri 08:00 CET.\n{next}"
         ),
     );
-    let joined = Record {
-        joined_at: Some(at("2026-11-20T17:50:00Z")),
-        ..unhandled
-    };
-    check(
-        &joined,
-        &all,
-        &format!("It is stopped, and a start is due.\n{next}"),
-    );
+    let joined = Record { joined_at: Some(at("2026-11-20T17:50:00Z")), ..unhandled };
+    check(&joined, &all, &format!("It is stopped, and a start is due.\n{next}"));
     let named = |name: &str| office("do-main/droplet/2", name);
-    check(
-        &named("shop-prod"),
-        &all,
-        "It is running and left alone: protected by `name:*prod*`.",
-    );
+    check(&named("shop-prod"), &all, "It is running and left alone: protected by `name:*prod*`.");
     check(
         &seen("do-main/droplet/3", "lonely"),
         &all,
@@ -147,16 +123,9 @@ fn the_answer_comes_first_in_a_sentence() {
         "It is running and left alone: its tag names the schedule `ofice`, which does not exist.\n\
          It needs a person: its tag names the schedule `ofice`, which does not exist.",
     );
-    let gone = Record {
-        phase: Phase::Gone { since: now() },
-        ..web()
-    };
+    let gone = Record { phase: Phase::Gone { since: now() }, ..web() };
     check(&gone, &all, "It is gone at the provider.");
-    let held = Record {
-        held: true,
-        handled: None,
-        ..web()
-    };
+    let held = Record { held: true, handled: None, ..web() };
     check(
         &held,
         &all,
@@ -176,16 +145,10 @@ fn the_answer_comes_first_in_a_sentence() {
 fn what_stands_in_the_way_is_shown() {
     let mut configuration = configuration();
     for rule in configuration.schedules.values_mut() {
-        rule.policy = Policy {
-            retain_running: true,
-            ..Policy::default()
-        };
+        rule.policy = Policy { retain_running: true, ..Policy::default() };
     }
     configuration.settings.mode = Mode::Observe;
-    let all = InForce {
-        configuration: Arc::new(configuration),
-        ..in_force()
-    };
+    let all = InForce { configuration: Arc::new(configuration), ..in_force() };
     let record = Record {
         retained: true,
         attempts: 3,
@@ -211,20 +174,11 @@ fn the_method_of_its_schedule_is_named() {
     for rule in configuration.schedules.values_mut() {
         rule.policy.methods.droplet = DropletMethod::Resize;
     }
-    let all = InForce {
-        configuration: Arc::new(configuration),
-        ..in_force()
-    };
+    let all = InForce { configuration: Arc::new(configuration), ..in_force() };
     let followed = text(&office("do-main/droplet/1", "web-1"), &all);
-    assert!(
-        followed.contains("a stop's method           resize\n"),
-        "{followed}"
-    );
+    assert!(followed.contains("a stop's method           resize\n"), "{followed}");
     let unnamed = text(&seen("do-main/droplet/3", "lonely"), &all);
-    assert!(
-        unnamed.contains("a stop's method           power-off\n"),
-        "{unnamed}"
-    );
+    assert!(unnamed.contains("a stop's method           power-off\n"), "{unnamed}");
 }
 
 #[test]

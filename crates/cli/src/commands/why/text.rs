@@ -28,19 +28,13 @@ const LABEL: usize = 26;
 
 /// The whole text.
 pub(super) fn render(why: &Why, schedule: Option<&Schedule>) -> String {
-    let text = Text {
-        why,
-        explanation: &why.explanation,
-    };
+    let text = Text { why, explanation: &why.explanation };
     let mut lines = vec![format!("{}  {}", why.name, why.resource), text.instant()];
     lines.push(String::new());
     lines.extend(text.answer());
     lines.extend(section("Who has a say, the strongest first", text.levels()));
     if let Some(schedule) = schedule {
-        lines.extend(section(
-            &text.schedule_title(),
-            text.schedule(schedule.definition()),
-        ));
+        lines.extend(section(&text.schedule_title(), text.schedule(schedule.definition())));
     }
     lines.extend(section("What is known and decided", text.decided()));
     let hibernated = text.hibernated();
@@ -89,19 +83,11 @@ impl Text<'_> {
         if let (true, Some(needed)) = (self.is_now(), &self.why.needs_person) {
             lines.push(format!("It needs a person: {needed}."));
         }
-        if let Some(EdgeExplanation {
-            at: Some(at), to, ..
-        }) = &self.explanation.next.edge
-        {
+        if let Some(EdgeExplanation { at: Some(at), to, .. }) = &self.explanation.next.edge {
             let ahead = length(at.duration_since(self.explanation.at));
             let to = desired_or_any(*to);
-            let early = self
-                .early()
-                .map_or_else(String::new, |words| format!("; {words}"));
-            lines.push(format!(
-                "Next: {to} at {}, in {ahead}{early}.",
-                self.time(*at)
-            ));
+            let early = self.early().map_or_else(String::new, |words| format!("; {words}"));
+            lines.push(format!("Next: {to} at {}, in {ahead}{early}.", self.time(*at)));
         }
         lines
     }
@@ -164,11 +150,7 @@ impl Text<'_> {
 
     fn is_as_desired(&self) -> bool {
         let desired = self.explanation.desired;
-        let asleep = self
-            .why
-            .hibernation
-            .as_ref()
-            .is_some_and(Hibernated::is_asleep);
+        let asleep = self.why.hibernation.as_ref().is_some_and(Hibernated::is_asleep);
         desired_or_any(desired) == self.why.state || asleep && desired == Some(Desired::Stopped)
     }
 
@@ -222,9 +204,8 @@ impl Text<'_> {
             add("made again as", kept.as_it_was().map(str::to_owned));
         }
         add("snapshots", Some(kept.kept()));
-        let lead = kept
-            .lead()
-            .map(|lead| format!("{lead} min early, for being made again takes long"));
+        let lead =
+            kept.lead().map(|lead| format!("{lead} min early, for being made again takes long"));
         add("starts begin", lead);
         lines
     }
@@ -283,19 +264,12 @@ impl Text<'_> {
             return "none".to_owned();
         };
         let at = self.explanation.at;
-        let why = one
-            .why
-            .as_ref()
-            .map(|why| format!(" ({why})"))
-            .unwrap_or_default();
+        let why = one.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let Override { desired, by, .. } = one;
         if one.is_active(at) {
             format!("{desired} until {}, by {by}{why}", self.time(one.ends_at))
         } else if at < one.set_at {
-            format!(
-                "{desired}, but only from {}, by {by}{why}",
-                self.time(one.set_at)
-            )
+            format!("{desired}, but only from {}, by {by}{why}", self.time(one.set_at))
         } else {
             format!("{desired}, ended {}, by {by}{why}", self.time(one.ends_at))
         }
@@ -309,10 +283,7 @@ impl Text<'_> {
         let stands = self.explanation.manual.as_ref();
         let until = stands.map(|command| format!(", {}", self.stands_until(command)));
         let until = until.unwrap_or_default();
-        format!(
-            "{desired}, by {by} at {}{until}",
-            self.time(command.instant)
-        )
+        format!("{desired}, by {by} at {}{until}", self.time(command.instant))
     }
 
     fn schedule_title(&self) -> String {
@@ -339,11 +310,7 @@ impl Text<'_> {
             lines.push(labelled("holiday", words));
         }
         if let Some(change) = evaluation.clock_change {
-            let way = if change.from < change.to {
-                "forward"
-            } else {
-                "back"
-            };
+            let way = if change.from < change.to { "forward" } else { "back" };
             let day = change.day().strftime("%a");
             let (from, to) = (change.from.strftime("%H:%M"), change.to.strftime("%H:%M"));
             let words = format!("is set {way} on {day} from {from} to {to}");
@@ -390,19 +357,13 @@ impl Text<'_> {
             labelled("latest edge", &edge),
             labelled("last edge handled", &handled),
             labelled("decision", &decision(&explanation.decision, self.is_now())),
-            labelled(
-                if self.is_now() { "state" } else { "state now" },
-                &self.state(),
-            ),
+            labelled(if self.is_now() { "state" } else { "state now" }, &self.state()),
             labelled("a stop's method", self.why.method.name()),
         ];
         let mut add = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
         };
-        add(
-            "saved, to be put back",
-            self.why.saved.as_ref().map(ToString::to_string),
-        );
+        add("saved, to be put back", self.why.saved.as_ref().map(ToString::to_string));
         add("mode", explanation.observed_by.map(observer));
         let held = explanation.held.then(|| match self.why.lost_storage {
             Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
@@ -418,10 +379,7 @@ impl Text<'_> {
     }
 
     fn state(&self) -> String {
-        let since = self
-            .why
-            .since
-            .map(|since| format!(", since {}", self.time(since)));
+        let since = self.why.since.map(|since| format!(", since {}", self.time(since)));
         format!("{}{}", self.why.state, since.unwrap_or_default())
     }
 
@@ -447,17 +405,11 @@ impl Text<'_> {
         let mut add = |at: Option<Timestamp>, words: &str| {
             lines.extend(at.map(|at| labelled(&self.time(at), words)));
         };
-        add(
-            next.permit_until,
-            "a request may be on its way until then; nothing else is sent",
-        );
+        add(next.permit_until, "a request may be on its way until then; nothing else is sent");
         add(next.look_at, "the next look at what is under way");
         add(next.retry_at, "tried again after a failure");
         if let Some(edge) = &next.edge {
-            add(
-                edge.at,
-                &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)),
-            );
+            add(edge.at, &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)));
         }
         if let DecisionExplanation::Act { direction, .. } = self.explanation.decision
             && next.retry_at.is_none()
@@ -466,10 +418,7 @@ impl Text<'_> {
         {
             lines.insert(
                 0,
-                labelled(
-                    "within a minute",
-                    &format!("dispatch hands it to {direction}"),
-                ),
+                labelled("within a minute", &format!("dispatch hands it to {direction}")),
             );
         }
         if lines.is_empty() {
@@ -529,10 +478,9 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
         DecisionExplanation::AskAgain { direction } => {
             format!("ask again to {direction} it: there was no answer, or a failure")
         }
-        DecisionExplanation::Leave {
-            reason: "handled-later",
-            ..
-        } if !is_now => "none: the present record has handled a later edge".to_owned(),
+        DecisionExplanation::Leave { reason: "handled-later", .. } if !is_now => {
+            "none: the present record has handled a later edge".to_owned()
+        }
         DecisionExplanation::Leave { words, .. } => format!("leave it: {words}"),
     }
 }
@@ -549,11 +497,8 @@ fn period(said: &PeriodExplanation, written: &PeriodDefinition) -> String {
 /// A period as its author wrote it, in one line.
 fn window(period: &PeriodDefinition) -> String {
     let days = [&period.weekdays, &period.monthdays, &period.months];
-    let mut parts: Vec<_> = days
-        .into_iter()
-        .filter(|field| !field.is_empty())
-        .map(|field| field.join(","))
-        .collect();
+    let mut parts: Vec<_> =
+        days.into_iter().filter(|field| !field.is_empty()).map(|field| field.join(",")).collect();
     parts.extend(match (&period.from, &period.until) {
         (None, None) => None,
         (from, until) => {
@@ -574,13 +519,8 @@ fn window(period: &PeriodDefinition) -> String {
 
 fn verdict(said: &PeriodExplanation) -> String {
     let is_of_the_day = |miss: &&Miss| !matches!(miss, Miss::NotBegun | Miss::Over);
-    let of_the_day: Vec<_> = said
-        .misses
-        .iter()
-        .filter(is_of_the_day)
-        .copied()
-        .map(day_miss)
-        .collect();
+    let of_the_day: Vec<_> =
+        said.misses.iter().filter(is_of_the_day).copied().map(day_miss).collect();
     let why_not = match (of_the_day.as_slice(), said.misses.first()) {
         ([], None) => None,
         ([], Some(miss)) => Some(time_miss(*miss, said)),
@@ -608,8 +548,7 @@ fn span(said: &PeriodExplanation) -> String {
     let begins = said.begins.map(|turn| turn.reading.strftime("%a %H:%M"));
     let ends = said.ends.map(|turn| {
         let is_told = begins.is_some() && turn.reading.date() == said.day;
-        turn.reading
-            .strftime(if is_told { "%H:%M" } else { "%a %H:%M" })
+        turn.reading.strftime(if is_told { "%H:%M" } else { "%a %H:%M" })
     });
     match (begins, ends) {
         (Some(begins), Some(ends)) => format!("{begins} to {ends}"),

@@ -22,15 +22,9 @@ pub(super) fn field(
     if entries.iter().any(|entry| entry == "*" || entry == "?") {
         return Ok(Vec::new());
     }
-    let translated: Vec<_> = entries
-        .iter()
-        .map(|entry| translate(entry))
-        .collect::<Result<_, _>>()?;
-    Ok(if translated.is_empty() {
-        Vec::new()
-    } else {
-        vec![translated.join(", ")]
-    })
+    let translated: Vec<_> =
+        entries.iter().map(|entry| translate(entry)).collect::<Result<_, _>>()?;
+    Ok(if translated.is_empty() { Vec::new() } else { vec![translated.join(", ")] })
 }
 
 /// Translates weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become
@@ -113,9 +107,7 @@ pub(super) fn months(entry: &str) -> Result<String, String> {
         let text = text.trim();
         let named = position(&MONTHS, text).map(|index| short(&MONTHS, index));
         let numbered = || number(text, 1, 12).map(|month| month.to_string());
-        named
-            .or_else(numbered)
-            .ok_or_else(|| format!("unknown month `{text}` in `{entry}`"))
+        named.or_else(numbered).ok_or_else(|| format!("unknown month `{text}` in `{entry}`"))
     };
     let lower = entry.to_lowercase();
     let (range, step) = match lower.split_once('/') {
@@ -193,15 +185,7 @@ mod tests {
 
     #[test]
     fn days_months_and_times_are_tidied() {
-        check(
-            monthdays,
-            &[
-                ("15w", "15W"),
-                ("28-l", "28-L"),
-                ("1/10", "1/10"),
-                ("l", "L"),
-            ],
-        );
+        check(monthdays, &[("15w", "15W"), ("28-l", "28-L"), ("1/10", "1/10"), ("l", "L")]);
         assert!(monthdays("25-5").is_err());
         check(
             months,
@@ -215,10 +199,7 @@ mod tests {
         for text in ["jan-mar-may", "jan to mar", "13", "0", "l", "*/2", "ju", ""] {
             assert!(months(text).is_err(), "{text}");
         }
-        check(
-            time,
-            &[("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")],
-        );
+        check(time, &[("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")]);
         for text in ["", "9", "24:00", "12:60", "+9:00", "9:00:00", "123:00"] {
             assert!(time(text).is_err(), "{text}");
         }

@@ -90,19 +90,11 @@ fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
 }
 
 fn item(object: &Map<String, Value>, kind: Option<&str>) -> Result<Item, String> {
-    let fields = object
-        .iter()
-        .map(|(key, value)| (plain(key), (key.clone(), untyped(value))))
-        .collect();
-    let mut item = Item {
-        kind: String::new(),
-        name: String::new(),
-        fields,
-    };
+    let fields =
+        object.iter().map(|(key, value)| (plain(key), (key.clone(), untyped(value)))).collect();
+    let mut item = Item { kind: String::new(), name: String::new(), fields };
     let own_kind = item.text("type")?.map(|kind| kind.to_lowercase());
-    item.kind = own_kind
-        .or_else(|| kind.map(str::to_owned))
-        .ok_or("an item has no `type`")?;
+    item.kind = own_kind.or_else(|| kind.map(str::to_owned)).ok_or("an item has no `type`")?;
     item.name = item.text("name")?.ok_or("an item has no `name`")?;
     Ok(item)
 }
@@ -161,9 +153,7 @@ impl Item {
         let Some((name, value)) = self.value(key) else {
             return Ok(None);
         };
-        let values = value
-            .as_array()
-            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         let mut entries = Vec::new();
         for value in values {
             match value {
@@ -179,10 +169,7 @@ impl Item {
 
     /// The names of fields that have a value and are not among `known`.
     pub(super) fn others<'i>(&'i self, known: &'i [&str]) -> impl Iterator<Item = &'i str> {
-        let keys = self
-            .fields
-            .keys()
-            .filter(|key| !known.contains(&key.as_str()));
+        let keys = self.fields.keys().filter(|key| !known.contains(&key.as_str()));
         keys.filter_map(|key| Some(self.value(key)?.0))
     }
 

@@ -39,11 +39,7 @@ pub(super) fn compare(periods: &[PeriodDefinition]) -> Option<Equivalence> {
     if ours(periods)? != theirs(periods)? {
         return None;
     }
-    Some(if periods.iter().all(is_one_sided) {
-        Equivalence::Looser
-    } else {
-        Equivalence::Same
-    })
+    Some(if periods.iter().all(is_one_sided) { Equivalence::Looser } else { Equivalence::Same })
 }
 
 fn is_one_sided(period: &PeriodDefinition) -> bool {
@@ -70,29 +66,17 @@ fn schedule(periods: &[PeriodDefinition]) -> Option<Schedule> {
 /// The starts and stops at AWS. `None` if the days of the periods cannot be read.
 fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     let days_of = |period: &PeriodDefinition| {
-        schedule(&[PeriodDefinition {
-            begin: None,
-            end: None,
-            ..period.clone()
-        }])
+        schedule(&[PeriodDefinition { begin: None, end: None, ..period.clone() }])
     };
     let days: Option<Vec<Schedule>> = periods.iter().map(days_of).collect();
     let days = days?;
-    let times = periods
-        .iter()
-        .flat_map(|period| [&period.begin, &period.end]);
-    let turns: BTreeSet<i64> = times
-        .flatten()
-        .map(|time| minutes(time))
-        .chain([0])
-        .collect();
+    let times = periods.iter().flat_map(|period| [&period.begin, &period.end]);
+    let turns: BTreeSet<i64> = times.flatten().map(|time| minutes(time)).chain([0]).collect();
     let mut desired_states: Vec<Edge> = Vec::new();
     for day in 0..DAYS {
         let midnight = FIRST_DAY + SignedDuration::from_hours(24 * day);
-        let matches: Vec<bool> = days
-            .iter()
-            .map(|days| days.desired_at(midnight) == Some(Desired::Running))
-            .collect();
+        let matches: Vec<bool> =
+            days.iter().map(|days| days.desired_at(midnight) == Some(Desired::Running)).collect();
         for &turn in &turns {
             let each = periods.iter().zip(&matches);
             let desired = strongest(each.map(|(period, matches)| desired(period, *matches, turn)));
@@ -112,10 +96,7 @@ fn push(desired_states: &mut Vec<Edge>, next: Edge) {
         && next.at.duration_since(gap.at) <= MINUTE
     {
         desired_states.pop();
-    } else if desired_states
-        .last()
-        .is_none_or(|last| last.desired != next.desired)
-    {
+    } else if desired_states.last().is_none_or(|last| last.desired != next.desired) {
         desired_states.push(next);
     }
 }
@@ -180,16 +161,10 @@ mod tests {
 
     #[test]
     fn some_days_beside_windows_mean_the_same() {
-        let week = [
-            period("mon", "09:00", ""),
-            period("tue-thu", "", ""),
-            period("fri", "", "17:00"),
-        ];
+        let week =
+            [period("mon", "09:00", ""), period("tue-thu", "", ""), period("fri", "", "17:00")];
         assert_eq!(compare(&week), Some(Equivalence::Same));
-        let office_and_friday = [
-            period("mon-thu", "08:00", "19:00"),
-            period("fri", "", "17:00"),
-        ];
+        let office_and_friday = [period("mon-thu", "08:00", "19:00"), period("fri", "", "17:00")];
         assert_eq!(compare(&office_and_friday), Some(Equivalence::Same));
     }
 
@@ -209,10 +184,7 @@ mod tests {
         ];
         assert_eq!(compare(&days), Some(Equivalence::Same));
         // No desired state follows this gap, so its minute is a stop.
-        let days = [
-            period("wed-thu", "00:00", "23:59"),
-            period("fri", "", "17:00"),
-        ];
+        let days = [period("wed-thu", "00:00", "23:59"), period("fri", "", "17:00")];
         assert_eq!(compare(&days), Some(Equivalence::Same));
     }
 }

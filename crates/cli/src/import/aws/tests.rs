@@ -20,10 +20,7 @@ fn imported(texts: &[&str], zone: Option<&str>) -> (String, String) {
     let imported = import(&sources(texts), zone).expect("it can be read");
     let text = imported.to_toml();
     match parse(&text, "imported") {
-        Ok(parsed) => assert_eq!(
-            parsed.configuration.schedules.len(),
-            imported.schedules.len()
-        ),
+        Ok(parsed) => assert_eq!(parsed.configuration.schedules.len(), imported.schedules.len()),
         Err(problems) => panic!("{problems:#?}\n{text}"),
     }
     let remarks: Vec<_> = imported.remarks.iter().map(ToString::to_string).collect();
@@ -32,9 +29,7 @@ fn imported(texts: &[&str], zone: Option<&str>) -> (String, String) {
 
 #[track_caller]
 fn refused(texts: &[&str]) -> String {
-    import(&sources(texts), None)
-        .expect_err("it is refused")
-        .to_string()
+    import(&sources(texts), None).expect_err("it is refused").to_string()
 }
 
 #[test]
@@ -123,10 +118,7 @@ fn a_scan_of_the_table_is_translated_too() {
     assert!(text.starts_with("timezone = \"Asia/Tokyo\"\n"), "{text}");
     assert!(!remarks.contains("time zone"), "{remarks}");
     let error = import(&sources(&[SCAN]), Some("Asia/Tokio")).unwrap_err();
-    assert!(
-        error.to_string().contains("did you mean Asia/Tokyo"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("did you mean Asia/Tokyo"), "{error}");
 }
 
 #[test]
@@ -150,10 +142,7 @@ fn what_the_command_line_describes_may_come_in_two_files() {
     left out: schedule broken: timezone: unknown time zone `Mars/Olympus`; write an IANA name such as Europe/Berlin
     left out: schedule lost: its period `nowhere` is in none of the files
     ");
-    assert_eq!(
-        imported(&[PERIODS, SCHEDULES, PERIODS], None),
-        (text, remarks)
-    );
+    assert_eq!(imported(&[PERIODS, SCHEDULES, PERIODS], None), (text, remarks));
 }
 
 #[test]
@@ -278,52 +267,22 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
                 "Period": {{"Name": "p", "Weekdays": ["mon"]}}}}"#
         );
         let (text, remarks) = imported(&[&text, PERIODS], None);
-        assert!(
-            text.contains("[schedules.good]") && !text.contains("bad"),
-            "{text}"
-        );
+        assert!(text.contains("[schedules.good]") && !text.contains("bad"), "{text}");
         let shown = format!("left out: schedule bad: {expected}");
         assert!(remarks.contains(&shown), "{remarks}");
     };
-    check(
-        r#""Enforced": "maybe""#,
-        "`Enforced` is neither true nor false",
-    );
+    check(r#""Enforced": "maybe""#, "`Enforced` is neither true nor false");
     check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a string");
-    check(
-        r#""OverrideStatus": "on""#,
-        "its override_status `on` is neither running nor stopped",
-    );
-    check(
-        r#""SsmMaintenanceWindow": [{}]"#,
-        "`SsmMaintenanceWindow` is not a list of strings",
-    );
+    check(r#""OverrideStatus": "on""#, "its override_status `on` is neither running nor stopped");
+    check(r#""SsmMaintenanceWindow": [{}]"#, "`SsmMaintenanceWindow` is not a list of strings");
     for (field, expected) in [
-        (
-            r#""Weekdays": ["7"]"#,
-            "period `p`: unknown weekday `7` in `7`",
-        ),
-        (
-            r#""Weekdays": "mon-fri#1""#,
-            "period `p`: unknown weekday `mon-fri`",
-        ),
+        (r#""Weekdays": ["7"]"#, "period `p`: unknown weekday `7` in `7`"),
+        (r#""Weekdays": "mon-fri#1""#, "period `p`: unknown weekday `mon-fri`"),
         (r#""Begintime": "9 am""#, "period `p`: invalid time `9 am`"),
-        (
-            r#""Monthdays": "25-5""#,
-            "period `p`: `25-5` ends before it begins",
-        ),
-        (
-            r#""Monthdays": "0-5""#,
-            "periods[0].monthdays: `0-5`: invalid day of the month `0`",
-        ),
-        (
-            r#""Begintime": "8:00", "Weekdays": "mon-fri""#,
-            "its periods with only a begin",
-        ),
-        (
-            r#""Begintime": "8:00", "Endtime": "8:00""#,
-            "has no period that ever runs",
-        ),
+        (r#""Monthdays": "25-5""#, "period `p`: `25-5` ends before it begins"),
+        (r#""Monthdays": "0-5""#, "periods[0].monthdays: `0-5`: invalid day of the month `0`"),
+        (r#""Begintime": "8:00", "Weekdays": "mon-fri""#, "its periods with only a begin"),
+        (r#""Begintime": "8:00", "Endtime": "8:00""#, "has no period that ever runs"),
         (
             r#""Endtime": "00:00""#,
             "period `p`: its end at 00:00 alone stops for the whole day there",
@@ -335,9 +294,6 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
         );
         let (text, remarks) = imported(&[&text], None);
         assert_eq!(text, "");
-        assert!(
-            remarks.contains(&format!("left out: schedule bad: {expected}")),
-            "{remarks}"
-        );
+        assert!(remarks.contains(&format!("left out: schedule bad: {expected}")), "{remarks}");
     }
 }

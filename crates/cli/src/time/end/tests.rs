@@ -240,11 +240,7 @@ fn a_skipped_time_is_the_jump() {
 fn a_repeated_time_is_its_last_occurrence() {
     // Before the repeated hour, within it before the first occurrence, and between the two
     // occurrences.
-    for now in [
-        "2026-10-24T23:30:00Z",
-        "2026-10-25T00:15:00Z",
-        "2026-10-25T00:45:00Z",
-    ] {
+    for now in ["2026-10-24T23:30:00Z", "2026-10-25T00:15:00Z", "2026-10-25T00:45:00Z"] {
         where_it_changes(
             "Europe/Berlin",
             now,
@@ -296,9 +292,8 @@ fn any_instant() -> impl Strategy<Value = (TimeZone, Timestamp)> {
     (anywhere(), from, any::<bool>(), -100_000_i64..100_000).prop_map(
         |(zone, second, near, around)| {
             let at = Timestamp::from_second(second).expect("within jiff's years");
-            let change = near
-                .then(|| zone.following(at).next().map(|change| change.timestamp()))
-                .flatten();
+            let change =
+                near.then(|| zone.following(at).next().map(|change| change.timestamp())).flatten();
             let at = change.map_or(at, |at| at + SignedDuration::from_secs(around));
             (zone, at)
         },

@@ -10,11 +10,7 @@ const ID: &str = "do-main/droplet/1";
 fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str, rank: Rank) {
     let verdict = world.judge(record, now);
     let found = verdict.edge.map(|edge| (edge.key.instant, edge.key.rank));
-    assert_eq!(
-        (verdict.desired, found),
-        (Some(desired), Some((at(edge), rank))),
-        "{now}"
-    );
+    assert_eq!((verdict.desired, found), (Some(desired), Some((at(edge), rank))), "{now}");
     assert!(verdict.opted_in);
 }
 
@@ -37,17 +33,14 @@ fn an_override_of_the_resource_that_begins_later_is_due_then() {
     let unnamed = droplet().settled(Power::Stopped);
     assert_eq!(world.due_at(&unnamed, "mon 20:00"), Some(at("mon 22:00")));
     assert_eq!(world.due_at(&unnamed, "mon 23:30"), None);
-    let named = office_droplet()
-        .settled(Power::Stopped)
-        .having_handled("mon 19:00", Desired::Stopped);
+    let named =
+        office_droplet().settled(Power::Stopped).having_handled("mon 19:00", Desired::Stopped);
     assert_eq!(world.due_at(&named, "mon 20:00"), Some(at("mon 22:00")));
 }
 
 #[test]
 fn protection_beats_overrides_and_commands() {
-    let world = world()
-        .protecting("name:web")
-        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    let world = world().protecting("name:web").overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     for record in [
         office_droplet(),
         office_droplet().commanded("mon 10:00", STOPPED),
@@ -77,34 +70,16 @@ fn an_opt_out_beats_overrides_and_commands() {
 
 #[test]
 fn an_override_of_the_resource_beats_that_of_its_schedule() {
-    let world = world()
-        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00")
-        .overriding("office", RUNNING, "mon 10:00", "mon 13:00");
-    let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "mon 09:30",
-        STOPPED,
-        "mon 09:00",
-        Rank::OverrideSet,
-    );
-    check(
-        &world,
-        &record,
-        "mon 11:00",
-        STOPPED,
-        "mon 09:00",
-        Rank::OverrideSet,
-    );
-    check(
-        &world,
-        &record,
-        "mon 12:30",
+    let world = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00").overriding(
+        "office",
         RUNNING,
-        "mon 12:00",
-        Rank::OverrideEnded,
+        "mon 10:00",
+        "mon 13:00",
     );
+    let record = office_droplet();
+    check(&world, &record, "mon 09:30", STOPPED, "mon 09:00", Rank::OverrideSet);
+    check(&world, &record, "mon 11:00", STOPPED, "mon 09:00", Rank::OverrideSet);
+    check(&world, &record, "mon 12:30", RUNNING, "mon 12:00", Rank::OverrideEnded);
 }
 
 #[test]
@@ -112,114 +87,37 @@ fn an_override_of_the_schedule_beats_a_command_that_contradicts_it() {
     let world = world().overriding("office", STOPPED, "mon 09:00", "mon 12:00");
     for command in ["mon 08:30", "mon 10:00"] {
         let record = office_droplet().commanded(command, RUNNING);
-        check(
-            &world,
-            &record,
-            "mon 11:00",
-            STOPPED,
-            "mon 09:00",
-            Rank::OverrideSet,
-        );
+        check(&world, &record, "mon 11:00", STOPPED, "mon 09:00", Rank::OverrideSet);
     }
     // The command does not come back when the override ends, either.
     let record = office_droplet().commanded("mon 10:00", RUNNING);
-    check(
-        &world,
-        &record,
-        "mon 12:30",
-        RUNNING,
-        "mon 12:00",
-        Rank::OverrideEnded,
-    );
+    check(&world, &record, "mon 12:30", RUNNING, "mon 12:00", Rank::OverrideEnded);
 }
 
 #[test]
 fn a_command_that_agrees_with_an_override_is_an_edge_of_its_own() {
     let world = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     let record = office_droplet().commanded("mon 10:00", STOPPED);
-    check(
-        &world,
-        &record,
-        "mon 10:00",
-        STOPPED,
-        "mon 10:00",
-        Rank::Manual,
-    );
-    check(
-        &world,
-        &record,
-        "mon 12:00",
-        RUNNING,
-        "mon 12:00",
-        Rank::OverrideEnded,
-    );
+    check(&world, &record, "mon 10:00", STOPPED, "mon 10:00", Rank::Manual);
+    check(&world, &record, "mon 12:00", RUNNING, "mon 12:00", Rank::OverrideEnded);
 }
 
 #[test]
 fn a_command_beats_the_schedule_until_its_next_edge() {
     let record = office_droplet().commanded("mon 10:00", STOPPED);
-    check(
-        &world(),
-        &record,
-        "mon 09:59",
-        RUNNING,
-        "mon 08:00",
-        Rank::Schedule,
-    );
-    check(
-        &world(),
-        &record,
-        "mon 10:00",
-        STOPPED,
-        "mon 10:00",
-        Rank::Manual,
-    );
-    check(
-        &world(),
-        &record,
-        "mon 18:59",
-        STOPPED,
-        "mon 10:00",
-        Rank::Manual,
-    );
-    check(
-        &world(),
-        &record,
-        "mon 19:00",
-        STOPPED,
-        "mon 19:00",
-        Rank::Schedule,
-    );
-    check(
-        &world(),
-        &record,
-        "tue 08:00",
-        RUNNING,
-        "tue 08:00",
-        Rank::Schedule,
-    );
+    check(&world(), &record, "mon 09:59", RUNNING, "mon 08:00", Rank::Schedule);
+    check(&world(), &record, "mon 10:00", STOPPED, "mon 10:00", Rank::Manual);
+    check(&world(), &record, "mon 18:59", STOPPED, "mon 10:00", Rank::Manual);
+    check(&world(), &record, "mon 19:00", STOPPED, "mon 19:00", Rank::Schedule);
+    check(&world(), &record, "tue 08:00", RUNNING, "tue 08:00", Rank::Schedule);
 }
 
 #[test]
 fn a_command_at_the_instant_of_an_edge_beats_it() {
     let record = office_droplet().commanded("mon 19:00", RUNNING);
-    check(
-        &world(),
-        &record,
-        "mon 19:00",
-        RUNNING,
-        "mon 19:00",
-        Rank::Manual,
-    );
+    check(&world(), &record, "mon 19:00", RUNNING, "mon 19:00", Rank::Manual);
     let set = world().overriding("office", STOPPED, "mon 19:00", "mon 20:00");
-    check(
-        &set,
-        &office_droplet(),
-        "mon 19:00",
-        STOPPED,
-        "mon 19:00",
-        Rank::OverrideSet,
-    );
+    check(&set, &office_droplet(), "mon 19:00", STOPPED, "mon 19:00", Rank::OverrideSet);
 }
 
 #[test]
@@ -228,42 +126,23 @@ fn a_list_beats_the_tag_and_that_the_clusters() {
         .with_schedule("early", daily("06:00", "07:00"))
         .with_schedule("late", daily("20:00", "21:00"));
     let record = droplet().in_cluster("k8s", &["offhours:late"]);
-    check(
-        &world,
-        &record,
-        "mon 20:30",
-        RUNNING,
-        "mon 20:00",
-        Rank::Schedule,
-    );
+    check(&world, &record, "mon 20:30", RUNNING, "mon 20:00", Rank::Schedule);
     let record = record.tagged(&["offhours:early"]);
-    check(
-        &world,
-        &record,
-        "mon 20:30",
-        STOPPED,
-        "mon 07:00",
-        Rank::Schedule,
-    );
+    check(&world, &record, "mon 20:30", STOPPED, "mon 07:00", Rank::Schedule);
     let listed = world.listing("office", ID);
-    check(
-        &listed,
-        &record,
-        "mon 20:30",
-        STOPPED,
-        "mon 19:00",
-        Rank::Schedule,
-    );
+    check(&listed, &record, "mon 20:30", STOPPED, "mon 19:00", Rank::Schedule);
 }
 
 #[test]
 fn a_conflict_keeps_everything_as_it_is() {
-    let world = world()
-        .with_schedule("late", daily("20:00", "21:00"))
-        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
-    let record = droplet()
-        .tagged(&["offhours:office", "offhours:late"])
-        .commanded("mon 10:00", STOPPED);
+    let world = world().with_schedule("late", daily("20:00", "21:00")).overriding(
+        ID,
+        STOPPED,
+        "mon 09:00",
+        "mon 12:00",
+    );
+    let record =
+        droplet().tagged(&["offhours:office", "offhours:late"]).commanded("mon 10:00", STOPPED);
     let verdict = world.judge(&record, "mon 10:30");
     assert!(matches!(
         verdict.decision,
@@ -278,55 +157,32 @@ fn an_unknown_schedule_wants_nothing_but_a_person_may() {
     leaves(&world().decide(&record, "mon 19:00"), &unknown);
     assert_eq!(world().due_at(&record, "mon 19:00"), None);
     let commanded = record.commanded("mon 10:00", STOPPED);
-    check(
-        &world(),
-        &commanded,
-        "mon 10:00",
-        STOPPED,
-        "mon 10:00",
-        Rank::Manual,
-    );
+    check(&world(), &commanded, "mon 10:00", STOPPED, "mon 10:00", Rank::Manual);
 }
 
 #[test]
 fn a_resource_that_nothing_names_obeys_only_a_person() {
-    leaves(
-        &world().decide(&droplet(), "mon 19:00"),
-        &LeaveReason::Unnamed,
-    );
+    leaves(&world().decide(&droplet(), "mon 19:00"), &LeaveReason::Unnamed);
     let commanded = droplet().commanded("mon 10:00", STOPPED);
     let decision = world().decide(&commanded, "mon 10:00");
     acts(&decision, "mon 10:00", Rank::Manual, STOP, Why::Edge);
     let done = commanded.having_done(&decision);
-    assert!(
-        world().judge(&done, "mon 10:01").opted_in,
-        "it is that person's"
-    );
+    assert!(world().judge(&done, "mon 10:01").opted_in, "it is that person's");
     let overridden = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     let decision = overridden.decide(&droplet(), "mon 10:00");
     acts(&decision, "mon 09:00", Rank::OverrideSet, STOP, Why::Edge);
     // Without a schedule underneath, the end of the override has no desired state.
     let done = droplet().having_done(&decision);
-    leaves(
-        &overridden.decide(&done, "mon 12:00"),
-        &LeaveReason::Unnamed,
-    );
+    leaves(&overridden.decide(&done, "mon 12:00"), &LeaveReason::Unnamed);
 }
 
 #[test]
 fn an_old_command_does_not_act_again_on_a_resource_that_loses_its_schedule() {
-    let followed = office_droplet()
-        .commanded("mon 12:00", STOPPED)
-        .having_handled("tue 08:00", RUNNING);
-    leaves(
-        &world().decide(&followed, "tue 10:00"),
-        &LeaveReason::Handled,
-    );
+    let followed =
+        office_droplet().commanded("mon 12:00", STOPPED).having_handled("tue 08:00", RUNNING);
+    leaves(&world().decide(&followed, "tue 10:00"), &LeaveReason::Handled);
     let untagged = followed.clone().tagged(&[]);
-    leaves(
-        &world().decide(&untagged, "tue 10:00"),
-        &LeaveReason::Unnamed,
-    );
+    leaves(&world().decide(&untagged, "tue 10:00"), &LeaveReason::Unnamed);
     assert_eq!(world().due_at(&untagged, "tue 10:00"), None);
     let removed = world().without_schedules().in_generation(2);
     let unknown = LeaveReason::UnknownSchedule("office".to_owned());
@@ -337,61 +193,19 @@ fn an_old_command_does_not_act_again_on_a_resource_that_loses_its_schedule() {
 fn an_override_masks_the_edges_under_it() {
     let world = world().overriding("office", RUNNING, "mon 18:00", "mon 22:00");
     let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "mon 19:30",
-        RUNNING,
-        "mon 18:00",
-        Rank::OverrideSet,
-    );
-    check(
-        &world,
-        &record,
-        "mon 21:59:59",
-        RUNNING,
-        "mon 18:00",
-        Rank::OverrideSet,
-    );
-    check(
-        &world,
-        &record,
-        "mon 22:00",
-        STOPPED,
-        "mon 22:00",
-        Rank::OverrideEnded,
-    );
-    check(
-        &world,
-        &record,
-        "tue 07:00",
-        STOPPED,
-        "mon 22:00",
-        Rank::OverrideEnded,
-    );
+    check(&world, &record, "mon 19:30", RUNNING, "mon 18:00", Rank::OverrideSet);
+    check(&world, &record, "mon 21:59:59", RUNNING, "mon 18:00", Rank::OverrideSet);
+    check(&world, &record, "mon 22:00", STOPPED, "mon 22:00", Rank::OverrideEnded);
+    check(&world, &record, "tue 07:00", STOPPED, "mon 22:00", Rank::OverrideEnded);
     let edges = coming(&world, &record, "mon 12:00", 3);
-    assert_eq!(
-        edges,
-        [
-            "mon 18:00 running",
-            "mon 22:00 stopped",
-            "tue 08:00 running"
-        ]
-    );
+    assert_eq!(edges, ["mon 18:00 running", "mon 22:00 stopped", "tue 08:00 running"]);
 }
 
 #[test]
 fn the_end_of_an_override_is_an_edge_only_where_the_desired_state_changes() {
     let world = world().overriding("office", STOPPED, "mon 18:00", "mon 22:00");
     let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "mon 23:00",
-        STOPPED,
-        "mon 18:00",
-        Rank::OverrideSet,
-    );
+    check(&world, &record, "mon 23:00", STOPPED, "mon 18:00", Rank::OverrideSet);
     let edges = coming(&world, &record, "mon 12:00", 2);
     assert_eq!(edges, ["mon 18:00 stopped", "tue 08:00 running"]);
 }
@@ -400,23 +214,9 @@ fn the_end_of_an_override_is_an_edge_only_where_the_desired_state_changes() {
 fn an_edge_at_the_very_end_of_an_override_is_not_masked() {
     let world = world().overriding("office", STOPPED, "mon 18:00", "tue 08:00");
     let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "tue 08:00",
-        RUNNING,
-        "tue 08:00",
-        Rank::OverrideEnded,
-    );
+    check(&world, &record, "tue 08:00", RUNNING, "tue 08:00", Rank::OverrideEnded);
     let same = world.overriding("office", RUNNING, "mon 18:00", "tue 08:00");
-    check(
-        &same,
-        &record,
-        "tue 08:00",
-        RUNNING,
-        "tue 08:00",
-        Rank::Schedule,
-    );
+    check(&same, &record, "tue 08:00", RUNNING, "tue 08:00", Rank::Schedule);
 }
 
 #[test]
@@ -433,66 +233,47 @@ fn setting_an_override_is_always_an_edge() {
 fn clearing_an_override_ends_it_there() {
     let world = world().overriding("office", STOPPED, "mon 10:00", "mon 10:20");
     let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "mon 10:20",
-        RUNNING,
-        "mon 10:20",
-        Rank::OverrideEnded,
-    );
+    check(&world, &record, "mon 10:20", RUNNING, "mon 10:20", Rank::OverrideEnded);
     // An override that was cleared at the instant at which it was set never existed.
     let never = world.overriding("office", STOPPED, "mon 10:00", "mon 10:00");
-    check(
-        &never,
-        &record,
-        "mon 10:20",
-        RUNNING,
-        "mon 08:00",
-        Rank::Schedule,
-    );
+    check(&never, &record, "mon 10:20", RUNNING, "mon 08:00", Rank::Schedule);
 }
 
 #[test]
 fn a_schedules_override_that_ends_under_that_of_the_resource_changes_nothing() {
-    let world = world()
-        .overriding("office", STOPPED, "mon 09:00", "mon 11:00")
-        .overriding(ID, STOPPED, "mon 10:00", "mon 12:00");
+    let world = world().overriding("office", STOPPED, "mon 09:00", "mon 11:00").overriding(
+        ID,
+        STOPPED,
+        "mon 10:00",
+        "mon 12:00",
+    );
     let record = office_droplet();
     let edges = coming(&world, &record, "mon 08:00", 3);
-    assert_eq!(
-        edges,
-        [
-            "mon 09:00 stopped",
-            "mon 10:00 stopped",
-            "mon 12:00 running"
-        ]
-    );
+    assert_eq!(edges, ["mon 09:00 stopped", "mon 10:00 stopped", "mon 12:00 running"]);
 }
 
 #[test]
 fn overrides_that_end_together_make_an_edge_only_where_the_winners_desired_state_changes() {
-    let world = world()
-        .overriding("office", STOPPED, "mon 09:00", "mon 12:00")
-        .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
-    let record = office_droplet();
-    check(
-        &world,
-        &record,
-        "mon 12:30",
+    let world = world().overriding("office", STOPPED, "mon 09:00", "mon 12:00").overriding(
+        ID,
         RUNNING,
         "mon 10:00",
-        Rank::OverrideSet,
+        "mon 12:00",
     );
+    let record = office_droplet();
+    check(&world, &record, "mon 12:30", RUNNING, "mon 10:00", Rank::OverrideSet);
     let edges = coming(&world, &record, "mon 10:00", 1);
     assert_eq!(edges, ["mon 19:00 stopped"]);
 }
 
 #[test]
 fn the_override_that_decides_is_the_resources_own_then_that_of_its_schedule_then_none() {
-    let world = world()
-        .overriding("office", STOPPED, "mon 09:00", "mon 13:00")
-        .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
+    let world = world().overriding("office", STOPPED, "mon 09:00", "mon 13:00").overriding(
+        ID,
+        RUNNING,
+        "mon 10:00",
+        "mon 12:00",
+    );
     let deciding = |world: &World, record: &Record, now: &str| {
         override_of(record, world.rules(), at(now)).map(|one| (one.target.to_string(), one.desired))
     };

@@ -13,12 +13,7 @@ const FORTNIGHT: i64 = 14 * 24 * 60;
 
 /// Zones whose clocks change on different days, in both halves of the year, and one without
 /// changes.
-const ZONES: [&str; 4] = [
-    "Europe/Berlin",
-    "America/New_York",
-    "Australia/Lord_Howe",
-    "UTC",
-];
+const ZONES: [&str; 4] = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"];
 
 fn definitions(zone: &str) -> Vec<Value> {
     let periods = |periods: Value| json!({"timezone": zone, "periods": periods});
@@ -72,13 +67,8 @@ fn act(world: &World, record: &mut Record, now: Timestamp) -> Option<Edge> {
     let Decision::Act(due) = verdict.decision else {
         return None;
     };
-    record.phase = Phase::Settled {
-        at: due.direction.target_state(),
-    };
-    let edge = Edge {
-        at: due.handled.key.instant,
-        desired: due.handled.desired,
-    };
+    record.phase = Phase::Settled { at: due.direction.target_state() };
+    let edge = Edge { at: due.handled.key.instant, desired: due.handled.desired };
     record.handled = Some(due.handled);
     record.due_at = due_at(record, world.rules(), now);
     Some(edge)
@@ -101,10 +91,8 @@ fn replay(world: &World, from: Timestamp, indexed: bool) -> Vec<(Timestamp, Edge
 #[track_caller]
 fn check(world: &World, from: Timestamp, indexed: bool) {
     let until = from + MINUTE * i32::try_from(FORTNIGHT).unwrap();
-    let expected: Vec<_> = edges(world, from, until)
-        .into_iter()
-        .map(|edge| (edge.at, edge))
-        .collect();
+    let expected: Vec<_> =
+        edges(world, from, until).into_iter().map(|edge| (edge.at, edge)).collect();
     assert_eq!(replay(world, from, indexed), expected, "from {from}");
 }
 
@@ -112,18 +100,9 @@ fn check(world: &World, from: Timestamp, indexed: bool) {
 fn across_clock_changes_every_edge_is_acted_on_in_its_minute_and_once() {
     // These fortnights contain both clock changes of Berlin, New York and Lord Howe.
     for (zone, froms) in [
-        (
-            "Europe/Berlin",
-            ["2026-03-20T00:00:00Z", "2026-10-18T00:00:00Z"],
-        ),
-        (
-            "America/New_York",
-            ["2026-03-01T00:00:00Z", "2026-10-25T00:00:00Z"],
-        ),
-        (
-            "Australia/Lord_Howe",
-            ["2026-03-29T00:00:00Z", "2026-09-27T00:00:00Z"],
-        ),
+        ("Europe/Berlin", ["2026-03-20T00:00:00Z", "2026-10-18T00:00:00Z"]),
+        ("America/New_York", ["2026-03-01T00:00:00Z", "2026-10-25T00:00:00Z"]),
+        ("Australia/Lord_Howe", ["2026-03-29T00:00:00Z", "2026-09-27T00:00:00Z"]),
     ] {
         for world in of_zone(zone) {
             for from in froms {

@@ -70,14 +70,9 @@ fn an_override_over_no_schedule_leaves_nothing_due_after_it() {
 
 #[test]
 fn failures_of_one_edge_delay_no_other() {
-    let mut record = office_droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Stopped);
+    let mut record = office_droplet().having_handled("mon 19:00", STOPPED).settled(Power::Stopped);
     record.retry_at = Some(at("tue 08:05"));
-    record.failing = Some(EdgeKey {
-        instant: at("tue 08:00"),
-        rank: Rank::Schedule,
-    });
+    record.failing = Some(EdgeKey { instant: at("tue 08:00"), rank: Rank::Schedule });
     check(&world(), &record, "tue 08:01", Some("tue 08:05"));
     let world = world().overriding(ID, RUNNING, "tue 08:02", "tue 22:00");
     check(&world, &record, "tue 08:03", Some("tue 08:03"));
@@ -86,33 +81,16 @@ fn failures_of_one_edge_delay_no_other() {
 #[test]
 fn a_failed_request_is_observed_when_it_is_asked_again_or_a_newer_edge_comes() {
     let failed = |retry_at| {
-        let ask = Ask::Failed {
-            retry_at: at(retry_at),
-        };
+        let ask = Ask::Failed { retry_at: at(retry_at) };
         let mut record = office_droplet().having_handled("mon 19:00", STOPPED);
         record = record.in_flight_towards(STOP, "mon 19:00");
         record.request = Some(request(ask));
         record
     };
-    check(
-        &world(),
-        &failed("mon 19:15"),
-        "mon 19:01",
-        Some("mon 19:15"),
-    );
-    check(
-        &world(),
-        &failed("tue 08:15"),
-        "tue 07:59",
-        Some("tue 08:00"),
-    );
+    check(&world(), &failed("mon 19:15"), "mon 19:01", Some("mon 19:15"));
+    check(&world(), &failed("tue 08:15"), "tue 07:59", Some("tue 08:00"));
     let world = world().overriding(ID, RUNNING, "mon 19:02", "mon 22:00");
-    check(
-        &world,
-        &failed("mon 19:15"),
-        "mon 19:03",
-        Some("mon 19:00:05"),
-    );
+    check(&world, &failed("mon 19:15"), "mon 19:03", Some("mon 19:00:05"));
 }
 
 #[test]
@@ -142,9 +120,8 @@ fn a_missed_edge_whose_desired_state_has_lapsed_is_not_due_any_more() {
 
 #[test]
 fn a_command_is_due_at_once_and_its_successor_is_the_schedules_edge() {
-    let record = office_droplet()
-        .having_handled("mon 08:00", RUNNING)
-        .commanded("mon 10:00", STOPPED);
+    let record =
+        office_droplet().having_handled("mon 08:00", RUNNING).commanded("mon 10:00", STOPPED);
     check(&world(), &record, "mon 10:00", Some("mon 10:00"));
     let done = record.having_handled_ranked("mon 10:00", Rank::Manual, STOPPED);
     check(&world(), &done, "mon 10:00", Some("mon 19:00"));
@@ -187,12 +164,7 @@ fn what_was_refused_or_is_stuck_waits_for_the_next_edge() {
 #[test]
 fn what_nothing_names_is_never_due() {
     check(&world(), &droplet(), "mon 19:00", None);
-    check(
-        &world(),
-        &office_droplet().tagged(&["offhours:off"]),
-        "mon 19:00",
-        None,
-    );
+    check(&world(), &office_droplet().tagged(&["offhours:off"]), "mon 19:00", None);
 }
 
 #[test]

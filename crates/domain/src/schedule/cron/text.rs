@@ -17,13 +17,8 @@ enum Field {
     Weekday,
 }
 
-const FIELDS: [Field; 5] = [
-    Field::Minute,
-    Field::Hour,
-    Field::Monthday,
-    Field::Month,
-    Field::Weekday,
-];
+const FIELDS: [Field; 5] =
+    [Field::Minute, Field::Hour, Field::Monthday, Field::Month, Field::Weekday];
 
 impl Field {
     fn name(self) -> &'static str {
@@ -254,13 +249,7 @@ mod tests {
             let text = format!("0 8 * * {written}");
             assert_eq!(days(&text).as_deref(), Some(names), "{written}");
         }
-        for text in [
-            "0 8 * * mon-fri",
-            "0 8 1 1 *",
-            "0 8 * * */2",
-            "0 8 * * mon#1",
-            "@weekly",
-        ] {
+        for text in ["0 8 * * mon-fri", "0 8 1 1 *", "0 8 * * */2", "0 8 * * mon#1", "@weekly"] {
             assert_eq!(days(text), None, "{text}");
         }
     }
@@ -274,10 +263,7 @@ mod tests {
             ("0 8 ? * 2-6 *", "has 6 fields"),
             ("0 8 ? * 2-6 *", "from 1 for Sunday"),
             ("0 0 8 * * mon", "no seconds and no years"),
-            (
-                "CRON_TZ=Europe/Berlin 0 8 * * *",
-                "timezone = \"Europe/Berlin\"",
-            ),
+            ("CRON_TZ=Europe/Berlin 0 8 * * *", "timezone = \"Europe/Berlin\""),
             ("TZ=UTC 0 8 * * *", "and `0 8 * * *` here"),
             ("0 8 * * mon-thur", "unknown weekday `thur` in `mon-thur`"),
             ("0 8 * sept *", "unknown month `sept`"),

@@ -12,9 +12,7 @@ fn check(definition: Value, instant: &str, expected: &[&str]) {
     let line = |period: &PeriodExplanation| {
         let misses = serde_json::to_value(&period.misses).unwrap();
         let misses: Vec<String> = serde_json::from_value(misses).unwrap();
-        let says = period
-            .says
-            .map_or("no say", crate::schedule::PeriodSays::as_str);
+        let says = period.says.map_or("no say", crate::schedule::PeriodSays::as_str);
         format!("{says} {}: {}", period.day, misses.join(" "))
     };
     let lines: Vec<_> = explained.periods.iter().map(line).collect();
@@ -38,18 +36,12 @@ fn each_field_that_does_not_match_is_named() {
     check(
         period("08:00", "19:00"),
         instant,
-        &[
-            "stopped 2026-06-20: weekday month",
-            "stopped 2026-06-20: monthday",
-        ],
+        &["stopped 2026-06-20: weekday month", "stopped 2026-06-20: monthday"],
     );
     check(
         period("18:01", "19:00"),
         instant,
-        &[
-            "stopped 2026-06-20: weekday month not-begun",
-            "stopped 2026-06-20: monthday not-begun",
-        ],
+        &["stopped 2026-06-20: weekday month not-begun", "stopped 2026-06-20: monthday not-begun"],
     );
     check(
         berlin(json!([{"begin": "08:00", "end": "18:00"}, {"begin": "18:00", "end": "18:01"}])),
@@ -64,10 +56,7 @@ fn a_window_across_midnight_is_judged_by_the_day_on_which_it_began() {
     let hours = [
         ("2026-06-19T21:00:00Z", "running 2026-06-19: "),
         ("2026-06-20T01:00:00Z", "running 2026-06-19: "),
-        (
-            "2026-06-20T05:00:00Z",
-            "stopped 2026-06-20: weekday not-begun",
-        ),
+        ("2026-06-20T05:00:00Z", "stopped 2026-06-20: weekday not-begun"),
         ("2026-06-21T01:00:00Z", "stopped 2026-06-20: weekday"),
     ];
     for (instant, expected) in hours {
@@ -81,23 +70,11 @@ fn on_a_holiday_windows_miss_and_an_end_alone_does_not() {
     check(
         berlin(periods),
         "2026-12-24T12:00:00Z",
-        &[
-            "stopped 2026-12-24: holiday",
-            "no say 2026-12-24: holiday",
-            "stopped 2026-12-24: ",
-        ],
+        &["stopped 2026-12-24: holiday", "no say 2026-12-24: holiday", "stopped 2026-12-24: "],
     );
     let periods = berlin(json!([{}]));
-    assert!(
-        schedule(periods.clone())
-            .explain(at("2026-12-24T12:00:00Z"))
-            .holiday
-    );
-    assert!(
-        !schedule(periods)
-            .explain(at("2026-12-24T23:00:00Z"))
-            .holiday
-    );
+    assert!(schedule(periods.clone()).explain(at("2026-12-24T12:00:00Z")).holiday);
+    assert!(!schedule(periods).explain(at("2026-12-24T23:00:00Z")).holiday);
 }
 
 #[test]
@@ -114,34 +91,22 @@ fn a_change_of_the_clock_is_named_with_what_it_moves() {
     let nights = schedule(berlin(json!([{"begin": "22:00", "end": "02:30"}])));
     let check = |instant: &str, change: Option<[&str; 3]>, ends: &str, moved| {
         let explained = nights.explain(at(instant));
-        let shown = explained.clock_change.map(|change| {
-            [
-                change.at.to_string(),
-                change.from.to_string(),
-                change.to.to_string(),
-            ]
-        });
+        let shown = explained
+            .clock_change
+            .map(|change| [change.at.to_string(), change.from.to_string(), change.to.to_string()]);
         assert_eq!(shown, change.map(|three| three.map(str::to_owned)));
         let end = explained.periods[0].ends.unwrap();
         assert_eq!((end.at.to_string().as_str(), end.moved), (ends, moved));
     };
     check(
         "2026-03-29T00:30:00Z",
-        Some([
-            "2026-03-29T01:00:00Z",
-            "2026-03-29T02:00:00",
-            "2026-03-29T03:00:00",
-        ]),
+        Some(["2026-03-29T01:00:00Z", "2026-03-29T02:00:00", "2026-03-29T03:00:00"]),
         "2026-03-29T01:00:00Z",
         Some(Moved::Skipped),
     );
     check(
         "2026-10-24T22:00:00Z",
-        Some([
-            "2026-10-25T01:00:00Z",
-            "2026-10-25T03:00:00",
-            "2026-10-25T02:00:00",
-        ]),
+        Some(["2026-10-25T01:00:00Z", "2026-10-25T03:00:00", "2026-10-25T02:00:00"]),
         "2026-10-25T01:30:00Z",
         Some(Moved::Repeated),
     );
@@ -175,11 +140,7 @@ fn a_cron_expression_shows_its_firings_and_the_holiday_that_it_passed_over() {
                 ["2026-12-23T08:00:00", "2026-12-25T08:00:00"].map(text),
                 Some(text("2026-12-24T08:00:00")),
             ),
-            (
-                text("0 19 * * *"),
-                ["2026-12-23T19:00:00", "2026-12-24T19:00:00"].map(text),
-                None,
-            ),
+            (text("0 19 * * *"), ["2026-12-23T19:00:00", "2026-12-24T19:00:00"].map(text), None,),
         ]
     );
     assert!(explained.holiday);

@@ -51,9 +51,7 @@ const MONTHDAYS: [DaysOf; 5] = [
     ("25-5", |date| date.day() >= 25 || date.day() <= 5),
     ("1/2", |date| date.day() % 2 == 1),
     ("20-L", |date| date.day() >= 20),
-    ("L,1", |date| {
-        date.day() == 1 || date.day() == date.days_in_month()
-    }),
+    ("L,1", |date| date.day() == 1 || date.day() == date.days_in_month()),
     ("28W", |date| {
         let target = date.with().day(28).build().unwrap();
         let near = (-2..=2).map(|days| target.saturating_add(days.days()));
@@ -76,15 +74,9 @@ const FIRINGS: [Firing; 8] = [
     ("0 0 * * *", |at| (at.hour(), at.minute()) == (0, 0)),
     ("15 2 * * *", |at| (at.hour(), at.minute()) == (2, 15)),
     ("30 2 * * *", |at| (at.hour(), at.minute()) == (2, 30)),
-    ("45 2,8 * * *", |at| {
-        matches!(at.hour(), 2 | 8) && at.minute() == 45
-    }),
-    ("*/20 1-2 * * *", |at| {
-        matches!(at.hour(), 1 | 2) && at.minute() % 20 == 0
-    }),
-    ("0 1,19 * * *", |at| {
-        matches!(at.hour(), 1 | 19) && at.minute() == 0
-    }),
+    ("45 2,8 * * *", |at| matches!(at.hour(), 2 | 8) && at.minute() == 45),
+    ("*/20 1-2 * * *", |at| matches!(at.hour(), 1 | 2) && at.minute() % 20 == 0),
+    ("0 1,19 * * *", |at| matches!(at.hour(), 1 | 19) && at.minute() == 0),
     ("30 23 * * *", |at| (at.hour(), at.minute()) == (23, 30)),
     ("30 12 */2 * sun", |at| {
         let day = at.day() % 2 == 1 || at.weekday() == Weekday::Sunday;
@@ -120,10 +112,7 @@ impl PeriodModel {
     }
 
     fn contains(&self, date: Date) -> bool {
-        self.fields
-            .iter()
-            .flatten()
-            .all(|(_, contains)| contains(date))
+        self.fields.iter().flatten().all(|(_, contains)| contains(date))
     }
 }
 
@@ -159,10 +148,7 @@ fn instant(zone: &TimeZone) -> impl Strategy<Value = Timestamp> + use<> {
     let minutes = 40 * 366 * 24 * 60_i64;
     (0..minutes, -2880..2880_i64, prop::bool::weighted(0.8)).prop_map(move |(far, near, change)| {
         let random = start + SignedDuration::from_mins(far);
-        let following = zone
-            .following(random)
-            .next()
-            .map(|change| change.timestamp());
+        let following = zone.following(random).next().map(|change| change.timestamp());
         let base = following.filter(|_| change).unwrap_or(random);
         base + SignedDuration::from_mins(near)
     })
@@ -181,15 +167,9 @@ impl Minutes {
 
     fn around(zone: &TimeZone, start: Timestamp) -> Self {
         let first = start - SignedDuration::from_mins(Self::MARGIN.try_into().unwrap());
-        let mut minutes = Self {
-            zone: zone.clone(),
-            first,
-            readings: Vec::new(),
-        };
+        let mut minutes = Self { zone: zone.clone(), first, readings: Vec::new() };
         let count = Self::SPAN + 2 * Self::MARGIN;
-        minutes.readings = (0..count)
-            .map(|index| zone.to_datetime(minutes.at(index)))
-            .collect();
+        minutes.readings = (0..count).map(|index| zone.to_datetime(minutes.at(index))).collect();
         minutes
     }
 
@@ -203,10 +183,8 @@ impl Minutes {
     }
 
     fn days(&self) -> impl Iterator<Item = Date> {
-        let (first, last) = (
-            self.readings[0].date(),
-            self.readings[self.readings.len() - 1].date(),
-        );
+        let (first, last) =
+            (self.readings[0].date(), self.readings[self.readings.len() - 1].date());
         first.series(1.day()).take_while(move |date| *date <= last)
     }
 
@@ -232,27 +210,16 @@ impl Minutes {
         for index in middle.clone() {
             let at = self.at(index);
             let shown = at.to_zoned(self.zone.clone());
-            prop_assert_eq!(
-                schedule.desired_at(at),
-                expected[index],
-                "desired state at {}",
-                shown
-            );
+            prop_assert_eq!(schedule.desired_at(at), expected[index], "desired state at {}", shown);
         }
         let changes: Vec<Edge> = middle
             .clone()
             .skip(1)
             .filter(|&index| expected[index] != expected[index - 1])
-            .map(|index| Edge {
-                at: self.at(index),
-                desired: expected[index],
-            })
+            .map(|index| Edge { at: self.at(index), desired: expected[index] })
             .collect();
         let (start, end) = (self.at(middle.start), self.at(middle.end - 1));
-        let edges: Vec<Edge> = schedule
-            .edges(start)
-            .take_while(|edge| edge.at <= end)
-            .collect();
+        let edges: Vec<Edge> = schedule.edges(start).take_while(|edge| edge.at <= end).collect();
         prop_assert_eq!(&edges, &changes);
         for index in middle.step_by(401) {
             let at = self.at(index);
@@ -261,10 +228,7 @@ impl Minutes {
             prop_assert_eq!(found.filter(|edge| edge.at <= end), next);
             let latest = changes.iter().rfind(|edge| edge.at <= at);
             let LatestEdge { since, desired } = schedule.latest_edge(at);
-            prop_assert_eq!(
-                since.filter(|since| *since > start),
-                latest.map(|edge| edge.at)
-            );
+            prop_assert_eq!(since.filter(|since| *since > start), latest.map(|edge| edge.at));
             prop_assert_eq!(desired, expected[index]);
             if let Some(since) = since {
                 prop_assert_eq!(schedule.desired_at(since), desired);
@@ -330,13 +294,11 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<O
     }
     let desired_states = running.iter().zip(open).zip(stopped);
     desired_states
-        .map(
-            |((running, open), stopped)| match (running, open, stopped) {
-                (true, _, _) => Some(Desired::Running),
-                (false, true, _) | (false, false, false) => None,
-                (false, false, true) => Some(Desired::Stopped),
-            },
-        )
+        .map(|((running, open), stopped)| match (running, open, stopped) {
+            (true, _, _) => Some(Desired::Running),
+            (false, true, _) | (false, false, false) => None,
+            (false, false, true) => Some(Desired::Stopped),
+        })
         .collect()
 }
 
@@ -396,11 +358,7 @@ fn together(explained: &Evaluation) -> Option<Desired> {
             Some(_) => PeriodSays::Running,
             None => PeriodSays::Stopped,
         };
-        assert_eq!(
-            period.says == Some(matching),
-            period.misses.is_empty(),
-            "{period:?}"
-        );
+        assert_eq!(period.says == Some(matching), period.misses.is_empty(), "{period:?}");
     }
     if explained.bridged || says(PeriodSays::Running) {
         Some(Desired::Running)
@@ -417,10 +375,7 @@ fn zone() -> impl Strategy<Value = TimeZone> {
 
 fn holidays_near(start: Timestamp, zone: &TimeZone, offsets: &[i64]) -> Vec<Date> {
     let date = zone.to_datetime(start).date();
-    offsets
-        .iter()
-        .map(|days| date.saturating_add(days.days()))
-        .collect()
+    offsets.iter().map(|days| date.saturating_add(days.days())).collect()
 }
 
 proptest! {
@@ -579,18 +534,13 @@ proptest! {
 /// Checks what `Clock::at` and the bridging of gaps take for granted.
 #[test]
 fn no_zone_moves_its_clock_and_moves_it_back_within_two_days() {
-    let (from, until): (Timestamp, Timestamp) = (
-        "1973-01-01T00:00Z".parse().unwrap(),
-        "2100-01-01T00:00Z".parse().unwrap(),
-    );
+    let (from, until): (Timestamp, Timestamp) =
+        ("1973-01-01T00:00Z".parse().unwrap(), "2100-01-01T00:00Z".parse().unwrap());
     let mut changes_seen = 0;
     for name in jiff::tz::db().available() {
         let zone = TimeZone::get(name.as_str()).unwrap();
         let mut changes: Vec<(Timestamp, i32)> = vec![(from, zone.to_offset(from).seconds())];
-        for change in zone
-            .following(from)
-            .take_while(|change| change.timestamp() < until)
-        {
+        for change in zone.following(from).take_while(|change| change.timestamp() < until) {
             changes.push((change.timestamp(), change.offset().seconds()));
         }
         changes.dedup_by_key(|(_, offset)| *offset);

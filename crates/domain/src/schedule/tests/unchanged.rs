@@ -24,10 +24,7 @@ fn edges_are_those_of_an_earlier_release() {
     for line in BEFORE.lines() {
         let before: Before = serde_json::from_str(line).unwrap();
         let schedule = Schedule::new(&before.definition).expect(line);
-        let edges: Vec<Edge> = schedule
-            .edges(from)
-            .take_while(|edge| edge.at <= until)
-            .collect();
+        let edges: Vec<Edge> = schedule.edges(from).take_while(|edge| edge.at <= until).collect();
         let sum = edges.iter().fold(0, |sum: i64, edge| {
             let desired = match edge.desired {
                 Some(Desired::Running) => 1,

@@ -37,11 +37,7 @@ impl Accounts {
         let configuration = context.store.configuration_of(&present.head).await?;
         let states = context.store.account_states().await?;
         let newer = names(&states.unreadable);
-        Ok(Self {
-            configuration,
-            states: report.readable(states),
-            newer,
-        })
+        Ok(Self { configuration, states: report.readable(states), newer })
     }
 
     /// Returns why accounts could not be listed the last time, which was reported then.
@@ -101,8 +97,7 @@ impl Accounts {
 
     fn interval_is_over(&self, account: &AccountName, now: Timestamp) -> bool {
         // A slightly early tick is as good: timers are not exact to the second.
-        self.tried_at(account)
-            .is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
+        self.tried_at(account).is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
     }
 
     /// Takes inventories until the tick's time is used up; the remaining accounts stay due. Returns
@@ -134,15 +129,7 @@ impl Accounts {
                 continue;
             }
             let trigger = InventoryTrigger::ByTimer;
-            let take = take(
-                context,
-                budget,
-                invoke,
-                known,
-                trigger,
-                &mut covered,
-                report,
-            );
+            let take = take(context, budget, invoke, known, trigger, &mut covered, report);
             if let Some(error) = take.await? {
                 errors.push((account.clone(), error));
             }

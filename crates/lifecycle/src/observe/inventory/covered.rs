@@ -111,9 +111,7 @@ fn others<'c>(
 /// datacenters may have changed since.
 fn covers(account: &Account, record: &Record) -> bool {
     let is_there = !matches!(record.phase, Phase::Gone { .. }) && record.missing_since.is_none();
-    let is_within = account
-        .cloud()
-        .is_none_or(|cloud| cloud.covers(&record.region));
+    let is_within = account.cloud().is_none_or(|cloud| cloud.covers(&record.region));
     is_there && is_within && record.unsupported.is_none()
 }
 

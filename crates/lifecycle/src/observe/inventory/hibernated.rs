@@ -76,11 +76,7 @@ impl<'a> UnlistedLooks<'a> {
                 known.insert(record.reference.clone(), Err(later));
             }
         }
-        Self {
-            inventory,
-            known,
-            shared: SharedLists::default(),
-        }
+        Self { inventory, known, shared: SharedLists::default() }
     }
 
     /// Looks at a resource that is not listed.
@@ -151,10 +147,7 @@ impl Machines {
         if self.names.contains(name) || self.labels.contains(&of_label(of)) {
             return None;
         }
-        let sight = Sight {
-            snapshots: listed.of(of, Some(kept)),
-            ..Sight::default()
-        };
+        let sight = Sight { snapshots: listed.of(of, Some(kept)), ..Sight::default() };
         let is_listed = |id: u64| sight.snapshots.iter().any(|one| one.id == id);
         let mut numbers = kept.snapshots.iter().filter_map(|one| one.id);
         let HibernationState::Hibernated(_) = sight.hibernation_state(kept) else {
@@ -164,10 +157,6 @@ impl Machines {
             return None;
         }
         let resource = hibernate::shown(record, &sight)?;
-        Some(Look {
-            requested_at,
-            resource,
-            sight: Some(Box::new(sight)),
-        })
+        Some(Look { requested_at, resource, sight: Some(Box::new(sight)) })
     }
 }

@@ -82,10 +82,7 @@ impl Inventory<'_> {
         let mut doubles = BTreeMap::new();
         let mut recorded = BTreeMap::<ResourceId, Vec<Record>>::new();
         for record in records {
-            recorded
-                .entry(present_id(&record))
-                .or_default()
-                .push(record);
+            recorded.entry(present_id(&record)).or_default().push(record);
         }
         let mut compared = Vec::new();
         for look in looks {
@@ -133,10 +130,7 @@ impl Inventory<'_> {
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
             let now = self.context.clock.now();
-            report.add(
-                self.context,
-                [Outcome::of_account(self.account, now, event)],
-            );
+            report.add(self.context, [Outcome::of_account(self.account, now, event)]);
         }
         whole.then_some(tally.health)
     }
@@ -209,10 +203,7 @@ impl Inventory<'_> {
     fn compare(&self, old: Option<Record>, look: Look, twin: Option<&ResourceRef>) -> Compared {
         let resource = &look.resource;
         let mut record = old.clone().unwrap_or_else(|| {
-            let reference = ResourceRef {
-                account: self.account.clone(),
-                id: resource.id.clone(),
-            };
+            let reference = ResourceRef { account: self.account.clone(), id: resource.id.clone() };
             Record {
                 first_seen_at: Some(look.requested_at),
                 ..Record::first_seen(reference, resource)
@@ -462,10 +453,7 @@ fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
 /// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a
 /// tag of `DigitalOcean` may hold no dot (DOSPEC).
 pub(super) fn made_of(resource: &Resource) -> Option<String> {
-    let mut pairs = resource
-        .tags
-        .iter()
-        .filter_map(|tag| tag.split_once(['=', ':']));
+    let mut pairs = resource.tags.iter().filter_map(|tag| tag.split_once(['=', ':']));
     pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
 }
 
@@ -588,9 +576,7 @@ impl Compared {
         });
         match &self.verdict.membership {
             Membership::Excluded(exclusion) if tags_changed && exclusion.is_conflict() => {
-                events.push(Event::Conflict {
-                    reason: exclusion.to_string(),
-                });
+                events.push(Event::Conflict { reason: exclusion.to_string() });
             }
             Membership::Unknown { word, .. } if tags_changed => {
                 events.push(Event::UnknownSchedule { word: word.clone() });
@@ -606,11 +592,7 @@ impl Compared {
         {
             let reason = reason.to_owned();
             events.push(if self.record.is_hibernated() {
-                Event::Stuck {
-                    direction: Direction::Start,
-                    cause: None,
-                    reason,
-                }
+                Event::Stuck { direction: Direction::Start, cause: None, reason }
             } else {
                 Event::Conflict { reason }
             });

@@ -12,10 +12,8 @@ fn an_account_that_was_listed_under_its_earlier_name_is_not_listed_for_the_first
     let mut renamed = configuration.accounts[was].clone();
     renamed.set_was(was.clone());
     configuration.accounts.insert(account.clone(), renamed);
-    let listed = AccountState {
-        listed_at: Some(at("12:00")),
-        ..AccountState::unknown(was.clone())
-    };
+    let listed =
+        AccountState { listed_at: Some(at("12:00")), ..AccountState::unknown(was.clone()) };
     let states = AccountStates::from([(was.clone(), listed)]);
     assert!(Known::of(account, &configuration, &states).listed_before);
     assert!(!Known::of(account, &configuration, &AccountStates::new()).listed_before);

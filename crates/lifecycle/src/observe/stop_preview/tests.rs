@@ -39,13 +39,9 @@ fn sold(slug: &str, disk_gib: u64, hourly: &str) -> MachinePlan {
 
 /// The plan of these tests' machines, a cheaper one that fits, and one whose disk is too small.
 fn plans() -> Catalog {
-    [
-        sold("large", 25, "0.1"),
-        sold("small", 25, "0.02"),
-        sold("tiny", 5, "0.01"),
-    ]
-    .into_iter()
-    .collect()
+    [sold("large", 25, "0.1"), sold("small", 25, "0.02"), sold("tiny", 5, "0.01")]
+        .into_iter()
+        .collect()
 }
 
 /// A machine on the large plan, which its schedule moves.
@@ -73,11 +69,7 @@ fn size(plan: &str, memory_mib: u64) -> MachineSize {
 fn said(case: &Case, catalog: Catalog) -> Option<StopPreview> {
     let account = &case.record.reference.account;
     let follower = follower(account, case.resource.clone(), None, &case.configuration)?;
-    let offered = Offered {
-        catalog,
-        autoscaled: BTreeSet::new(),
-        per_gb_month: None,
-    };
+    let offered = Offered { catalog, autoscaled: BTreeSet::new(), per_gb_month: None };
     offered.judge(&follower, &case.configuration)
 }
 
@@ -136,10 +128,9 @@ fn what_follows_no_such_schedule_is_left_out() {
 #[test]
 fn where_there_is_nothing_to_save_a_machine_is_only_switched_off() {
     let case = on_large(droplet());
-    for (others, words) in [
-        (Vec::new(), "already the cheapest"),
-        (vec![sold("tiny", 5, "0.01")], "disk of 25 GB"),
-    ] {
+    for (others, words) in
+        [(Vec::new(), "already the cheapest"), (vec![sold("tiny", 5, "0.01")], "disk of 25 GB")]
+    {
         let catalog = others.into_iter().chain([sold("large", 25, "0.1")]);
         let catalog = catalog.collect();
         let target = said(&case, catalog).unwrap().to;
@@ -158,12 +149,7 @@ fn what_could_not_come_back_is_refused_with_its_remedy() {
     let case = on_large(droplet());
     let withdrawn = [sold("small", 25, "0.02")].into_iter().collect();
     refused(&case, withdrawn, "no longer listed", "move it to a plan");
-    refused(
-        &case,
-        Catalog::default(),
-        "no plans are known",
-        "check that the token",
-    );
+    refused(&case, Catalog::default(), "no plans are known", "check that the token");
     let named = case.following(|policy| policy.resize_to = Some("tiny".to_owned()));
     refused(&named, plans(), "has 5 GB of disk", "name another plan");
     let mut torn = on_large(droplet());
@@ -182,16 +168,7 @@ fn an_old_price_refuses_a_move_unless_its_account_gives_it_up() {
     };
     account.accept_new_prices = true;
     let target = said(&case, plans()).unwrap().to;
-    assert!(
-        matches!(
-            target,
-            MoveTarget::Smaller {
-                has_kept_price: true,
-                ..
-            }
-        ),
-        "{target:?}"
-    );
+    assert!(matches!(target, MoveTarget::Smaller { has_kept_price: true, .. }), "{target:?}");
 }
 
 #[test]
@@ -204,19 +181,13 @@ fn a_database_is_mentioned_only_where_its_engine_keeps_its_nodes() {
         size.engine = "mongodb".to_owned();
     }
     refused(&case, Catalog::default(), "mongodb", "smallest-plan");
-    assert_eq!(
-        said(&case.sized("db-s-2vcpu-4gb", 1), Catalog::default()),
-        None
-    );
+    assert_eq!(said(&case.sized("db-s-2vcpu-4gb", 1), Catalog::default()), None);
 }
 
 #[test]
 fn a_machine_on_its_small_plan_is_judged_by_the_one_that_it_is_owed() {
     let mut case = on_large(droplet());
-    let owed = |size| Record {
-        saved: Some(SavedState::Machine(size)),
-        ..case.record.clone()
-    };
+    let owed = |size| Record { saved: Some(SavedState::Machine(size)), ..case.record.clone() };
     let (large, larger) = (owed(size("large", 4096)), owed(size("larger", 8192)));
     let is_on =
         |case: &Case, record: &Record| match as_it_runs(case.resource.clone(), Some(record)).size {
@@ -244,10 +215,7 @@ fn only_kinds_that_some_schedule_moves_are_asked_about() {
 }
 
 fn key() -> SshKey {
-    SshKey {
-        name: "team".to_owned(),
-        sent_as: "team".to_owned(),
-    }
+    SshKey { name: "team".to_owned(), sent_as: "team".to_owned() }
 }
 
 /// A server on the large plan, which its schedule hibernates.
@@ -288,17 +256,10 @@ fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> StopPr
 
 #[test]
 fn what_is_hibernated_leads_to_a_snapshot_or_says_what_stands_in_the_way() {
-    let around = Surroundings {
-        ssh_keys: vec![key()],
-        ..Surroundings::default()
-    };
+    let around = Surroundings { ssh_keys: vec![key()], ..Surroundings::default() };
     let case = hibernating(Otherwise::Refuse);
-    let MoveTarget::Snapshot {
-        rehearsed,
-        address_costs,
-        offer,
-        ..
-    } = led_to(&case, None, &around).to
+    let MoveTarget::Snapshot { rehearsed, address_costs, offer, .. } =
+        led_to(&case, None, &around).to
     else {
         panic!("it fits");
     };
@@ -306,20 +267,14 @@ fn what_is_hibernated_leads_to_a_snapshot_or_says_what_stands_in_the_way() {
     // It was created before the list that is in force, so its own price is unknown.
     assert_eq!(offer, None);
 
-    let without = Surroundings {
-        backups: true,
-        ..Surroundings::default()
-    };
+    let without = Surroundings { backups: true, ..Surroundings::default() };
     let MoveTarget::Refused(refusal) = led_to(&case, None, &without).to else {
         panic!("it is refused");
     };
     assert!(refusal.reason.contains("its backups"), "{refusal}");
     assert!(refusal.reason.contains("no SSH key `team`"), "{refusal}");
     let powered_off = led_to(&hibernating(Otherwise::PowerOff), None, &without).to;
-    assert!(
-        matches!(powered_off, MoveTarget::Same { .. }),
-        "{powered_off:?}"
-    );
+    assert!(matches!(powered_off, MoveTarget::Same { .. }), "{powered_off:?}");
 }
 
 #[test]
@@ -355,10 +310,7 @@ fn a_machine_that_was_made_again_is_judged_under_its_reference() {
     let mut record = case.record.clone();
     record.reference.id = "server/7".parse().unwrap();
     record.hibernation = Some(Box::new(Hibernation::of(case.resource.id.clone())));
-    let around = Surroundings {
-        ssh_keys: vec![key()],
-        ..Surroundings::default()
-    };
+    let around = Surroundings { ssh_keys: vec![key()], ..Surroundings::default() };
     let found = led_to(&case, Some(&record), &around);
     assert_eq!(found.resource, record.reference);
 }

@@ -129,10 +129,9 @@ fn hibernate(
         return Next::Ask(Hibernate::KeepAddress { address });
     }
     match copy {
-        Some((_, seen)) if seen.protected == Some(false) => Next::Ask(Hibernate::Protect {
-            snapshot: seen.id,
-            on: true,
-        }),
+        Some((_, seen)) if seen.protected == Some(false) => {
+            Next::Ask(Hibernate::Protect { snapshot: seen.id, on: true })
+        }
         Some(_) => Next::Ask(Hibernate::Delete),
         None => snapshot(record, kept, context),
     }
@@ -186,10 +185,7 @@ fn removal(
     let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, context.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
-        Some(true) => Hibernate::Protect {
-            snapshot,
-            on: false,
-        },
+        Some(true) => Hibernate::Protect { snapshot, on: false },
         Some(false) | None => Hibernate::DeleteSnapshot { snapshot },
     })
 }
@@ -200,8 +196,7 @@ type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
 /// Returns the snapshots that are kept and seen, newest first.
 fn seen<'a>(kept: &'a Hibernation, context: HibernationContext<'a>) -> Vec<Found<'a>> {
     let all = kept.snapshots.iter();
-    all.filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?)))
-        .collect()
+    all.filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?))).collect()
 }
 
 fn unneeded<'a, 'f>(
@@ -229,10 +224,7 @@ fn create(
 ) -> Next {
     match creates.or(kept.manifest.as_ref()) {
         Some(manifest) => Next::Ask(Hibernate::Create {
-            label: Label {
-                of: record.reference.id.clone(),
-                mark: Mark::default(),
-            },
+            label: Label { of: record.reference.id.clone(), mark: Mark::default() },
             snapshot: snapshot.id,
             manifest: Box::new(manifest.clone()),
         }),
@@ -452,11 +444,7 @@ pub(crate) fn outcome(
     let quiet = seen_at >= request.quiet_at(record.kind());
     let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
     let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
-    let open = if quiet {
-        Outcome::Overdue
-    } else {
-        Outcome::Open
-    };
+    let open = if quiet { Outcome::Overdue } else { Outcome::Open };
     match request.part {
         Part::Snapshot => {
             let newest = kept.snapshots.first();
@@ -549,14 +537,8 @@ fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {
 
 /// Returns a request as a change of the machine that is there, or that is to be created.
 pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change {
-    let there = sight
-        .machine
-        .as_ref()
-        .map(|machine| machine.resource.id.clone());
-    Change::Hibernate {
-        id: there.unwrap_or_else(|| record.reference.id.clone()),
-        what,
-    }
+    let there = sight.machine.as_ref().map(|machine| machine.resource.id.clone());
+    Change::Hibernate { id: there.unwrap_or_else(|| record.reference.id.clone()), what }
 }
 
 /// Returns the part that a request does in a transition.
@@ -606,18 +588,11 @@ pub(crate) fn permit(
             label.mark = mark.clone();
             let from = kept.present.clone();
             let from = from.unwrap_or_else(|| label.of.clone());
-            kept.snapshots.insert(
-                0,
-                KeptSnapshot {
-                    looked_at,
-                    ..KeptSnapshot::of(from, mark, now)
-                },
-            );
+            kept.snapshots
+                .insert(0, KeptSnapshot { looked_at, ..KeptSnapshot::of(from, mark, now) });
         }
         Hibernate::Delete => {
-            let copy = sight
-                .whole_copy(kept, log)
-                .map(|(copy, _)| copy.mark.clone());
+            let copy = sight.whole_copy(kept, log).map(|(copy, _)| copy.mark.clone());
             // Its number identifies the snapshot when the machine is gone.
             kept.record_snapshots(sight, looked_at.unwrap_or(now));
             let seen = sight.machine.as_ref();
@@ -638,9 +613,7 @@ pub(crate) fn permit(
             kept.refused.clear();
             kept.running_since = None;
         }
-        Hibernate::Create {
-            label, manifest, ..
-        } => {
+        Hibernate::Create { label, manifest, .. } => {
             label.mark = mark.clone();
             let own = kept.manifest.as_ref();
             let replaced = own.map(|own| own.replaced_by(manifest)).unwrap_or_default();
@@ -648,11 +621,7 @@ pub(crate) fn permit(
             kept.refused.extend(replaced);
             kept.wakes.push(mark);
         }
-        Hibernate::Protect {
-            snapshot,
-            on: false,
-        }
-        | Hibernate::DeleteSnapshot { snapshot } => {
+        Hibernate::Protect { snapshot, on: false } | Hibernate::DeleteSnapshot { snapshot } => {
             let mut all = kept.snapshots.iter_mut();
             if let Some(removed) = all.find(|one| one.id == Some(*snapshot)) {
                 removed.remove_asked_at.get_or_insert(now);

@@ -63,9 +63,7 @@ pub(crate) fn reached(
 ) -> bool {
     let resource = seen.resource;
     if method == StopMethod::Hibernate {
-        return seen
-            .sight
-            .is_some_and(|sight| hibernate::reached(direction, record, sight));
+        return seen.sight.is_some_and(|sight| hibernate::reached(direction, record, sight));
     }
     match &resource.size {
         Size::Machine(_) => smaller_plan::reached(resource, record, direction, target),
@@ -79,13 +77,7 @@ pub(crate) fn is_done(request: &Request, seen: Observation<'_>, record: &Record)
     let target = request.target.as_ref();
     if request.part == Part::Whole {
         // No hibernation request is a whole transition.
-        reached(
-            StopMethod::Graceful,
-            request.direction,
-            seen,
-            record,
-            target,
-        )
+        reached(StopMethod::Graceful, request.direction, seen, record, target)
     } else {
         smaller_plan::is_done(request.part, seen.resource, target)
     }

@@ -46,10 +46,7 @@ pub(super) fn change(
     };
     let is_there = resource.size.plan() == to.plan;
     Some(match resource.power {
-        Power::Stopped if !is_there => Change::ResizeMachine {
-            id: id.clone(),
-            to: to.clone(),
-        },
+        Power::Stopped if !is_there => Change::ResizeMachine { id: id.clone(), to: to.clone() },
         Power::Stopped | Power::Running | Power::Between => switch_off(id, how.switch_off),
     })
 }

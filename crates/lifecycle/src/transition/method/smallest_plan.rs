@@ -28,11 +28,7 @@ pub(super) fn change(
         }
         Direction::Start => {
             let own = seen.resource.size.to_save()?;
-            resize(
-                record,
-                seen.resource,
-                &restored(record.saved.as_ref()?, &own),
-            )
+            resize(record, seen.resource, &restored(record.saved.as_ref()?, &own))
         }
     }
 }
@@ -42,16 +38,11 @@ pub(super) fn change(
 fn restored(saved: &SavedState, seen: &SavedState) -> SavedState {
     let joined = saved.joined_with(seen);
     match (joined.state, seen) {
-        (
-            SavedState::Database {
-                nodes, storage_mib, ..
-            },
-            SavedState::Database { plan, .. },
-        ) if joined.unlike => SavedState::Database {
-            plan: plan.clone(),
-            nodes,
-            storage_mib,
-        },
+        (SavedState::Database { nodes, storage_mib, .. }, SavedState::Database { plan, .. })
+            if joined.unlike =>
+        {
+            SavedState::Database { plan: plan.clone(), nodes, storage_mib }
+        }
         (state, _) => state,
     }
 }
@@ -60,14 +51,8 @@ fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
     let ResourceId::Database(id) = &record.reference.id else {
         return None;
     };
-    let (
-        Size::Database(seen),
-        SavedState::Database {
-            plan,
-            nodes,
-            storage_mib,
-        },
-    ) = (&seen.size, to)
+    let (Size::Database(seen), SavedState::Database { plan, nodes, storage_mib }) =
+        (&seen.size, to)
     else {
         return None;
     };

@@ -126,10 +126,7 @@ mod tests {
 
     #[test]
     fn a_pool_is_restored_only_once_all_its_nodes_run() {
-        let saved = SavedState::NodePool {
-            count: 3,
-            autoscale: None,
-        };
+        let saved = SavedState::NodePool { count: 3, autoscale: None };
         assert!(is_restored(&pool(3, 3, 3), &saved, true));
         assert!(is_restored(&pool(4, 4, 4), &saved, true));
         assert!(!is_restored(&pool(3, 3, 2), &saved, true));
@@ -137,20 +134,14 @@ mod tests {
         assert!(!is_restored(&pool(3, 4, 3), &saved, true), "one drains");
         assert!(!is_restored(&pool(2, 2, 2), &saved, true));
         assert!(!is_restored(&pool(0, 0, 0), &saved, true));
-        let nothing = SavedState::NodePool {
-            count: 0,
-            autoscale: None,
-        };
+        let nothing = SavedState::NodePool { count: 0, autoscale: None };
         assert!(!is_restored(&pool(0, 0, 0), &nothing, true));
     }
 
     #[test]
     fn an_autoscaled_pool_is_restored_anywhere_within_its_bounds() {
         let bounds = AutoscaleBounds { min: 1, max: 5 };
-        let saved = SavedState::NodePool {
-            count: 4,
-            autoscale: Some(bounds),
-        };
+        let saved = SavedState::NodePool { count: 4, autoscale: Some(bounds) };
         let mut seen = pool(2, 2, 2);
         assert!(!is_restored(&seen, &saved, true), "its autoscaler is off");
         seen.autoscale = Some(bounds);
@@ -159,16 +150,11 @@ mod tests {
 
     #[test]
     fn an_autoscaler_that_our_stop_switched_off_is_part_of_what_is_put_back() {
-        let saved = SavedState::NodePool {
-            count: 3,
-            autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
-        };
+        let saved =
+            SavedState::NodePool { count: 3, autoscale: Some(AutoscaleBounds { min: 1, max: 5 }) };
         let mut seen = pool(4, 4, 4);
         assert!(!is_restored(&seen, &saved, true));
-        assert!(
-            is_restored(&seen, &saved, false),
-            "a person switched it off"
-        );
+        assert!(is_restored(&seen, &saved, false), "a person switched it off");
         // A person's own bounds stand.
         seen.autoscale = Some(AutoscaleBounds { min: 2, max: 8 });
         assert!(is_restored(&seen, &saved, true));

@@ -34,18 +34,11 @@ fn prices() -> Prices {
 }
 
 fn nodes(count: u32) -> SavedState {
-    SavedState::NodePool {
-        count,
-        autoscale: None,
-    }
+    SavedState::NodePool { count, autoscale: None }
 }
 
 fn database(plan: &str, nodes: u32) -> SavedState {
-    SavedState::Database {
-        plan: plan.to_owned(),
-        nodes,
-        storage_mib: None,
-    }
+    SavedState::Database { plan: plan.to_owned(), nodes, storage_mib: None }
 }
 
 fn stopped(period: Period, before: SavedState, after: SavedState) -> StoppedInterval {
@@ -69,13 +62,7 @@ fn june() -> Period {
 
 fn pool(intervals: &[StoppedInterval], period: Period) -> SavedAmount {
     let plan = Some("s-2vcpu-4gb");
-    saved(
-        ResourceKind::NodePool,
-        (plan, None),
-        intervals,
-        period,
-        Some(&prices()),
-    )
+    saved(ResourceKind::NodePool, (plan, None), intervals, period, Some(&prices()))
 }
 
 #[track_caller]
@@ -99,13 +86,8 @@ fn machines_save_nothing_and_the_reason_says_so() {
             ..stopped(period("15 00:00", "17 00:00"), nodes(1), nodes(0))
         };
         for prices in [None, Some(&prices())] {
-            let money = saved(
-                kind,
-                (Some("cx22"), None),
-                std::slice::from_ref(&interval),
-                june(),
-                prices,
-            );
+            let money =
+                saved(kind, (Some("cx22"), None), std::slice::from_ref(&interval), june(), prices);
             assert_eq!(money.amount, Some(0.0));
             assert_eq!(money.reason.as_deref(), Some("billed in full while off"));
             assert!(!money.estimate);
@@ -116,10 +98,7 @@ fn machines_save_nothing_and_the_reason_says_so() {
 /// An interval of a machine that is on another plan while it is off.
 fn moved(period: Period, own: &str, small: &str) -> StoppedInterval {
     let size = |plan: &str| {
-        SavedState::Machine(MachineSize {
-            plan: plan.to_owned(),
-            ..MachineSize::default()
-        })
+        SavedState::Machine(MachineSize { plan: plan.to_owned(), ..MachineSize::default() })
     };
     stopped(period, size(own), size(small))
 }
@@ -150,13 +129,8 @@ fn a_machine_on_a_smaller_plan_saves_what_its_months_are_billed_less() {
 #[test]
 fn what_a_smaller_plan_saved_is_unknown_without_prices_and_where_both_plans_changed() {
     let interval = moved(period("15 00:00", "16 00:00"), "c-4", "s-1vcpu-1gb");
-    let money = saved(
-        ResourceKind::Droplet,
-        (None, None),
-        std::slice::from_ref(&interval),
-        june(),
-        None,
-    );
+    let money =
+        saved(ResourceKind::Droplet, (None, None), std::slice::from_ref(&interval), june(), None);
     check_unknown(&money, "no prices given: --prices FILE");
     let missing = machine(ResourceKind::Droplet, std::slice::from_ref(&interval));
     check_unknown(&missing, "no price \"c-4\" under [machine-hour]");
@@ -178,25 +152,16 @@ fn the_first_48_hours_of_a_node_save_nothing_in_a_month_of_30_days() {
     check(&money, 1.5);
     assert_eq!((money.estimate, money.reason), (false, None));
     // All of the month: 672 hours would have been billed.
-    let whole = StoppedInterval {
-        period: june(),
-        ..hours("15 00:00", "16 00:00")[0].clone()
-    };
+    let whole = StoppedInterval { period: june(), ..hours("15 00:00", "16 00:00")[0].clone() };
     check(&pool(&[whole], june()), 3.0 * 672.0 * 0.5);
 }
 
 #[test]
 fn each_calendar_month_has_a_cap_of_its_own() {
     let year = |text: &str| -> Timestamp { text.parse().unwrap() };
-    let both = Period {
-        from: year("2026-02-01T00:00:00Z"),
-        until: year("2026-04-01T00:00:00Z"),
-    };
+    let both = Period { from: year("2026-02-01T00:00:00Z"), until: year("2026-04-01T00:00:00Z") };
     // 60 hours in February, which has just 672, and 60 in March, of which 72 are free of charge.
-    let across = Period {
-        from: year("2026-02-26T12:00:00Z"),
-        until: year("2026-03-03T12:00:00Z"),
-    };
+    let across = Period { from: year("2026-02-26T12:00:00Z"), until: year("2026-03-03T12:00:00Z") };
     let money = pool(&[stopped(across, nodes(1), nodes(0))], both);
     check(&money, 60.0 * 0.5);
     assert!(!money.estimate);
@@ -224,10 +189,8 @@ fn nodes_that_were_stopped_only_at_times_have_their_own_first_hours() {
 
 #[test]
 fn autoscaled_nodes_are_an_estimate() {
-    let autoscaled = SavedState::NodePool {
-        count: 2,
-        autoscale: Some(AutoscaleBounds { min: 1, max: 4 }),
-    };
+    let autoscaled =
+        SavedState::NodePool { count: 2, autoscale: Some(AutoscaleBounds { min: 1, max: 4 }) };
     let interval = stopped(period("15 00:00", "18 00:00"), autoscaled, nodes(0));
     let money = pool(&[interval], june());
     check(&money, 2.0 * 24.0 * 0.5);
@@ -239,21 +202,12 @@ fn autoscaled_nodes_are_an_estimate() {
 fn a_pool_has_no_figure_where_something_is_not_known() {
     let known = [stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0))];
     let of = |plan, intervals: &[StoppedInterval], prices| {
-        saved(
-            ResourceKind::NodePool,
-            (plan, None),
-            intervals,
-            june(),
-            prices,
-        )
+        saved(ResourceKind::NodePool, (plan, None), intervals, june(), prices)
     };
     let (plan, prices) = (Some("s-2vcpu-4gb"), Some(&prices()));
     let nothing = of(plan, &[], None);
     check(&nothing, 0.0);
-    assert_eq!(
-        nothing.reason.as_deref(),
-        Some("not stopped in this period")
-    );
+    assert_eq!(nothing.reason.as_deref(), Some("not stopped in this period"));
     check_unknown(&of(plan, &known, None), "no prices given: --prices FILE");
     check_unknown(
         &of(None, &known, prices),
@@ -263,10 +217,7 @@ fn a_pool_has_no_figure_where_something_is_not_known() {
         &of(Some("s-8vcpu-16gb"), &known, prices),
         "no price \"s-8vcpu-16gb\" under [node-hour]",
     );
-    let unsaved = StoppedInterval {
-        before: None,
-        ..known[0].clone()
-    };
+    let unsaved = StoppedInterval { before: None, ..known[0].clone() };
     check_unknown(
         &of(plan, &[known[0].clone(), unsaved], prices),
         "history does not show how many nodes were stopped",
@@ -295,13 +246,7 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
     let small = database("db-s-1vcpu-1gb", 1);
     let of = |before: SavedState, after: SavedState| {
         let interval = stopped(period("15 00:00", "18 00:00"), before, after);
-        saved(
-            ResourceKind::Database,
-            (None, None),
-            &[interval],
-            june(),
-            Some(&prices()),
-        )
+        saved(ResourceKind::Database, (None, None), &[interval], june(), Some(&prices()))
     };
     let money = of(database("db-s-4vcpu-8gb", 1), small.clone());
     // It ran for 648 of the 672 hours that are billed.
@@ -330,17 +275,8 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
         database("a-2vcpu-4gb", 1),
         database("a-1vcpu-1gb", 1),
     );
-    let money = saved(
-        ResourceKind::Database,
-        (None, None),
-        &[interval],
-        june(),
-        Some(&prices),
-    );
-    check_unknown(
-        &money,
-        "by these prices 1 x a-1vcpu-1gb costs more than 1 x a-2vcpu-4gb",
-    );
+    let money = saved(ResourceKind::Database, (None, None), &[interval], june(), Some(&prices));
+    check_unknown(&money, "by these prices 1 x a-1vcpu-1gb costs more than 1 x a-2vcpu-4gb");
 }
 
 /// An interval in which a machine did not exist.
@@ -383,10 +319,7 @@ fn hibernated(
 
 #[test]
 fn a_machine_is_not_billed_while_it_does_not_exist_and_its_snapshots_are() {
-    let nights = [
-        without(period("11 20:30", "12 07:30")),
-        without(period("12 20:30", "13 07:30")),
-    ];
+    let nights = [without(period("11 20:30", "12 07:30")), without(period("12 20:30", "13 07:30"))];
     // June has 720 hours, of which the machine is gone for two times 11. The hours of each server
     // start anew: 260.5, 13 and 424.5 are billed as 261, 13 and 425. Two snapshots of 20 GB exist
     // from the 10th at 19:00 on, for 485 of 720 hours.
@@ -405,17 +338,10 @@ fn a_machine_is_not_billed_while_it_does_not_exist_and_its_snapshots_are() {
 
 #[test]
 fn what_was_only_powered_off_beside_it_is_billed_in_full() {
-    let off = StoppedInterval {
-        hibernated: false,
-        ..without(period("20 20:30", "21 07:30"))
-    };
+    let off = StoppedInterval { hibernated: false, ..without(period("20 20:30", "21 07:30")) };
     let night = without(period("11 20:30", "12 07:30"));
-    let one = hibernated(
-        ResourceKind::Server,
-        "cpx22",
-        std::slice::from_ref(&night),
-        &snapshots(1),
-    );
+    let one =
+        hibernated(ResourceKind::Server, "cpx22", std::slice::from_ref(&night), &snapshots(1));
     let both = hibernated(ResourceKind::Server, "cpx22", &[night, off], &snapshots(1));
     assert_eq!(one.amount, both.amount);
 }

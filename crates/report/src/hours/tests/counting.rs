@@ -13,10 +13,7 @@ use super::*;
 use crate::hours::{LastKnownState, known_since, stopped_intervals};
 
 fn known(record: Option<&Record>) -> LastKnownState<'_> {
-    LastKnownState {
-        record,
-        unseen_since: None,
-    }
+    LastKnownState { record, unseen_since: None }
 }
 
 /// Checks the intervals at noon on Wednesday, with a record.
@@ -68,10 +65,7 @@ fn any_start_that_was_asked_for_ends_what_counts() {
         Ending::Gone,
         Ending::Forgotten,
     ] {
-        let entries = [
-            stop("15 19:00", "15 19:02"),
-            start("16 08:00", "16 09:00").ending(ending),
-        ];
+        let entries = [stop("15 19:00", "15 19:02"), start("16 08:00", "16 09:00").ending(ending)];
         check_with(
             &entries,
             Some(&web_record(Power::Stopped, "15 19:02")),
@@ -96,26 +90,17 @@ fn a_second_stop_without_a_start_shows_that_a_person_started_it() {
     check_with(
         &[stop("15 19:00", "15 19:02"), stop("16 19:00", "16 19:03")],
         Some(&web_record(Power::Stopped, "16 19:03")),
-        &[
-            "unclear 15 19:02 to 16 19:00",
-            "stopped 16 19:03 to 17 12:00",
-        ],
+        &["unclear 15 19:02 to 16 19:00", "stopped 16 19:03 to 17 12:00"],
     );
     // A refused one shows it as well.
     let refused = stop("16 19:00", "16 19:01").ending(Ending::Refused);
-    check(
-        &[stop("15 19:00", "15 19:02"), refused],
-        &["unclear 15 19:02 to 16 19:00"],
-    );
+    check(&[stop("15 19:00", "15 19:02"), refused], &["unclear 15 19:02 to 16 19:00"]);
 }
 
 #[test]
 fn a_second_stop_that_had_nothing_to_ask_for_goes_on_counting() {
     check_with(
-        &[
-            stop("15 19:00", "15 19:02"),
-            stop("15 20:00", "15 20:10").unasked(),
-        ],
+        &[stop("15 19:00", "15 19:02"), stop("15 20:00", "15 20:10").unasked()],
         Some(&web_record(Power::Stopped, "15 19:02")),
         &["stopped 15 19:02 to 17 12:00"],
     );
@@ -130,10 +115,7 @@ fn a_stop_turned_into_a_start_and_back_counts_from_where_it_was_seen() {
             stop("15 20:01", "15 20:20").unasked(),
             start("16 08:00", "16 08:03"),
         ],
-        &[
-            "stopped 15 19:02 to 15 20:00",
-            "stopped 15 20:20 to 16 08:00",
-        ],
+        &["stopped 15 19:02 to 15 20:00", "stopped 15 20:20 to 16 08:00"],
     );
 }
 
@@ -141,15 +123,8 @@ fn a_stop_turned_into_a_start_and_back_counts_from_where_it_was_seen() {
 fn what_is_still_stopped_counts_up_to_now() {
     let stop = [stop("16 19:00", "16 19:02")];
     let counted = ["stopped 16 19:02 to 17 12:00"];
-    check_with(
-        &stop,
-        Some(&web_record(Power::Stopped, "16 19:01")),
-        &counted,
-    );
-    let already_there = Record {
-        request: None,
-        ..in_flight(Direction::Stop, "17 11:00")
-    };
+    check_with(&stop, Some(&web_record(Power::Stopped, "16 19:01")), &counted);
+    let already_there = Record { request: None, ..in_flight(Direction::Stop, "17 11:00") };
     check_with(&stop, Some(&already_there), &counted);
 }
 
@@ -157,21 +132,12 @@ fn what_is_still_stopped_counts_up_to_now() {
 fn since_it_was_last_seen_it_is_unclear() {
     let record = web_record(Power::Stopped, "16 19:01");
     let check = |unseen_since: &str, expected: &[&str]| {
-        let known = LastKnownState {
-            record: Some(&record),
-            unseen_since: Some(at(unseen_since)),
-        };
+        let known = LastKnownState { record: Some(&record), unseen_since: Some(at(unseen_since)) };
         let stop = [stop("16 19:00", "16 19:02")];
         let found = stopped_intervals(&stop, known, &schedules(), at("17 12:00"));
         assert_eq!(shown(&found), expected);
     };
-    check(
-        "17 06:00",
-        &[
-            "stopped 16 19:02 to 17 06:00",
-            "unclear 17 06:00 to 17 12:00",
-        ],
-    );
+    check("17 06:00", &["stopped 16 19:02 to 17 06:00", "unclear 17 06:00 to 17 12:00"]);
     check("16 18:00", &["unclear 16 19:02 to 17 12:00"]);
 }
 
@@ -214,20 +180,13 @@ fn what_was_seen_running_again_counts_up_to_then() {
         phase: Phase::Settled { at: Power::Stopped },
         ..web_record(Power::Running, "16 22:00")
     };
-    check_with(
-        &stop,
-        Some(&contradicted),
-        &["stopped 16 19:02 to 16 22:00"],
-    );
+    check_with(&stop, Some(&contradicted), &["stopped 16 19:02 to 16 22:00"]);
 }
 
 #[test]
 fn what_was_not_seen_to_start_again_is_unclear() {
     let stop = [stop("16 19:00", "16 19:02")];
-    let unseen = Record {
-        observed: None,
-        ..web_record(Power::Running, "16 22:00")
-    };
+    let unseen = Record { observed: None, ..web_record(Power::Running, "16 22:00") };
     let unclear = ["unclear 16 19:02 to 17 12:00"];
     check_with(&stop, Some(&unseen), &unclear);
     check_with(&stop, None, &unclear);
@@ -258,17 +217,11 @@ fn a_start_under_way_or_stuck_has_ended_it() {
 #[test]
 fn what_is_gone_counts_until_it_was_missed() {
     let gone = Record {
-        phase: Phase::Gone {
-            since: at("17 06:01"),
-        },
+        phase: Phase::Gone { since: at("17 06:01") },
         missing_since: Some(at("17 06:00")),
         ..web_record(Power::Stopped, "16 19:02")
     };
-    check_with(
-        &[stop("16 19:00", "16 19:02")],
-        Some(&gone),
-        &["stopped 16 19:02 to 17 06:00"],
-    );
+    check_with(&[stop("16 19:00", "16 19:02")], Some(&gone), &["stopped 16 19:02 to 17 06:00"]);
 }
 
 #[test]
@@ -276,18 +229,12 @@ fn observe_mode_would_have_stopped_it_until_its_schedule_begins() {
     let would = |claimed: &str| stop(claimed, claimed).ending(Ending::WouldHave);
     check(
         &[would("15 19:00"), would("16 19:00")],
-        &[
-            "would have 15 19:00 to 16 08:00",
-            "would have 16 19:00 to 17 08:00",
-        ],
+        &["would have 15 19:00 to 16 08:00", "would have 16 19:00 to 17 08:00"],
     );
     // A newer configuration triggers a new decision.
     check(
         &[would("15 19:00"), would("15 21:00")],
-        &[
-            "would have 15 19:00 to 15 21:00",
-            "would have 15 21:00 to 16 08:00",
-        ],
+        &["would have 15 19:00 to 15 21:00", "would have 15 21:00 to 16 08:00"],
     );
     check(
         &[would("15 19:00"), start("15 20:00", "15 20:02")],
@@ -305,23 +252,14 @@ fn observe_mode_counts_only_what_a_known_schedule_desired() {
     check(&[would(None, "15 19:00")], &[]);
     // An override or a person desired the stop, at noon.
     check(&[would(Some("office"), "15 12:00")], &[]);
-    check(
-        &[would(Some("never"), "16 19:00")],
-        &["would have 16 19:00 to 17 12:00"],
-    );
+    check(&[would(Some("never"), "16 19:00")], &["would have 16 19:00 to 17 12:00"]);
 }
 
 #[test]
 fn a_start_that_was_only_observed_leaves_it_stopped() {
-    let would = start("16 08:00", "16 08:00")
-        .unasked()
-        .ending(Ending::WouldHave);
+    let would = start("16 08:00", "16 08:00").unasked().ending(Ending::WouldHave);
     check(
-        &[
-            stop("15 19:00", "15 19:02"),
-            would,
-            start("17 08:00", "17 08:02"),
-        ],
+        &[stop("15 19:00", "15 19:02"), would, start("17 08:00", "17 08:02")],
         &["stopped 15 19:02 to 17 08:00"],
     );
 }
@@ -331,10 +269,7 @@ fn a_stop_that_was_only_observed_shows_that_it_ran() {
     let would = stop("16 19:00", "16 19:00").ending(Ending::WouldHave);
     check(
         &[stop("15 19:00", "15 19:02"), would.unasked()],
-        &[
-            "unclear 15 19:02 to 16 19:00",
-            "would have 16 19:00 to 17 08:00",
-        ],
+        &["unclear 15 19:02 to 16 19:00", "would have 16 19:00 to 17 08:00"],
     );
 }
 
@@ -381,10 +316,8 @@ fn before_a_first_start_nothing_is_known() {
 #[test]
 fn before_an_inventory_saw_it_nothing_is_known() {
     let from = at("15 00:00");
-    let record = Record {
-        first_seen_at: Some(at("16 12:00")),
-        ..web_record(Power::Running, "17 00:00")
-    };
+    let record =
+        Record { first_seen_at: Some(at("16 12:00")), ..web_record(Power::Running, "17 00:00") };
     let since = |entries: &[HistoryEntry]| known_since(entries, Some(&record), from);
     assert_eq!(since(&[]), at("16 12:00"));
     assert_eq!(since(&[stop("16 19:00", "16 19:02")]), at("16 12:00"));

@@ -41,67 +41,36 @@ fn ending() -> impl Strategy<Value = Ending> {
 fn any_entry() -> impl Strategy<Value = HistoryEntry> {
     let directions = select(vec![Direction::Stop, Direction::Start]);
     let schedule = select(vec![None, Some("office"), Some("never"), Some("removed")]);
-    (
-        instant(),
-        0..90_000_i64,
-        directions,
-        ending(),
-        any::<bool>(),
-        schedule,
+    (instant(), 0..90_000_i64, directions, ending(), any::<bool>(), schedule).prop_map(
+        |(claimed_at, took, direction, ending, asked, schedule)| HistoryEntry {
+            claimed_at,
+            asked_at: asked.then_some(claimed_at),
+            finished_at: claimed_at + took.seconds(),
+            ending,
+            schedule: schedule.map(|name| name.parse().unwrap()),
+            ..entry(direction, "15 00:00", "15 00:00")
+        },
     )
-        .prop_map(
-            |(claimed_at, took, direction, ending, asked, schedule)| HistoryEntry {
-                claimed_at,
-                asked_at: asked.then_some(claimed_at),
-                finished_at: claimed_at + took.seconds(),
-                ending,
-                schedule: schedule.map(|name| name.parse().unwrap()),
-                ..entry(direction, "15 00:00", "15 00:00")
-            },
-        )
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
     let power = || select(vec![Power::Running, Power::Stopped, Power::Between]);
     let direction = select(vec![Direction::Stop, Direction::Start]);
-    (
-        power(),
-        power(),
-        instant(),
-        instant(),
-        direction,
-        any::<bool>(),
-        0..5,
-    )
-        .prop_map(|(at_end, seen, seen_at, since, direction, asked, phase)| {
-            let transition = Transition {
-                claimed_at: since,
-                ..transition(direction, "15 00:00")
-            };
+    (power(), power(), instant(), instant(), direction, any::<bool>(), 0..5).prop_map(
+        |(at_end, seen, seen_at, since, direction, asked, phase)| {
+            let transition = Transition { claimed_at: since, ..transition(direction, "15 00:00") };
             let reason = "because".to_owned();
             let phase = match phase {
                 0 => Phase::Settled { at: at_end },
                 1 => Phase::InFlight { transition },
                 2 => Phase::Refused { transition, reason },
-                3 => Phase::Stuck {
-                    transition,
-                    since,
-                    reason,
-                },
+                3 => Phase::Stuck { transition, since, reason },
                 _ => Phase::Gone { since },
             };
-            let edge = EdgeKey {
-                instant: since,
-                rank: Rank::Schedule,
-            };
+            let edge = EdgeKey { instant: since, rank: Rank::Schedule };
             Record {
                 phase,
-                observed: Some(Observed {
-                    power: seen,
-                    size: None,
-                    busy: None,
-                    at: seen_at,
-                }),
+                observed: Some(Observed { power: seen, size: None, busy: None, at: seen_at }),
                 request: asked.then(|| request(direction, "15 00:00")),
                 handled: Some(Handled {
                     generation: Generation(1),
@@ -111,7 +80,8 @@ fn any_record() -> impl Strategy<Value = Record> {
                 }),
                 ..web_record(at_end, "15 00:00")
             }
-        })
+        },
+    )
 }
 
 fn rows(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> Vec<Row> {
@@ -124,11 +94,7 @@ fn rows(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> Ve
 /// The sums of stopped, unclear, and would-have hours.
 fn sums(rows: &[Row]) -> [f64; 3] {
     let sum = |hours: fn(&Row) -> f64| rows.iter().map(hours).sum();
-    [
-        sum(|row| row.stopped_hours),
-        sum(|row| row.unclear_hours),
-        sum(|row| row.would_have_hours),
-    ]
+    [sum(|row| row.stopped_hours), sum(|row| row.unclear_hours), sum(|row| row.would_have_hours)]
 }
 
 proptest! {

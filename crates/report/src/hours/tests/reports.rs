@@ -9,10 +9,7 @@ const POOL: &str = "do-main/node-pool/c/p";
 const DATABASE: &str = "do-main/database/d";
 
 fn nodes(count: u32) -> SavedState {
-    SavedState::NodePool {
-        count,
-        autoscale: None,
-    }
+    SavedState::NodePool { count, autoscale: None }
 }
 
 /// A server, a pool and a database that were stopped from Monday to Thursday evening.
@@ -26,16 +23,9 @@ fn fleet(by: Grouping) -> Report {
     };
     let mut collector = Collector::new(june, at("30 23:59"), &schedules);
     collector.prices = Some(&prices);
-    let pool = Record {
-        plan: Some("s-1".to_owned()),
-        ..record(POOL, Power::Running, "18 19:00")
-    };
-    let both = |of: &str| {
-        [
-            stop("15 19:00", "15 19:00").of(of),
-            start("18 19:00", "18 19:05").of(of),
-        ]
-    };
+    let pool = Record { plan: Some("s-1".to_owned()), ..record(POOL, Power::Running, "18 19:00") };
+    let both =
+        |of: &str| [stop("15 19:00", "15 19:00").of(of), start("18 19:00", "18 19:05").of(of)];
     let [stopped, started] = both(POOL);
     let stopped = [stopped.sized(nodes(2), nodes(0)), started];
     collector.count(&reference(POOL), &stopped, Some(&pool));
@@ -54,10 +44,7 @@ fn each_resource_has_a_row_with_its_reason() {
     let line = |row: &crate::hours::Row| {
         let resource = row.resource.as_ref().unwrap();
         let reasons = row.reasons.join("; ");
-        format!(
-            "{resource} {} {} {:?} {reasons}",
-            row.stopped_hours, row.share, row.saved
-        )
+        format!("{resource} {} {} {:?} {reasons}", row.stopped_hours, row.share, row.saved)
     };
     let lines: Vec<_> = report.rows.iter().map(line).collect();
     assert_eq!(
@@ -86,10 +73,7 @@ fn what_was_before_a_resource_was_first_seen_is_in_no_share() {
         first_seen_at: Some("2026-06-16T00:00:00Z".parse().unwrap()),
         ..record(WEB, Power::Running, "21 19:00")
     };
-    let history = [
-        stop("18 19:00", "18 19:00").of(WEB),
-        start("21 19:00", "21 19:05").of(WEB),
-    ];
+    let history = [stop("18 19:00", "18 19:00").of(WEB), start("21 19:00", "21 19:05").of(WEB)];
     collector.count(&web(), &history, Some(&seen));
     let report = collector.report(Grouping::Resource, 0);
     let row = &report.rows[0];
@@ -147,17 +131,12 @@ fn what_is_gone_or_followed_no_schedule_is_not_listed_unless_it_was_stopped() {
     let schedules = schedules();
     let mut collector = Collector::new(period("15 00:00", "17 00:00"), at("17 12:00"), &schedules);
     let gone = Record {
-        phase: Phase::Gone {
-            since: at("10 00:00"),
-        },
+        phase: Phase::Gone { since: at("10 00:00") },
         ..web_record(Power::Stopped, "09 00:00")
     };
     let early = [stop("08 19:00", "08 19:02"), start("09 08:00", "09 08:02")];
     collector.count(&web(), &early, Some(&gone));
-    let unscheduled = Record {
-        schedule: None,
-        ..web_record(Power::Running, "15 00:00")
-    };
+    let unscheduled = Record { schedule: None, ..web_record(Power::Running, "15 00:00") };
     collector.count(&web(), &[], Some(&unscheduled));
     assert!(collector.report(Grouping::Resource, 0).rows.is_empty());
 }
@@ -167,9 +146,7 @@ fn hours_belong_to_the_schedule_that_was_followed_at_the_stop() {
     let schedules = schedules();
     let manual = HistoryEntry {
         schedule: None,
-        cause: Cause::Manual {
-            by: "ada".to_owned(),
-        },
+        cause: Cause::Manual { by: "ada".to_owned() },
         ..stop("16 19:00", "16 19:00")
     };
     let entries = [
@@ -187,9 +164,7 @@ fn hours_belong_to_the_schedule_that_was_followed_at_the_stop() {
         collector.count(&web(), &entries, Some(&record));
         let rows = collector.report(Grouping::Schedule, 0).rows;
         let name = |row: &crate::hours::Row| row.schedule.as_ref().map(ToString::to_string);
-        rows.iter()
-            .map(|row| (name(row), row.stopped_hours))
-            .collect::<Vec<_>>()
+        rows.iter().map(|row| (name(row), row.stopped_hours)).collect::<Vec<_>>()
     };
     let office = (Some("office".to_owned()), 12.0);
     assert_eq!(hours(None), [office.clone(), (None, 2.0)]);

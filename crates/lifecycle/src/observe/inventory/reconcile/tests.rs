@@ -23,17 +23,11 @@ use crate::{
 
 /// Compares what the case's look shows with `old`.
 fn compared(case: &Case, old: Option<Record>) -> Compared {
-    inventory(case, false, |inventory| {
-        inventory.compare(old, look(case), None)
-    })
+    inventory(case, false, |inventory| inventory.compare(old, look(case), None))
 }
 
 fn look(case: &Case) -> Look {
-    Look {
-        requested_at: case.now,
-        resource: case.resource.clone(),
-        sight: None,
-    }
+    Look { requested_at: case.now, resource: case.resource.clone(), sight: None }
 }
 
 fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T) -> T {
@@ -92,15 +86,9 @@ fn a_resource_seen_for_the_first_time_has_handled_nothing() {
     let case = droplet().at("20:00");
     let one = compared(&case, None);
     assert!(one.joined);
-    assert_eq!(
-        (one.record.handled.as_ref(), one.record.opted_in),
-        (None, true)
-    );
+    assert_eq!((one.record.handled.as_ref(), one.record.opted_in), (None, true));
     assert_eq!(one.record.schedule, Some(office()));
-    assert!(matches!(
-        &one.events()[..],
-        [Event::Joined { held: false, .. }]
-    ));
+    assert!(matches!(&one.events()[..], [Event::Joined { held: false, .. }]));
 }
 
 #[test]
@@ -109,9 +97,8 @@ fn one_that_adopts_from_its_next_edge_is_due_at_that() {
     let case = case.following(|policy| policy.adopt = Adopt::NextEdge);
     let record = compared(&case, None).record;
     assert_eq!(record.joined_at, Some(at("20:00")));
-    let due_at = inventory(&case, false, |inventory| {
-        due_at(&record, inventory.in_force.rules(), case.now)
-    });
+    let due_at =
+        inventory(&case, false, |inventory| due_at(&record, inventory.in_force.rules(), case.now));
     assert_eq!(due_at, Some(at("tue 08:00")));
 }
 
@@ -142,10 +129,7 @@ fn a_database_of_a_mixed_size_stands_where_it_was_last_seen() {
     (size.plan, size.nodes) = ("db-s-4vcpu-8gb".to_owned(), 1);
     case.record.saved = Some(database_of("db-s-2vcpu-4gb", 2));
     for at in [Power::Stopped, Power::Running] {
-        let old = Record {
-            phase: Phase::Settled { at },
-            ..known(&case)
-        };
+        let old = Record { phase: Phase::Settled { at }, ..known(&case) };
         let one = compared(&case, Some(old));
         assert_eq!(one.record.phase, Phase::Settled { at });
     }
@@ -163,11 +147,7 @@ fn what_stays_under_its_schedule_keeps_what_it_has_handled() {
 #[test]
 fn what_comes_back_has_handled_nothing() {
     let case = droplet().at("12:00");
-    let left = Record {
-        opted_in: false,
-        schedule: None,
-        ..known(&case)
-    };
+    let left = Record { opted_in: false, schedule: None, ..known(&case) };
     let one = compared(&case, Some(left));
     assert!(one.joined && !one.new);
     assert_eq!(one.record.handled, None);
@@ -209,10 +189,7 @@ fn what_joins_or_comes_back_follows_from_then_on() {
 fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() {
     let command = |instant| {
         let case = droplet().at("12:00").commanded(Desired::Stopped, instant);
-        let left = Record {
-            opted_in: false,
-            ..known(&case)
-        };
+        let left = Record { opted_in: false, ..known(&case) };
         compared(&case, Some(left)).record.manual_command
     };
     assert_eq!(command("07:59"), None);
@@ -268,10 +245,7 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
         ..known(&case)
     };
     let handled = old.handled.as_mut().unwrap();
-    handled.key = EdgeKey {
-        instant: at("18:00"),
-        rank: Rank::Manual,
-    };
+    handled.key = EdgeKey { instant: at("18:00"), rank: Rank::Manual };
     handled.desired = Some(Desired::Stopped);
     let one = compared(&case, Some(old));
     // The command still names it, which is why `offhours start` may restore it.
@@ -291,10 +265,7 @@ fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
         ..case.record.clone()
     };
     left.handled.as_mut().unwrap().desired = Some(Desired::Stopped);
-    assert_eq!(
-        compared(&case, Some(left)).events(),
-        [Event::Orphaned { barrier: None }]
-    );
+    assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned { barrier: None }]);
 }
 
 /// An id is never used twice.
@@ -322,10 +293,7 @@ fn what_was_gone_and_is_seen_again_keeps_what_is_saved_and_what_it_has_handled()
 #[test]
 fn what_is_listed_again_has_not_answered_404() {
     let case = droplet().at("12:00");
-    let missing = Record {
-        missing_since: Some(at("11:59")),
-        ..known(&case)
-    };
+    let missing = Record { missing_since: Some(at("11:59")), ..known(&case) };
     assert_eq!(compared(&case, Some(missing)).record.missing_since, None);
 }
 
@@ -342,10 +310,7 @@ fn what_is_settled_follows_what_is_seen_and_what_is_under_way_does_not() {
 #[test]
 fn a_database_with_nothing_saved_stays_where_it_was_settled() {
     let case = database().smallest().at("22:00");
-    let old = Record {
-        phase: Phase::Settled { at: Power::Stopped },
-        ..known(&case)
-    };
+    let old = Record { phase: Phase::Settled { at: Power::Stopped }, ..known(&case) };
     let one = compared(&case, Some(old));
     assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
 }
@@ -354,10 +319,7 @@ fn a_database_with_nothing_saved_stays_where_it_was_settled() {
 fn an_inventory_never_touches_what_is_saved() {
     let case = pool().nodes(1, 1, 1).at("22:00");
     let saved = Some(crate::tests::pool_of(3));
-    let old = Record {
-        saved: saved.clone(),
-        ..known(&case)
-    };
+    let old = Record { saved: saved.clone(), ..known(&case) };
     let one = compared(&case, Some(old));
     assert_eq!((one.record.saved, one.record.used), (saved, false));
 }
@@ -374,10 +336,7 @@ fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
                 inventory.compare(Some(known(&case)), look(&case), None),
             ];
             inventory.hold_too_many(&mut joining);
-            joining
-                .iter()
-                .map(|one| one.record.held)
-                .collect::<Vec<_>>()
+            joining.iter().map(|one| one.record.held).collect::<Vec<_>>()
         })
     };
     assert_eq!(held(2, false), [false, false, false]);
@@ -396,23 +355,15 @@ fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
     let of = made_of(&case.resource).unwrap();
     let has_made = |records: &[Record], newer: &[ResourceRef], elsewhere: Elsewhere<'_>| {
         inventory(&case, false, |inventory| {
-            let inventory = Inventory {
-                elsewhere,
-                ..inventory
-            };
+            let inventory = Inventory { elsewhere, ..inventory };
             inventory.has_made(&labels_of_made(records, newer), &of)
         })
     };
     let never = case.record.clone();
     assert!(!has_made(&[never], &[], Elsewhere::default()));
-    let asleep = Record {
-        hibernation: Some(Box::new(Hibernation::of(id.clone()))),
-        ..case.record.clone()
-    };
-    let gone = Record {
-        phase: Phase::Gone { since: case.now },
-        ..asleep.clone()
-    };
+    let asleep =
+        Record { hibernation: Some(Box::new(Hibernation::of(id.clone()))), ..case.record.clone() };
+    let gone = Record { phase: Phase::Gone { since: case.now }, ..asleep.clone() };
     assert!(has_made(&[asleep], &[], Elsewhere::default()));
     assert!(!has_made(&[gone], &[], Elsewhere::default()));
     // Its record may be there, written by a newer program.
@@ -451,11 +402,7 @@ fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
         case.resource.power = power;
         let mut record = case.record.clone();
         note_hibernation(&mut record, &look(&case));
-        assert_eq!(
-            record.hibernation.unwrap().running_since,
-            since,
-            "{power:?}"
-        );
+        assert_eq!(record.hibernation.unwrap().running_since, since, "{power:?}");
     }
 }
 
