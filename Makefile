@@ -205,7 +205,7 @@ readme: programs ## Update the commands' output in README.md and docs
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening
 
 .PHONY: check
-check: fmt clippy doc deny lint-template lint-python ## Formatting, lints, docs, dependencies and template
+check: fmt lines clippy doc deny lint-template lint-python ## Formatting, size, lints, docs, dependencies and template
 
 .PHONY: fmt
 fmt: rust ## Check the formatting
@@ -287,7 +287,7 @@ microbench: rust ## Measure schedule evaluation, and the commands on large store
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
 
 .PHONY: lines
-lines: python ## Count the lines of Rust outside tests, by crate
+lines: python ## Count the lines of Rust outside tests, and hold them to lines.toml
 	@$(PYTHON) tests/python/lines.py
 
 .PHONY: clean

@@ -1,5 +1,7 @@
 """Counts the lines of Rust outside tests, by crate, and finds the longest functions.
 
+Fails where a crate has more lines than lines.toml allows.
+
 Blank and comment lines count. Benches, examples, folders and files of tests, and modules behind
 `#[cfg(test)]`, in their own files or inline, do not.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,20 +65,26 @@ def functions(source: Path, lines: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def main() -> None:
-    total, longest = 0, []
+def main() -> int:
+    most = tomllib.loads((ROOT / "lines.toml").read_text())
+    longest, above, total = [], [], 0
     for crate in sorted(set(OURS.iterdir()) - {OURS / name for name in TEST_SUPPORT}):
         counted = sources(crate)
         lines = sum(map(len, counted.values()))
         total += lines
-        print(f"{crate.name:<16} {lines:>7,}")
+        allowed = most.get(crate.name, 0)
+        if lines > allowed:
+            above.append(f"{crate.name} has {lines:,} lines, and lines.toml allows {allowed:,}")
+        print(f"{crate.name:<16} {lines:>7,} of {allowed:>7,}")
         for source, text in counted.items():
             longest += functions(source, text)
-    print(f"{'all':<16} {total:>7,}\n")
+    print(f"{'all':<16} {total:>7,} of {sum(most.values()):>7,}\n")
     print("longest functions")
-    for length, place in sorted(longest, reverse=True)[: int(sys.argv[1]) if sys.argv[1:] else 5]:
+    for length, place in sorted(longest, reverse=True)[:5]:
         print(f"{length:>5}  {place}")
+    print(*above, sep="\n", file=sys.stderr, end="\n" if above else "")
+    return 1 if above else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
