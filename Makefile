@@ -276,7 +276,7 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 
 # Optimized builds; the functions run in one process, beside the engine and the clouds.
 .PHONY: scale
-scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md and `offhours cost`
+scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md and docs/costs.md
 	@$(CARGO) build --profile bench --locked --workspace \
 	   --example engine --bin cloud-simulator --bin offhours
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.scale \

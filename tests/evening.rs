@@ -1,5 +1,5 @@
-//! Checks that the transcripts in the documentation show what happens: the evening, the savings and
-//! the cost in README.md, and the night in docs/at-three-in-the-morning.md.
+//! Checks that the transcripts in the documentation show what happens: the evening and the
+//! savings in README.md, and the night in docs/at-three-in-the-morning.md.
 //!
 //! Each transcript stands between two marks and has commands with their output. The commands are
 //! run here in a shell, beside a simulator whose clock is set to the time in the text. With
@@ -65,19 +65,6 @@ const SAVINGS: Transcript = Transcript {
     end: "<!-- The savings end. -->\n",
     between: &[],
 };
-
-const COST: Transcript = Transcript {
-    path: "README.md",
-    fleet: "examples/savings.toml",
-    begin: "<!-- The cost begins: `make readme` writes what the command prints. -->\n",
-    end: "<!-- The cost ends. -->\n",
-    between: &[],
-};
-
-#[test]
-fn the_cost_in_the_readme_is_what_is_printed() {
-    run(COST.happens());
-}
 
 #[test]
 fn the_savings_in_the_readme_are_what_is_printed() {

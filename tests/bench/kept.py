@@ -12,12 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import pictures, report
+from . import costs, pictures, report
 from .figures import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "docs" / "benchmarks"
 """The folder of the results in JSON, the pictures, and people's notes about them."""
+
+COSTS = ROOT / "docs" / "costs.md"
+TABLE = re.compile(r"(<!-- The table begins: .* -->\n).*(<!-- The table ends. -->)", re.S)
 
 
 def machine() -> dict[str, str | int]:
@@ -58,6 +61,9 @@ def keep(result: Result, name: str) -> None:
     """Writes the JSON of a run, and BENCHMARKS.md from all results that exist."""
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / f"{name}.json").write_text(_lines(result))
+    if name == "scale":
+        page = COSTS.read_text()
+        COSTS.write_text(TABLE.sub(lambda marks: marks[1] + costs.table(result) + marks[2], page))
     functions, over_tls, scale = (_kept(of) for of in ("result", "tls", "scale"))
     if functions is None:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import report, scaled
+from . import costs, report, scaled
 from .figures import Result
 from .fleet import Fleet
 
@@ -90,3 +90,20 @@ def test_a_fleet_is_spread_evenly() -> None:
     assert fleet.clouds().count("[[droplets]]") == fleet.clouds().count("[[servers]]") == 5000
     assert fleet.configuration().count("[schedules.") == 500
     assert (Fleet(0).accounts, Fleet(0).schedules) == (2, 1)
+
+
+def test_a_bill_grows_with_the_fleet_and_its_edges_and_adds_up() -> None:
+    def counted(writes: float) -> Result:
+        invocations = {"dispatch": {"count": 1, "seconds": 0}}
+        more = {"store_requests": 10, "events": 1, "log_bytes": 100, "invocations": invocations}
+        found = size()
+        for one in (found["process"], *found["parts"].values()):
+            one |= more
+        found["process"] |= {"store_requests": 0, "events": 0, "log_bytes": 0, "invocations": {}}
+        found["parts"]["stop"]["units"] = {"offhours-resources": {"read": 0.0, "write": writes}}
+        return found
+
+    few, many = costs.bill(counted(1000.0)), costs.bill(counted(9000.0))
+    assert abs(sum(few[:-1]) - few[-1]) < 1e-9
+    # 8,000 write units more at each of thirty stops.
+    assert abs(many[1] - few[1] - 8000 * 30 * 0.625 / 1e6) < 1e-9

@@ -38,7 +38,7 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    activity, apply as apply_command, approve, completions, cost, doctor as doctor_command, export,
+    activity, apply as apply_command, approve, completions, doctor as doctor_command, export,
     forget, history, hours as hours_command, import as import_command, list, log, manual,
     overrides, preview, rehearse, savings, schema, status, validate, why,
 };
@@ -98,7 +98,6 @@ enum Command {
     Hours(hours_command::Args),
     Savings(savings::Args),
     Rehearse(rehearse::Args),
-    Cost(cost::Args),
     #[cfg(feature = "local")]
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
@@ -157,7 +156,6 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Hours(args) => wait_for(hours_command::run(args)),
         Command::Savings(args) => wait_for(savings::run(args, clock.now())),
         Command::Rehearse(args) => wait_for(rehearse::run(args, clock.now())),
-        Command::Cost(args) => cost::run(args),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),

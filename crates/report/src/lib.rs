@@ -1,8 +1,7 @@
 //! The computations behind the command's output: what a configuration leads to, how long resources
-//! were stopped, and what the service costs. Pure, with no I/O and no async, so that its tests take
+//! were stopped, and what stopping saves. Pure, with no I/O and no async, so that its tests take
 //! seconds.
 
 pub mod consequences;
-pub mod cost;
 pub mod hours;
 pub mod savings;

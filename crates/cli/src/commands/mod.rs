@@ -4,7 +4,6 @@ pub mod activity;
 pub mod apply;
 pub mod approve;
 pub mod completions;
-pub mod cost;
 pub mod doctor;
 pub mod export;
 pub mod forget;

@@ -2,7 +2,7 @@
 
 use domain::activity::Activity;
 use lifecycle::Outcome;
-use report::{cost::Cost, hours::Report, savings};
+use report::{hours::Report, savings};
 use schemars::Schema;
 
 use super::{
@@ -38,8 +38,6 @@ pub enum What {
     Apply,
     /// `offhours approve --format json`
     Approve,
-    /// `offhours cost --format json`
-    Cost,
     /// `offhours doctor --format json`
     Doctor,
     /// `offhours forget --format json`
@@ -94,7 +92,6 @@ pub fn schema(what: What) -> Schema {
         What::Activity => shape::of::<Vec<Activity>>(),
         What::Apply => shape::of::<apply::Plan>(),
         What::Approve => shape::of::<Vec<approve::Approved>>(),
-        What::Cost => shape::of::<Vec<Cost>>(),
         What::Doctor => shape::of::<Vec<Finding>>(),
         What::Forget => shape::of::<Vec<forget::Row>>(),
         What::History => shape::of::<Vec<history::Row<'_>>>(),
