@@ -300,7 +300,7 @@ def command(trial: Trial) -> str:
         "AWS_REGION": trial.region,
     }
     variables.pop("OFFHOURS_DATA", None)
-    asked = [str(program), "status", "--format", "json"]
+    asked = [str(program), "status", "-o", "json"]
     profile = trial.session.profile_name
     if profile != "default":
         asked += ["--profile", profile]

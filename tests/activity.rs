@@ -46,7 +46,7 @@ fn each_command_that_changes_something_is_an_entry() {
         terminal.run(&["approve", "--all"]).await;
 
         let shown = async |arguments: &[&str]| -> Vec<Value> {
-            let arguments = [&["activity", "--format", "json"], arguments].concat();
+            let arguments = [&["activity", "-o", "json"], arguments].concat();
             let ended = terminal.run(&arguments).await;
             serde_json::from_str(&ended.stdout).unwrap()
         };
@@ -68,7 +68,7 @@ fn each_command_that_changes_something_is_an_entry() {
             assert!(table.contains(verb), "{table}");
         }
         // History does not trip over them.
-        let history = terminal.run(&["history", "--format", "json"]).await;
+        let history = terminal.run(&["history", "-o", "json"]).await;
         assert_eq!(history.stderr, "");
     });
 }
@@ -117,7 +117,7 @@ fn at_aws_the_author_is_who_aws_says_and_without_it_nothing_changes() {
         // The function cannot be asked here: the override is in force all the same.
         assert!(text.contains("within five minutes"), "{text}");
         assert_eq!(overrides().await, ["platform/ada@example.com (boss)"]);
-        let arguments = ["activity", "--by", "ada@", "--since", "90d", "--format", "json"];
+        let arguments = ["activity", "--by", "ada@", "--since", "90d", "-o", "json"];
         let (_, text) = at_aws(&world, &nobody, &arguments).await;
         let entries: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(entries[0]["by"]["arn"], ARN);

@@ -16,14 +16,14 @@ async fn apply(
     arguments: &[&str],
 ) -> (Option<i32>, Value) {
     terminal.write(configuration);
-    let arguments = [&["apply", "--format", "json"], arguments].concat();
+    let arguments = [&["apply", "-o", "json"], arguments].concat();
     let ended = terminal.run(&arguments).await;
     let plan = serde_json::from_str(&ended.stdout).unwrap_or(Value::String(ended.stderr));
     (ended.code, plan)
 }
 
 async fn in_force(terminal: &Terminal) -> Vec<Value> {
-    let ended = terminal.run(&["log", "--format", "json"]).await;
+    let ended = terminal.run(&["log", "-o", "json"]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     serde_json::from_str(&ended.stdout).unwrap()
 }
@@ -160,7 +160,7 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
         assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)));
         let orphaned = async |until: &str| {
             let news = terminal.local(&without, until).await;
-            let status = terminal.run(&["status", "--needs-person", "--format", "json"]).await;
+            let status = terminal.run(&["status", "--needs-person", "-o", "json"]).await;
             let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
             let rows = rows.iter().filter(|row| {
                 let why = row["needs_person"].as_str().unwrap();
@@ -214,14 +214,14 @@ fn what_a_start_fails_to_bring_back_is_left_behind_by_no_apply() {
             lines.filter(|line| line.contains(&event)).count()
         };
         assert_eq!((events("let-go"), events("orphaned")), (1, 1), "{news}");
-        let status = terminal.run(&["status", WEB, "--format", "json"]).await;
+        let status = terminal.run(&["status", WEB, "-o", "json"]).await;
         assert_eq!(status.code, Some(3), "{}", status.stdout);
         assert!(status.stdout.contains("orphaned"), "{}", status.stdout);
 
         terminal.simulator.clear_faults().await;
         apply(&terminal, &configuration, &["--yes"]).await;
         terminal.local(&configuration, "19:10:00").await;
-        let status = terminal.run(&["status", WEB, "--format", "json"]).await;
+        let status = terminal.run(&["status", WEB, "-o", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
         let running = status.stdout.contains(r#""state": "running""#);
         assert!(running, "{}", status.stdout);
@@ -244,12 +244,12 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
 
         let (code, plan) = apply(&terminal, &observing, &["--yes", "--leave"]).await;
         assert_eq!(code, Some(0), "{plan}");
-        let status = terminal.run(&["status", "--format", "json"]).await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
         let news = terminal.local(&observing, "19:50:00").await;
         let reported = news.matches(r#""event":"orphaned""#).count();
         assert_eq!(reported, EACH_KIND.len(), "{news}");
-        let status = terminal.run(&["status", "--format", "json"]).await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
         assert_eq!(status.code, Some(3), "{}", status.stdout);
         let why = "orphaned: the whole service only observes; once that ends";
         let reported = status.stdout.matches(why).count();
@@ -258,7 +258,7 @@ fn what_is_stopped_is_left_to_observe_mode_only_knowingly() {
         let (code, plan) = apply(&terminal, &acting, &["--yes", "--loosen"]).await;
         assert_eq!(code, Some(0), "{plan}");
         terminal.local(&acting, "20:10:00").await;
-        let status = terminal.run(&["status", "--format", "json"]).await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
         assert_eq!(status.code, Some(0), "{}", status.stdout);
     });
 }
@@ -317,7 +317,7 @@ fn restoring_starts_what_would_be_left_behind_and_then_applies() {
             apply(&terminal, &format!("{}{OTHER}", accounts_alone()), &["--yes", "--restore"])
                 .await;
         assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
-        let ended = terminal.run(&["status", "--format", "json"]).await;
+        let ended = terminal.run(&["status", "-o", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
         for row in &rows {
             assert_eq!(
@@ -349,12 +349,12 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
         let shown = restored.stderr;
         assert_eq!(shown.matches("keeps it running until").count(), EACH_KIND.len(), "{shown}");
         assert_eq!(shown.matches(", in place of that by ").count(), 1, "{shown}");
-        let overrides = terminal.run(&["override", "list", "--format", "json"]).await;
+        let overrides = terminal.run(&["override", "list", "-o", "json"]).await;
         assert_eq!(overrides.stdout.trim(), "[]");
 
         // Nothing stops them again, whatever overruled the schedule before.
         terminal.local(&without, "20:00:00").await;
-        let ended = terminal.run(&["status", "--format", "json"]).await;
+        let ended = terminal.run(&["status", "-o", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
         for row in &rows {
             assert_eq!((&row["state"], &row["saved"]), (&Value::from("running"), &Value::Null));
@@ -421,13 +421,13 @@ fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
         let (code, plan) = apply(&terminal, &renamed(), &["--yes"]).await;
         assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)), "{plan}");
 
-        let status = terminal.run(&["status", "--format", "json"]).await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
         let rows: Value = serde_json::from_str(&status.stdout).unwrap();
         let present = EACH_KIND.map(|one| one.replace("do-main", "do-new"));
         assert_eq!(names(&rows, "resource"), present);
         assert_eq!(status.code, Some(0), "{}", status.stderr);
 
-        let history = ["history", "do-new/database/d1", "--format", "json"];
+        let history = ["history", "do-new/database/d1", "-o", "json"];
         let history = terminal.run(&history).await;
         let entries: Value = serde_json::from_str(&history.stdout).unwrap();
         assert_eq!(names(&entries, "resource"), ["do-main/database/d1"]);
@@ -438,7 +438,7 @@ fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
 
         let back = terminal.run(&["apply", "--rollback", "--yes"]).await;
         assert_eq!(back.code, Some(0), "{}", back.stderr);
-        let status = terminal.run(&["status", "--format", "json"]).await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
         let rows: Value = serde_json::from_str(&status.stdout).unwrap();
         assert_eq!(names(&rows, "resource"), EACH_KIND);
         let owed = rows.as_array().unwrap().iter();
@@ -619,7 +619,7 @@ fn stops_that_change_a_plan_are_shown_with_what_they_save() {
 
         // The same savings that `offhours savings` reports for this schedule.
         let simulate = format!("--simulate={}", terminal.simulator.url);
-        let savings = ["savings", "--config", "offhours.toml", "--format", "json"];
+        let savings = ["savings", "--config", "offhours.toml", "-o", "json"];
         let savings = terminal.bare(&[&savings[..], &[&simulate]].concat()).await;
         let savings: Value = serde_json::from_str(&savings.stdout).unwrap();
         for stop in plan["moves"]["stops"].as_array().unwrap() {

@@ -246,7 +246,7 @@ impl Functions {
         let sts = serve_sts().await;
         let output = Command::new(program("offhours"))
             .args(arguments)
-            .args(["--format", "json", "--region", "eu-central-1"])
+            .args(["-o", "json", "--region", "eu-central-1"])
             .current_dir(self.directory.path())
             .env("AWS_ENDPOINT_URL", &self.store)
             .env("AWS_ENDPOINT_URL_STS", sts)

@@ -19,14 +19,14 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
 
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
 
-        let ended = terminal.run(&["status", "--format", "json"]).await;
+        let ended = terminal.run(&["status", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0));
         let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
         let known: Vec<_> = rows.iter().map(|r| r["resource"].as_str().unwrap()).collect();
         assert_eq!(known, EACH_KIND);
         assert!(rows.iter().all(|row| row["schedule"] == "office"), "{rows:#?}");
 
-        let ended = terminal.run(&["status", "--live", "--format", "json"]).await;
+        let ended = terminal.run(&["status", "--live", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
         let live = |row: &serde_json::Value| row["live"].as_str().unwrap().contains("running, ");
@@ -87,7 +87,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let exported = configuration_file::parse(&file, "exported").unwrap();
         let applied = configuration_file::parse(&office_hours("", "", ""), "applied").unwrap();
         assert!(exported.configuration.eq_ignoring_generation(&applied.configuration));
-        let ended = terminal.run(&["export", "--format", "json"]).await;
+        let ended = terminal.run(&["export", "-o", "json"]).await;
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(ended.code, Some(0));
         assert_eq!(document["timezone"], "Europe/Berlin");
@@ -137,7 +137,7 @@ fn the_command_status_and_why_say_until_when_a_manual_stop_stands_and_whose_it_i
         let stays = format!("web stays stopped {until}.\n");
         assert!(ended.stderr.ends_with(&stays), "{}", ended.stderr);
 
-        let rows = terminal.run(&["status", "web", "--format", "json"]).await;
+        let rows = terminal.run(&["status", "web", "-o", "json"]).await;
         let rows: serde_json::Value = serde_json::from_str(&rows.stdout).unwrap();
         let (next, manual) = (&rows[0]["next"], &rows[0]["manual"]);
         let change = ("2026-11-24T07:00:00Z", "running");
@@ -166,7 +166,7 @@ fn why_explains_the_chain_of_one_resource_and_what_it_cannot_find() {
         }
         assert_eq!(ended.stderr, "");
 
-        let night = ["why", "web", "--at", "2026-06-15 23:00", "--format", "json"];
+        let night = ["why", "web", "--at", "2026-06-15 23:00", "-o", "json"];
         let ended = terminal.run(&night).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -191,7 +191,7 @@ fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
         for direction in ["stop", "start"] {
-            let command = [direction, "--schedule", "office", "--format", "json"];
+            let command = [direction, "--schedule", "office", "-o", "json"];
             let before = changes(&terminal.simulator).await;
             let rehearsal = terminal.run(&[&command[..], &["--dry-run"]].concat()).await;
             assert_eq!(rehearsal.code, Some(0), "{}", rehearsal.stderr);
@@ -260,7 +260,7 @@ fn list_and_doctor_observe_and_change_nothing() {
             rows(text).iter().map(resource).collect()
         };
 
-        let ended = terminal.run(&["list", "--format", "json"]).await;
+        let ended = terminal.run(&["list", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let mut listed = names(&ended.stdout);
         listed.sort_unstable();
@@ -274,7 +274,7 @@ fn list_and_doctor_observe_and_change_nothing() {
         let shown = ended.stderr;
         assert!(shown.contains("did you mean `general`?"), "{shown}");
 
-        let ended = terminal.run(&["doctor", "--format", "json"]).await;
+        let ended = terminal.run(&["doctor", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);
         let verdicts = rows(&ended.stdout);
         assert!(verdicts.iter().all(|row| row["verdict"] == "ok"), "{verdicts:#?}");

@@ -564,7 +564,7 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
 #[test]
 fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     let output = Command::new(program("offhours"))
-        .args(["local", "--simulate", "--speed", "0", "--for", "2h", "--format", "json"])
+        .args(["local", "--simulate", "--speed", "0", "--for", "2h", "-o", "json"])
         .output()
         .unwrap();
     let complaints = String::from_utf8(output.stderr).unwrap();
@@ -600,7 +600,7 @@ const REHEARSED: [&str; 2] = ["do-main/droplet/391990217", "hz-eu/server/5293480
 #[test]
 fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in_time() {
     let output = Command::new(program("offhours"))
-        .args(["local", "--simulate", "--speed", "0", "--format", "json"])
+        .args(["local", "--simulate", "--speed", "0", "-o", "json"])
         .output()
         .unwrap();
     assert!(output.status.success());
@@ -678,7 +678,7 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
     let file = folder.path().join("offhours.toml");
     std::fs::write(&file, TWO_WEEKS).unwrap();
     let output = Command::new(program("offhours"))
-        .args(["preview", "--for", "2w", "--format", "json", "--at"])
+        .args(["preview", "--for", "2w", "-o", "json", "--at"])
         .arg(from.to_string())
         .arg("--config")
         .arg(&file)

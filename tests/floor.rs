@@ -93,7 +93,7 @@ fn a_pipeline_gives_up_no_guard_rail_unless_it_says_so() {
         assert!(words.contains("2 guard rails") && words.contains("--loosen"), "{words}");
         assert!(words.contains("`name:*prod*` is no longer protected"), "{words}");
 
-        let shown = terminal.run(&["apply", "--dry-run", "--format", "json"]).await;
+        let shown = terminal.run(&["apply", "--dry-run", "-o", "json"]).await;
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         assert_eq!(shown["loosened"].as_array().unwrap().len(), 2);
 

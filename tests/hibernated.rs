@@ -46,7 +46,7 @@ impl Terminal {
 
     /// The JSON output of a command for the only machine.
     async fn shown(&self, arguments: &[&str]) -> Value {
-        let arguments = [arguments, &["--format", "json"]].concat();
+        let arguments = [arguments, &["-o", "json"]].concat();
         let ended = self.run(&arguments).await;
         let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| {
             panic!("{arguments:?}: {}{}", ended.stdout, ended.stderr);
@@ -340,7 +340,7 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
         let doctor = async |fleet: &str, configuration: &str| {
             let terminal = Terminal::with_fleet(fleet, "13:00:00").await;
             terminal.local(configuration, "13:03:00").await;
-            let ended = terminal.run(&["doctor", "--format", "json"]).await;
+            let ended = terminal.run(&["doctor", "-o", "json"]).await;
             let log = terminal.simulator.log().await;
             assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
             let found: Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -59,7 +59,7 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
     for arguments in [
         &["status"][..],
         &["list"],
-        &["list", "--format", "json"],
+        &["list", "-o", "json"],
         &["history"],
         &["doctor"],
         &["why", "do-main/droplet/2"],
@@ -71,7 +71,7 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
     ] {
         is_plain(&terminal.run(arguments).await);
     }
-    let listed = terminal.run(&["list", "--format", "json"]).await.stdout;
+    let listed = terminal.run(&["list", "-o", "json"]).await.stdout;
     let shown = json!(r"line1 prod-db  running  ok").to_string();
     assert!(listed.contains(&shown), "{listed}");
     let guarded = terminal.run(&["why", "do-main/droplet/5"]).await;

@@ -180,7 +180,7 @@ async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
 
 /// The references in a command's JSON output.
 async fn printed(world: &World, arguments: &[&str]) -> Vec<String> {
-    let (code, shown) = command(world, &[arguments, &["--format", "json"]].concat()).await;
+    let (code, shown) = command(world, &[arguments, &["-o", "json"]].concat()).await;
     assert!(matches!(code, Some(0 | 3)), "{shown}");
     let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
     let references = rows.iter().map(|row| row["resource"].as_str().unwrap());

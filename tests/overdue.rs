@@ -49,7 +49,7 @@ async fn needs_a_person(terminal: &Terminal) {
         assert!(ended.stderr.ends_with(counted), "{}", ended.stderr);
         let words = "overdue: should have been running since Tue 08:00 CET";
         assert!(ended.stdout.contains(words), "{}", ended.stdout);
-        let command = [command, &["--format", "json"]].concat();
+        let command = [command, &["-o", "json"]].concat();
         let ended = terminal.run(&command).await;
         assert_eq!(ended.code, Some(3));
         let rows = rows(&ended);
@@ -61,7 +61,7 @@ async fn needs_a_person(terminal: &Terminal) {
             assert!(why.contains("last error: token refused: "), "{why}");
         }
     }
-    let accounts = ["status", "--accounts", "--format", "json"];
+    let accounts = ["status", "--accounts", "-o", "json"];
     let ended = terminal.run(&accounts).await;
     assert_eq!(ended.code, Some(3));
     let rows_of_accounts = rows(&ended);
@@ -77,7 +77,7 @@ async fn needs_a_person(terminal: &Terminal) {
                   It needs a person: overdue: should have been running since Tue 08:00 CET";
     assert!(ended.stdout.contains(answer), "{}", ended.stdout);
 
-    let ended = terminal.run(&["doctor", "--format", "json"]).await;
+    let ended = terminal.run(&["doctor", "-o", "json"]).await;
     assert_eq!(ended.code, Some(3), "{}", ended.stdout);
     let findings = rows(&ended);
     let problem = |check: &str| {

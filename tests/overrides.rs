@@ -21,7 +21,7 @@ async fn at_lunch() -> (Terminal, String) {
 
 /// The JSON output of a command that must succeed.
 async fn done(terminal: &Terminal, arguments: &[&str]) -> Value {
-    let arguments = [&["override"], arguments, &["--format", "json"]].concat();
+    let arguments = [&["override"], arguments, &["-o", "json"]].concat();
     let ended = terminal.run(&arguments).await;
     assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
     serde_json::from_str(&ended.stdout).unwrap()
@@ -38,7 +38,7 @@ async fn refused(terminal: &Terminal, arguments: &[&str]) -> String {
 
 /// The resources that `status` shows as stopped.
 async fn stopped(terminal: &Terminal) -> Vec<String> {
-    let status = terminal.run(&["status", "--format", "json"]).await;
+    let status = terminal.run(&["status", "-o", "json"]).await;
     let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
     let stopped = rows.iter().filter(|row| row["state"] == "stopped");
     stopped.map(|row| row["resource"].as_str().unwrap().to_owned()).collect()

@@ -224,7 +224,7 @@ impl LocalProgram {
             // Whatever it keeps from other users, the umask does not do it.
             .args(["-c", "umask 0; exec \"$0\" \"$@\""])
             .arg(program("offhours"))
-            .args(["local", "--speed", "0", "--format", "json"])
+            .args(["local", "--speed", "0", "-o", "json"])
             .args(["--config", "offhours.toml", "--yes"])
             .arg(format!("--simulate={}", simulator.url))
             .args(["--for", &format!("{length}s")])

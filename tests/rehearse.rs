@@ -145,7 +145,7 @@ async fn rehearse(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, String
 
 /// Returns the exit code and the rehearsal as JSON.
 async fn report(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, Value) {
-    let arguments = [arguments, &["--key", "team", "--format", "json"]].concat();
+    let arguments = [arguments, &["--key", "team", "-o", "json"]].concat();
     let (code, stdout, stderr) = rehearse(clouds, &arguments).await;
     assert_eq!(stderr, "");
     (code, serde_json::from_str(&stdout).unwrap())

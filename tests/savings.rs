@@ -131,7 +131,7 @@ impl Person {
 
     /// The report of a run that ends without failures.
     async fn report(&self, arguments: &[&str]) -> Value {
-        let arguments = [arguments, &["--format", "json"]].concat();
+        let arguments = [arguments, &["-o", "json"]].concat();
         let (code, stdout, stderr) = self.asks(&arguments).await;
         assert_eq!((code, stderr.as_str()), (0, ""));
         serde_json::from_str(&stdout).unwrap()
@@ -253,7 +253,7 @@ fn an_account_that_cannot_be_read_does_not_hide_the_others() {
     run(async {
         let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
         person.tokens.insert("DIGITALOCEAN_TOKEN", "secret-wrong");
-        let (code, stdout, stderr) = person.asks(&["--format", "json"]).await;
+        let (code, stdout, stderr) = person.asks(&["-o", "json"]).await;
         assert_eq!(code, 1);
         let report: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!(report["resources"].as_array().unwrap().len(), 2);

@@ -78,7 +78,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
         store.save(record).await.unwrap();
 
         let found = async || -> Vec<Value> {
-            let ended = terminal.run(&["doctor", "--format", "json"]).await;
+            let ended = terminal.run(&["doctor", "-o", "json"]).await;
             let findings: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
             let of = |finding: &Value| {
                 finding["check"] == "configuration" && finding["verdict"] == "problem"
@@ -91,7 +91,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
         assert!(remedy.starts_with("`offhours apply` again"), "{remedy}");
 
         let apply = async |arguments: &[&str]| {
-            let arguments = [&["apply", "--format", "json"], arguments].concat();
+            let arguments = [&["apply", "-o", "json"], arguments].concat();
             let ended = terminal.run(&arguments).await;
             let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
             assert!(ended.stderr.contains("generation than 1 has handled 1 record"));
@@ -161,13 +161,13 @@ fn every_command_tells_what_is_in_force_though_no_apply_brought_it_there() {
         let exported = terminal.run(&["export"]).await.stdout;
         assert!(exported.starts_with("# Generation 1,"), "{exported}");
         assert!(!exported.contains("protect"), "{exported}");
-        let log = terminal.run(&["log", "--format", "json"]).await;
+        let log = terminal.run(&["log", "-o", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&log.stdout).unwrap();
         let in_force: Vec<_> = rows.iter().map(|row| &row["in_force"]).collect();
         assert_eq!(in_force, [false, true]);
         assert!(log.stderr.contains("generation 1 is in force"));
         let problems = async || -> Vec<String> {
-            let ended = terminal.run(&["doctor", "--format", "json"]).await;
+            let ended = terminal.run(&["doctor", "-o", "json"]).await;
             let findings: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
             let of = |finding: &&Value| {
                 finding["check"] == "configuration" && finding["verdict"] == "problem"
@@ -194,12 +194,12 @@ fn every_command_tells_what_is_in_force_though_no_apply_brought_it_there() {
         assert_eq!(problems().await, [""; 0]);
         put_into_force(&engine, 1).await;
         terminal.write(&office_hours("", "", ""));
-        let ended = terminal.run(&["apply", "--yes", "--format", "json"]).await;
+        let ended = terminal.run(&["apply", "--yes", "-o", "json"]).await;
         let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(plan["applied"], 3, "{}", ended.stderr);
         assert_eq!(problems().await, [""; 0]);
         put_into_force(&engine, 9).await;
-        let ended = terminal.run(&["apply", "--yes", "--format", "json"]).await;
+        let ended = terminal.run(&["apply", "--yes", "-o", "json"]).await;
         let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(plan["applied"], 10, "{}", ended.stderr);
         assert_eq!(problems().await, [""; 0]);

@@ -48,7 +48,7 @@ fn what_commands_print_for_programs_has_the_shape_that_is_served() {
         let mut checked = BTreeMap::new();
         for (what, command) in COMMANDS {
             let schema = schema(&terminal, what).await;
-            let ended = terminal.run(&[command, &["--format", "json"]].concat()).await;
+            let ended = terminal.run(&[command, &["-o", "json"]].concat()).await;
             assert!(matches!(ended.code, Some(0 | 3)), "{command:?}: {}", ended.stderr);
             for document in documents(&ended.stdout) {
                 if let Err(error) = schema.validate(&document) {
@@ -77,7 +77,7 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
                 "40m",
                 "--speed",
                 "0",
-                "--format",
+                "--output",
                 "json",
             ])
             .await;

@@ -69,7 +69,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         let listed = run(&["list"]).await;
         says(&listed.stdout, &["build", "render", "office", "running"]);
         assert!(!listed.stdout.contains('?'), "{}", listed.stdout);
-        let listed = run(&["list", "--format", "json"]).await;
+        let listed = run(&["list", "-o", "json"]).await;
         let of = |row: &Value| ["resource", "kind", "name"].map(|key| row[key].clone());
         let expected = ["build", "render"]
             .map(|name| [format!("lab/machine/{name}"), "machine".into(), name.into()])
@@ -111,7 +111,7 @@ fn a_machine_of_unknown_state_is_a_warning_that_names_it() {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&two(&lab, &lab.account("")), "12:03:00").await;
         lab.on("status", "test \"$SSH_ORIGINAL_COMMAND\" = 'status build' && exit 5");
-        let checked = terminal.run(&["doctor", "--format", "json"]).await;
+        let checked = terminal.run(&["doctor", "-o", "json"]).await;
         let checked = ended(&lab, checked, 0);
         let warned: Vec<_> = rows(&checked).into_iter().filter(|r| r["verdict"] != "ok").collect();
         let [warning] = &warned[..] else {

@@ -97,7 +97,7 @@ class World:
             "local",
             f"--simulate={self.clouds.url}",
             *("--store", self.engine.removeprefix("http://")),
-            *("--for", lasts, "--speed", "0", "--format", "json"),
+            *("--for", lasts, "--speed", "0", "-o", "json"),
             *more,
         ]
         before = self.counted()

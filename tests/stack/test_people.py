@@ -98,7 +98,7 @@ def test_doctor_says_what_a_viewer_may_not_ask(cycled: Deployed, person: Person)
 
 
 def test_status_for_programs_lists_the_stack(cycled: Deployed) -> None:
-    done = cycled.offhours.run("status", "--format", "json")
+    done = cycled.offhours.run("status", "-o", "json")
     names = {row["name"] for row in json.loads(done.stdout)}
     assert {"web-1", "orders", "workers", "ci-1", "legacy"} <= names
 

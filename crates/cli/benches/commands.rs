@@ -53,7 +53,7 @@ fn say(line: &str) {
 fn preview_of_1000_schedules_for_a_year(bencher: Bencher) {
     let file = thousand_schedules();
     bencher.bench_local(|| {
-        offhours(&["preview", "--for", "52w", "--format", "json", "--config"], &file);
+        offhours(&["preview", "--for", "52w", "-o", "json", "--config"], &file);
     });
 }
 
@@ -61,7 +61,7 @@ fn preview_of_1000_schedules_for_a_year(bencher: Bencher) {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn validate_1000_schedules(bencher: Bencher) {
     let file = thousand_schedules();
-    bencher.bench_local(|| offhours(&["validate", "--format", "json", "--config"], &file));
+    bencher.bench_local(|| offhours(&["validate", "-o", "json", "--config"], &file));
 }
 
 fn directory() -> PathBuf {
@@ -131,7 +131,7 @@ fn record(number: usize) -> Record {
 /// Runs `status`: the lines that it prints, and the most memory that it had, in KiB.
 fn status(path: &Path) -> (usize, u32) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-        .args(["status", "--format", "json", "--data"])
+        .args(["status", "-o", "json", "--data"])
         .arg(path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

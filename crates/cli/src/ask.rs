@@ -2,16 +2,20 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::{commands::Format, exit::UsageError, output};
+use crate::{commands::Format, context::Context, exit::UsageError, output};
 
-/// Asks the question and reports whether the answer was yes. Anything but `y` or `yes` is a no.
+/// Asks the question and reports whether the answer was yes. Anything but `y` or `yes` is a no; with
+/// `--yes`, nothing is asked.
 ///
 /// # Errors
 /// A usage error if standard input is not a terminal, or if the output is for a program: pass
 /// `--yes` there.
-pub fn confirm(question: &str, format: Format) -> anyhow::Result<bool> {
-    let why_not = match format {
-        Format::Json => Some("--format json asks no questions"),
+pub fn confirm(question: &str, context: &Context) -> anyhow::Result<bool> {
+    if context.yes {
+        return Ok(true);
+    }
+    let why_not = match context.format {
+        Format::Json => Some("--output json asks no questions"),
         Format::Table if !io::stdin().is_terminal() => Some("Not a terminal"),
         Format::Table => None,
     };

@@ -31,7 +31,7 @@ use store::{ReadItems, Store, StoreError, Tables};
 #[cfg(feature = "local")]
 use tokio::sync::mpsc;
 
-use crate::output;
+use crate::{exit::UsageError, output};
 
 /// Where the store is.
 #[derive(Debug, Clone, clap::Args)]
@@ -40,18 +40,13 @@ pub struct Connection {
     /// File of a local store, as given to `offhours local --data`. Without it, the store is at AWS,
     /// found as the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
     #[cfg(feature = "local")]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "OFFHOURS_DATA",
-        conflicts_with_all = ["profile", "region"]
-    )]
+    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA", global = true)]
     data: Option<PathBuf>,
     /// Profile of the AWS tools' configuration.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     profile: Option<String>,
     /// AWS region of the stack.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     region: Option<String>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[cfg(feature = "local")]
@@ -59,29 +54,10 @@ pub struct Connection {
         long,
         value_name = "URL",
         env = "OFFHOURS_SIMULATE",
-        requires = "data",
-        require_equals = true
+        require_equals = true,
+        global = true
     )]
     simulate: Option<String>,
-}
-
-impl Connection {
-    /// Builds a connection from parts that do not come from its own options.
-    #[must_use]
-    pub fn of(
-        #[cfg(feature = "local")] (data, simulate): (Option<PathBuf>, Option<String>),
-        profile: Option<String>,
-        region: Option<String>,
-    ) -> Self {
-        Self {
-            #[cfg(feature = "local")]
-            data,
-            profile,
-            region,
-            #[cfg(feature = "local")]
-            simulate,
-        }
-    }
 }
 
 /// An open connection: the store, the time, and access to the functions.
@@ -230,6 +206,31 @@ impl Connection {
         }
     }
 
+    /// The address of the simulator that stands in for the clouds, if one is named.
+    #[must_use]
+    pub fn simulator(&self) -> Option<&str> {
+        #[cfg(feature = "local")]
+        return self.simulate.as_deref();
+        #[cfg(not(feature = "local"))]
+        None
+    }
+
+    /// Refuses options that contradict each other, wherever they were given.
+    fn check(&self) -> Result<(), UsageError> {
+        let at_aws = self.profile.is_some() || self.region.is_some();
+        if at_aws && self.is_local() {
+            let message = "--profile and --region are of a store at AWS: leave them out, or leave \
+                           --data out and unset OFFHOURS_DATA";
+            return Err(UsageError(message.to_owned()));
+        }
+        if self.simulator().is_some() && !self.is_local() {
+            let message = "simulated clouds need a local store: name its file with --data or \
+                           OFFHOURS_DATA, or leave --simulate out and unset OFFHOURS_SIMULATE";
+            return Err(UsageError(message.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Opens the store for reading.
     pub async fn open(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Read).await
@@ -267,6 +268,7 @@ impl Connection {
     }
 
     async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
+        self.check()?;
         let prefix = settings::table_prefix()?;
         #[cfg(feature = "local")]
         if let Some(path) = &self.data {
@@ -300,8 +302,8 @@ impl Connection {
         purpose: Purpose,
         prefix: &str,
     ) -> anyhow::Result<Session> {
-        let simulator = self.simulate.as_deref();
-        let opened = LocalStore::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
+        let opened =
+            LocalStore::open(path, purpose, self.simulator(), Tables::prefixed(prefix)).await?;
         remark_on(opened.file(), path);
         let mut session = Session {
             store: opened.store().clone(),

@@ -8,10 +8,12 @@ pub mod carry_out;
 pub mod commands;
 pub mod configuration_file;
 pub mod connection;
+pub mod context;
 mod doctor;
 pub mod exit;
 #[cfg(test)]
 mod fixtures;
+mod help;
 mod hibernated;
 pub mod import;
 mod listing;
@@ -42,6 +44,7 @@ use commands::{
     forget, history, hours as hours_command, import as import_command, list, log, manual,
     overrides, preview, rehearse, savings, schema, status, validate, why,
 };
+use context::Context;
 use domain::{record::Direction, schedule::time_zone_database};
 
 /// The version, and that of the time zone database.
@@ -56,22 +59,24 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     name = "offhours",
     version,
     long_version = LONG_VERSION.as_str(),
-    propagate_version = true,
     arg_required_else_help = true,
     subcommand_required = true,
     after_help = "\
 A configuration is one TOML file, offhours.toml unless --config names another:
   timezone = \"Europe/Berlin\"
   accounts.do-main = { provider = \"digitalocean\", token = \"env:DO_TOKEN\" }
-  schedules.office.periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
+  [schedules.office]
+  periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
 
-Tag a resource offhours:office (Hetzner: label offhours=office), and it runs only in these
-hours. Begin with `savings`, `validate` and `apply --dry-run`; each command's --help has examples.
-Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 done and a person is needed"
+Tag a resource offhours:office (Hetzner: label offhours=office), and it runs
+only in these hours. Each command's --help has examples.
+Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 needs attention"
 )]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    context: Context,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +107,8 @@ enum Command {
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
+    #[command(hide = true)]
+    Environment(help::Environment),
 }
 
 impl Arguments {
@@ -110,57 +117,48 @@ impl Arguments {
     #[must_use]
     pub fn of_command_line() -> Self {
         CompleteEnv::with_factory(Self::command).complete();
-        let matches = with_own_usage(Self::command()).get_matches();
+        let matches = help::of(Self::command()).try_get_matches().unwrap_or_else(|error| {
+            if let Some(advice) = help::instead(&error) {
+                output::remark(&format!("error: {advice}\n"));
+                std::process::exit(2);
+            }
+            error.exit()
+        });
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
-}
-
-/// Gives each command the usage line of its help: clap's usage line in errors would list options as
-/// required even if the environment provides them.
-fn with_own_usage(mut command: clap::Command) -> clap::Command {
-    fn fix(command: &mut clap::Command) {
-        for part in command.get_subcommands_mut() {
-            fix(part);
-        }
-        let usage = command.render_usage().to_string();
-        let usage = usage.trim_start_matches("Usage: ").to_owned();
-        *command = std::mem::take(command).override_usage(usage);
-    }
-    command.build();
-    fix(&mut command);
-    command
 }
 
 /// Runs one command. An error is reported on standard error.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
-    let clock = Clock::machine();
+    let (clock, context) = (Clock::machine(), &arguments.context);
     let result = match &arguments.command {
-        Command::Validate(args) => validate::run(args, clock.now()),
-        Command::Preview(args) => wait_for(preview::run(args, clock.now())),
-        Command::Apply(args) => wait_for(apply_command::run(args)),
-        Command::Log(args) => wait_for(log::run(args)),
-        Command::Activity(args) => wait_for(activity::run(args)),
+        Command::Validate(args) => validate::run(args, context, clock.now()),
+        Command::Preview(args) => wait_for(preview::run(args, context, clock.now())),
+        Command::Apply(args) => wait_for(apply_command::run(args, context)),
+        Command::Log(args) => wait_for(log::run(args, context)),
+        Command::Activity(args) => wait_for(activity::run(args, context)),
         #[cfg(feature = "local")]
-        Command::Local(args) => wait_for_own_end(commands::local::run(args)),
-        Command::List(args) => wait_for(list::run(args)),
-        Command::Status(args) if args.watches() => wait_for_own_end(status::run(args)),
-        Command::Status(args) => wait_for(status::run(args)),
-        Command::Why(args) => wait_for(why::run(args)),
-        Command::Stop(args) => wait_for(manual::run(args, Direction::Stop)),
-        Command::Start(args) => wait_for(manual::run(args, Direction::Start)),
-        Command::Override(args) => wait_for(overrides::run(args)),
-        Command::Approve(args) => wait_for(approve::run(args)),
-        Command::Forget(args) => wait_for(forget::run(args)),
-        Command::History(args) => wait_for(history::run(args)),
-        Command::Hours(args) => wait_for(hours_command::run(args)),
-        Command::Savings(args) => wait_for(savings::run(args, clock.now())),
-        Command::Rehearse(args) => wait_for(rehearse::run(args, clock.now())),
-        Command::Export(args) => wait_for(export::run(args)),
+        Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
+        Command::List(args) => wait_for(list::run(args, context)),
+        Command::Status(args) if args.watches() => wait_for_own_end(status::run(args, context)),
+        Command::Status(args) => wait_for(status::run(args, context)),
+        Command::Why(args) => wait_for(why::run(args, context)),
+        Command::Stop(args) => wait_for(manual::run(args, context, Direction::Stop)),
+        Command::Start(args) => wait_for(manual::run(args, context, Direction::Start)),
+        Command::Override(args) => wait_for(overrides::run(args, context)),
+        Command::Approve(args) => wait_for(approve::run(args, context)),
+        Command::Forget(args) => wait_for(forget::run(args, context)),
+        Command::History(args) => wait_for(history::run(args, context)),
+        Command::Hours(args) => wait_for(hours_command::run(args, context)),
+        Command::Savings(args) => wait_for(savings::run(args, context, clock.now())),
+        Command::Rehearse(args) => wait_for(rehearse::run(args, context, clock.now())),
+        Command::Export(args) => wait_for(export::run(args, context)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),
-        Command::Import(args) => import_command::run(args),
-        Command::Doctor(args) => wait_for(doctor_command::run(args)),
+        Command::Environment(help::Environment {}) => help::environment(),
+        Command::Import(args) => import_command::run(args, context),
+        Command::Doctor(args) => wait_for(doctor_command::run(args, context)),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);
@@ -252,24 +250,41 @@ mod tests {
         assert!(tried > 50, "{tried} examples");
     }
 
-    /// A heading applies to all options declared after it.
     #[test]
-    fn only_options_that_find_the_service_stand_under_that_heading() {
-        for command in leaves(&Arguments::command()) {
-            for option in command.get_arguments() {
-                let finds = ["data", "profile", "region", "simulate"];
-                let id = option.get_id().as_str();
-                if option.get_help_heading().is_some() {
-                    assert!(finds.contains(&id), "{} --{id}", command.get_name());
-                }
-            }
+    fn every_help_fits_a_narrow_terminal_and_a_page() {
+        let command = help::of(Arguments::command());
+        for command in leaves(&command).into_iter().chain([&command]) {
+            let help = command.clone().term_width(100).render_long_help().to_string();
+            let name = command.get_name();
+            assert!(help.lines().all(|line| line.chars().count() <= 160), "{name}: {help}");
         }
     }
 
     #[test]
+    fn the_overview_names_every_command_once() {
+        let command = help::of(Arguments::command());
+        let help = command.clone().render_help().to_string();
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            let line = format!("\n  {:<12}", one.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{}: {help}", one.get_name());
+        }
+    }
+
+    #[test]
+    fn a_habit_from_elsewhere_is_told_what_does_it_here() {
+        for (typed, named) in [("plan", "offhours apply --dry-run"), ("logs", "offhours activity")]
+        {
+            let error = help::of(Arguments::command()).try_get_matches_from(["offhours", typed]);
+            let advice = help::instead(&error.unwrap_err()).unwrap();
+            assert!(advice.contains(named), "{advice}");
+        }
+        let error = help::of(Arguments::command()).try_get_matches_from(["offhours", "statsu"]);
+        assert_eq!(help::instead(&error.unwrap_err()), None);
+    }
+
+    #[test]
     fn the_help_fits_a_screen() {
-        let help = Arguments::command().render_help().to_string();
-        assert!(help.lines().count() <= 43, "{help}");
-        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        let help = help::of(Arguments::command()).render_help().to_string();
+        assert!(help.lines().count() <= 60, "{help}");
     }
 }

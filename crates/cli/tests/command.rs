@@ -60,7 +60,7 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     assert!(stdout.contains("schedule berlin-office: "), "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
 
-    let output = offhours(&["validate", "--config", EXAMPLE, "--format", "json"]);
+    let output = offhours(&["validate", "--config", EXAMPLE, "-o", "json"]);
     let (code, stdout, stderr) = parts(&output);
     assert_eq!((code, stderr.as_str()), (0, ""));
     let report = json(&stdout);
@@ -107,7 +107,7 @@ fn problems_go_to_standard_error_and_the_exit_code_is_2() {
     );
     assert_eq!(stderr, expected);
 
-    let output = offhours(&["validate", "--config", &config, "--format", "json"]);
+    let output = offhours(&["validate", "--config", &config, "-o", "json"]);
     let (code, stdout, stderr) = parts(&output);
     assert_eq!((code, stderr), (2, expected));
     let report = json(&stdout);
@@ -156,7 +156,7 @@ fn bad_arguments_are_bad_usage_with_an_example() {
     check(&["--schedule", "ofice-hours"], "did you mean `office-hours`?");
     check(&["--schedule", "x"], "the schedules are night-shift, office-hours");
     check(&["--at", "9999-12-30T00:00:00Z"], "too far away");
-    check(&["--format", "yaml"], "possible values: table, json");
+    check(&["--output", "yaml"], "possible values: table, json");
     assert_eq!(parts(&offhours(&[])).0, 2);
     assert_eq!(parts(&offhours(&["preveiw"])).0, 2);
 }
@@ -164,7 +164,7 @@ fn bad_arguments_are_bad_usage_with_an_example() {
 #[test]
 fn a_preview_in_json_has_the_documented_shape() {
     let config = file("office.toml", OFFICE_HOURS);
-    let arguments = ["--schedule", "office-hours", "--for", "12h", "--format", "json"];
+    let arguments = ["--schedule", "office-hours", "--for", "12h", "-o", "json"];
     for at in ["2026-06-15T07:00:00Z", "2026-06-15T09:00:00+02:00", "2026-06-15 09:00"] {
         let arguments = [&["preview", "--config", &config, "--at", at], &arguments[..]].concat();
         let (code, stdout, stderr) = parts(&offhours(&arguments));
@@ -188,7 +188,7 @@ fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
     // Without clock changes, each night has two edges in any week.
     let nights = OFFICE_HOURS.replace("America/New_York", "Asia/Tokyo");
     let config = file("all.toml", &nights);
-    let (code, stdout, _) = parts(&offhours(&["preview", "--config", &config, "--format", "json"]));
+    let (code, stdout, _) = parts(&offhours(&["preview", "--config", &config, "-o", "json"]));
     assert_eq!(code, 0);
     let preview = json(&stdout);
     let names: Vec<_> = preview["schedules"]
@@ -219,7 +219,7 @@ fn a_table_is_plain_where_there_is_no_terminal() {
 fn a_reader_that_goes_away_is_a_quiet_end() {
     let config = file("pipe.toml", OFFICE_HOURS);
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-        .args(["preview", "--config", &config, "--format", "json", "--for", "3650d"])
+        .args(["preview", "--config", &config, "-o", "json", "--for", "3650d"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -262,7 +262,7 @@ fn what_is_printed_as_json_fits_the_schema_that_is_served() {
     );
     let bad = file("shapes-bad.toml", "mod = \"act\"\n");
     for (what, config) in [("preview", &config), ("validate", &config), ("validate", &bad)] {
-        let output = offhours(&[what, "--config", config, "--format", "json"]);
+        let output = offhours(&[what, "--config", config, "-o", "json"]);
         check_fits(what, &json(&parts(&output).1));
     }
     let (_, by_name, _) = parts(&offhours(&["schema", "configuration"]));
@@ -290,7 +290,7 @@ fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person
     assert!(stdout.contains("schedule londonofficehours: "), "{stdout}");
 
     let scan = format!("{fixtures}/scan.json");
-    let output = offhours(&["import", "aws", &scan, "--format", "json"]);
+    let output = offhours(&["import", "aws", &scan, "-o", "json"]);
     let (code, stdout, _) = parts(&output);
     assert_eq!(code, 0);
     let report = json(&stdout);

@@ -7,7 +7,8 @@ use store::Store;
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::{Connection, Session, all_records},
+    connection::{Session, all_records},
+    context::Context,
     output::{self, Style},
     resolve::history::report_unreadable,
     table::{Cell, Column, Table},
@@ -27,7 +28,7 @@ Examples:
   offhours activity web-1 --since 30d
   offhours activity schedule:office-hours
   offhours activity --by ada --since 2026-10-01 --until 2026-11-01
-  offhours activity --format json | jq '.[] | select(.action.applied)'")]
+  offhours activity -o json | jq '.[] | select(.action.applied)'")]
 pub struct Args {
     /// Only what names this resource, by reference or by name; or this schedule or account, as
     /// schedule:NAME or account:NAME.
@@ -46,23 +47,18 @@ pub struct Args {
     /// Show at most N entries, the newest ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Shows what was changed in the period.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.connection.open().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = context.connection.open().await?;
     // A configuration that cannot be read does not hide who applied it.
     let zone = match store.in_force().await {
         Ok(in_force) => screen_zone(None, &in_force.configuration).clone(),
         Err(_) => TimeZone::UTC,
     };
     let (entries, unreadable) = find(args, &store, &zone, now).await?;
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&entries)?,
         Format::Table => output::print(&table(&entries, &zone, Style::of_stdout()))?,
     }

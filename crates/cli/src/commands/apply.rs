@@ -30,7 +30,8 @@ use crate::{
     author::{author, reason},
     carry_out::{Command, Until, carry_out},
     configuration_file::{self, ListedResources, Parsed, Problem, count},
-    connection::{Connection, Session, all_records},
+    connection::{Session, all_records},
+    context::Context,
     exit::UsageError,
     output::{self, Paint, Style},
     overriding::{publish, replace_override},
@@ -77,9 +78,6 @@ pub struct Args {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Skip the confirmation.
-    #[arg(long, short)]
-    yes: bool,
     /// First start the resources that would be left stopped with nothing to bring them back.
     #[arg(long, conflicts_with = "leave")]
     restore: bool,
@@ -104,11 +102,6 @@ pub struct Args {
     /// What this apply is for: `offhours activity` shows it.
     #[arg(long, short, value_name = "TEXT", value_parser = reason)]
     message: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Which configuration to go back to.
@@ -142,15 +135,15 @@ struct ProposedConfiguration {
 }
 
 /// Compares the configurations, asks for confirmation, and applies.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let (session, mut plan) = plan(args).await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let (session, mut plan) = plan(args, context).await?;
     let is_first = plan.in_force.configuration.generation.0 == 0;
     if plan.difference.is_empty() && !is_first && plan.ahead == 0 && plan.applied_instead.is_none()
     {
-        return plan.nothing_to_do(args.format);
+        return plan.nothing_to_do(context.format);
     }
     plan.moves = forecast(&session, &plan.proposed, plan.now).await;
-    if args.format == Format::Table {
+    if context.format == Format::Table {
         output::print_lines(&plan.render(Style::of_stdout()))?;
     }
     plan.warn();
@@ -164,39 +157,39 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         {
             output::warn(refusal);
         }
-        return plan.end(args.format, None, Exit::NeedsPerson);
+        return plan.end(context.format, None, Exit::NeedsPerson);
     }
     twice?;
     moves?;
     strands?;
     lapses?;
-    plan.refuse_to_loosen(args)?;
+    plan.refuse_to_loosen(args, context)?;
     let author = author(&session, args.message.clone()).await?;
-    if !args.yes && !confirm("Apply?", args.format)? {
+    if !confirm("Apply?", context)? {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
     }
-    let generation = plan.carry_out(&session, args, &author).await?;
-    if args.format == Format::Table {
+    let generation = plan.carry_out(&session, (args, context), &author).await?;
+    if context.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
-    plan.try_applied(&session, args.format).await?;
+    plan.try_applied(&session, context.format).await?;
     let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
     let exit = if unlisted { Exit::NeedsPerson } else { Exit::Done };
-    plan.end(args.format, Some(generation), exit)
+    plan.end(context.format, Some(generation), exit)
 }
 
 /// Compares what the arguments ask for with what is in force.
-async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
+async fn plan(args: &Args, context: &Context) -> anyhow::Result<(Session, Plan)> {
     // An invalid file is refused before any store is opened.
     let file = match args.rollback {
         None => Some(configuration_file::load(&args.config, ListedResources::NeedAccounts)?),
         Some(_) => None,
     };
-    let session = if args.dry_run && args.connection.is_there() {
-        args.connection.open().await?
+    let session = if args.dry_run && context.connection.is_there() {
+        context.connection.open().await?
     } else {
-        args.connection.open_or_create().await?
+        context.connection.open_or_create().await?
     };
     let head = session.store.head_and_overrides().await?.head;
     let proposed = match (file, args.rollback) {
@@ -366,12 +359,12 @@ impl Plan {
     async fn carry_out(
         &mut self,
         session: &Session,
-        args: &Args,
+        (args, context): (&Args, &Context),
         author: &Author,
     ) -> anyhow::Result<Generation> {
         let restorer = Author { why: Some("apply --restore".to_owned()), ..author.clone() };
         let overridden = if args.restore {
-            self.restore(session, &restorer, args.format).await?
+            self.restore(session, &restorer, context.format).await?
         } else {
             Vec::new()
         };
@@ -594,8 +587,8 @@ impl Plan {
     }
 
     /// Refuses to give up guard rails that no person was asked about.
-    fn refuse_to_loosen(&self, args: &Args) -> Result<(), UsageError> {
-        if self.loosened.is_empty() || args.loosen || !args.yes {
+    fn refuse_to_loosen(&self, args: &Args, context: &Context) -> Result<(), UsageError> {
+        if self.loosened.is_empty() || args.loosen || !context.yes {
             return Ok(());
         }
         Err(UsageError(format!(

@@ -19,7 +19,8 @@ use crate::{
     Exit,
     author::{author, reason},
     candidates,
-    connection::{Connection, all_records},
+    connection::all_records,
+    context::Context,
     exit::UsageError,
     output,
     resolve::{self, nearest::exists},
@@ -50,11 +51,6 @@ pub struct Args {
     /// Reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// A resource that was released.
@@ -67,8 +63,8 @@ pub(super) struct Approved {
 }
 
 /// Has held resources approved, and prints which.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open_for_write().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let held = held(args, &session.store, session.now).await?;
     let approved = if held.is_empty() {
         Vec::new()
@@ -83,7 +79,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         let report = session.functions()?.ask(question).await?;
         report.outcomes.into_iter().filter_map(approved).collect()
     };
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&approved)?,
         Format::Table if approved.is_empty() => output::print("Nothing was held.\n")?,
         Format::Table => {

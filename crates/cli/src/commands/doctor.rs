@@ -5,7 +5,8 @@ use anstyle::{AnsiColor, Effects};
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, Session},
+    connection::Session,
+    context::Context,
     doctor::{
         Check, Finding, Verdict, accounts, clock, functions, hibernation, records, rules,
         store::{self, StoreContents},
@@ -27,7 +28,7 @@ const CHECK_WIDTH: usize = 14;
 Examples:
   offhours doctor --data offhours.db
   offhours doctor --problems                     only what is not as it should be
-  offhours doctor --format json | jq '.[] | select(.verdict == \"problem\")'
+  offhours doctor -o json | jq '.[] | select(.verdict == \"problem\")'
 
 Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may become a problem),
 problem (a person is needed), unknown (the check could not be made).")]
@@ -35,18 +36,13 @@ pub struct Args {
     /// Leave out findings that are as they should be.
     #[arg(long)]
     problems: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Runs one check after the other and prints each finding as it is made.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut printer = FindingPrinter::of(args);
-    match args.connection.open().await {
-        Ok(session) => examine(&session, args, &mut printer).await?,
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let mut printer = FindingPrinter::of(args, context);
+    match context.connection.open().await {
+        Ok(session) => examine(&session, context, &mut printer).await?,
         Err(error) if Exit::of(&error) == Exit::BadUsage => return Err(error),
         Err(error) => {
             let causes: Vec<_> = error.chain().skip(1).map(ToString::to_string).collect();
@@ -59,7 +55,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 async fn examine(
     session: &Session,
-    args: &Args,
+    context: &Context,
     printer: &mut FindingPrinter,
 ) -> anyhow::Result<()> {
     let now = session.now;
@@ -77,7 +73,7 @@ async fn examine(
         printer.report(accounts::token_readers(&contents))?;
         printer.report(accounts::noted_rates(&contents, now))?;
     }
-    if let (Some(file), Some(providers)) = (args.connection.file(), session.providers()?) {
+    if let (Some(file), Some(providers)) = (context.connection.file(), session.providers()?) {
         printer.report([functions::here(&contents.states, file, now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
             printer.report(accounts::here(&providers, name, &contents, session.clock()).await)?;
@@ -109,9 +105,9 @@ struct FindingPrinter {
 }
 
 impl FindingPrinter {
-    fn of(args: &Args) -> Self {
+    fn of(args: &Args, context: &Context) -> Self {
         Self {
-            format: args.format,
+            format: context.format,
             style: Style::of_stdout(),
             problems: args.problems,
             findings: Vec::new(),

@@ -4,10 +4,11 @@ use anyhow::bail;
 use domain::configuration::{Configuration, Generation};
 use store::{LogEntry, Store};
 
+use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, written},
-    connection::Connection,
+    context::Context,
     exit::UsageError,
     output,
 };
@@ -21,35 +22,20 @@ use crate::{
 Examples:
   offhours export > offhours.toml
   offhours export --generation 7 | diff - offhours.toml
-  offhours export --data offhours.db --format json | jq .schedules")]
+  offhours export --data offhours.db -o json | jq .schedules")]
 pub struct Args {
     /// An older generation to print, by its number [default: the one in force].
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
-}
-
-/// The form of the configuration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// TOML, for people, git and `offhours apply`.
-    #[default]
-    Toml,
-    /// The same document as JSON, for programs.
-    Json,
 }
 
 /// Prints one generation.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let store = args.connection.open().await?.store;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.connection.open().await?.store;
     let wanted = args.generation.map(Generation);
     let (configuration, heading) = generation(&store, wanted).await?;
-    match args.format {
-        Format::Toml => {
+    match context.format {
+        Format::Table => {
             let text = configuration_file::write(&configuration);
             output::print(&format!("# {heading}\n{text}"))?;
         }

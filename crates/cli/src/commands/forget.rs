@@ -23,7 +23,8 @@ use crate::{
     author::{author, reason},
     candidates,
     configuration_file::count,
-    connection::{Connection, Session},
+    connection::Session,
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     resolve,
@@ -44,7 +45,7 @@ use crate::{
 ///
 /// A machine that is or may be hibernated always needs --anyway: only its record says how to recreate
 /// it. If its account is gone, configure it again instead. Afterwards only `offhours history REF
-/// --format json` says how to recreate the machine, for 90 days. Its snapshots stay, and are billed
+/// -o json` says how to recreate the machine, for 90 days. Its snapshots stay, and are billed
 /// until you delete them at the provider.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -65,17 +66,9 @@ pub struct Args {
     /// Show what would be forgotten, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Skip the confirmation.
-    #[arg(long, short)]
-    yes: bool,
     /// Reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// A resource whose record is to be deleted.
@@ -127,8 +120,8 @@ impl Row {
 }
 
 /// Shows the records, asks for confirmation, and deletes them.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open_for_write().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let mut seen = BTreeSet::new();
     let mut records = resolve::find(&session.store, &args.resources, session.now).await?;
     records.retain(|record| seen.insert(record.reference.clone()));
@@ -136,20 +129,20 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let rules = in_force.rules();
     let mut rows: Vec<_> =
         records.iter().map(|record| Row::of(record, rules.configuration)).collect();
-    if args.format == Format::Table {
+    if context.format == Format::Table {
         output::print(&table(&rows))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if args.dry_run {
-        return end(args.format, &rows);
+        return end(context.format, &rows);
     }
-    if !args.yes && !confirm(&question(&rows), args.format)? {
+    if !confirm(&question(&rows), context)? {
         output::remark("Nothing was forgotten.\n");
         return Ok(Exit::Failed);
     }
     let author = author(&session, args.reason.clone()).await?;
     forget(&session, &author, &records, &mut rows).await?;
-    end(args.format, &rows)
+    end(context.format, &rows)
 }
 
 async fn forget(

@@ -19,7 +19,8 @@ use super::Format;
 
 use crate::{
     Exit, candidates,
-    connection::{Connection, Session, all_records},
+    connection::{Session, all_records},
+    context::Context,
     hibernated::Hibernated,
     output::{self, Style},
     resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
@@ -33,7 +34,7 @@ use crate::{
 /// For each one: when it ended, what asked for it, how long it took, how it ended, what was saved
 /// before a stop, and what was restored by a start. History is kept for 90 days, also for resources
 /// that are gone: name these by their reference, or by the name that they had. For a hibernated
-/// machine whose record was deleted, --format json also shows what it is recreated from.
+/// machine whose record was deleted, -o json also shows what it is recreated from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +42,7 @@ Examples:
   offhours history web-1 --since 30d
   offhours history --schedule office-hours --since 2026-10-01 --until 2026-11-01
   offhours history --direction stop --limit 20
-  offhours history --format json | jq '.[] | select(.ending == \"refused\") | .reason'
+  offhours history -o json | jq '.[] | select(.ending == \"refused\") | .reason'
 
 Endings: seen (done, and confirmed), would have (observe mode: nothing was sent), refused, stuck
 (did not finish, and needs a person), overtaken (a person did the opposite meanwhile), let go (opted
@@ -68,11 +69,6 @@ pub struct Args {
     /// Show at most N entries, the newest ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// The direction of the transitions to show.
@@ -92,11 +88,11 @@ impl From<Towards> for Direction {
 }
 
 /// Shows what was done in the period.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.connection.open().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let found = find(args, &store, &in_force.configuration, now).await?;
-    match args.format {
+    match context.format {
         Format::Json => {
             let rows: Vec<Row<'_>> = found.entries.iter().map(Row::of).collect();
             output::print_json(&rows)?;
@@ -355,7 +351,7 @@ fn size(entry: &HistoryEntry) -> String {
     let seen = lost.map(|lost| lost.to_string()).or(seen);
     let saved = saved.map(|saved| format!("{done} {saved}"));
     let described = entry.hibernation.as_ref();
-    let described = described.map(|_| "how to recreate it: --format json".to_owned());
+    let described = described.map(|_| "how to recreate it: -o json".to_owned());
     let words: Vec<_> =
         saved.into_iter().chain(seen.map(|seen| format!("seen {seen}"))).chain(described).collect();
     words.join(", ")

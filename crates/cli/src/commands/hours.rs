@@ -20,7 +20,8 @@ use store::{HistoryQuery, InForce, Store};
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::{Connection, Session, all_records, readable},
+    connection::{Session, all_records, readable},
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
@@ -53,7 +54,7 @@ Examples:
   offhours hours --month 2026-10 --by schedule
   offhours hours --schedule office-hours --since 2026-10-01 --until 2026-11-01
   offhours hours web-1 --since 90d
-  offhours hours --month 2026-10 --prices prices.toml --format json | jq .total
+  offhours hours --month 2026-10 --prices prices.toml -o json | jq .total
 
 Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unless they were on a
 smaller plan meanwhile, or hibernated: then they are billed only while they are there, each server
@@ -99,11 +100,6 @@ pub struct Args {
     /// File with prices, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Parses how rows are grouped.
@@ -126,14 +122,14 @@ pub(super) fn prices(path: &Path) -> anyhow::Result<Prices> {
 }
 
 /// Shows the hours of the period.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // Errors in the prices are reported before anything is read.
     let prices = args.prices.as_deref().map(prices).transpose()?;
-    let Session { store, now, .. } = args.connection.open().await?;
+    let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let query = args.query(&in_force, prices.as_ref(), now)?;
     let report = query.report(&store, &in_force, now).await?;
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => {
             let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration);

@@ -10,9 +10,11 @@ use environment::file;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Format;
 use crate::{
     Exit,
     configuration_file::written::File,
+    context::Context,
     exit::UsageError,
     import::{self, Imported, Remark, Source},
     output,
@@ -58,19 +60,6 @@ struct Aws {
     /// Time zone of schedules that name none: the stack's `DefaultTimezone`.
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-}
-
-/// The form of the output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// TOML, for people, git and `offhours apply`.
-    #[default]
-    Toml,
-    /// The same document and the remarks as JSON, for programs.
-    Json,
 }
 
 /// The result of an import.
@@ -83,7 +72,7 @@ pub(super) struct Report {
 }
 
 /// Translates, and reports what differs.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let From::Aws(args) = &args.from;
     let sources: Vec<_> = args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
     let imported = import::aws::import(&sources, args.timezone.as_deref())?;
@@ -91,8 +80,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark(&format!("{remark}\n"));
     }
     let exit = exit(&imported);
-    match args.format {
-        Format::Toml => {
+    match context.format {
+        Format::Table => {
             let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
             output::print(&format!("{heading}\n{}", imported.to_toml()))?;
         }

@@ -25,7 +25,8 @@ use wildmatch::WildMatch;
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::{Connection, Session, all_records, readable},
+    connection::{Session, all_records, readable},
+    context::Context,
     exit::UsageError,
     hibernated::{Hibernated, SnapshotPrices},
     listing::{Failure, Listing, Spinners, at_providers, not_listed},
@@ -52,7 +53,7 @@ Examples:
   offhours list \"berlin-*\" --kind server
   offhours list --tag team:web --schedule office-hours
   offhours list --unsupported                    what Offhours does not stop, and why
-  offhours list --format json | jq '.[] | select(.uncovered) | .resource'
+  offhours list -o json | jq '.[] | select(.uncovered) | .resource'
 
 An account that cannot be listed does not hide the others; the exit code is then 1.")]
 pub struct Args {
@@ -81,11 +82,6 @@ pub struct Args {
     /// are Kubernetes workers are found only at the providers.
     #[arg(long, conflicts_with_all = ["schedule", "uncovered"])]
     unsupported: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
@@ -96,12 +92,12 @@ fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
 }
 
 /// Lists resources, and reports at the end which accounts could not be listed.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    if args.unsupported && args.format == Format::Table {
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    if args.unsupported && context.format == Format::Table {
         // These hold wherever the service runs, and even without one.
         output::print(&format!("{}\n", services(Style::of_stdout())))?;
     }
-    let session = args.connection.open().await?;
+    let session = context.connection.open().await?;
     let in_force = session.store.in_force().await?;
     let accounts = accounts(args, &in_force.configuration)?;
     if accounts.is_empty() {
@@ -116,7 +112,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if listing.failures.is_empty() {
         check_filters(args, &rows)?;
     }
-    show(args, &rows)?;
+    show(args, context.format, &rows)?;
     for failure in &listing.failures {
         let Failure { account, error, remedy } = failure;
         output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
@@ -478,9 +474,9 @@ pub(super) struct Unsupported {
     resources: Vec<Row>,
 }
 
-fn show(args: &Args, rows: &[Row]) -> anyhow::Result<()> {
+fn show(args: &Args, format: Format, rows: &[Row]) -> anyhow::Result<()> {
     let wanted: Vec<Row> = rows.iter().filter(|row| row.is_wanted(args)).cloned().collect();
-    match (args.format, args.unsupported) {
+    match (format, args.unsupported) {
         (Format::Json, false) => output::print_json(&wanted),
         (Format::Json, true) => {
             output::print_json(&Unsupported { services: UNSUPPORTED_SERVICES, resources: wanted })

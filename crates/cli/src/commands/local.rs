@@ -39,6 +39,7 @@ use crate::{
     ask::confirm,
     configuration_file::{self, ListedResources, count},
     connection::{all_records, remark_on},
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     time::Length,
@@ -101,9 +102,6 @@ pub struct Args {
     /// applies, or the example with a plain --simulate.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Skip the confirmation of addresses and hosts that the configuration file brings in.
-    #[arg(long, short, requires = "config")]
-    yes: bool,
     /// Simulate the clouds, in this process or at the address of a running cloud-simulator.
     #[arg(
         long,
@@ -148,13 +146,10 @@ pub struct Args {
     /// Apply the configuration, serve the simulated clouds, and invoke nothing: for `cargo lambda`.
     #[arg(long, requires_all = ["store", "simulate"], conflicts_with_all = ["duration", "from"])]
     no_timers: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
 }
 
 /// Runs until the time is over or Ctrl-C is pressed.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let ssh_host = if is_example(args) { ssh_host() } else { None };
     let configuration = configuration(args, ssh_host.as_ref())?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
@@ -176,7 +171,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         None => Local::start(options, sender).await?,
     };
-    if !put_into_force(args, local.store(), configuration, local.now()).await? {
+    if !put_into_force((args, context), local.store(), configuration, local.now()).await? {
         output::remark("Nothing was started.\n");
         return Ok(Exit::Failed);
     }
@@ -191,14 +186,14 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Ok(until)) => Some(until),
         None => None,
     };
-    let mut monitor = ServiceMonitor { view: view(args.format), summary: Summary::default() };
+    let mut monitor = ServiceMonitor { view: view(context.format), summary: Summary::default() };
     // Created once for the whole run, so that a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     if poll!(interrupt.as_mut()).is_ready() {
         return Ok(Exit::Done);
     }
-    introduce(args, &local, until);
+    introduce(context.format, &local, until);
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
         interrupted = monitor.follow(&local, Some(at), &mut news, interrupt.as_mut()).await?;
@@ -222,7 +217,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         monitor.show(&news)?;
     }
     monitor.view.finish();
-    conclude(args, &local, monitor.summary).await?;
+    conclude(args, context.format, &local, monitor.summary).await?;
     Ok(Exit::Done)
 }
 
@@ -289,7 +284,7 @@ impl ServiceMonitor {
 /// key to a new place; returns whether the service may run. Refuses a configuration that would leave
 /// stopped resources behind: `offhours apply` asks what becomes of those.
 async fn put_into_force(
-    args: &Args,
+    (args, context): (&Args, &Context),
     store: &Store,
     wanted: Option<Configuration>,
     now: Timestamp,
@@ -305,9 +300,9 @@ async fn put_into_force(
         return Ok(true);
     }
     let new_places = new_places(&wanted, stored);
-    if args.config.is_some() && !args.yes && !new_places.is_empty() {
+    if args.config.is_some() && !new_places.is_empty() {
         let question = format!("{} Start?", new_places.concat());
-        if !confirm(&question, args.format)? {
+        if !confirm(&question, context)? {
             return Ok(false);
         }
     }
@@ -591,8 +586,8 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn introduce(args: &Args, local: &Local, until: Option<Timestamp>) {
-    if args.format == Format::Json {
+fn introduce(format: Format, local: &Local, until: Option<Timestamp>) {
+    if format == Format::Json {
         return;
     }
     let from = local.now().strftime("%a %Y-%m-%d %H:%M UTC");
@@ -603,7 +598,12 @@ fn introduce(args: &Args, local: &Local, until: Option<Timestamp>) {
     output::remark(&format!("Offhours runs from {from} {until}.\n"));
 }
 
-async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::Result<()> {
+async fn conclude(
+    args: &Args,
+    format: Format,
+    local: &Local,
+    mut summary: Summary,
+) -> anyhow::Result<()> {
     summary.add_untouched(local.store(), local.now()).await?;
     if let Some(simulator) = local.simulator() {
         summary.bill = bill::of(simulator);
@@ -615,7 +615,7 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
             (function.to_owned(), of)
         })
         .collect();
-    match args.format {
+    match format {
         Format::Json => {
             let mut line = serde_json::to_string(&summary)?;
             line.push('\n');

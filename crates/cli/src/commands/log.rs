@@ -9,7 +9,7 @@ use store::LogEntry;
 use super::Format;
 use crate::{
     Exit,
-    connection::Connection,
+    context::Context,
     output::{self, Style},
     table::{Cell, Column, Table},
 };
@@ -31,11 +31,6 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: u32,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// A configuration that came into force.
@@ -54,13 +49,13 @@ pub(super) struct Row {
 }
 
 /// Prints the log.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open().await?;
     let store = &session.store;
     let in_force = store.head_and_overrides().await?.head.generation;
     let entries = store.log(args.limit as usize).await?;
     let rows: Vec<_> = entries.into_iter().map(|entry| row(entry, in_force)).collect();
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table if rows.is_empty() => {
             output::remark("Nothing was applied yet: `offhours apply` does.\n");

@@ -21,7 +21,8 @@ use crate::{
     candidates,
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
-    connection::{Connection, Session, all_records, readable},
+    connection::{Session, all_records, readable},
+    context::Context,
     output,
     resolve::{self, nearest::exists},
     state::stands_until,
@@ -57,23 +58,14 @@ pub struct Args {
     /// Return as soon as the stop or start is requested.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
-    /// Skip the confirmation before stopping --schedule, --account, ten resources or more, or what
-    /// follows no schedule.
-    #[arg(short, long)]
-    yes: bool,
     /// Reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Stops or starts resources and, unless told not to wait, follows them until the result is seen.
-pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
-    let session = args.connection.open_for_write().await?;
+pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let Target { named, records } = target(args, &session).await?;
     let in_force = session.store.in_force().await?;
     let unscheduled = follow_no_schedule(&records, &in_force.configuration);
@@ -82,9 +74,8 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     if direction == Direction::Stop
         && asks
         && !args.dry_run
-        && !args.yes
         && !records.is_empty()
-        && !confirm(&question(&records, &unscheduled), args.format)?
+        && !confirm(&question(&records, &unscheduled), context)?
     {
         output::remark("Nothing was stopped.\n");
         return Ok(Exit::Done);
@@ -98,8 +89,8 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
         until: if args.no_wait { Until::Asked } else { Until::Seen },
         rehearsal: false,
     };
-    let exit = carry_out(&session, &command, Some(args.format)).await?;
-    if args.format == Format::Table && !args.dry_run {
+    let exit = carry_out(&session, &command, Some(context.format)).await?;
+    if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
         for line in standing(&session, &named).await? {
             output::remark(&line);

@@ -19,6 +19,7 @@ use super::Format;
 use crate::{
     Exit, candidates,
     configuration_file::{self, ListedResources},
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     resolve::nearest::exists,
@@ -37,7 +38,7 @@ Examples:
   offhours preview --schedule office-hours --for 4w
   offhours preview --week                          this week as a picture
   offhours preview --schedule office-hours --at \"2026-12-24 09:00\"
-  offhours preview --at 2026-10-25T00:00:00Z --for 36h --format json")]
+  offhours preview --at 2026-10-25T00:00:00Z --for 36h -o json")]
 pub struct Args {
     /// Configuration file to read.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
@@ -53,19 +54,12 @@ pub struct Args {
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
     /// Draw the week that contains the instant, half hour by half hour.
-    #[arg(long, conflicts_with_all = ["ahead", "format"])]
+    #[arg(long, conflicts_with = "ahead")]
     week: bool,
-    /// Take the current time from the cloud-simulator at this address.
-    #[cfg(feature = "local")]
-    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
-    simulate: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
 }
 
 /// Prints what the schedules want at `args.at`, or now.
-pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let parsed = configuration_file::load(&args.config, ListedResources::MayStandAlone)?;
     let schedules = &parsed.configuration.schedules;
     let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
@@ -78,7 +72,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         }
     };
     #[cfg(feature = "local")]
-    let now = match &args.simulate {
+    let now = match context.connection.simulator() {
         Some(url) if args.at.is_none() => Clouds::elsewhere(url).await?.1.unwrap_or(now),
         Some(_) | None => now,
     };
@@ -108,7 +102,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
             .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
             .collect(),
     };
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&preview)?,
         Format::Table => output::print(&preview.render(Style::of_stdout(), until))?,
     }

@@ -28,7 +28,7 @@ use crate::{
     Exit,
     author::reason,
     configuration_file::{self, ListedResources},
-    connection::Connection,
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     remedies,
@@ -58,7 +58,7 @@ Examples:
   HCLOUD_TOKEN=... offhours rehearse hetzner/server/42 --key team --hours \"mon-fri 07:00-20:00\"
   offhours rehearse do-main/droplet/3164444 --config offhours.toml --key team
   offhours rehearse do-main/droplet/3164444 --key team --accept new-ip --accept lost-backups
-  offhours rehearse do-main/droplet/3164444 --key team --format json | jq '.obstacles'
+  offhours rehearse do-main/droplet/3164444 --key team -o json | jq '.obstacles'
   offhours rehearse hz-eu/server/42 --cycle
 
 A token that may only read is enough. One of DigitalOcean needs the scopes account:read,
@@ -95,41 +95,9 @@ pub struct Args {
     /// both, so that a person watches the first time.
     #[arg(long, conflicts_with_all = ["config", "hours", "key", "accept", "needs_private_ip"])]
     cycle: bool,
-    /// With --cycle: the file of a local store, as given to `offhours local --data`.
-    #[cfg(feature = "local")]
-    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
-    data: Option<PathBuf>,
-    /// With --cycle: the profile of the AWS tools' configuration to use.
-    #[arg(long, value_name = "NAME", requires = "cycle")]
-    profile: Option<String>,
-    /// With --cycle: the AWS region of the stack.
-    #[arg(long, value_name = "NAME", requires = "cycle")]
-    region: Option<String>,
-    /// With --cycle: skip the confirmation.
-    #[arg(short, long, requires = "cycle")]
-    yes: bool,
     /// With --cycle: the reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", requires = "cycle", value_parser = reason)]
     reason: Option<String>,
-    /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
-    #[cfg(feature = "local")]
-    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
-    simulate: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-}
-
-impl Args {
-    /// The connection to the stack that looks after the machine.
-    fn connection(&self) -> Connection {
-        Connection::of(
-            #[cfg(feature = "local")]
-            (self.data.clone(), self.simulate.clone()),
-            self.profile.clone(),
-            self.region.clone(),
-        )
-    }
 }
 
 /// A risk that can be accepted.
@@ -208,20 +176,16 @@ struct OfMonth {
 }
 
 /// Reads the machine and what is around it, and shows what that means; or runs the cycle.
-pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     if args.cycle {
         can_be_hibernated(&args.resource)?;
-        return cycle::run(args).await;
+        return cycle::run(args, context).await;
     }
     let configuration = match &args.config {
         Some(file) => configuration_file::load(file, ListedResources::NeedAccounts)?.configuration,
         None => accounts_of_variables()?,
     };
-    #[cfg(feature = "local")]
-    let simulator = args.simulate.as_deref();
-    #[cfg(not(feature = "local"))]
-    let simulator = None;
-    let clouds = Clouds::open(simulator, &args.trusted, now).await?;
+    let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
     let account = account(&configuration, &args.resource)?;
     let client = clouds.client(&args.resource.account, &configuration).await?;
     let is_droplet = args.resource.kind() == ResourceKind::Droplet;
@@ -242,7 +206,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     };
     let accepts_new_prices = account.cloud().is_some_and(|cloud| cloud.accept_new_prices);
     let rehearsal = details.rehearsal(args, clouds.now, accepts_new_prices)?;
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&rehearsal)?,
         Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
     }

@@ -24,6 +24,7 @@ use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, ListedResources},
+    context::Context,
     exit::UsageError,
     listing::mark_doubles,
     output::{self, Style},
@@ -48,7 +49,7 @@ Examples:
   offhours savings --hours \"mon-fri 07:00-20:00\"
   offhours savings --config offhours.toml --month 2026-12
   offhours savings --prices prices.toml          with what your databases cost
-  offhours savings --format json | jq .totals
+  offhours savings -o json | jq .totals
 
 A token of DigitalOcean needs the scopes droplet:read, database:read, kubernetes:read, tag:read,
 sizes:read and regions:read. Its API has no prices of databases: give them as to `offhours hours`,
@@ -76,17 +77,10 @@ pub struct Args {
     /// File with the prices of databases, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
-    #[cfg(feature = "local")]
-    #[arg(long, value_name = "URL", env = "OFFHOURS_SIMULATE", require_equals = true)]
-    simulate: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
 }
 
 /// Asks the providers and shows how much lower their bills could be.
-pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     // Errors in the files are reported before any provider is asked.
     let prices = args.prices.as_deref().map(super::hours::prices).transpose()?;
     let configuration = configuration(args)?;
@@ -95,11 +89,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         (None, None) => Some(Hours::default()),
         (None, Some(_)) => None,
     };
-    #[cfg(feature = "local")]
-    let simulator = args.simulate.as_deref();
-    #[cfg(not(feature = "local"))]
-    let simulator = None;
-    let clouds = Clouds::open(simulator, &args.trusted, now).await?;
+    let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
     let month = match args.month {
         None => Month::Average(clouds.now),
         Some(month) => {
@@ -122,7 +112,7 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         prices: prices.as_ref(),
     };
     let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => output::print(&picture::draw(&report, args, Style::of_stdout()))?,
     }

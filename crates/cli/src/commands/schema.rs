@@ -32,49 +32,49 @@ pub enum What {
     /// The configuration file, offhours.toml.
     #[default]
     Configuration,
-    /// `offhours activity --format json`
+    /// `offhours activity -o json`
     Activity,
-    /// `offhours apply --format json`
+    /// `offhours apply -o json`
     Apply,
-    /// `offhours approve --format json`
+    /// `offhours approve -o json`
     Approve,
-    /// `offhours doctor --format json`
+    /// `offhours doctor -o json`
     Doctor,
-    /// `offhours forget --format json`
+    /// `offhours forget -o json`
     Forget,
-    /// `offhours history --format json`
+    /// `offhours history -o json`
     History,
-    /// `offhours hours --format json`
+    /// `offhours hours -o json`
     Hours,
-    /// `offhours import aws --format json`
+    /// `offhours import aws -o json`
     Import,
-    /// `offhours list --format json`
+    /// `offhours list -o json`
     List,
-    /// `offhours list --unsupported --format json`
+    /// `offhours list --unsupported -o json`
     ListUnsupported,
-    /// Each line of `offhours local --format json`
+    /// Each line of `offhours local -o json`
     Local,
-    /// `offhours log --format json`
+    /// `offhours log -o json`
     Log,
-    /// `offhours override running`, `stopped` and `clear` with `--format json`
+    /// `offhours override running`, `stopped` and `clear` with `-o json`
     Override,
-    /// `offhours override list --format json`
+    /// `offhours override list -o json`
     OverrideList,
-    /// `offhours preview --format json`
+    /// `offhours preview -o json`
     Preview,
-    /// `offhours rehearse --format json`
+    /// `offhours rehearse -o json`
     Rehearse,
-    /// `offhours savings --format json`
+    /// `offhours savings -o json`
     Savings,
-    /// Each line of `offhours stop` and `start` with `--format json`
+    /// Each line of `offhours stop` and `start` with `-o json`
     Outcome,
-    /// `offhours status --format json`
+    /// `offhours status -o json`
     Status,
-    /// `offhours status --accounts --format json`
+    /// `offhours status --accounts -o json`
     StatusAccounts,
-    /// `offhours validate --format json`
+    /// `offhours validate -o json`
     Validate,
-    /// `offhours why --format json`
+    /// `offhours why -o json`
     Why,
 }
 

@@ -21,7 +21,8 @@ use store::{AccountState, InForce, Store};
 use super::{Format, hours};
 use crate::{
     Exit, candidates,
-    connection::{Connection, Functions, Session, readable},
+    connection::{Functions, Session, readable},
+    context::Context,
     hibernated::SnapshotPrices,
     output::{self, Style},
     resolve::{find, nearest::exists},
@@ -52,8 +53,8 @@ Examples:
   offhours status --live                  by each resource's own Status operation
   offhours status --prices prices.toml    with what stopping has saved this month
   offhours status --accounts              what is known of the accounts alone
-  offhours status --accounts --format json | jq '.[] | select(.needs_person)'
-  offhours status --format json | jq '.[] | select(.needs_person)'")]
+  offhours status --accounts -o json | jq '.[] | select(.needs_person)'
+  offhours status -o json | jq '.[] | select(.needs_person)'")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// Only these resources, by reference, by unique name or by a pattern with `*` and `?`.
@@ -94,11 +95,6 @@ pub struct Args {
     /// Show references in full.
     #[arg(long)]
     wide: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t, conflicts_with = "watch")]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 impl Args {
@@ -110,10 +106,10 @@ impl Args {
 }
 
 /// Shows the records as they are now.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // Errors in the prices are reported before anything is read.
     let prices = args.prices.as_deref().map(hours::prices).transpose()?;
-    let session = args.connection.open().await?;
+    let session = context.connection.open().await?;
     let functions = if args.live { Some(session.functions()?) } else { None };
     let functions = functions.as_ref();
     if let Some(seconds) = args.watch {
@@ -121,8 +117,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return watch(args, &session, functions, every).await;
     }
     let known = (functions, prices.as_ref());
-    let exit = show(args, &session.store, known, session.now).await?;
-    if let Some(prices) = prices.as_ref().filter(|_| args.format == Format::Table) {
+    let exit = show(args, context.format, &session.store, known, session.now).await?;
+    if let Some(prices) = prices.as_ref().filter(|_| context.format == Format::Table) {
         let of = (args.resources.as_slice(), args.schedule.as_ref());
         let saved = hours::this_month(&session.store, of, prices, session.now).await?;
         output::remark(&format!("{saved}\n"));
@@ -133,6 +129,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 /// Prints the rows, and the accounts after them.
 async fn show(
     args: &Args,
+    format: Format,
     store: &Store,
     (functions, prices): (Option<&Functions>, Option<&Prices>),
     now: Timestamp,
@@ -140,7 +137,7 @@ async fn show(
     let view = View::of(args, store, (functions, prices), now).await?;
     let rows = &view.rows;
     let style = Style::of_stdout();
-    match (args.format, args.accounts) {
+    match (format, args.accounts) {
         (Format::Json, true) => output::print_json(&view.account_rows())?,
         (Format::Json, false) => output::print_json(rows)?,
         (Format::Table, true) => output::print(&view.accounts_table(style))?,

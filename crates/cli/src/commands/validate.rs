@@ -15,6 +15,7 @@ use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, ListedResources, LoadError, Parsed, Problem, count},
+    context::Context,
     output,
     time::{NextEdge, local},
 };
@@ -28,21 +29,18 @@ use crate::{
 Examples:
   offhours validate
   offhours validate --config staging.toml
-  offhours validate --format json | jq .problems")]
+  offhours validate -o json | jq .problems")]
 pub struct Args {
     /// Configuration file to check.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
 }
 
 /// Checks the configuration; `now` decides which edges come next.
-pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+pub fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let file = args.config.display().to_string();
     let loaded = configuration_file::load(&args.config, ListedResources::NeedAccounts);
-    if args.format == Format::Json {
+    if context.format == Format::Json {
         match &loaded {
             Ok(parsed) => output::print_json(&Report::valid(&file, parsed, now))?,
             Err(LoadError::Invalid { problems, .. }) => {
@@ -55,7 +53,7 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     for Problem { file, line, message } in parsed.warnings_at(now) {
         output::remark(&format!("{file}:{line}: warning: {message}\n"));
     }
-    if args.format == Format::Table {
+    if context.format == Format::Table {
         output::print_lines(&summary(&file, &parsed.configuration, now))?;
     }
     Ok(Exit::Done)

@@ -23,7 +23,8 @@ use store::InForce;
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::{Connection, readable},
+    connection::readable,
+    context::Context,
     exit::UsageError,
     hibernated::{Hibernated, SnapshotPrices, rehearsal_missing, steps},
     output,
@@ -42,7 +43,7 @@ use crate::{
 Examples:
   offhours why web-1
   offhours why do-main/droplet/3164444 --at \"2026-12-24 09:00\"
-  offhours why web-1 --at 2026-06-15T07:00:00Z --format json | jq .decision")]
+  offhours why web-1 --at 2026-06-15T07:00:00Z -o json | jq .decision")]
 pub struct Args {
     /// Resource, by reference, by unique name or by a pattern with `*` and `?` that matches one
     /// resource.
@@ -52,16 +53,11 @@ pub struct Args {
     /// the resource's schedule [default: now].
     #[arg(long, value_name = "INSTANT")]
     at: Option<When>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Explains one resource.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open().await?;
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open().await?;
     let store = &session.store;
     let targets = std::slice::from_ref(&args.resource);
     let mut found = find(store, targets, session.now).await?;
@@ -77,7 +73,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let state = states.get(&record.reference.account);
     let inventory_at = state.and_then(|state| state.listed_at);
     let why = Why::of(&record, &in_force, at, session.now, inventory_at);
-    match args.format {
+    match context.format {
         Format::Json => output::print_json(&why)?,
         Format::Table => {
             output::print_lines(&text::render(&why, schedule_of(&record, &in_force)))?;

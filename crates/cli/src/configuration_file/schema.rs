@@ -319,7 +319,7 @@ proptest! {
             let text = write(&configuration);
             let fits = validator.validate(&document(&text)).map_err(|error| error.to_string());
             prop_assert_eq!(fits, Ok(()), "{}", text);
-            // The document that `export --format json` prints is the same.
+            // The document that `export -o json` prints is the same.
             let printed = serde_json::to_value(File::of(&configuration)).unwrap();
             prop_assert_eq!(printed, document(&text));
             Ok(())

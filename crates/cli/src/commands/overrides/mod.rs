@@ -22,7 +22,8 @@ use crate::{
     ask::confirm,
     author::{author, reason},
     candidates,
-    connection::{Connection, Session, all_records},
+    connection::{Session, all_records},
+    context::Context,
     exit::UsageError,
     output::{self, Style},
     overriding::{NotYetDue, replace_override},
@@ -56,7 +57,7 @@ Examples:
   offhours override stopped web-1 --until next-edge --dry-run
   offhours override list
   offhours override clear web-1
-  offhours schema override           what --format json prints
+  offhours schema override           what -o json prints
 
 Times are read in the zone of the target's schedule, and the answer shows the resulting
 instant there and here, and what takes over then."
@@ -113,14 +114,9 @@ struct SetArgs {
     /// Reason that is shown with the override, and by `offhours activity`.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// Skip the confirmation of an override of more than 30 days, or that stops a whole schedule.
-    #[arg(long)]
-    yes: bool,
     /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// End an override now, so that the schedule takes over.
@@ -138,8 +134,6 @@ struct ClearArgs {
     /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// List the overrides in force, and what takes over when they end.
@@ -148,13 +142,11 @@ struct ClearArgs {
 Examples:
   offhours override list
   offhours override list --all           those that ended within 90 days as well
-  offhours override list --format json | jq '.[] | select(.desired == \"running\").ends_at'")]
+  offhours override list -o json | jq '.[] | select(.desired == \"running\").ends_at'")]
 struct ListArgs {
     /// Include overrides that ended within 90 days: the last one of each target.
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 #[derive(Debug, clap::Args)]
@@ -168,40 +160,31 @@ struct TargetArgs {
     schedule: Option<String>,
 }
 
-#[derive(Debug, clap::Args)]
-struct Common {
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    connection: Connection,
-}
-
 /// Sets, lists or clears overrides.
-pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
-        OverrideCommand::Running(args) => set(args, Desired::Running).await,
-        OverrideCommand::Stopped(args) => set(args, Desired::Stopped).await,
-        OverrideCommand::List(args) => list(args).await,
-        OverrideCommand::Clear(args) => clear(args).await,
+        OverrideCommand::Running(args) => set(args, context, Desired::Running).await,
+        OverrideCommand::Stopped(args) => set(args, context, Desired::Stopped).await,
+        OverrideCommand::List(args) => list(args, context).await,
+        OverrideCommand::Clear(args) => clear(args, context).await,
     }
 }
 
-async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
-    let session = args.common.connection.open_for_write().await?;
+async fn set(args: &SetArgs, context: &Context, desired: Desired) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let author = author(&session, args.reason.clone()).await?;
     let store = &session.store;
     let (mut change, mut zones) = planned(args, desired, &author, store, session.now).await?;
     let question = question(&change, &zones, session.now);
-    if let Some(question) = question.filter(|_| !args.yes && !args.dry_run) {
-        if !confirm(&question, args.common.format)? {
+    if let Some(question) = question.filter(|_| !args.dry_run) {
+        if !confirm(&question, context)? {
             anyhow::bail!("nothing was set");
         }
         // What was read before the question is stale by now, and an edge may have passed.
         (change, zones) = planned(args, desired, &author, store, session.present()).await?;
     }
     let activity = author.does(Action::set(&change.one), session.present());
-    finish(&session, change, activity, &zones, args.dry_run, args.common.format).await
+    finish(&session, change, activity, &zones, args.dry_run, context.format).await
 }
 
 /// Works out the change to write from what is stored now.
@@ -233,8 +216,8 @@ async fn planned(
     Ok((change, zones))
 }
 
-async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
-    let session = args.common.connection.open_for_write().await?;
+async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let (store, now) = (&session.store, session.now);
     let overrides = store.head_and_overrides().await?.overrides;
     let active: Vec<_> = overrides.iter().filter(|o| has_not_ended(o, now)).collect();
@@ -254,11 +237,11 @@ async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
     let zones = DisplayZones::of(stored, &target, here());
     let author = author(&session, args.reason.clone()).await?;
     let activity = author.does(Action::OverrideCleared { target }, session.present());
-    finish(&session, change, activity, &zones, args.dry_run, args.common.format).await
+    finish(&session, change, activity, &zones, args.dry_run, context.format).await
 }
 
-async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.common.connection.open().await?;
+async fn list(args: &ListArgs, context: &Context) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = context.connection.open().await?;
     let overrides = store.head_and_overrides().await?.overrides;
     let records = overridden_records(&store, overrides.iter()).await?;
     let in_force = store.in_force().await?;
@@ -268,7 +251,7 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
         records: &records,
     };
     let rows = rows(stored, now, args.all);
-    match args.common.format {
+    match context.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
             let table = render::table(

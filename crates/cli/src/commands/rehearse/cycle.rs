@@ -12,13 +12,14 @@ use crate::{
     author::author,
     carry_out::{Command, Until, carry_out},
     connection::Session,
+    context::Context,
     exit::UsageError,
     output, resolve,
 };
 
 /// Hibernates the machine and wakes it, following both until the result is seen.
-pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection().open_for_write().await?;
+pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open_for_write().await?;
     let record = record(args, &session).await?;
     let in_force = session.store.in_force().await?;
     let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), session.now);
@@ -36,12 +37,12 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         "Shut {} ({}) down now, keep it as a snapshot, delete it, and make it again?",
         record.name, args.resource
     );
-    if !args.yes && !confirm(&question, args.format)? {
+    if !confirm(&question, context)? {
         output::remark("Nothing was done.\n");
         return Ok(Exit::Done);
     }
     let author = author(&session, args.reason.clone()).await?;
-    let stopped = follow(args, &session, &author, Direction::Stop).await?;
+    let stopped = follow(args, context, &session, &author, Direction::Stop).await?;
     if stopped != Exit::Done {
         output::remark("It was not hibernated; `offhours why` says how it is.\n");
         return Ok(stopped);
@@ -53,12 +54,12 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::NeedsPerson);
     }
-    let session = args.connection().open_for_write().await?;
-    let started = follow(args, &session, &author, Direction::Start).await?;
+    let session = context.connection.open_for_write().await?;
+    let started = follow(args, context, &session, &author, Direction::Start).await?;
     if started == Exit::Done {
         output::remark(
             "Look whether all of it works. Once two inventories have seen it run, ten minutes \
-             apart, its schedule may hibernate it: `offhours status --format json` then says \
+             apart, its schedule may hibernate it: `offhours status -o json` then says \
              \"rehearsed\": true.\n",
         );
     } else {
@@ -76,6 +77,7 @@ async fn record(args: &Args, session: &Session) -> anyhow::Result<Record> {
 
 async fn follow(
     args: &Args,
+    context: &Context,
     session: &Session,
     author: &Author,
     direction: Direction,
@@ -87,5 +89,5 @@ async fn follow(
         until: Until::Seen,
         rehearsal: true,
     };
-    carry_out(session, &command, Some(args.format)).await
+    carry_out(session, &command, Some(context.format)).await
 }

@@ -27,7 +27,7 @@ impl Screen {
     /// Takes over the terminal; its previous content comes back afterwards.
     pub(super) fn open() -> anyhow::Result<Self> {
         if !io::stdout().is_terminal() {
-            let message = "--watch needs a terminal; programs ask again with --format json";
+            let message = "--watch needs a terminal; programs ask again with -o json";
             return Err(UsageError(message.to_owned()).into());
         }
         let mut stdout = io::stdout();

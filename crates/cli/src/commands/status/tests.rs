@@ -348,7 +348,7 @@ async fn a_picture_has_as_many_lines_as_the_terminal() {
 
 #[test]
 fn watching_is_for_terminals_and_json_is_for_programs() {
-    assert!(Line::try_parse_from(["status", "--watch", "--format", "json"]).is_err());
+    assert!(Line::try_parse_from(["status", "--watch", "-o", "json"]).is_err());
     assert!(Line::try_parse_from(["status", "--watch=0"]).is_err());
     assert_eq!(args(&["--watch", "web-1"]).watch, Some(5));
     assert_eq!(args(&["--watch=60"]).watch, Some(60));

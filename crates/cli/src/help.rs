@@ -1,0 +1,115 @@
+//! The help: commands in groups, the options of every command in one place, and what people type who
+//! come from other programs.
+
+use std::fmt::Write as _;
+
+use clap::{
+    Command, CommandFactory as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::{Arguments, Exit, output};
+
+/// The commands by what they are for.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Look", &["status", "list", "why", "preview", "history", "activity"]),
+    ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
+    ("Configure", &["validate", "apply", "log", "export", "import", "schema"]),
+    ("Money", &["savings", "hours"]),
+    ("Run and repair", &["local", "doctor", "completions", "help"]),
+];
+
+/// What other programs call it, and what does it here.
+const HABITS: [(&str, &str); 10] = [
+    ("plan", "`offhours apply --dry-run` shows what would change"),
+    ("diff", "`offhours apply --dry-run` shows what would change"),
+    ("logs", "`offhours activity` shows who did what, `offhours history` each stop and start"),
+    ("pause", "`offhours override running TARGET --until WHEN` keeps it running until then"),
+    ("extend", "`offhours override running TARGET --until WHEN` replaces the override there is"),
+    ("undo", "`offhours override clear` ends an override, `offhours apply --rollback` goes back"),
+    ("init", "`offhours savings` needs no set-up; the README has a first offhours.toml"),
+    ("version", "`offhours --version` shows it"),
+    ("whoami", "`offhours activity` shows under which name you act"),
+    ("run", "`offhours local` runs the whole service here"),
+];
+
+/// The options of every command, and the variables that stand for them.
+///
+/// -o FORM selects the form of the output: table, json or csv. --yes skips the confirmation. A local
+/// store is named with --data or `OFFHOURS_DATA`; otherwise the store is at AWS, found as the AWS
+/// tools find it: --profile or `AWS_PROFILE`, --region or `AWS_REGION`, `AWS_ENDPOINT_URL`.
+/// --simulate=URL or `OFFHOURS_SIMULATE` has a simulator stand in for the clouds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Also read:
+  OFFHOURS_PROTECT        patterns of what a local store never touches
+  OFFHOURS_MODE=observe   a local store sends nothing
+  OFFHOURS_TABLE_PREFIX   the tables' prefix, if the stack has another name
+  NO_COLOR                no colors
+  HTTPS_PROXY, NO_PROXY, AWS_CA_BUNDLE
+
+Example:
+  OFFHOURS_DATA=offhours.db offhours status -o json")]
+pub(crate) struct Environment {}
+
+/// Prints the options of every command.
+pub(crate) fn environment() -> anyhow::Result<Exit> {
+    let mut command = of(Arguments::command());
+    let environment = command.find_subcommand_mut("environment");
+    let help = environment.map(|command| command.render_long_help().to_string());
+    output::print(&help.unwrap_or_default())?;
+    Ok(Exit::Done)
+}
+
+/// Completes a command line's help: the commands in groups, the usage lines, and the options of every
+/// command shown in one place alone.
+///
+/// Each command gets the usage line of its help: clap's usage line in errors would list options as
+/// required even if the environment provides them.
+pub(crate) fn of(mut command: Command) -> Command {
+    fn fix(command: &mut Command) {
+        for part in command.get_subcommands_mut() {
+            fix(part);
+            if part.get_name() != "environment" {
+                let hidden = |one: clap::Arg| {
+                    let is_common = one.is_global_set();
+                    one.hide(is_common)
+                };
+                *part = std::mem::take(part).mut_args(hidden);
+            }
+        }
+        let usage = command.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_owned();
+        *command = std::mem::take(command).override_usage(usage);
+    }
+    command.build();
+    fix(&mut command);
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        // Writing to a string cannot fail, here and below.
+        writeln!(groups, "\n{title}:").ok();
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let about = about.trim_end_matches('.');
+            if command.find_subcommand(name).is_some() {
+                writeln!(groups, "  {name:<12} {about}").ok();
+            }
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n`offhours help environment` \
+         has the options of every command: -o, --yes, --data, …\n\n{{after-help}}"
+    );
+    command.help_template(template)
+}
+
+/// Names the command for a habit from another program.
+pub(crate) fn instead(error: &clap::Error) -> Option<String> {
+    let typed = match (error.kind(), error.get(ContextKind::InvalidSubcommand)?) {
+        (ErrorKind::InvalidSubcommand, ContextValue::String(typed)) => typed,
+        _ => return None,
+    };
+    let habit = HABITS.iter().find(|(habit, _)| habit == typed)?;
+    Some(format!("there is no command `{typed}`: {}", habit.1))
+}
