@@ -254,7 +254,7 @@ fn change_type(call: &mut Call<'_>) -> Result<Answer> {
 
 fn list<'a>(call: &Call<'_>, key: &str, entries: impl Iterator<Item = &'a Value>) -> Answer {
     let field = |entry: &&Value, name: &str| field(entry, name);
-    page(call, key, entries.collect(), field, |entry| entry.to_string())
+    page(call, key, entries.collect(), field, ToString::to_string)
 }
 
 fn one<'a>(

@@ -126,7 +126,7 @@ fn another_schedule_acts_at_once_where_it_wants_something_else() {
         let decision = world.decide(&moved, "mon 12:00");
         match expected {
             Some(direction) => {
-                acts(&decision, "mon 06:00", Rank::Schedule, direction, Why::Changed)
+                acts(&decision, "mon 06:00", Rank::Schedule, direction, Why::Changed);
             }
             None => leaves(&decision, &LeaveReason::Handled),
         }
