@@ -228,7 +228,7 @@ impl Functions {
         assert_eq!((code, &shown["event"]), (Some(0), &json!("asked")), "{shown}");
         self.poll_until_seen("start").await;
 
-        let (code, rows) = self.offhours(&["list", "--refresh"]).await;
+        let (code, rows) = self.offhours(&["status", "--refresh"]).await;
         let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
         assert_eq!((code, rows.len()), (Some(0), 2), "{rows:?}");
 

@@ -22,7 +22,8 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let ended = terminal.run(&["status", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0));
         let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
-        let known: Vec<_> = rows.iter().map(|r| r["resource"].as_str().unwrap()).collect();
+        let mut known: Vec<_> = rows.iter().map(|r| r["resource"].as_str().unwrap()).collect();
+        known.sort_unstable();
         assert_eq!(known, EACH_KIND);
         assert!(rows.iter().all(|row| row["schedule"] == "office"), "{rows:#?}");
 
@@ -250,7 +251,7 @@ fn what_was_not_accepted_is_sent_again_by_the_command_that_waits() {
 }
 
 #[test]
-fn list_and_doctor_observe_and_change_nothing() {
+fn status_and_doctor_observe_and_change_nothing() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
@@ -260,19 +261,26 @@ fn list_and_doctor_observe_and_change_nothing() {
             rows(text).iter().map(resource).collect()
         };
 
-        let ended = terminal.run(&["list", "-o", "json"]).await;
+        let ended = terminal.run(&["status", "--refresh", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let mut listed = names(&ended.stdout);
         listed.sort_unstable();
         assert_eq!(listed, EACH_KIND);
-        let ended = terminal.run(&["list", "--refresh", "--uncovered"]).await;
+        let ended = terminal.run(&["list", "--unscheduled"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert_eq!(ended.stdout, "No resource matches.\n");
-        assert!(ended.stderr.contains("hz-eu: as seen"), "{}", ended.stderr);
-        let ended = terminal.run(&["list", "genral"]).await;
+        assert!(ended.stderr.contains("No resource matches."), "{}", ended.stderr);
+        let ended = terminal.run(&["list", "general"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for expected in ["Because", "by the tag of its cluster", "offhours:office"] {
+            assert!(ended.stdout.contains(expected), "{}", ended.stdout);
+        }
+        let ended = terminal.run(&["status", "--account", "do-main", "-o", "csv"]).await;
+        let (heading, lines) = ended.stdout.split_once('\n').unwrap();
+        assert!(heading.starts_with("resource,account,kind,name,"), "{heading}");
+        assert_eq!(lines.lines().count(), 3, "{lines}");
+        let ended = terminal.run(&["why", "web", "-o", "csv"]).await;
         assert_eq!(ended.code, Some(2));
-        let shown = ended.stderr;
-        assert!(shown.contains("did you mean `general`?"), "{shown}");
+        assert!(ended.stderr.contains("use -o json"), "{}", ended.stderr);
 
         let ended = terminal.run(&["doctor", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);
@@ -288,10 +296,28 @@ fn a_preview_follows_the_simulators_clock() {
         let terminal = Terminal::new("12:00:00").await;
         terminal.write(&office_hours("", "", ""));
         let simulate = format!("--simulate={}", terminal.simulator.url);
-        let table = terminal.bare(&["preview", &simulate]).await.stdout;
-        assert!(table.starts_with("At 2026-11-23T12:00:00Z:"), "{table}");
-        let picture = terminal.bare(&["preview", "--week", &simulate]).await;
+        let table =
+            terminal.bare(&["preview", "--config", "offhours.toml", &simulate]).await.stdout;
+        let first =
+            "now                   running  office\nMon 19:00 CET         stopped  office\n";
+        assert!(table.contains(first), "{table}");
+        let picture =
+            terminal.bare(&["preview", "--config", "offhours.toml", "--week", &simulate]).await;
         assert!(picture.stdout.contains("\nMon 2026-11-23  ................####"));
+
+        // What is in force has its resources and overrides.
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let ended = terminal.run(&["override", "running", "web", "--until", "21:00"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let ended = terminal.run(&["preview", "--for", "12h", "-o", "json"]).await;
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
+        let of = |name: &str| {
+            let has = |row: &&serde_json::Value| row["resources"].to_string().contains(name);
+            let changes = rows.iter().filter(has).skip(1);
+            changes.map(|row| format!("{} {}", row["at"], row["to"])).collect::<Vec<_>>()
+        };
+        assert_eq!(of("\"orders\""), [r#""2026-11-23T18:00:00Z" "stopped""#]);
+        assert_eq!(of("\"web\""), [r#""2026-11-23T20:00:00Z" "stopped""#]);
     });
 }
 

@@ -687,12 +687,10 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let preview: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut edges = BTreeSet::new();
-    for schedule in preview["schedules"].as_array().unwrap() {
-        let name = schedule["name"].as_str().unwrap();
-        for edge in schedule["next"].as_array().unwrap() {
-            let at = instant(edge["at"].as_str().unwrap());
-            edges.insert((name.to_owned(), at, edge["to"] == "running"));
-        }
+    for row in preview.as_array().unwrap().iter().filter(|row| !row["cause"].is_null()) {
+        let name = row["schedule"].as_str().unwrap();
+        let at = instant(row["at"].as_str().unwrap());
+        edges.insert((name.to_owned(), at, row["to"] == "running"));
     }
     edges
 }

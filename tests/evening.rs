@@ -187,6 +187,7 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
         .env("USER", "ada")
         .env("TZ", "Europe/Berlin")
         .env("OFFHOURS_DATA", "evening.db")
+        .env_remove("TZ")
         .env("OFFHOURS_SIMULATE", simulator)
         .env("DO_TOKEN", "simulated-do-token")
         .env("HZ_TOKEN", "simulated-hz-token")

@@ -100,11 +100,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         assert_eq!(snapshots[1]["proven"], true);
         // The price is unknown here: neither the store nor a file has it.
         assert_eq!(kept["month"], Value::Null);
-        let listed = terminal.shown(&["list"]).await;
-        assert_eq!((&listed["resource"], &listed["schedule"]), (&json!(SERVER), &json!("office")));
-        let kept = &listed["hibernation"];
-        // Two snapshots of 4.5 GB at the provider's price of 0.0143 EUR.
-        assert_eq!((&kept["month"], &kept["currency"]), (&json!(0.13), &json!("EUR")));
+        assert_eq!((&status["resource"], &status["schedule"]), (&json!(SERVER), &json!("office")));
         let ended = terminal.run(&["list"]).await;
         assert!(ended.stdout.contains("hibernated"), "{}", ended.stdout);
         assert!(!ended.stdout.contains("offhours-mark"), "{}", ended.stdout);
@@ -125,7 +121,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
 
         terminal.local_until(CONFIGURATION, tuesday("06:05:00")).await;
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!((&listed["resource"], &listed["status"]), (&json!(SERVER), &json!("running")));
+        assert_eq!((&listed["resource"], &listed["state"]), (&json!(SERVER), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "server/42");
         let why = terminal.run(&["why", SERVER]).await.stdout;
         assert!(why.contains(" at its cloud, since it was made again"), "{why}");
@@ -146,10 +142,8 @@ fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
         assert_eq!(kept["snapshots"].as_array().unwrap().len(), 2);
         let by_hand = kept["by_hand"].to_string();
         assert!(by_hand.contains("doctl compute droplet create build"), "{by_hand}");
-        let listed = terminal.shown(&["list"]).await;
-        assert_eq!((&listed["resource"], &listed["schedule"]), (&json!(droplet), &json!("office")));
+        assert_eq!((&status["resource"], &status["schedule"]), (&json!(droplet), &json!("office")));
         // Two snapshots of 4.5 GB at 0.06 USD.
-        let kept = &listed["hibernation"];
         assert_eq!((&kept["month"], &kept["currency"]), (&json!(0.54), &json!("USD")));
         let live = terminal.shown(&["status", "--live", droplet]).await;
         let live = live["live"].as_str().unwrap();
@@ -167,7 +161,7 @@ fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
 
         terminal.local_until(DIGITALOCEAN.configuration, tuesday("06:05:00")).await;
         let listed = terminal.shown(&["list"]).await;
-        assert_eq!((&listed["resource"], &listed["status"]), (&json!(droplet), &json!("running")));
+        assert_eq!((&listed["resource"], &listed["state"]), (&json!(droplet), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "droplet/42");
     });
 }
@@ -200,7 +194,8 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
             let body = json!({"labels": labels});
             terminal.hetzner(Method::PUT, &path, Some(body)).await;
         }
-        assert_eq!(terminal.shown(&["list"]).await["uncovered"]["why"], "opted-out");
+        let because = &terminal.shown(&["status", "--refresh"]).await["because"];
+        assert_eq!(because, "opted out by a tag on the resource");
         terminal.local(CONFIGURATION, "19:40:00").await;
         let status = terminal.shown(&["status", SERVER]).await;
         assert_eq!((&status["schedule"], &status["state"]), (&Value::Null, &json!("hibernated")));
@@ -213,7 +208,8 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         terminal.write(&protecting);
         let ended = terminal.run(&["apply", "--yes", "--leave"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert_eq!(terminal.shown(&["list"]).await["uncovered"]["why"], "protected");
+        let because = &terminal.shown(&["status"]).await["because"];
+        assert_eq!(because, "protected by `name:build`");
         let why = terminal.run(&["why", SERVER]).await.stdout;
         assert!(why.contains("`name:build` covers it"), "{why}");
         let before = terminal.simulator.log().await.len();

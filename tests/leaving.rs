@@ -195,10 +195,10 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
     run(async {
         let world = stopped().await;
         world.apply(&without("do-main")).await;
-        let all = [ORDERS, POOL, "hz-eu/server/11"];
+        let all = [POOL, ORDERS, "hz-eu/server/11"];
         assert_eq!(printed(&world, &["status"]).await, all);
         let left = printed(&world, &["status", "--account", "do-main"]).await;
-        assert_eq!(left, [ORDERS, DROPLET, POOL]);
+        assert_eq!(left, [POOL, ORDERS, DROPLET]);
 
         // Another resource has the same name as one of those left.
         let mut server = world.record("hz-eu/server/11").await;

@@ -45,7 +45,7 @@ async fn needs_a_person(terminal: &Terminal) {
     for command in [["status"].as_slice(), &["status", "--needs-person"]] {
         let ended = terminal.run(command).await;
         assert_eq!(ended.code, Some(3), "{}", ended.stdout);
-        let counted = ", 3 overdue; 3 need a person; account do-main: token refused\n";
+        let counted = ", 3 overdue; 3 need attention; account do-main: token refused\n";
         assert!(ended.stderr.ends_with(counted), "{}", ended.stderr);
         let words = "overdue: should have been running since Tue 08:00 CET";
         assert!(ended.stdout.contains(words), "{}", ended.stdout);
@@ -53,7 +53,8 @@ async fn needs_a_person(terminal: &Terminal) {
         let ended = terminal.run(&command).await;
         assert_eq!(ended.code, Some(3));
         let rows = rows(&ended);
-        let since = texts(&rows, "resource", "overdue_since");
+        let mut since = texts(&rows, "resource", "overdue_since");
+        since.sort_unstable();
         let expected = at_fault.iter().map(|one| (*one, "2026-11-24T07:00:00Z"));
         assert_eq!(since, expected.collect::<Vec<_>>(), "{command:?}");
         for (resource, why) in texts(&rows, "resource", "needs_person") {

@@ -376,6 +376,7 @@ impl Terminal {
             .env("DO_TOKEN", "secret-do-token")
             .env("HZ_TOKEN", "secret-hz-token")
             .env("USER", "ada")
+            .env_remove("TZ")
             .envs(variables.iter().copied())
             .output()
             .await

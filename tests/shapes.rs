@@ -11,15 +11,14 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 17] = [
+const COMMANDS: [(&str, &[&str]); 16] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
     ("forget", &["forget", "--anyway", "--dry-run", "web", "orders"]),
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
-    ("list", &["list"]),
-    ("list-unsupported", &["list", "--unsupported"]),
+    ("preview", &["preview"]),
     ("log", &["log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),
     ("override-list", &["override", "list"]),

@@ -66,10 +66,10 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
             &applied.stdout,
             &["The key of lab works: 2 machines\n", "Applied as generation 1.\n"],
         );
-        let listed = run(&["list"]).await;
+        let listed = run(&["list", "--refresh"]).await;
         says(&listed.stdout, &["build", "render", "office", "running"]);
         assert!(!listed.stdout.contains('?'), "{}", listed.stdout);
-        let listed = run(&["list", "-o", "json"]).await;
+        let listed = run(&["status", "-o", "json"]).await;
         let of = |row: &Value| ["resource", "kind", "name"].map(|key| row[key].clone());
         let expected = ["build", "render"]
             .map(|name| [format!("lab/machine/{name}"), "machine".into(), name.into()])

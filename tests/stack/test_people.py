@@ -27,7 +27,7 @@ READS = (
 )
 ASKS = (
     ("status", "--live"),
-    ("list", "--refresh"),
+    ("status", "--refresh"),
     ("stop", "web-1", "--dry-run"),
     ("start", "web-1", "--dry-run"),
     ("override", "running", "web-1", "--for", "1m", "--yes"),

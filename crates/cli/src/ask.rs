@@ -15,7 +15,7 @@ pub fn confirm(question: &str, context: &Context) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let why_not = match context.format {
-        Format::Json => Some("--output json asks no questions"),
+        Format::Json | Format::Csv => Some("--output json asks no questions"),
         Format::Table if !io::stdin().is_terminal() => Some("Not a terminal"),
         Format::Table => None,
     };

@@ -132,7 +132,7 @@ fn view(format: Format, dry_run: bool) -> View {
     let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
     progress::on_interrupt(left);
     match format {
-        Format::Json => View::Json,
+        Format::Json | Format::Csv => View::Json,
         Format::Table if io::stdout().is_terminal() => View::terminal(left),
         Format::Table => View::Plain,
     }

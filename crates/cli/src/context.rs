@@ -1,6 +1,13 @@
 //! What every command gets: where the service is, and the form of its output.
 
-use crate::{commands::Format, connection::Connection};
+use std::env;
+
+use domain::{ScheduleName, configuration::Configuration};
+use jiff::{Timestamp, tz::TimeZone};
+
+use crate::{
+    commands::Format, connection::Connection, output::Style, print::Screen, time::shared_zone,
+};
 
 /// The options of every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -15,10 +22,58 @@ pub struct Context {
         default_value_t
     )]
     pub format: Format,
+    /// Time zone in which times are shown, such as Europe/Berlin [default: that of the variable TZ,
+    /// or the one that all schedules share, or this machine's].
+    #[arg(long, value_name = "ZONE", global = true, value_parser = TimeZone::get)]
+    pub tz: Option<TimeZone>,
     /// Skip the confirmation.
     #[arg(long, short, global = true)]
     pub yes: bool,
     /// Where the service is.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+impl Context {
+    /// How a command shows what concerns these schedules, or this one of them.
+    pub(crate) fn screen<'c>(
+        &self,
+        configuration: impl Into<Option<&'c Configuration>>,
+        schedule: Option<&ScheduleName>,
+        now: Timestamp,
+    ) -> Screen {
+        let zone = self.zone(configuration, schedule);
+        Screen { format: self.format, style: Style::of_stdout(), zone, now }
+    }
+
+    /// The zone in which a command shows all its times.
+    pub(crate) fn zone<'c>(
+        &self,
+        configuration: impl Into<Option<&'c Configuration>>,
+        schedule: Option<&ScheduleName>,
+    ) -> TimeZone {
+        let system = || TimeZone::try_system().unwrap_or(TimeZone::UTC);
+        if let Some(zone) = &self.tz {
+            return zone.clone();
+        }
+        if env::var_os("TZ").is_some_and(|zone| !zone.is_empty()) {
+            return system();
+        }
+        let shared = configuration.into().and_then(|one| shared_zone(schedule, one).cloned());
+        shared.unwrap_or_else(system)
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// The defaults.
+    pub(crate) fn plain() -> Self {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            context: Context,
+        }
+        let Line { context } = clap::Parser::parse_from(["offhours"]);
+        Self { tz: Some(TimeZone::get("Europe/Berlin").unwrap_or(TimeZone::UTC)), ..context }
+    }
 }

@@ -1,7 +1,7 @@
 //! The help: commands in groups, the options of every command in one place, and what people type who
 //! come from other programs.
 
-use std::fmt::Write as _;
+use std::{ffi::OsString, fmt::Write as _};
 
 use clap::{
     Command, CommandFactory as _,
@@ -12,7 +12,7 @@ use crate::{Arguments, Exit, output};
 
 /// The commands by what they are for.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Look", &["status", "list", "why", "preview", "history", "activity"]),
+    ("Look", &["status", "why", "preview", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["validate", "apply", "log", "export", "import", "schema"]),
     ("Money", &["savings", "hours"]),
@@ -104,11 +104,20 @@ pub(crate) fn of(mut command: Command) -> Command {
     command.help_template(template)
 }
 
+/// Writes `offhours list` out: it is short for `offhours status --wide`.
+pub(crate) fn expanded(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<_> = words.collect();
+    if words.get(1).is_some_and(|word| word == "list") {
+        words.splice(1..=1, ["status".into(), "--wide".into()]);
+    }
+    words
+}
+
 /// Names the command for a habit from another program.
 pub(crate) fn instead(error: &clap::Error) -> Option<String> {
-    let typed = match (error.kind(), error.get(ContextKind::InvalidSubcommand)?) {
-        (ErrorKind::InvalidSubcommand, ContextValue::String(typed)) => typed,
-        _ => return None,
+    let typed = error.get(ContextKind::InvalidSubcommand)?;
+    let (ErrorKind::InvalidSubcommand, ContextValue::String(typed)) = (error.kind(), typed) else {
+        return None;
     };
     let habit = HABITS.iter().find(|(habit, _)| habit == typed)?;
     Some(format!("there is no command `{typed}`: {}", habit.1))

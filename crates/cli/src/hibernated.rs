@@ -45,11 +45,6 @@ impl SnapshotPrices {
         Self(accounts.filter_map(|(name, account)| Some((name.clone(), price(account)?))).collect())
     }
 
-    /// Records the price that a provider has given.
-    pub(crate) fn note(&mut self, account: &AccountName, price: Money) {
-        self.0.insert(account.clone(), price);
-    }
-
     fn of(&self, account: &AccountName) -> Option<Money> {
         self.0.get(account).copied()
     }

@@ -19,9 +19,11 @@ pub mod import;
 mod listing;
 pub mod output;
 mod overriding;
+mod print;
 mod progress;
 mod remedies;
 mod resolve;
+mod resource;
 #[cfg(test)]
 mod scene;
 mod shape;
@@ -37,12 +39,14 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 use environment::Clock;
 
+use commands::Format;
 pub use exit::Exit;
+use exit::UsageError;
 
 use commands::{
     activity, apply as apply_command, approve, completions, doctor as doctor_command, export,
-    forget, history, hours as hours_command, import as import_command, list, log, manual,
-    overrides, preview, rehearse, savings, schema, status, validate, why,
+    forget, history, hours as hours_command, import as import_command, log, manual, overrides,
+    preview, rehearse, savings, schema, status, validate, why,
 };
 use context::Context;
 use domain::{record::Direction, schedule::time_zone_database};
@@ -89,7 +93,7 @@ enum Command {
     Export(export::Args),
     Import(import_command::Args),
     Schema(schema::Args),
-    List(list::Args),
+    #[command(visible_alias = "ls", alias = "get")]
     Status(status::Args),
     Why(why::Args),
     /// Stop resources now and wait until they are stopped.
@@ -111,19 +115,39 @@ enum Command {
     Environment(help::Environment),
 }
 
+impl Command {
+    /// Whether what it prints is rows of one kind, so that it can be CSV.
+    fn prints_rows(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Preview(_)
+                | Self::History(_)
+                | Self::Activity(_)
+                | Self::Log(_)
+                | Self::Hours(_)
+                | Self::Savings(_)
+                | Self::Doctor(_)
+                | Self::Override(_)
+        )
+    }
+}
+
 impl Arguments {
     /// Parses the command line. Ends the process if it is invalid, or if a shell only requests
     /// completions.
     #[must_use]
     pub fn of_command_line() -> Self {
         CompleteEnv::with_factory(Self::command).complete();
-        let matches = help::of(Self::command()).try_get_matches().unwrap_or_else(|error| {
-            if let Some(advice) = help::instead(&error) {
-                output::remark(&format!("error: {advice}\n"));
-                std::process::exit(2);
-            }
-            error.exit()
-        });
+        let words = help::expanded(std::env::args_os());
+        let matches =
+            help::of(Self::command()).try_get_matches_from(words).unwrap_or_else(|error| {
+                if let Some(advice) = help::instead(&error) {
+                    output::remark(&format!("error: {advice}\n"));
+                    std::process::exit(2);
+                }
+                error.exit()
+            });
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
@@ -133,6 +157,10 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Exit {
     let (clock, context) = (Clock::machine(), &arguments.context);
     let result = match &arguments.command {
+        command if context.format == Format::Csv && !command.prints_rows() => {
+            let message = "this command prints no rows: use -o json";
+            Err(UsageError(message.to_owned()).into())
+        }
         Command::Validate(args) => validate::run(args, context, clock.now()),
         Command::Preview(args) => wait_for(preview::run(args, context, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
@@ -140,7 +168,6 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Activity(args) => wait_for(activity::run(args, context)),
         #[cfg(feature = "local")]
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
-        Command::List(args) => wait_for(list::run(args, context)),
         Command::Status(args) if args.watches() => wait_for_own_end(status::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),

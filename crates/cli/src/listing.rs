@@ -1,43 +1,18 @@
 //! Lists the resources of the accounts: live from the providers, or as the last inventory saw them.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use domain::{
-    AccountName, ResourceId, ResourceRef,
-    configuration::Configuration,
-    hibernation::{HibernationState, Mark},
-    money::Money,
-    record::{Phase, Record},
-    resource::{Look, Resource},
-};
-use environment::{Clock, in_words};
-use futures_util::future::join_all;
+use domain::{AccountName, ResourceId, ResourceRef, record::Record};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lifecycle::{
-    Outcome, Providers, Report,
+    Outcome, Report,
     event::{Event, Subject},
-    observe::poll,
 };
-use provider::{ProviderError, Reading};
 
-use crate::{hibernated::SnapshotPrices, progress::bars, remedies};
+use crate::progress::bars;
 
 /// The interval at which the spinners turn.
 const TURN: Duration = Duration::from_millis(100);
-
-/// The resources found, and the accounts that could not be listed.
-#[derive(Debug, Default)]
-pub(crate) struct Listing {
-    /// Each resource as it was seen, sorted by reference.
-    pub records: Vec<Record>,
-    /// The accounts that could not be listed.
-    pub failures: Vec<Failure>,
-    /// The price of snapshots in accounts where something is hibernated.
-    pub prices: SnapshotPrices,
-}
 
 /// An account that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,120 +23,6 @@ pub(crate) struct Failure {
     pub error: String,
     /// What to do about it.
     pub remedy: String,
-}
-
-/// Lists the accounts at their providers concurrently, and writes nothing. `known` holds their
-/// records; `read` is called with the number of further resources read of an account.
-pub(crate) async fn at_providers(
-    providers: &Providers,
-    configuration: &Configuration,
-    known: Vec<Record>,
-    clock: &Clock,
-    accounts: &[AccountName],
-    read: &(dyn Fn(&AccountName, usize) + Sync),
-) -> Listing {
-    let known: HashMap<ResourceRef, Record> =
-        known.into_iter().map(|record| (record.reference.clone(), record)).collect();
-    let recorded = &known;
-    let asked = accounts.iter().map(|account| async move {
-        let reading =
-            Reading { now: &|| clock.now(), until: None, read: &|more| read(account, more) };
-        let listed = list((providers, configuration), account, recorded, reading).await;
-        (account, listed)
-    });
-    let answers = join_all(asked).await;
-    let mut known = known;
-    let mut listing = Listing::default();
-    let mut listed = Vec::new();
-    for (account, answer) in answers {
-        match answer {
-            Ok(AccountListing { found, price, unread }) => {
-                listed.push(account);
-                listing.failures.extend(unread);
-                if let Some(price) = price {
-                    listing.prices.note(account, price);
-                }
-                for (reference, look) in found {
-                    let known = known.remove(&reference);
-                    listing.records.push(described(known, reference, &look));
-                }
-            }
-            Err(failure) => listing.failures.push(failure),
-        }
-    }
-    mark_doubles(&mut listing.records, &listed);
-    listing.records.sort_by(|one, next| one.reference.cmp(&next.reference));
-    listing
-}
-
-/// The resources of an account.
-struct AccountListing {
-    found: Vec<(ResourceRef, Look)>,
-    /// The monthly price of a GB of snapshot, if something was hibernated.
-    price: Option<Money>,
-    /// What could not be read.
-    unread: Vec<Failure>,
-}
-
-/// Lists an account, each resource under its reference: a machine that was hibernated has a new id
-/// at its cloud, and one that is hibernated now is in no list.
-async fn list(
-    (providers, configuration): (&Providers, &Configuration),
-    account: &AccountName,
-    known: &HashMap<ResourceRef, Record>,
-    reading: Reading<'_>,
-) -> Result<AccountListing, Failure> {
-    let failure = |error: &dyn std::error::Error, remedy| Failure {
-        account: account.clone(),
-        error: in_words(error),
-        remedy,
-    };
-    let client = providers.client(account, configuration).await;
-    let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
-    let remedy = |error: &ProviderError| {
-        let kind = configuration.accounts[account].kind();
-        remedies::of_provider(error, kind).to_owned()
-    };
-    let failed = |error: ProviderError| failure(&error, remedy(&error));
-    let listed = client.list(client.kinds(), reading).await.map_err(failed)?;
-    let unread = listed.unread.iter();
-    let unread = unread.map(|one| failure(one, remedy(&one.error))).collect();
-    let unread_kinds: Vec<_> = listed.unread_kinds().map(|(kind, _)| kind).collect();
-    let of_account = known
-        .values()
-        .filter(|one| one.reference.account == *account && !unread_kinds.contains(&one.kind()));
-    let hibernated = of_account.filter(|one| one.hibernation.is_some());
-    let mut hibernated: Vec<_> = hibernated.collect();
-    // A failure only means that the price of snapshots is not shown.
-    let price =
-        if hibernated.is_empty() { None } else { client.snapshot_price().await.ok().flatten() };
-    let mut found = Vec::new();
-    for look in listed.looks {
-        let resource = &look.resource;
-        let own = hibernated.iter().position(|one| is_now(one, resource));
-        let reference = match own {
-            Some(place) => hibernated.swap_remove(place).reference.clone(),
-            None => ResourceRef { account: account.clone(), id: resource.id.clone() },
-        };
-        found.push((reference, look));
-    }
-    // If it is not in the list, its snapshot stands for it.
-    for record in hibernated.into_iter().filter(|one| one.needs_sight()) {
-        let look = lifecycle::observe::sighted(&client, record, (reading.now)());
-        let look = look.await.map_err(failed)?;
-        found.extend(look.map(|look| (record.reference.clone(), look)));
-    }
-    Ok(AccountListing { found, price, unread })
-}
-
-/// Whether this resource is the present machine of a record that was hibernated.
-fn is_now(record: &Record, resource: &Resource) -> bool {
-    let made = || {
-        let kept = record.hibernation.as_deref()?;
-        let mark = Mark::in_tags(&resource.tags)?;
-        Some(kept.wakes.contains(&mark))
-    };
-    record.present() == Some(&resource.id) || made() == Some(true)
 }
 
 /// The accounts whose inventory was requested but failed.
@@ -184,28 +45,6 @@ pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
         })
     };
     report.outcomes.iter().filter_map(failure).collect()
-}
-
-/// The record of a resource as an inventory would write it.
-fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Record {
-    let resource = &look.resource;
-    // A resource that was gone and has reappeared counts as new.
-    let known = known.filter(|record| !matches!(record.phase, Phase::Gone { .. }));
-    let mut record = known.unwrap_or_else(|| Record::first_seen(reference, resource));
-    record.describe(resource);
-    record.observed = Some(poll::observed(&record, look));
-    if let Some(kept) = record.hibernation.as_deref_mut() {
-        let has_machine = look.sight.as_ref().is_none_or(|sight| {
-            matches!(
-                sight.hibernation_state(kept),
-                HibernationState::Present(_) | HibernationState::Created(_)
-            )
-        });
-        if has_machine {
-            kept.adopt(resource.id.clone());
-        }
-    }
-    record
 }
 
 /// Marks resources that several of the listed accounts reach. For accounts that were not listed,
@@ -281,85 +120,11 @@ impl Spinners {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use domain::resource::Power;
-
     use super::*;
-    use crate::scene::{OFFICE, configuration, machine, monday, simulated_clouds};
-
-    const FLEET: &str = r#"
-        [[droplets]]
-        id = 1
-        name = "web"
-        tags = ["offhours:office"]
-
-        [[servers]]
-        id = 11
-        name = "ci"
-        status = "off"
-    "#;
-
-    fn unauthorized(path: &str) -> cloud_simulator::Fault {
-        let fault = serde_json::json!({
-            "match": {"path_prefix": path}, "times": 9, "does": "unauthorized",
-        });
-        serde_json::from_value(fault).unwrap()
-    }
+    use crate::scene::{machine, monday, web};
 
     fn names(names: &[&str]) -> Vec<AccountName> {
         names.iter().map(|name| name.parse().unwrap()).collect()
-    }
-
-    #[tokio::test]
-    async fn the_providers_are_asked_and_the_progress_of_each_account_is_reported() {
-        let configuration = configuration(OFFICE);
-        let clouds = simulated_clouds(&configuration, FLEET, monday("10:00:00")).await;
-        let both = names(&["do-main", "hz-eu"]);
-        let heard = Mutex::new(BTreeMap::<String, usize>::new());
-        let read = |account: &AccountName, more| {
-            *heard.lock().unwrap().entry(account.to_string()).or_default() += more;
-        };
-        let known = vec![machine("do-main/droplet/1", "old name", &[])];
-        let listing =
-            at_providers(&clouds.providers, &configuration, known, &clouds.clock, &both, &read)
-                .await;
-        assert_eq!(listing.failures, []);
-        let [web, ci] = &listing.records[..] else {
-            panic!("{:?}", listing.records);
-        };
-        assert_eq!((web.name.as_str(), web.tags.len()), ("web", 1));
-        let observed = ci.observed.as_ref().unwrap();
-        assert_eq!((observed.power, observed.at), (Power::Stopped, monday("10:00:00")));
-        let heard = heard.into_inner().unwrap();
-        assert_eq!((heard["do-main"], heard["hz-eu"]), (1, 1));
-        let changes = clouds.simulator.log();
-        assert!(changes.iter().all(|entry| entry.request.method == "GET"));
-    }
-
-    #[tokio::test]
-    async fn one_account_that_fails_does_not_hide_the_others() {
-        let configuration = configuration(OFFICE);
-        let clouds = simulated_clouds(&configuration, FLEET, monday("10:00:00")).await;
-        clouds.simulator.add_fault(unauthorized("/v2/"));
-        let both = names(&["do-main", "hz-eu"]);
-        let listing = at_providers(
-            &clouds.providers,
-            &configuration,
-            Vec::new(),
-            &clouds.clock,
-            &both,
-            &|_, _| (),
-        )
-        .await;
-        assert_eq!(listing.records.len(), 1);
-        let [failure] = &listing.failures[..] else {
-            panic!("{:?}", listing.failures);
-        };
-        assert_eq!(failure.account.as_str(), "do-main");
-        assert!(failure.error.contains("token refused"), "{failure:?}");
-        assert!(failure.remedy.contains("droplet:read"), "{failure:?}");
-        assert!(!format!("{failure:?}").contains("secret-"));
     }
 
     #[test]
@@ -374,5 +139,25 @@ mod tests {
         let doubles = records.map(|record| record.duplicate_of.map(|other| other.to_string()));
         let expected = [Some("b/server/1"), Some("a/server/1"), None, Some("z/server/3")];
         assert_eq!(doubles, expected.map(|other| other.map(str::to_owned)));
+    }
+
+    #[test]
+    fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
+        let at = monday("10:00:00");
+        let account = |name: &str, event| Outcome::of_account(&name.parse().unwrap(), at, event);
+        let reason = "token refused".to_owned();
+        let report = Report {
+            outcomes: vec![
+                account("do-main", Event::Status { state: "listed whole".to_owned() }),
+                account("hz-eu", Event::postponed(reason.clone())),
+                // A resource's own failure is not the account's.
+                Outcome::of(&web(), at, Event::postponed(reason)),
+            ],
+            ..Report::default()
+        };
+        let failures = not_listed(&report);
+        assert_eq!(failures.len(), 1);
+        assert_eq!(failures[0].account.as_str(), "hz-eu");
+        assert_eq!(failures[0].error, "token refused");
     }
 }

@@ -26,7 +26,7 @@ pub fn print_lines(text: &str) -> io::Result<()> {
 }
 
 /// Writes a result to standard output as JSON.
-pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+pub fn print_json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     Ok(print(&text)?)
@@ -97,8 +97,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// The escape sequences that this program writes: colors, bold, and their ends.
-const COLOURS: [&str; 11] =
-    ["0", "1", "31", "32", "33", "34", "36", "39", "38;5;9", "38;5;10", "38;5;12"];
+const COLOURS: [&str; 11] = ["0", "1", "31", "32", "33", "34", "36", "39", "91", "92", "94"];
 
 /// Returns the length of the escape sequence at the start of a text, if it is one of ours.
 fn colour(text: &str) -> usize {
@@ -227,7 +226,7 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Cell, Column, Table};
+    use crate::table::{Cell, Column, table};
 
     /// A reader that has gone away, or a full disk.
     struct Failing(io::ErrorKind);
@@ -252,7 +251,7 @@ mod tests {
     fn colours_appear_only_where_they_are_wanted() {
         let rendered = |colours| {
             let style = Style { colours, width: Some(40) };
-            Table::whole(style, [Column::of("State")], &[vec![Cell::desired(Desired::Running)]])
+            table(style, &[Column::of("State")], &[vec![Cell::desired(Desired::Running)]])
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
@@ -289,7 +288,7 @@ mod tests {
         let style = Style { colours: true, width: Some(40) };
         let columns = [Column::of("Desired"), Column::text("State")];
         let stuck = Cell::new("stuck ".repeat(9)).alarming();
-        let table = Table::whole(style, columns, &[vec![Cell::desired(Desired::Running), stuck]]);
+        let table = table(style, &columns, &[vec![Cell::desired(Desired::Running), stuck]]);
         let table = table + &style.paint(Paint::Changed, "text");
         assert_eq!(printable(&table), table);
     }

@@ -36,5 +36,5 @@ pub use hibernation_lookup::{HibernationLookup, ListedSnapshots};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading, Unread};
-pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};
+pub use service::{UnsupportedService, unsupported_service};
 pub use transport::{Carrier, CarrierError, CarrierResult, Transport};

@@ -2,23 +2,19 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 /// A service that users ask for but Offhours does not stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsupportedService {
     /// The service's name.
     pub service: &'static str,
     /// Why Offhours does not stop it.
     pub reason: &'static str,
     /// Other words for it, in lower case and with hyphens, as in a reference's kind.
-    #[serde(skip)]
     words: &'static [&'static str],
 }
 
 /// All of them; the documentation's table has the same rows.
-pub const UNSUPPORTED_SERVICES: [UnsupportedService; 9] = [
+const UNSUPPORTED_SERVICES: [UnsupportedService; 9] = [
     UnsupportedService {
         service: "DigitalOcean App Platform",
         reason: "it has no pause: an app is billed until it is deleted",

@@ -4,15 +4,14 @@ use domain::{activity::Activity, record::Record};
 use jiff::{Timestamp, tz::TimeZone};
 use store::Store;
 
-use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Session, all_records},
     context::Context,
-    output::{self, Style},
+    print::{Row, Screen},
     resolve::history::report_unreadable,
-    table::{Cell, Column, Table},
-    time::{Moment, local, screen_zone},
+    table::{Cell, Column},
+    time::{Moment, local},
     time_range::RequestedRange,
 };
 
@@ -53,15 +52,11 @@ pub struct Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     // A configuration that cannot be read does not hide who applied it.
-    let zone = match store.in_force().await {
-        Ok(in_force) => screen_zone(None, &in_force.configuration).clone(),
-        Err(_) => TimeZone::UTC,
-    };
-    let (entries, unreadable) = find(args, &store, &zone, now).await?;
-    match context.format {
-        Format::Json => output::print_json(&entries)?,
-        Format::Table => output::print(&table(&entries, &zone, Style::of_stdout()))?,
-    }
+    let in_force = store.in_force().await.ok();
+    let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
+    let screen = context.screen(configuration, None, now);
+    let (entries, unreadable) = find(args, &store, &screen.zone, now).await?;
+    screen.rows(&entries, "Nothing was changed in this period.")?;
     report_unreadable(unreadable);
     Ok(Exit::Done)
 }
@@ -111,29 +106,24 @@ fn names(target: &str, records: &[Record]) -> Vec<String> {
     references.chain([target.to_owned()]).collect()
 }
 
-fn table(entries: &[Activity], zone: &TimeZone, style: Style) -> String {
-    if entries.is_empty() {
-        return "Nothing was changed in this period.\n".to_owned();
-    }
-    let columns = [
+impl Row for Activity {
+    const COLUMNS: &'static [Column] = &[
         Column::of("When"),
         Column::of("By"),
         Column::of("What"),
-        Column::text("Target"),
+        Column::of("Target"),
         Column::text("Why"),
     ];
-    let cells = |entry: &Activity| {
-        let cells = [
-            local(entry.at, zone),
-            entry.by.to_string(),
-            entry.action.verb(),
-            details(entry, zone),
-            entry.why.clone().unwrap_or_default(),
-        ];
-        cells.map(Cell::new).to_vec()
-    };
-    let rows: Vec<_> = entries.iter().map(cells).collect();
-    Table::whole(style, columns, &rows)
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        vec![
+            Cell::new(screen.date(self.at)),
+            Cell::new(&self.by),
+            Cell::new(self.action.verb()),
+            Cell::new(details(self, &screen.zone)),
+            Cell::any(self.why.as_ref()),
+        ]
+    }
 }
 
 /// What an entry is about, and what it changed.

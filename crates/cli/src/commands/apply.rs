@@ -35,7 +35,7 @@ use crate::{
     exit::UsageError,
     output::{self, Paint, Style},
     overriding::{publish, replace_override},
-    time::{NextEdge, local, screen_zone, short},
+    time::{NextEdge, local, short},
 };
 
 /// The most resources named in one list for people; JSON has all of them.
@@ -198,7 +198,7 @@ async fn plan(args: &Args, context: &Context) -> anyhow::Result<(Session, Plan)>
             earlier(&session, rollback.unwrap_or(Rollback::Previous), &head).await?
         }
     };
-    let plan = Plan::make(&session, proposed, head).await?;
+    let plan = Plan::make((&session, context), proposed, head).await?;
     Ok((session, plan))
 }
 
@@ -283,11 +283,13 @@ pub(super) struct Plan {
     applied_instead: Option<LogEntry>,
     #[serde(skip)]
     now: Timestamp,
+    #[serde(skip)]
+    zone: TimeZone,
 }
 
 impl Plan {
     async fn make(
-        session: &Session,
+        (session, context): (&Session, &Context),
         mut proposed: ProposedConfiguration,
         head: Head,
     ) -> anyhow::Result<Self> {
@@ -309,6 +311,7 @@ impl Plan {
         let difference = Difference::between(old, &proposed.configuration, session.now);
         let loosened = loosened(old, &proposed.configuration);
         let accounts = try_accounts(session, old, &proposed.configuration).await?;
+        let zone = context.zone(&proposed.configuration, None);
         let mut plan = Self {
             source: proposed.source,
             in_force_generation: generation,
@@ -329,6 +332,7 @@ impl Plan {
             applied_instead: store.applied_instead(head.generation).await?,
             head,
             now: session.now,
+            zone,
         };
         plan.look_again(session).await?;
         Ok(plan)
@@ -559,7 +563,7 @@ impl Plan {
                 "{} to {} until {}, by {}",
                 one.target,
                 one.desired,
-                local(one.until, self.zone()),
+                local(one.until, &self.zone),
                 one.by
             )
         });
@@ -688,7 +692,7 @@ impl Plan {
         };
         // In JSON, the only output is the document at the end.
         let quiet = match format {
-            Format::Json => None,
+            Format::Json | Format::Csv => None,
             Format::Table => Some(format),
         };
         match carry_out(session, &command, quiet).await? {
@@ -729,7 +733,7 @@ impl Plan {
                 "{} ({}): an override keeps it running until {}{instead}\n",
                 one.name,
                 one.resource,
-                local(running.ends_at, self.zone()),
+                local(running.ends_at, &self.zone),
             ));
             overridden.push(running);
         }
@@ -795,7 +799,7 @@ impl Plan {
                 self.source,
                 head.generation,
                 head.author,
-                local(at, self.zone()),
+                local(at, &self.zone),
             ),
         };
         // Writing to a string cannot fail, here and below.
@@ -834,15 +838,11 @@ impl Plan {
         text
     }
 
-    fn zone(&self) -> &TimeZone {
-        screen_zone(None, &self.proposed)
-    }
-
     fn describe_soon(&self, one: &Soon) -> String {
         let at = if one.at <= self.now {
             "at once".to_owned()
         } else {
-            format!("at {}", short(one.at, self.zone(), self.now))
+            format!("at {}", short(one.at, &self.zone, self.now))
         };
         let how = one.method.map_or_else(String::new, |method| format!(" ({method})"));
         let observed = if one.observed_only { ", only reported: observe mode" } else { "" };

@@ -80,7 +80,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         report.outcomes.into_iter().filter_map(approved).collect()
     };
     match context.format {
-        Format::Json => output::print_json(&approved)?,
+        Format::Json | Format::Csv => output::print_json(&approved)?,
         Format::Table if approved.is_empty() => output::print("Nothing was held.\n")?,
         Format::Table => {
             for one in &approved {

@@ -12,6 +12,7 @@ use crate::{
         store::{self, StoreContents},
     },
     output::{self, Style},
+    print,
 };
 
 /// The widths of the columns before the text of a finding.
@@ -130,6 +131,7 @@ impl FindingPrinter {
     fn finish(self) -> anyhow::Result<Exit> {
         match self.format {
             Format::Json => output::print_json(&self.findings)?,
+            Format::Csv => output::print(&print::csv(&self.findings)?)?,
             Format::Table => output::remark(&format!("\n{}\n", summary(&self.findings))),
         }
         Ok(exit(&self.findings))

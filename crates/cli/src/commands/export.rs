@@ -39,7 +39,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             let text = configuration_file::write(&configuration);
             output::print(&format!("# {heading}\n{text}"))?;
         }
-        Format::Json => output::print_json(&written::File::of(&configuration))?,
+        Format::Json | Format::Csv => output::print_json(&written::File::of(&configuration))?,
     }
     Ok(Exit::Done)
 }

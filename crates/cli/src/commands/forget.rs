@@ -29,7 +29,7 @@ use crate::{
     output::{self, Style},
     resolve,
     state::{ONLY_RECORDED, PhaseName, State, gone_and_ours, sentence},
-    table::{Cell, Column, Table},
+    table::{Cell, Column, table},
 };
 
 /// Delete the records of resources, such as those that a removed account has left.
@@ -130,7 +130,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut rows: Vec<_> =
         records.iter().map(|record| Row::of(record, rules.configuration)).collect();
     if context.format == Format::Table {
-        output::print(&table(&rows))?;
+        output::print(&table(Style::of_stdout(), &COLUMNS, &cells(&rows)))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if args.dry_run {
@@ -167,7 +167,7 @@ async fn forget(
 
 fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
     match format {
-        Format::Json => output::print_json(&rows)?,
+        Format::Json | Format::Csv => output::print_json(&rows)?,
         Format::Table => {
             for row in rows.iter().filter(|row| row.forgotten) {
                 let owed = row.owed().join(" and ");
@@ -188,28 +188,23 @@ fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn table(rows: &[Row]) -> String {
-    let columns = [
-        Column::of("Resource"),
-        Column::of("Name"),
-        Column::of("Account").yields(0),
-        Column::of("State"),
-        Column::of("Owed").yields(1),
-    ];
+const COLUMNS: [Column; 5] = [
+    Column::wide("Resource"),
+    Column::of("Name"),
+    Column::wide("Account"),
+    Column::of("State"),
+    Column::of("Owed"),
+];
+
+fn cells(rows: &[Row]) -> Vec<Vec<Cell>> {
     let cells = |row: &Row| {
         let account = if row.account_configured { "configured" } else { "not configured" };
         let owed = row.owed();
         let owed = if owed.is_empty() { "nothing".to_owned() } else { owed.join(" and ") };
-        vec![
-            Cell::new(&row.resource),
-            Cell::new(&row.name),
-            Cell::new(account),
-            Cell::new(&row.state),
-            Cell::new(owed),
-        ]
+        let resource = row.resource.to_string();
+        [resource.as_str(), &row.name, account, &row.state, &owed].map(Cell::new).to_vec()
     };
-    let rows: Vec<_> = rows.iter().map(cells).collect();
-    Table::whole(Style::of_stdout(), columns, &rows)
+    rows.iter().map(cells).collect()
 }
 
 fn question(rows: &[Row]) -> String {

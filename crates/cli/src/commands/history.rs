@@ -15,17 +15,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::{HistoryQuery, Store};
 
-use super::Format;
-
 use crate::{
     Exit, candidates,
     connection::{Session, all_records},
     context::Context,
     hibernated::Hibernated,
-    output::{self, Style},
-    resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
-    table::{Cell, Column, Table},
-    time::{Moment, length, local, screen_zone},
+    output,
+    print::{self, Screen},
+    resolve::history::{HistorySelection, check_schedule, report_unreadable},
+    table::{Cell, Column},
+    time::{Moment, length},
     time_range::RequestedRange,
 };
 
@@ -91,21 +90,13 @@ impl From<Towards> for Direction {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let found = find(args, &store, &in_force.configuration, now).await?;
-    match context.format {
-        Format::Json => {
-            let rows: Vec<Row<'_>> = found.entries.iter().map(Row::of).collect();
-            output::print_json(&rows)?;
-        }
-        Format::Table => {
-            let style = Style::of_stdout();
-            let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration);
-            let table = table(&found.entries, zone, style);
-            output::print(&table)?;
-        }
-    }
+    let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
+    let found = find(args, &store, (&in_force.configuration, &zone), now).await?;
+    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
+    let rows: Vec<Row<'_>> = found.entries.iter().map(Row::of).collect();
+    screen.rows(&rows, "No stop or start ended in this period.")?;
     if found.left_out > 0 {
-        output::remark(&format!("and {} older ones\n", found.left_out));
+        output::remark(&format!("and {} older\n", found.left_out));
     }
     report_unreadable(found.unreadable);
     Ok(Exit::Done)
@@ -124,10 +115,9 @@ struct SearchResult {
 async fn find(
     args: &Args,
     store: &Store,
-    configuration: &Configuration,
+    (configuration, zone): (&Configuration, &TimeZone),
     now: Timestamp,
 ) -> anyhow::Result<SearchResult> {
-    let zone = screen_zone(args.schedule.as_ref(), configuration);
     let period = RequestedRange::Between(args.since, args.until).period(zone, now)?;
     let records = match args.resources.as_slice() {
         [] => Vec::new(),
@@ -242,6 +232,8 @@ pub(super) struct Row<'h> {
     seen: Option<&'h SavedState>,
     /// What a forgotten machine is recreated from; null if nothing is known.
     hibernation: Option<Hibernated>,
+    #[serde(skip)]
+    entry: &'h HistoryEntry,
 }
 
 impl<'h> Row<'h> {
@@ -267,47 +259,40 @@ impl<'h> Row<'h> {
             saved: entry.saved.as_ref(),
             seen: entry.seen.as_ref(),
             hibernation: Hibernated::forgotten(entry),
+            entry,
         }
     }
 }
 
-fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
-    if entries.is_empty() {
-        return "Nothing was done in this period.\n".to_owned();
-    }
-    let named = entries.iter().map(|e| (e.name.as_str(), &e.reference));
-    let index: NameIndex<'_> = named.collect();
-    let columns = [
+impl print::Row for Row<'_> {
+    const COLUMNS: &'static [Column] = &[
         Column::of("Ended"),
-        Column::of("Resource").yields(4),
+        Column::wide("Resource"),
         Column::of("Name"),
         Column::of("What"),
-        Column::of("Cause").yields(3),
-        Column::dispensable("Accepted").right(),
-        Column::of("Took").right().yields(5),
+        Column::wide("Cause"),
+        Column::number("Took"),
         Column::text("Ending"),
-        Column::text("Size").yields(1),
     ];
-    let cells = |entry: &HistoryEntry| {
-        let row = Row::of(entry);
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let entry = self.entry;
         let forced = if entry.forced { ", forced" } else { "" };
         let stops = entry.direction == Direction::Stop;
         let method = entry.method.filter(|method| stops && method.is_chosen());
         let method = method.map_or_else(String::new, |method| format!(" by {method}"));
+        let ended = [entry.ended(), size(entry)];
+        let ended: Vec<_> = ended.into_iter().filter(|words| !words.is_empty()).collect();
         vec![
-            Cell::new(local(entry.finished_at, zone)),
-            Cell::new(index.short(row.name, row.resource)),
-            Cell::new(row.name),
+            Cell::new(screen.date(entry.finished_at)),
+            Cell::new(format!("{}/{}", entry.reference.account, entry.reference.kind())),
+            Cell::new(&entry.name),
             Cell::new(format!("{}{method}{forced}", entry.direction)),
             Cell::new(cause(entry)),
-            Cell::new(row.accepted_after_seconds.map(seconds).unwrap_or_default()),
-            Cell::new(seconds(row.took_seconds)),
-            Cell::new(entry.ended()),
-            Cell::new(size(entry)),
+            Cell::new(length(SignedDuration::from_secs(self.took_seconds))),
+            Cell::new(ended.join("; ")),
         ]
-    };
-    let rows: Vec<_> = entries.iter().map(cells).collect();
-    Table::whole(style, columns, &rows)
+    }
 }
 
 /// What asked for the transition, and under which schedule.
@@ -317,10 +302,6 @@ fn cause(entry: &HistoryEntry) -> String {
         (Cause::Schedule, Some(schedule)) => schedule.to_string(),
         (cause, Some(schedule)) => format!("{cause}, {schedule}"),
     }
-}
-
-fn seconds(seconds: i64) -> String {
-    length(SignedDuration::from_secs(seconds))
 }
 
 /// What was saved or put back, and what was seen if that differs.
@@ -363,7 +344,7 @@ mod tests {
     use domain::resource::Power;
 
     use super::*;
-    use crate::{exit::UsageError, fixtures::*};
+    use crate::{exit::UsageError, fixtures::*, time::shared_zone};
 
     const CONFIGURATION: &str = r#"
 timezone = "Europe/Berlin"
@@ -408,6 +389,11 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         ]
     }
 
+    fn drawn(entries: &[HistoryEntry], zone: &TimeZone) -> String {
+        let rows: Vec<_> = entries.iter().map(Row::of).collect();
+        Screen::plain(zone, at("17 12:00")).table(&rows)
+    }
+
     async fn world() -> Store {
         let store = store_with(CONFIGURATION).await;
         remember(&store, web_record(Power::Stopped, "16 12:02"), &done()).await;
@@ -420,7 +406,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(words).args;
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
-        find(&args, &store, &in_force.configuration, at("17 12:00")).await
+        let zone = shared_zone(None, &in_force.configuration).unwrap();
+        find(&args, &store, (&in_force.configuration, zone), at("17 12:00")).await
     }
 
     #[track_caller]
@@ -434,16 +421,14 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
-        let table = table(&found.entries, screen_zone(None, &in_force.configuration), Style::PLAIN);
+        let table = drawn(&found.entries, shared_zone(None, &in_force.configuration).unwrap());
         insta::assert_snapshot!(table, @"
-        Ended                      Resource          Name    What          Cause   Accepted  Took  Ending
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-        Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  ada           0s    2m  seen
-        Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office        0s    1m  seen
-        Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office        0s    0s  refused: no capacity
-        Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office        0s    8m  seen
-            saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb
-        Mon 2026-06-15 19:01 CEST  hz-eu/server      web     stop          office        0s    1m  seen
+        Ended                      Resource          Name    What          Cause   Took  Ending
+        Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  ada       2m  seen
+        Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office    1m  seen
+        Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office    0s  refused: no capacity
+        Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office    8m  seen; saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb
+        Mon 2026-06-15 19:01 CEST  hz-eu/server      web     stop          office    1m  seen
         ");
     }
 
@@ -451,7 +436,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     fn a_machine_that_was_only_powered_off_was_not_stopped_by_hibernate() {
         let shown = |method| {
             let entry = HistoryEntry { method: Some(method), ..stop("15 17:00", "15 17:01") };
-            table(&[entry], &TimeZone::UTC, Style::PLAIN)
+            drawn(&[entry], &TimeZone::UTC)
         };
         let hibernated = shown(StopMethod::Hibernate);
         assert!(hibernated.contains("stop by hibernate"), "{hibernated}");

@@ -23,10 +23,11 @@ use crate::{
     connection::{Session, all_records, readable},
     context::Context,
     exit::UsageError,
-    output::{self, Style},
-    resolve::history::{HistorySelection, NameIndex, check_schedule, report_unreadable},
-    table::{Cell, Column, Table},
-    time::{Moment, Month, local, screen_zone},
+    output,
+    print::{self, Screen},
+    resolve::history::{HistorySelection, check_schedule, report_unreadable},
+    table::{Cell, Column},
+    time::{Moment, Month},
     time_range::RequestedRange,
 };
 
@@ -127,14 +128,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let query = args.query(&in_force, prices.as_ref(), now)?;
+    let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
+    let query = args.query(&zone, prices.as_ref(), now)?;
     let report = query.report(&store, &in_force, now).await?;
+    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
     match context.format {
         Format::Json => output::print_json(&report)?,
-        Format::Table => {
-            let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration);
-            output::print(&render(&report, zone, Style::of_stdout()))?;
-        }
+        Format::Csv => screen.rows(&report.rows, "")?,
+        Format::Table => output::print(&render(&report, &screen))?,
     }
     report_unreadable(report.unreadable);
     Ok(Exit::Done)
@@ -143,7 +144,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 impl Args {
     fn query<'a>(
         &'a self,
-        in_force: &InForce,
+        zone: &TimeZone,
         prices: Option<&'a Prices>,
         now: Timestamp,
     ) -> anyhow::Result<HoursQuery<'a>> {
@@ -151,7 +152,6 @@ impl Args {
             Some(month) => RequestedRange::Month(month),
             None => RequestedRange::Between(self.since, self.until),
         };
-        let zone = screen_zone(self.schedule.as_ref(), &in_force.configuration);
         Ok(HoursQuery {
             resources: &self.resources,
             schedule: self.schedule.as_ref(),
@@ -203,27 +203,6 @@ impl HoursQuery<'_> {
         check_schedule(self.schedule, configuration, !report.rows.is_empty())?;
         Ok(report)
     }
-}
-
-/// Says in a line for people what stopping these resources, or those under this schedule, has saved
-/// on this month's bill. No such figure exists for a day alone, as monthly limits decide.
-pub(super) async fn this_month(
-    store: &Store,
-    (resources, schedule): (&[String], Option<&ScheduleName>),
-    prices: &Prices,
-    now: Timestamp,
-) -> anyhow::Result<String> {
-    let in_force = store.in_force().await?;
-    let month = now.to_zoned(TimeZone::UTC).first_of_month()?;
-    let query = HoursQuery {
-        resources,
-        schedule,
-        period: Period { from: month.start_of_day()?.timestamp(), until: now },
-        by: Grouping::Schedule,
-        prices: Some(prices),
-    };
-    let report = query.report(store, &in_force, now).await?;
-    Ok(format!("This month {}", total(&report)))
 }
 
 /// Accounts whose last complete listing is too old to speak for the present, with its instant.
@@ -279,65 +258,54 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
+fn render(report: &Report, screen: &Screen) -> String {
     let Period { from, until } = report.period;
     let days = report.period.length().as_secs_f64() / 86_400.0;
-    let (from, until) = (local(from, zone), local(until, zone));
+    let (from, until) = (screen.date(from), screen.date(until));
     let heading = format!("From {from} until {until}, {days:.1} days:\n");
     if report.rows.is_empty() {
         return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
     }
-    let named = |row: &'r Row| Some((row.name.as_deref()?, row.resource.as_ref()?));
-    let index: NameIndex<'_> = report.rows.iter().filter_map(named).collect();
-    let what = |row: &Row| match report.by {
-        Grouping::Resource => {
-            let name = row.name.as_deref().unwrap_or_default();
-            let resource = row.resource.as_ref().map(|one| index.short(name, one));
-            vec![Cell::new(resource.unwrap_or_default()), Cell::new(name)]
-        }
-        Grouping::Schedule => vec![Cell::new(row.resources)],
-    };
-    let rows = report.rows.iter();
-    let rows: Vec<_> = rows.map(|row| cells(row, what(row), report, zone)).collect();
-    let table = Table::whole(style, columns(report.by), &rows);
-    format!("{heading}{table}{}\n", style.wrap(&format!("In total {}", total(report))).trim_end())
+    let total = screen.style.wrap(&format!("In total {}", total(report)));
+    format!("{heading}{}{}\n", screen.table(&report.rows), total.trim_end())
 }
 
-fn columns(by: Grouping) -> Vec<Column> {
-    let what = match by {
-        Grouping::Resource => vec![Column::of("Resource").yields(4), Column::of("Name")],
-        Grouping::Schedule => vec![Column::of("Resources").right()],
-    };
-    let first = [Column::of("Known since").yields(3), Column::of("Schedule").yields(5)];
-    let last = [
-        Column::of("Stopped").right(),
-        Column::of("Share").right(),
-        Column::of("Unclear").right().yields(1),
-        Column::of("Would have").right().yields(2),
-        Column::of("Saved").right(),
+impl print::Row for Row {
+    const COLUMNS: &'static [Column] = &[
+        Column::wide("Known since"),
+        Column::of("Schedule"),
+        Column::wide("Resource"),
+        Column::of("Name"),
+        Column::wide("Resources"),
+        Column::number("Stopped"),
+        Column::number("Share"),
+        Column::number("Unclear"),
+        Column::number("Would have"),
+        Column::number("Saved"),
         Column::text("Why"),
     ];
-    first.into_iter().chain(what).chain(last).collect()
-}
 
-fn cells(row: &Row, what: Vec<Cell>, report: &Report, zone: &TimeZone) -> Vec<Cell> {
-    let schedule = row.schedule.as_ref().map(ScheduleName::as_str);
-    let since = row.since.to_zoned(zone.clone());
-    let saved = row.saved.map(|amount| {
-        let money = money(amount, row.estimate, report);
-        if amount < 0.0 { format!("cost {money} more") } else { money }
-    });
-    let first =
-        [Cell::new(since.strftime("%Y-%m-%d %H:%M")), Cell::new(schedule.unwrap_or("(none)"))];
-    let rest = [
-        Cell::new(hours(row.stopped_hours)),
-        Cell::new(format!("{:.1} %", row.share * 100.0)),
-        Cell::new(some_hours(row.unclear_hours)),
-        Cell::new(some_hours(row.would_have_hours)),
-        Cell::new(saved.unwrap_or_default()),
-        Cell::new(why(row)),
-    ];
-    first.into_iter().chain(what).chain(rest).collect()
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let schedule = self.schedule.as_ref().map(ScheduleName::as_str);
+        let resource = self.resource.as_ref();
+        let saved = self.saved.map(|amount| {
+            let money = money(amount, self.estimate, None);
+            if amount < 0.0 { format!("cost {money} more") } else { money }
+        });
+        vec![
+            Cell::new(self.since.to_zoned(screen.zone.clone()).strftime("%Y-%m-%d %H:%M")),
+            Cell::new(schedule.unwrap_or("(none)")),
+            Cell::any(resource.map(|one| format!("{}/{}", one.account, one.kind()))),
+            Cell::any(self.name.as_ref()),
+            Cell::any(resource.is_none().then_some(self.resources)),
+            Cell::new(hours(self.stopped_hours)),
+            Cell::new(format!("{:.1} %", self.share * 100.0)),
+            Cell::new(some_hours(self.unclear_hours)),
+            Cell::new(some_hours(self.would_have_hours)),
+            Cell::any(saved),
+            Cell::new(why(self)),
+        ]
+    }
 }
 
 /// The reasons; for a schedule, with the number of resources that have a figure unless all have
@@ -361,7 +329,7 @@ fn total(report: &Report) -> String {
     let saved = match total.saved {
         Some(amount) => {
             let (figures, of) = (total.figures, total.of);
-            let money = money(amount, total.estimate, report);
+            let money = money(amount, total.estimate, report.currency.as_deref());
             let what = if amount < 0.0 {
                 format!("it cost {money} more than it saved")
             } else {
@@ -375,9 +343,9 @@ fn total(report: &Report) -> String {
 }
 
 /// Such as `~ 24.00 USD` for an estimate; a negative amount is shown without its sign.
-fn money(amount: f64, estimate: bool, report: &Report) -> String {
+fn money(amount: f64, estimate: bool, currency: Option<&str>) -> String {
     let sign = if estimate { "~ " } else { "" };
-    let currency = report.currency.as_deref().unwrap_or_default();
+    let currency = currency.unwrap_or_default();
     let amount = amount.abs();
     let text = format!("{sign}{amount:.2} {currency}");
     text.trim_end().to_owned()
@@ -459,7 +427,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let now = at("30 12:00");
-        let query = args.query(&in_force, prices, now)?;
+        let query = args.query(&TimeZone::UTC, prices, now)?;
         query.report(&store, &in_force, now).await
     }
 
@@ -469,7 +437,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     fn shown(report: &Report) -> String {
-        render(report, &TimeZone::UTC, Style::PLAIN)
+        render(report, &Screen::plain(&TimeZone::UTC, at("30 12:00")))
     }
 
     #[tokio::test]
@@ -477,16 +445,11 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let report = reported("--month 2026-06", Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
-        Known since       Schedule  Resource           Name     Stopped   Share  Would have        Saved
-        ─────────────────────────────────────────────────────────────────────────────────────────────────
-        2026-06-01 00:00  office    hz-eu/server       gone      0.00 h   0.0 %     13.00 h     0.00 USD
-            billed in full while off
-        2026-06-01 00:00  office    hz-eu/server       idle      0.00 h   0.0 %                 0.00 USD
-            billed in full while off
-        2026-06-01 00:00  office    hz-eu/server       web      12.97 h   1.8 %                 0.00 USD
-            billed in full while off
-        2026-06-01 00:00  office    do-main/node-pool  workers  72.00 h  10.2 %              ~ 24.00 USD
-            estimate: takes the rest of each month as running
+        Known since       Schedule  Resource           Name     Stopped   Share  Would have    Saved  Why
+        2026-06-01 00:00  office    hz-eu/server       gone      0.00 h   0.0 %     13.00 h     0.00  billed in full while off
+        2026-06-01 00:00  office    hz-eu/server       idle      0.00 h   0.0 %                 0.00  billed in full while off
+        2026-06-01 00:00  office    hz-eu/server       web      12.97 h   1.8 %                 0.00  billed in full while off
+        2026-06-01 00:00  office    do-main/node-pool  workers  72.00 h  10.2 %              ~ 24.00  estimate: takes the rest of each month as running
         In total 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.
         ");
         let report = reported("--month 2026-06", None).await.unwrap();
@@ -501,10 +464,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let report = reported(line, Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
-        Known since       Schedule  Resources  Stopped  Share  Would have        Saved
-        ───────────────────────────────────────────────────────────────────────────────
-        2026-06-01 00:00  office            4  84.97 h  3.0 %     13.00 h  ~ 24.00 USD
-            billed in full while off; estimate: takes the rest of each month as running
+        Known since       Schedule  Resources  Stopped  Share  Would have    Saved  Why
+        2026-06-01 00:00  office    4          84.97 h  3.0 %     13.00 h  ~ 24.00  billed in full while off; estimate: takes the rest of each month as running
         In total 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.
         ");
     }
@@ -554,7 +515,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             };
             store.save_account_state(&state).await.unwrap();
             let now = at("16 20:00");
-            let query = args.query(&in_force, None, now).unwrap();
+            let query = args.query(&TimeZone::UTC, None, now).unwrap();
             let report = query.report(&store, &in_force, now).await;
             let report = report.unwrap();
             let row = &report.rows[0];
@@ -562,18 +523,6 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         };
         assert_eq!(hours("16 02:00").await, "6 18");
         assert_eq!(hours("16 19:45").await, "24 0");
-    }
-
-    #[tokio::test]
-    async fn what_stopping_has_saved_of_a_month_is_a_line() {
-        let store = world().await;
-        let line = async |names: &[&str]| {
-            let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
-            this_month(&store, (&names, None), &prices(), at("30 12:00")).await
-        };
-        insta::assert_snapshot!(line(&[]).await.unwrap(), @"This month 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.");
-        insta::assert_snapshot!(line(&["idle"]).await.unwrap(), @"This month 0.00 h stopped; 0.00 USD saved, known for 1 of 1.");
-        assert!(line(&["nothing"]).await.is_err());
     }
 
     /// A server that was hibernated for one night of the month: once recreated, it is billed by the
@@ -608,15 +557,13 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(["hours", "--month", "2026-06"]).args;
         let in_force = store.in_force().await.unwrap();
         let now = at("30 12:00");
-        let query = args.query(&in_force, Some(&prices), now).unwrap();
+        let query = args.query(&TimeZone::UTC, Some(&prices), now).unwrap();
         let report = query.report(&store, &in_force, now).await.unwrap();
         assert!(report.total.saved.unwrap() < 0.0);
         let shown = shown(&report);
         assert!(shown.contains("cost ~ 2.88 EUR more"), "{shown}");
         let in_total = "; it cost ~ 2.88 EUR more than it saved, known for 1 of 1.";
         assert!(shown.contains(in_total), "{shown}");
-        let line = this_month(&store, (&[], None), &prices, now).await;
-        assert!(line.unwrap().ends_with(in_total));
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
             output::print(&format!("{heading}\n{}", imported.to_toml()))?;
         }
-        Format::Json => output::print_json(&Report {
+        Format::Json | Format::Csv => output::print_json(&Report {
             configuration: imported.document(),
             remarks: imported.remarks,
         })?,

@@ -569,7 +569,7 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
 
 fn view(format: Format) -> View {
     match format {
-        Format::Json => View::Json,
+        Format::Json | Format::Csv => View::Json,
         Format::Table if io::stdout().is_terminal() => View::terminal(GOES_ON),
         Format::Table => View::Plain,
     }
@@ -616,7 +616,7 @@ async fn conclude(
         })
         .collect();
     match format {
-        Format::Json => {
+        Format::Json | Format::Csv => {
             let mut line = serde_json::to_string(&summary)?;
             line.push('\n');
             output::print(&line)?;

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::LogEntry;
 
-use super::Format;
 use crate::{
     Exit,
     context::Context,
-    output::{self, Style},
-    table::{Cell, Column, Table},
+    output,
+    print::{self, Screen},
+    table::{Cell, Column},
 };
 
 /// List the configurations that were in force, newest first.
@@ -55,13 +55,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = store.head_and_overrides().await?.head.generation;
     let entries = store.log(args.limit as usize).await?;
     let rows: Vec<_> = entries.into_iter().map(|entry| row(entry, in_force)).collect();
-    match context.format {
-        Format::Json => output::print_json(&rows)?,
-        Format::Table if rows.is_empty() => {
-            output::remark("Nothing was applied yet: `offhours apply` does.\n");
-        }
-        Format::Table => output::print(&table(&rows, Style::of_stdout()))?,
-    }
+    let read = store.in_force().await.ok();
+    let configuration = read.as_ref().map(|read| &*read.configuration);
+    let screen = context.screen(configuration, None, session.now);
+    screen.rows(&rows, "Nothing was applied yet: `offhours apply` does.")?;
     if store.applied_instead(in_force).await?.is_some() {
         output::remark(&format!(
             "warning: generation {in_force} is in force, which is not the one applied last: see \
@@ -81,21 +78,19 @@ fn row(entry: LogEntry, in_force: Generation) -> Row {
     }
 }
 
-fn table(rows: &[Row], style: Style) -> String {
-    let columns =
-        [Column::of("Generation"), Column::of("Applied"), Column::of("By"), Column::text("")];
-    let cells = |row: &Row| {
-        let repeats = row.repeats.map(|of| format!("a rollback to generation {of}"));
-        let in_force = row.in_force.then(|| "in force".to_owned());
+impl print::Row for Row {
+    const COLUMNS: &'static [Column] =
+        &[Column::number("Generation"), Column::of("Applied"), Column::of("By"), Column::text("")];
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let repeats = self.repeats.map(|of| format!("a rollback to generation {of}"));
+        let in_force = self.in_force.then(|| "in force".to_owned());
         let remarks: Vec<_> = in_force.into_iter().chain(repeats).collect();
-        let cells = [
-            row.generation.to_string(),
-            row.applied_at.strftime("%a %Y-%m-%d %H:%M UTC").to_string(),
-            row.author.clone(),
-            remarks.join(", "),
-        ];
-        cells.map(Cell::new).to_vec()
-    };
-    let rows: Vec<_> = rows.iter().map(cells).collect();
-    Table::whole(style, columns, &rows)
+        vec![
+            Cell::new(self.generation),
+            Cell::new(screen.date(self.applied_at)),
+            Cell::new(&self.author),
+            Cell::new(remarks.join(", ")),
+        ]
+    }
 }

@@ -26,7 +26,6 @@ use crate::{
     output,
     resolve::{self, nearest::exists},
     state::stands_until,
-    time::screen_zone,
 };
 
 /// The resources to stop or start.
@@ -92,7 +91,7 @@ pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow
     let exit = carry_out(&session, &command, Some(context.format)).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
-        for line in standing(&session, &named).await? {
+        for line in standing(context, &session, &named).await? {
             output::remark(&line);
         }
     }
@@ -110,10 +109,14 @@ fn follow_no_schedule<'r>(records: &'r [Record], configuration: &Configuration) 
 }
 
 /// Returns until when the commands stand that these resources follow now, in a line for each end.
-async fn standing(session: &Session, named: &[ResourceRef]) -> anyhow::Result<Vec<String>> {
+async fn standing(
+    context: &Context,
+    session: &Session,
+    named: &[ResourceRef],
+) -> anyhow::Result<Vec<String>> {
     let in_force = session.store.in_force().await?;
     let (rules, now) = (in_force.rules(), session.present());
-    let zone = screen_zone(None, &in_force.configuration);
+    let zone = &context.zone(&*in_force.configuration, None);
     let records = readable(session.store.records(named).await?);
     let mut lines = BTreeMap::<String, Vec<&Record>>::new();
     for record in &records {

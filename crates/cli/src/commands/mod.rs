@@ -10,7 +10,6 @@ pub mod forget;
 pub mod history;
 pub mod hours;
 pub mod import;
-pub mod list;
 #[cfg(feature = "local")]
 pub mod local;
 pub mod log;
@@ -32,4 +31,6 @@ pub enum Format {
     Table,
     /// JSON for programs.
     Json,
+    /// Comma-separated values for spreadsheets.
+    Csv,
 }

@@ -1,350 +1,258 @@
-//! `offhours preview`: what each schedule wants at an instant, and when that changes.
+//! `offhours preview`: what will be stopped and started, and when.
 
 mod week;
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use domain::{
-    ScheduleName,
-    configuration::Rule,
-    schedule::{Desired, Schedule, desired_or_any},
+    ResourceRef, ScheduleName,
+    configuration::{Configuration, Overrides, Target},
+    decision::{Rules, coming_edges, judge},
+    explanation::standing_command,
+    membership::Subject,
+    record::{Phase, Record},
+    schedule::Desired,
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 #[cfg(feature = "local")]
 use local::clouds::Clouds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Format;
 use crate::{
     Exit, candidates,
+    commands::Format,
     configuration_file::{self, ListedResources},
+    connection::all_records,
     context::Context,
     exit::UsageError,
-    output::{self, Style},
-    resolve::nearest::exists,
-    table::{Cell, Column, Table},
-    time::{Length, NextEdge, When, local},
+    output,
+    print::{self, Screen},
+    resolve::{find, nearest::exists},
+    table::{Cell, Column},
+    time::{Length, When},
 };
 
-/// Show the desired state of each schedule at an instant, and when it changes.
+/// Show what will be stopped and started, and when.
 ///
-/// Reads only the file, which needs no accounts for this, and uses the same evaluator as the
-/// service. Times in the table are local to each schedule; in JSON they are UTC.
+/// Follows what is in force: schedules, overrides and commands, for each resource. With --config it
+/// follows the schedules of a file, which may still lack its accounts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours preview
-  offhours preview --schedule office-hours --for 4w
-  offhours preview --week                          this week as a picture
-  offhours preview --schedule office-hours --at \"2026-12-24 09:00\"
-  offhours preview --at 2026-10-25T00:00:00Z --for 36h -o json")]
+  offhours preview --for 12h             what happens tonight
+  offhours preview web-1 --for 4w
+  offhours preview --week                this week as a picture
+  offhours preview --config offhours.toml --schedule office-hours
+  offhours preview --at \"2026-12-24 09:00\" -o json")]
 pub struct Args {
-    /// Configuration file to read.
-    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
-    config: PathBuf,
+    /// Only these resources: a reference, a unique name, or a pattern with `*` and `?`.
+    #[arg(value_name = "RESOURCE", conflicts_with = "config", add = candidates::resources())]
+    resources: Vec<String>,
     /// Only this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
-    schedule: Option<String>,
-    /// Instant to evaluate, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
-    /// own time zone [default: now].
-    #[arg(long, value_name = "INSTANT")]
+    schedule: Option<ScheduleName>,
+    /// Configuration file to follow, instead of what is in force.
+    #[arg(long, short = 'f', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Instant to begin at [default: now].
+    #[arg(long, value_name = "WHEN")]
     at: Option<When>,
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
     /// Draw the week that contains the instant, half hour by half hour.
-    #[arg(long, conflicts_with = "ahead")]
+    #[arg(long, conflicts_with_all = ["ahead", "resources"])]
     week: bool,
 }
 
-/// Prints what the schedules want at `args.at`, or now.
+/// Prints what happens from `args.at` on, or from now on.
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    let parsed = configuration_file::load(&args.config, ListedResources::MayStandAlone)?;
-    let schedules = &parsed.configuration.schedules;
-    let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
-        None => schedules.iter().collect(),
-        Some(wanted) => {
-            let names = schedules.keys().map(ScheduleName::as_str);
-            exists("schedule", wanted, names)?;
-            let is_wanted = |(name, _): &(&ScheduleName, &Rule)| name.as_str() == wanted;
-            schedules.iter().filter(is_wanted).collect()
-        }
+    let subject = match &args.config {
+        Some(_) => of_file(args, context, now).await?,
+        None => in_force(args, context).await?,
     };
-    #[cfg(feature = "local")]
-    let now = match context.connection.simulator() {
-        Some(url) if args.at.is_none() => Clouds::elsewhere(url).await?.1.unwrap_or(now),
-        Some(_) | None => now,
+    let configuration = &*subject.configuration;
+    if let Some(name) = &args.schedule {
+        let known = configuration.schedules.keys().map(ScheduleName::as_str);
+        exists("schedule", name.as_str(), known)?;
+    }
+    let screen = context.screen(configuration, args.schedule.as_ref(), subject.now);
+    let from = match args.at {
+        Some(at) => at.instant(&screen.zone)?,
+        None => Timestamp::from_second(subject.now.as_second())?,
     };
-    let at = instant(args.at, &chosen, now)?;
-    let warn = || {
-        for warning in parsed.advice(at) {
-            output::remark(&format!("warning: {warning}\n"));
-        }
-    };
+    let screen = Screen { now: from, ..screen };
     if args.week {
-        warn();
-        for (number, (name, rule)) in chosen.into_iter().enumerate() {
-            let drawn = week::draw(name, &rule.schedule, at, Style::of_stdout())?;
+        if screen.format != Format::Table {
+            return Err(UsageError("--week is a picture: leave -o out".to_owned()).into());
+        }
+        let chosen = configuration.schedules.iter();
+        let chosen = chosen.filter(|(name, _)| is_chosen(args, Some(name)));
+        for (number, (name, rule)) in chosen.enumerate() {
+            let drawn = week::draw(name, &rule.schedule, from, screen.style)?;
             let space = if number == 0 { "" } else { "\n" };
             output::print(&format!("{space}{drawn}"))?;
         }
         return Ok(Exit::Done);
     }
-    let until = at
+    let until = from
         .checked_add(args.ahead.duration())
-        .map_err(|_| UsageError(format!("{at} is too far away to look ahead from")))?;
-    warn();
-    let preview = Preview {
-        at,
-        schedules: chosen
-            .iter()
-            .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
-            .collect(),
-    };
-    match context.format {
-        Format::Json => output::print_json(&preview)?,
-        Format::Table => output::print(&preview.render(Style::of_stdout(), until))?,
-    }
+        .map_err(|_| UsageError(format!("{from} is too far away to look ahead from")))?;
+    let coming = subject.coming(args, from, until);
+    screen.rows(&coming, "There are no schedules.")?;
     Ok(Exit::Done)
 }
 
-/// The requested instant; now, to the second, if none is given.
-fn instant(
-    at: Option<When>,
-    chosen: &[(&ScheduleName, &Rule)],
+fn is_chosen(args: &Args, schedule: Option<&ScheduleName>) -> bool {
+    args.schedule.is_none() || args.schedule.as_ref() == schedule
+}
+
+/// What is followed.
+struct Followed {
+    configuration: Arc<Configuration>,
+    overrides: Overrides,
+    records: Vec<Record>,
     now: Timestamp,
-) -> anyhow::Result<Timestamp> {
-    let local = match at {
-        None => return Ok(Timestamp::from_second(now.as_second())?),
-        Some(When::Instant(instant)) => return Ok(instant),
-        Some(local @ When::Local(_)) => local,
-    };
-    let mut zones = chosen.iter().map(|(_, rule)| rule.schedule.timezone());
-    let zone = zones.next();
-    let (Some(zone), true) = (zone, zones.all(|other| Some(other) == zone)) else {
-        let message = "a local time needs one time zone: name a --schedule, or write an instant \
-                       such as 2026-06-15T07:00:00Z";
-        return Err(UsageError(message.to_owned()).into());
-    };
-    Ok(local.instant(zone)?)
 }
 
-/// The desired states of all chosen schedules at one instant.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Preview<'p> {
-    /// The instant that is evaluated.
+async fn of_file(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Followed> {
+    let file = args.config.clone().unwrap_or_default();
+    let parsed = configuration_file::load(&file, ListedResources::MayStandAlone)?;
+    #[cfg(feature = "local")]
+    let now = match context.connection.simulator() {
+        Some(url) => Clouds::elsewhere(url).await?.1.unwrap_or(now),
+        None => now,
+    };
+    #[cfg(not(feature = "local"))]
+    let _ = context;
+    for warning in parsed.advice(now) {
+        output::remark(&format!("warning: {warning}\n"));
+    }
+    let configuration = Arc::new(parsed.configuration);
+    Ok(Followed { configuration, overrides: Overrides::default(), records: Vec::new(), now })
+}
+
+async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Followed> {
+    let session = context.connection.open().await?;
+    let in_force = session.store.in_force().await?;
+    let records = if args.resources.is_empty() {
+        all_records(&session.store).await?
+    } else {
+        find(&session.store, &args.resources, session.now).await?
+    };
+    Ok(Followed {
+        configuration: in_force.configuration,
+        overrides: in_force.overrides,
+        records,
+        now: session.now,
+    })
+}
+
+/// A state that is wanted from an instant on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct Coming {
+    /// The instant; that of the preview itself for a state that holds already.
     at: Timestamp,
-    /// The schedules, sorted by name.
-    schedules: Vec<Outlook<'p>>,
+    /// The desired state from then on; null if either state will do.
+    to: Option<Desired>,
+    /// The schedule that the resources follow; null if they follow none.
+    schedule: Option<ScheduleName>,
+    /// What causes it: `schedule`, `override-set`, `override-ended` or `manual`; null if it holds
+    /// already.
+    cause: Option<&'static str>,
+    /// The resources; empty for a schedule that none follows, or of a file.
+    resources: Vec<Named>,
 }
 
-/// The desired state of one schedule, and when it changes.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Outlook<'p> {
-    /// The schedule's name.
-    name: &'p ScheduleName,
-    /// The time zone in which the schedule is evaluated.
-    timezone: &'p str,
-    /// The desired state at the instant; null if either state will do.
-    state: Option<Desired>,
-    /// Since when that has been the desired state; null if always.
-    since: Option<Timestamp>,
-    /// The changes after the instant, in chronological order.
-    next: Vec<NextEdge>,
-    #[serde(skip)]
-    zone: &'p TimeZone,
+/// A resource and its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+struct Named {
+    /// The resource.
+    resource: ResourceRef,
+    /// Its name at the provider.
+    name: String,
 }
 
-impl<'p> Outlook<'p> {
-    /// The outlook at `at`, with the edges after it, up to and including `until`.
-    fn of(name: &'p ScheduleName, schedule: &'p Schedule, at: Timestamp, until: Timestamp) -> Self {
-        let latest = schedule.latest_edge(at);
-        let edges = schedule.edges(at).take_while(|edge| edge.at <= until);
-        Self {
-            name,
-            timezone: &schedule.definition().timezone,
-            state: latest.desired,
-            since: latest.since,
-            next: edges.map(NextEdge::from).collect(),
-            zone: schedule.timezone(),
+impl Followed {
+    /// Everything that is wanted from one instant to another, in its order.
+    fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
+        type Key = (Timestamp, Option<ScheduleName>, Option<bool>, Option<&'static str>);
+        let mut coming: BTreeMap<Key, Vec<Named>> = BTreeMap::new();
+        let rules = Rules { configuration: &self.configuration, overrides: &self.overrides };
+        let mut followed = Vec::new();
+        for record in &self.records {
+            let verdict = judge(record, Subject::recorded(record), rules, from);
+            let schedule = verdict.membership.schedule().cloned();
+            let is_there = !matches!(record.phase, Phase::Gone { .. });
+            if !verdict.opted_in || !is_there || !is_chosen(args, schedule.as_ref()) {
+                continue;
+            }
+            followed.extend(schedule.clone());
+            let command = standing_command(record, &verdict, rules, from);
+            let stands_until = command.as_ref().and_then(|command| command.until.as_ref()?.at);
+            let edges = coming_edges(record, rules, from)
+                .skip_while(|edge| stands_until.is_some_and(|until| edge.key.instant < until))
+                .take_while(|edge| edge.key.instant <= until)
+                .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
+            for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
+                let named = Named { resource: record.reference.clone(), name: record.name.clone() };
+                coming.entry((at, schedule.clone(), runs(to), cause)).or_default().push(named);
+            }
         }
-    }
-
-    fn next_lines(&self, until: Timestamp) -> String {
-        if self.next.is_empty() {
-            return format!("nothing until {}", local(until, self.zone));
+        let alone = self.configuration.schedules.iter().filter(|(name, _)| {
+            args.resources.is_empty() && !followed.contains(name) && is_chosen(args, Some(name))
+        });
+        for (name, rule) in alone {
+            let target = Target::Schedule(name.clone());
+            let overridden = self.overrides.of(&target).filter(|one| one.is_active(from));
+            let ends = overridden.map(|one| {
+                (one.ends_at, rule.schedule.desired_at(one.ends_at), Some("override-ended"))
+            });
+            let now = overridden.map_or(rule.schedule.desired_at(from), |one| Some(one.desired));
+            let edges = rule.schedule.edges(from).take_while(|edge| edge.at <= until);
+            let edges = edges
+                .filter(|edge| overridden.is_none_or(|one| one.ends_at < edge.at))
+                .map(|edge| (edge.at, edge.desired, Some("schedule")));
+            for (at, to, cause) in [(from, now, None)].into_iter().chain(ends).chain(edges) {
+                coming.insert((at, Some(name.clone()), runs(to), cause), Vec::new());
+            }
         }
-        let edge =
-            |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), desired_or_any(edge.to));
-        let lines: Vec<_> = self.next.iter().map(edge).collect();
-        lines.join("\n")
-    }
-}
-
-impl Preview<'_> {
-    fn render(&self, style: Style, until: Timestamp) -> String {
-        if self.schedules.is_empty() {
-            return "There are no schedules.\n".to_owned();
-        }
-        let columns = [
-            Column::of("Schedule"),
-            Column::of("Time zone").yields(1),
-            Column::of("State"),
-            Column::of("Since").yields(0),
-            Column::of("Next"),
-        ];
-        let cells = |outlook: &Outlook<'_>| {
-            let since = outlook
-                .since
-                .map_or_else(|| "always".to_owned(), |since| local(since, outlook.zone));
-            vec![
-                Cell::new(outlook.name),
-                Cell::new(outlook.timezone),
-                Cell::desired(outlook.state),
-                Cell::new(since),
-                Cell::new(outlook.next_lines(until)),
-            ]
+        let to = |runs| if runs { Desired::Running } else { Desired::Stopped };
+        let row = |((at, schedule, runs, cause), resources): (Key, Vec<Named>)| {
+            let to = runs.map(to);
+            Coming { at, to, schedule, cause, resources }
         };
-        let rows: Vec<_> = self.schedules.iter().map(cells).collect();
-        format!("At {}:\n{}", self.at, Table::whole(style, columns, &rows))
+        coming.into_iter().map(row).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn runs(desired: Option<Desired>) -> Option<bool> {
+    desired.map(|desired| desired == Desired::Running)
+}
 
-    const FILE: &str = r#"
-timezone = "Europe/Berlin"
-[schedules.office-hours]
-periods = [
-  { weekdays = "mon-fri", begin = "08:00", end = "19:00" },
-  { weekdays = "sat#1", begin = "10:00", end = "14:00" },
-]
-[schedules.nights]
-timezone = "America/New_York"
-periods = [{ begin = "22:00", end = "02:30" }]
-[schedules.morning-call]
-periods = [{ weekdays = "mon", begin = "08:00" }]
-[schedules.always]
-periods = [{}]
-"#;
+impl print::Row for Coming {
+    const COLUMNS: &'static [Column] = &[
+        Column::of("When"),
+        Column::of("Desired"),
+        Column::of("Schedule"),
+        Column::wide("By"),
+        Column::text("Resources"),
+    ];
 
-    fn instant(text: &str) -> Timestamp {
-        text.parse().expect("a test's instant")
-    }
-
-    /// The outlook for the schedule `name` of [`FILE`]: state, since, and each next edge.
-    fn outlook(name: &str, at: &str, ahead: &str) -> Vec<String> {
-        let parsed = configuration_file::parse(FILE, "FILE").expect("the file is in order");
-        let name = name.parse().expect("a name");
-        let schedule = &parsed.configuration.schedules[&name].schedule;
-        let ahead: Length = ahead.parse().expect("a length");
-        let until = instant(at) + ahead.duration();
-        let outlook = Outlook::of(&name, schedule, instant(at), until);
-        let since = outlook.since.map_or_else(|| "null".to_owned(), |at| at.to_string());
-        let next =
-            outlook.next.iter().map(|edge| format!("{} {}", edge.at, desired_or_any(edge.to)));
-        std::iter::once(format!("{} {since}", desired_or_any(outlook.state))).chain(next).collect()
-    }
-
-    #[test]
-    fn edges_lie_after_the_instant_and_up_to_and_including_the_end() {
-        let begin = "2026-06-15T06:00:00Z";
-        let whole = outlook("office-hours", begin, "11h");
-        assert_eq!(whole, [format!("running {begin}"), "2026-06-15T17:00:00Z stopped".to_owned()]);
-        let short = outlook("office-hours", begin, "10h59m59s");
-        assert_eq!(short, [format!("running {begin}")]);
-        let before = outlook("office-hours", "2026-06-15T05:59:59Z", "1s");
-        assert_eq!(before, ["stopped 2026-06-12T17:00:00Z", "2026-06-15T06:00:00Z running"]);
-    }
-
-    #[test]
-    fn local_times_keep_across_a_clock_change() {
-        assert_eq!(
-            outlook("office-hours", "2026-10-23T12:00:00Z", "4d"),
-            [
-                "running 2026-10-23T06:00:00Z",
-                "2026-10-23T17:00:00Z stopped",
-                "2026-10-26T07:00:00Z running",
-                "2026-10-26T18:00:00Z stopped",
-                "2026-10-27T07:00:00Z running",
-            ]
-        );
-    }
-
-    #[test]
-    fn an_end_that_the_clock_skips_happens_at_the_jump_and_a_repeated_one_at_its_last() {
-        // New York, 2026-03-08: 02:00 EST is 03:00 EDT, at 07:00 UTC.
-        assert_eq!(
-            outlook("nights", "2026-03-08T04:00:00Z", "6h"),
-            ["running 2026-03-08T03:00:00Z", "2026-03-08T07:00:00Z stopped"]
-        );
-        // New York, 2026-11-01: 01:00 to 02:00 comes twice, 02:30 EST only once, at 07:30 UTC.
-        assert_eq!(
-            outlook("nights", "2026-11-01T03:00:00Z", "6h"),
-            ["running 2026-11-01T02:00:00Z", "2026-11-01T07:30:00Z stopped"]
-        );
-    }
-
-    #[test]
-    fn a_begin_alone_leads_to_any_and_a_constant_desired_state_has_no_edges() {
-        assert_eq!(
-            outlook("morning-call", "2026-06-15T07:00:00Z", "7d"),
-            [
-                "running 2026-06-15T06:00:00Z",
-                "2026-06-15T22:00:00Z any",
-                "2026-06-22T06:00:00Z running",
-            ]
-        );
-        assert_eq!(outlook("always", "2026-06-15T07:00:00Z", "52w"), ["running null"]);
-    }
-
-    #[test]
-    fn the_table_shows_local_times() {
-        let parsed = configuration_file::parse(FILE, "FILE").unwrap();
-        let at = instant("2026-10-23T12:00:00Z");
-        let until = instant("2026-10-30T12:00:00Z");
-        let schedules = &parsed.configuration.schedules;
-        let preview = Preview {
-            at,
-            schedules: schedules
-                .iter()
-                .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
-                .collect(),
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let names: Vec<_> = self.resources.iter().map(|one| one.name.as_str()).collect();
+        let names = match names.len() {
+            0 | 1 => names.join(", "),
+            several => format!("{several}: {}", names.join(", ")),
         };
-        insta::assert_snapshot!(preview.render(Style::PLAIN, until), @"
-        At 2026-10-23T12:00:00Z:
-        Schedule      Time zone         State    Since                      Next
-        ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-        always        Europe/Berlin     running  always                     nothing until Fri 2026-10-30 13:00 CET
-        morning-call  Europe/Berlin     any      Tue 2026-10-20 00:00 CEST  Mon 2026-10-26 08:00 CET  running
-                                                                            Tue 2026-10-27 00:00 CET  any
-        nights        America/New_York  stopped  Fri 2026-10-23 02:30 EDT   Fri 2026-10-23 22:00 EDT  running
-                                                                            Sat 2026-10-24 02:30 EDT  stopped
-                                                                            Sat 2026-10-24 22:00 EDT  running
-                                                                            Sun 2026-10-25 02:30 EDT  stopped
-                                                                            Sun 2026-10-25 22:00 EDT  running
-                                                                            Mon 2026-10-26 02:30 EDT  stopped
-                                                                            Mon 2026-10-26 22:00 EDT  running
-                                                                            Tue 2026-10-27 02:30 EDT  stopped
-                                                                            Tue 2026-10-27 22:00 EDT  running
-                                                                            Wed 2026-10-28 02:30 EDT  stopped
-                                                                            Wed 2026-10-28 22:00 EDT  running
-                                                                            Thu 2026-10-29 02:30 EDT  stopped
-                                                                            Thu 2026-10-29 22:00 EDT  running
-                                                                            Fri 2026-10-30 02:30 EDT  stopped
-        office-hours  Europe/Berlin     running  Fri 2026-10-23 08:00 CEST  Fri 2026-10-23 19:00 CEST  stopped
-                                                                            Mon 2026-10-26 08:00 CET  running
-                                                                            Mon 2026-10-26 19:00 CET  stopped
-                                                                            Tue 2026-10-27 08:00 CET  running
-                                                                            Tue 2026-10-27 19:00 CET  stopped
-                                                                            Wed 2026-10-28 08:00 CET  running
-                                                                            Wed 2026-10-28 19:00 CET  stopped
-                                                                            Thu 2026-10-29 08:00 CET  running
-                                                                            Thu 2026-10-29 19:00 CET  stopped
-                                                                            Fri 2026-10-30 08:00 CET  running
-        ");
+        let by = self.cause.filter(|cause| *cause != "schedule");
+        vec![
+            Cell::new(if self.cause.is_none() { "now".to_owned() } else { screen.time(self.at) }),
+            Cell::desired(self.to),
+            Cell::any(self.schedule.as_ref()),
+            Cell::any(by.map(|cause| cause.replace('-', " "))),
+            Cell::new(names),
+        ]
     }
 }

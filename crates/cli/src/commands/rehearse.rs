@@ -199,7 +199,7 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     })?;
     let Some(details) = details else {
         return Err(UsageError(format!(
-            "{} is not there: check its account and id with `offhours list`",
+            "{} is not there: check its account and id with `offhours status --wide`",
             args.resource
         ))
         .into());
@@ -207,7 +207,7 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     let accepts_new_prices = account.cloud().is_some_and(|cloud| cloud.accept_new_prices);
     let rehearsal = details.rehearsal(args, clouds.now, accepts_new_prices)?;
     match context.format {
-        Format::Json => output::print_json(&rehearsal)?,
+        Format::Json | Format::Csv => output::print_json(&rehearsal)?,
         Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
     }
     Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson })

@@ -27,7 +27,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     listing::mark_doubles,
-    output::{self, Style},
+    output,
     time::Month as CalendarMonth,
 };
 
@@ -74,6 +74,9 @@ pub struct Args {
     /// Calendar month, in UTC [default: a month of 730.5 hours].
     #[arg(long, value_name = "YYYY-MM")]
     month: Option<CalendarMonth>,
+    /// Show every method of each resource, and what speaks against it.
+    #[arg(long)]
+    all: bool,
     /// File with the prices of databases, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
@@ -112,9 +115,11 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         prices: prices.as_ref(),
     };
     let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
+    let screen = context.screen(&configuration, None, clouds.now);
     match context.format {
         Format::Json => output::print_json(&report)?,
-        Format::Table => output::print(&picture::draw(&report, args, Style::of_stdout()))?,
+        Format::Csv => screen.rows(&report.resources, "")?,
+        Format::Table => output::print(&picture::draw(&report, args, &screen))?,
     }
     for failure in &answers.failures {
         output::remark(&format!(

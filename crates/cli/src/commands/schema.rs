@@ -6,10 +6,13 @@ use report::{hours::Report, savings};
 use schemars::Schema;
 
 use super::{
-    apply, approve, forget, history, import, list, log, overrides, preview::Preview, rehearse,
-    status, validate, why,
+    apply, approve, forget, history, import, log, overrides, preview::Coming, rehearse, status,
+    validate, why,
 };
-use crate::{Exit, configuration_file::written::File, doctor::Finding, output, shape, view::Line};
+use crate::{
+    Exit, configuration_file::written::File, doctor::Finding, output, resource::ResourceView,
+    shape, view::Line,
+};
 
 /// Print the JSON schema of the configuration or of a command's JSON output.
 ///
@@ -48,10 +51,6 @@ pub enum What {
     Hours,
     /// `offhours import aws -o json`
     Import,
-    /// `offhours list -o json`
-    List,
-    /// `offhours list --unsupported -o json`
-    ListUnsupported,
     /// Each line of `offhours local -o json`
     Local,
     /// `offhours log -o json`
@@ -97,17 +96,15 @@ pub fn schema(what: What) -> Schema {
         What::History => shape::of::<Vec<history::Row<'_>>>(),
         What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),
-        What::List => shape::of::<Vec<list::Row>>(),
-        What::ListUnsupported => shape::of::<list::Unsupported>(),
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::Row>>(),
         What::Outcome => shape::of::<Outcome>(),
         What::Override => shape::of::<overrides::ChangeReport>(),
         What::OverrideList => shape::of::<Vec<overrides::Row>>(),
-        What::Preview => shape::of::<Preview>(),
+        What::Preview => shape::of::<Vec<Coming>>(),
         What::Rehearse => shape::of::<rehearse::Rehearsal>(),
         What::Savings => shape::of::<savings::Report>(),
-        What::Status => shape::of::<Vec<status::Row>>(),
+        What::Status => shape::of::<Vec<ResourceView>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
         What::Why => shape::of::<why::Why>(),
         What::Validate => shape::of::<validate::Report>(),

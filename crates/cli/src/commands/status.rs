@@ -1,86 +1,104 @@
 //! `offhours status`: what is known about each resource, and what it needs.
 
+mod accounts;
 mod live;
-mod row;
 mod screen;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    path::PathBuf,
     time::Duration,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{
-    AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
+    AccountName, ResourceKind, ScheduleName, configuration::Configuration, invocation::Question,
+    left_behind::is_ghost, record::Record,
 };
-use jiff::{Timestamp, tz::TimeZone};
-use report::hours::Prices;
+use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
+use wildmatch::WildMatch;
 
-use super::{Format, hours};
+use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Functions, Session, readable},
     context::Context,
-    hibernated::SnapshotPrices,
-    output::{self, Style},
-    resolve::{find, nearest::exists},
+    exit::UsageError,
+    listing::{Failure, Spinners, not_listed},
+    output,
+    print::Screen,
+    resolve::{
+        find,
+        nearest::{exists, nearest},
+    },
+    resource::{ResourceView, Wide},
     state::PhaseName,
-    table::Table,
-    time::screen_zone,
 };
 
-pub use row::{AccountRow, Overriding, Row};
+pub(crate) use accounts::AccountRow;
 
-use row::Columns;
-use screen::Screen;
-
-/// Show the desired state, phase, saved state and next edge of each resource.
+/// Show each resource: what it follows, how it is, what comes next, and what it needs.
 ///
-/// Times in the table are in the zone of --schedule, or else in the one that all schedules share,
-/// or else in UTC; in JSON they are in UTC. Exit code 3 if something needs a person: a resource
-/// that is overdue, stuck, refused, in conflict, held or orphaned, whose tag names an unknown
-/// schedule, whose start keeps failing, or whose snapshot is lost; or an account whose token fails
-/// or that was not listed for 15 minutes.
+/// What needs attention comes first. Exit code 3 if something does: a resource that is overdue, stuck,
+/// refused, in conflict, held or orphaned, whose tag names an unknown schedule, whose start keeps
+/// failing, or whose snapshot is lost; or an account whose token fails or that was not listed for 15
+/// minutes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours status --data offhours.db
-  offhours status web-1 do-main/droplet/3164444
+  offhours status
+  offhours status web-1 \"ci-*\"
   offhours status --schedule office-hours --watch
-  offhours status --needs-person
-  offhours status --live                  by each resource's own Status operation
-  offhours status --prices prices.toml    with what stopping has saved this month
-  offhours status --accounts              what is known of the accounts alone
-  offhours status --accounts -o json | jq '.[] | select(.needs_person)'
+  offhours status --wide --unscheduled   what no schedule covers, and why
+  offhours status --refresh              after an inventory of all accounts
+  offhours status --live                 by each resource's own Status operation
   offhours status -o json | jq '.[] | select(.needs_person)'")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
-    /// Only these resources, by reference, by unique name or by a pattern with `*` and `?`.
+    /// Only these resources: a reference, a unique name, or a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only resources that follow this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Only resources in this account.
-    #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
-    account: Option<AccountName>,
+    /// Only resources in this account; may be repeated.
+    #[arg(long = "account", value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
+    accounts_named: Vec<AccountName>,
+    /// Only resources of this kind; may be repeated.
+    #[arg(long = "kind", value_parser = kind_parser(), value_name = "KIND")]
+    kinds: Vec<ResourceKind>,
+    /// Only resources with this tag, on themselves or on their cluster; `*` stands for any text.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// Leave out resources that follow no schedule.
     #[arg(long)]
     scheduled: bool,
-    /// Only resources and accounts that need a person.
+    /// Only resources that follow no schedule.
+    #[arg(long, conflicts_with_all = ["scheduled", "schedule"])]
+    unscheduled: bool,
+    /// Only resources and accounts that need attention.
     #[arg(long)]
     needs_person: bool,
     /// Show the accounts instead of the resources.
     #[arg(long, conflicts_with_all = ["resources", "schedule", "scheduled", "live", "watch"])]
     accounts: bool,
+    /// Also show references, sizes, regions and tags, and by which rule a schedule is followed.
+    #[arg(long)]
+    wide: bool,
+    /// Order of the resources.
+    #[arg(long, value_enum, default_value_t)]
+    sort: Sort,
+    /// Take an inventory of the accounts first.
+    #[arg(long)]
+    refresh: bool,
     /// Also ask the provider, by each resource's Status operation.
     #[arg(long)]
     live: bool,
-    /// Keep running, and refresh every SECONDS seconds (5 if not given) until Ctrl-C.
+    /// Refresh every SECONDS seconds (5 if not given) until Ctrl-C.
     #[arg(
         long,
+        short,
         value_name = "SECONDS",
         num_args = 0..=1,
         require_equals = true,
@@ -88,16 +106,35 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(1..=3600),
     )]
     watch: Option<u64>,
-    /// File with prices, in TOML as for `offhours hours`. Adds what stopping has saved this month,
-    /// and what the snapshots of hibernated machines cost.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["account", "accounts", "watch"])]
-    prices: Option<PathBuf>,
-    /// Show references in full.
-    #[arg(long)]
-    wide: bool,
+}
+
+/// The order of the resources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// What needs attention first, then by schedule and name.
+    #[default]
+    Attention,
+    /// By name.
+    Name,
+    /// By the time of the next edge.
+    Next,
+}
+
+fn kind_parser() -> impl TypedValueParser<Value = ResourceKind> {
+    PossibleValuesParser::new(ResourceKind::ALL.map(ResourceKind::as_str)).map(|word| {
+        let kind = ResourceKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+        kind.expect("the possible values are the kinds' own words")
+    })
 }
 
 impl Args {
+    /// Whether some of what is known may be left out.
+    fn narrows(&self) -> bool {
+        let switches = self.scheduled || self.unscheduled || self.needs_person;
+        let lists = self.accounts_named.is_empty() && self.kinds.is_empty();
+        switches || !lists || self.schedule.is_some() || self.tag.is_some()
+    }
+
     /// Reports whether the command goes on until Ctrl-C.
     #[must_use]
     pub fn watches(&self) -> bool {
@@ -107,73 +144,59 @@ impl Args {
 
 /// Shows the records as they are now.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    // Errors in the prices are reported before anything is read.
-    let prices = args.prices.as_deref().map(hours::prices).transpose()?;
     let session = context.connection.open().await?;
+    let failures = if args.refresh { refresh(args, &session).await? } else { Vec::new() };
     let functions = if args.live { Some(session.functions()?) } else { None };
     let functions = functions.as_ref();
     if let Some(seconds) = args.watch {
         let every = Duration::from_secs(seconds);
-        return watch(args, &session, functions, every).await;
+        return watch((args, context), &session, functions, every).await;
     }
-    let known = (functions, prices.as_ref());
-    let exit = show(args, context.format, &session.store, known, session.now).await?;
-    if let Some(prices) = prices.as_ref().filter(|_| context.format == Format::Table) {
-        let of = (args.resources.as_slice(), args.schedule.as_ref());
-        let saved = hours::this_month(&session.store, of, prices, session.now).await?;
-        output::remark(&format!("{saved}\n"));
+    let view = View::of((args, context), &session.store, functions, session.now).await?;
+    view.show()?;
+    for Failure { account, error, remedy } in &failures {
+        output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
     }
-    Ok(exit)
+    Ok(if failures.is_empty() { view.exit() } else { Exit::Failed })
 }
 
-/// Prints the rows, and the accounts after them.
-async fn show(
-    args: &Args,
-    format: Format,
-    store: &Store,
-    (functions, prices): (Option<&Functions>, Option<&Prices>),
-    now: Timestamp,
-) -> anyhow::Result<Exit> {
-    let view = View::of(args, store, (functions, prices), now).await?;
-    let rows = &view.rows;
-    let style = Style::of_stdout();
-    match (format, args.accounts) {
-        (Format::Json, true) => output::print_json(&view.account_rows())?,
-        (Format::Json, false) => output::print_json(rows)?,
-        (Format::Table, true) => output::print(&view.accounts_table(style))?,
-        (Format::Table, false) => {
-            let mut text = String::new();
-            if !rows.is_empty() {
-                text += &view.table(rows, style);
-            }
-            if !view.account_rows().is_empty() {
-                text += if rows.is_empty() { "" } else { "\n" };
-                text += &view.accounts_table(style);
-            }
-            output::print(&text)?;
-            output::remark(&format!("{}\n", view.in_a_line()));
-        }
+/// Has an inventory of the accounts written to the store. Returns the accounts that failed.
+async fn refresh(args: &Args, session: &Session) -> anyhow::Result<Vec<Failure>> {
+    let configured = session.store.in_force().await?;
+    let configured = &configured.configuration.accounts;
+    let wanted = |account: &&AccountName| {
+        args.accounts_named.is_empty() || args.accounts_named.contains(account)
+    };
+    let accounts: Vec<_> = configured.keys().filter(wanted).cloned().collect();
+    if accounts.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(view.exit())
+    let spinners = Spinners::waiting(&accounts);
+    let report = session.functions()?.ask(Question::Inventory(accounts)).await;
+    spinners.finish();
+    Ok(not_listed(&report?))
 }
 
 /// Shows the rows that fit the terminal, redrawn until Ctrl-C.
 async fn watch(
-    args: &Args,
+    (args, context): (&Args, &Context),
     session: &Session,
     functions: Option<&Functions>,
     every: Duration,
 ) -> anyhow::Result<Exit> {
-    let screen = Screen::open()?;
+    if context.format != Format::Table {
+        let message = "--watch is for people: programs ask again with -o json";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let terminal = screen::Screen::open()?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut exit = Exit::Done;
     let mut now = session.now;
     loop {
         let redraw = async {
-            let view = View::of(args, &session.store, (functions, None), now).await?;
-            let style = Style::of_stdout();
-            screen.draw(&view.frame(Screen::height(), style, every))?;
+            let view = View::of((args, context), &session.store, functions, now).await?;
+            terminal.draw(&view.frame(screen::Screen::height(), every))?;
             session.pause(every).await;
             anyhow::Ok((view.exit(), session.read_clock().await?))
         };
@@ -192,18 +215,14 @@ async fn watch(
 /// What the arguments select from the store, as of an instant.
 struct View<'a> {
     args: &'a Args,
+    screen: Screen,
     in_force: InForce,
     states: BTreeMap<AccountName, AccountState>,
     /// The accounts whose resources are shown.
     accounts: BTreeSet<AccountName>,
     /// The number of resources that are not shown because they have been gone for days.
     past: usize,
-    /// Ordered by reference, or as the command line names them.
-    rows: Vec<Row>,
-    columns: Columns,
-    /// The zone in which all times are shown.
-    zone: TimeZone,
-    now: Timestamp,
+    rows: Vec<ResourceView>,
 }
 
 impl<'a> View<'a> {
@@ -212,9 +231,9 @@ impl<'a> View<'a> {
     /// # Errors
     /// A usage error for a name that does not exist.
     async fn of(
-        args: &'a Args,
+        (args, context): (&'a Args, &Context),
         store: &Store,
-        (functions, prices): (Option<&Functions>, Option<&Prices>),
+        functions: Option<&Functions>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let in_force = store.in_force().await?;
@@ -224,52 +243,77 @@ impl<'a> View<'a> {
             exists("schedule", name.as_str(), known)?;
         }
         let selected = read(args, store, &in_force.configuration, now).await?;
-        let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
         let mut view = Self {
             args,
+            screen: context.screen(&*in_force.configuration, args.schedule.as_ref(), now),
             states: readable(store.account_states().await?),
             accounts: selected.accounts,
             past: selected.past,
             rows: Vec::new(),
-            columns: Columns { whole_references: args.wide, overrides, live: args.live },
-            zone: screen_zone(args.schedule.as_ref(), &in_force.configuration).clone(),
             in_force,
-            now,
         };
-        let snapshots = SnapshotPrices::known(&view.in_force.configuration, prices);
-        let row = |one| Row::of(one, &view.in_force, &snapshots, &view.zone, now);
-        let rows = selected.records.iter().map(row);
-        view.rows = rows.filter(|row| view.is_wanted(row)).collect();
+        let zone = &view.screen.zone;
+        let row = |one| ResourceView::of(one, &view.in_force, zone, now);
+        let mut rows: Vec<_> = selected.records.iter().map(row).collect();
+        let tag = args.tag.as_deref().map(WildMatch::new_case_insensitive);
+        let is_tagged = |row: &ResourceView| {
+            tag.as_ref().is_none_or(|tag| row.all_tags().any(|one| tag.matches(one)))
+        };
+        if !rows.is_empty() && !rows.iter().any(is_tagged) {
+            return Err(unknown_tag(args.tag.as_deref().unwrap_or_default(), &rows).into());
+        }
+        rows.retain(|row| is_tagged(row) && is_wanted(args, row));
+        if args.resources.is_empty() {
+            sort(&mut rows, args.sort);
+        }
+        view.rows = rows;
         if let Some(functions) = functions {
             live::ask(functions, &mut view.rows).await?;
         }
         Ok(view)
     }
 
-    fn is_wanted(&self, row: &Row) -> bool {
-        let args = self.args;
-        let named = args.schedule.as_ref().map(ScheduleName::as_str);
-        (!args.scheduled || row.schedule.is_some())
-            && (named.is_none() || row.schedule.as_deref() == named)
-            && (!args.needs_person || row.needs_person.is_some())
+    /// Prints the rows, and the accounts after them.
+    fn show(&self) -> anyhow::Result<()> {
+        let (screen, accounts) = (&self.screen, self.account_rows());
+        if self.args.accounts {
+            return screen.rows(&accounts, "No account is configured.");
+        }
+        if screen.format != Format::Table {
+            return screen.rows(&self.rows, "");
+        }
+        let mut text = self.table(&self.rows);
+        if !accounts.is_empty() {
+            text += if self.rows.is_empty() { "" } else { "\n" };
+            text += &screen.table(&accounts);
+        }
+        output::print(&text)?;
+        output::remark(&format!("{}\n", self.in_a_line()));
+        Ok(())
     }
 
-    fn table(&self, rows: &[Row], style: Style) -> String {
-        let cells = rows.iter().map(|row| row.cells(self.columns, &self.zone, self.now));
-        Table::whole(style, self.columns.all(), &cells.collect::<Vec<_>>())
+    fn table(&self, rows: &[ResourceView]) -> String {
+        if rows.is_empty() {
+            String::new()
+        } else if self.args.wide {
+            self.screen.table(&rows.iter().map(Wide).collect::<Vec<_>>())
+        } else {
+            self.screen.table(rows)
+        }
     }
 
     /// A one-line summary for people.
     fn in_a_line(&self) -> String {
-        let args = self.args;
-        let all = args.schedule.is_none() && args.account.is_none();
         let (resources, end) = if !self.rows.is_empty() {
             (Summary::of(&self.rows).to_string(), "")
-        } else if all && !args.scheduled && !args.needs_person {
-            let unknown = "Nothing is known yet: the first inventory has not been taken";
-            (unknown.to_owned(), ".")
-        } else {
+        } else if self.args.narrows() || self.states.values().any(|one| one.listed_at.is_some()) {
             ("No resource matches".to_owned(), ".")
+        } else if self.in_force.configuration.accounts.is_empty() {
+            let none = "No account is configured yet: `offhours apply` applies a configuration";
+            (none.to_owned(), ".")
+        } else {
+            let unknown = "Nothing is known yet: --refresh takes the first inventory";
+            (unknown.to_owned(), ".")
         };
         let accounts = self.failing_accounts().into_iter();
         let accounts = accounts.map(|account| format!("; {account}"));
@@ -302,26 +346,20 @@ impl<'a> View<'a> {
         let args = self.args;
         let accounts = self.accounts.iter().filter(|_| args.resources.is_empty());
         accounts
-            .map(|account| AccountRow::of(account, &self.in_force, &self.states, self.now))
+            .map(|account| AccountRow::of(account, &self.in_force, &self.states, self.screen.now))
             .filter(|row| !args.needs_person || row.needs_person.is_some())
             .collect()
     }
 
-    fn accounts_table(&self, style: Style) -> String {
-        let rows = self.account_rows().into_iter();
-        let cells: Vec<_> = rows.map(|row| row.cells(&self.zone, self.now)).collect();
-        Table::whole(style, AccountRow::COLUMNS, &cells)
-    }
-
-    /// One frame for a screen of `height` lines: the time, the rows that fit, what is wrong with
+    /// One frame for a terminal of `height` lines: the time, the rows that fit, what is wrong with
     /// accounts, and the summary.
-    fn frame(&self, height: usize, style: Style, every: Duration) -> String {
+    fn frame(&self, height: usize, every: Duration) -> String {
         let shown = &self.rows[..self.rows.len().min(height)];
-        let time = self.now.to_zoned(self.zone.clone());
+        let time = self.screen.now.to_zoned(self.screen.zone.clone());
         let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
         let mut lines =
             vec![format!("{time}, every {} s; Ctrl-C stops", every.as_secs()), String::new()];
-        lines.extend(self.table(shown, style).lines().map(str::to_owned));
+        lines.extend(self.table(shown).lines().map(str::to_owned));
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();
         last.extend([String::new(), self.in_a_line()]);
@@ -333,6 +371,37 @@ impl<'a> View<'a> {
         lines.extend(last);
         lines.join("\n")
     }
+}
+
+fn is_wanted(args: &Args, row: &ResourceView) -> bool {
+    (!args.scheduled || row.schedule.is_some())
+        && (!args.unscheduled || row.schedule.is_none())
+        && (args.schedule.is_none() || row.schedule == args.schedule)
+        && (args.kinds.is_empty() || args.kinds.contains(&row.kind))
+        && (!args.needs_person || row.needs_person.is_some())
+}
+
+fn unknown_tag(tag: &str, rows: &[ResourceView]) -> UsageError {
+    let known: BTreeSet<_> = rows.iter().flat_map(ResourceView::all_tags).collect();
+    // A list of hundreds of tags does not help: only a near one is named.
+    let near = match nearest(tag, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`offhours status --wide` shows the tags".to_owned(),
+    };
+    UsageError(format!("nothing has the tag `{tag}`; {near}"))
+}
+
+fn sort(rows: &mut [ResourceView], by: Sort) {
+    rows.sort_by_cached_key(|row| {
+        let (attention, next) = match by {
+            Sort::Attention => (row.needs_person.is_none(), None),
+            Sort::Name => (false, None),
+            Sort::Next => (row.next.is_none(), row.next.map(|next| next.at)),
+        };
+        let schedule =
+            (by == Sort::Attention).then(|| (row.schedule.is_none(), row.schedule.clone()));
+        (attention, next, schedule, row.name.clone(), row.resource.clone())
+    });
 }
 
 /// Reads the requested records and their accounts, leaving out resources that have been gone for days
@@ -350,15 +419,15 @@ async fn read(
         });
     }
     let mut accounts = store.accounts().await?;
-    if let Some(name) = &args.account {
+    for name in &args.accounts_named {
         let known = accounts.iter().map(AccountName::as_str);
         exists("account", name.as_str(), known)?;
-        accounts.retain(|account| account == name);
     }
+    let is_asked = !args.accounts_named.is_empty();
+    accounts.retain(|account| !is_asked || args.accounts_named.contains(account));
     let mut selected = Selected::default();
     for account in accounts {
         let mut found = store.records_of(&account).await?;
-        let is_asked = args.account.is_some();
         let read = found.read.len();
         found.read.retain(|record| is_asked || !is_ghost(record, configuration, now));
         let is_configured = configuration.accounts.contains_key(&account);
@@ -396,7 +465,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(rows: &[Row]) -> Self {
+    fn of(rows: &[ResourceView]) -> Self {
         let mut all = Self::default();
         for row in rows {
             all.all += 1;
@@ -429,8 +498,8 @@ impl fmt::Display for Summary {
         }
         match self.need_person {
             0 => Ok(()),
-            1 => f.write_str("; 1 needs a person"),
-            many => write!(f, "; {many} need a person"),
+            1 => f.write_str("; 1 needs attention"),
+            many => write!(f, "; {many} need attention"),
         }
     }
 }

@@ -74,7 +74,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let inventory_at = state.and_then(|state| state.listed_at);
     let why = Why::of(&record, &in_force, at, session.now, inventory_at);
     match context.format {
-        Format::Json => output::print_json(&why)?,
+        Format::Json | Format::Csv => output::print_json(&why)?,
         Format::Table => {
             output::print_lines(&text::render(&why, schedule_of(&record, &in_force)))?;
         }

@@ -340,7 +340,7 @@ pub(crate) fn inventories(contents: &StoreContents, now: Timestamp) -> Vec<Findi
 }
 
 fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
-    let remedy = "`offhours list --refresh` takes an inventory now; see also the findings about \
+    let remedy = "`offhours status --refresh` takes an inventory now; see also the findings about \
                   the token and the functions";
     let Some(listed_at) = state.and_then(|state| state.listed_at) else {
         let error = state.and_then(|state| state.error.as_ref());

@@ -1,6 +1,6 @@
 //! Finds the resources a person names in history: those that are gone are known only from there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use domain::{
@@ -167,30 +167,6 @@ impl HistorySelection {
     }
 }
 
-/// The resources that have each name. If a name is unique, a table omits the long reference.
-#[derive(Debug, Default)]
-pub(crate) struct NameIndex<'n>(BTreeMap<&'n str, BTreeSet<&'n ResourceRef>>);
-
-impl<'n> FromIterator<(&'n str, &'n ResourceRef)> for NameIndex<'n> {
-    fn from_iter<I: IntoIterator<Item = (&'n str, &'n ResourceRef)>>(named: I) -> Self {
-        let mut index = Self::default();
-        for (name, reference) in named {
-            index.0.entry(name).or_default().insert(reference);
-        }
-        index
-    }
-}
-
-impl NameIndex<'_> {
-    /// The account and kind if the name is unique, otherwise the whole reference.
-    pub(crate) fn short(&self, name: &str, reference: &ResourceRef) -> String {
-        if self.0.get(name).is_some_and(|index| index.len() > 1) {
-            return reference.to_string();
-        }
-        format!("{}/{}", reference.account, reference.kind())
-    }
-}
-
 /// Reports how many history items could not be read.
 pub(crate) fn report_unreadable(unreadable: usize) {
     if unreadable > 0 {
@@ -198,22 +174,5 @@ pub(crate) fn report_unreadable(unreadable: usize) {
             "warning: {unreadable} items of history cannot be read and are left out; \
              is this program older than the one that wrote them?\n"
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reference_is_short_only_where_its_name_says_which() {
-        let [one, two, three] = [1, 2, 3].map(|number| {
-            let reference: ResourceRef = format!("hz-eu/server/{number}").parse().unwrap();
-            reference
-        });
-        let named = [("web", &one), ("web", &one), ("web", &two), ("db", &three)];
-        let index: NameIndex<'_> = named.into_iter().collect();
-        assert_eq!(index.short("web", &one), "hz-eu/server/1");
-        assert_eq!(index.short("db", &three), "hz-eu/server");
     }
 }

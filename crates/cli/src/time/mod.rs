@@ -31,23 +31,18 @@ impl From<Edge> for NextEdge {
     }
 }
 
-/// The zone in which a command shows all its times: that of the schedule it was given, otherwise
-/// the one that all schedules share, otherwise UTC.
-#[must_use]
-pub fn screen_zone<'c>(
+/// The zone of a schedule, or the one that all schedules share. `None` if they differ or there is
+/// none.
+pub(crate) fn shared_zone<'c>(
     schedule: Option<&ScheduleName>,
     configuration: &'c Configuration,
-) -> &'c TimeZone {
-    const UTC: &TimeZone = &TimeZone::UTC;
+) -> Option<&'c TimeZone> {
     let rules = &configuration.schedules;
     if let Some(rule) = schedule.and_then(|name| rules.get(name)) {
-        return rule.schedule.timezone();
+        return Some(rule.schedule.timezone());
     }
     let mut zones = rules.values().map(|rule| rule.schedule.timezone());
-    match zones.next() {
-        Some(first) if zones.all(|zone| zone == first) => first,
-        Some(_) | None => UTC,
-    }
+    zones.next().filter(|first| zones.all(|zone| zone == *first))
 }
 
 /// Within this time, a weekday identifies the day.
@@ -115,17 +110,17 @@ mod tests {
         let zone = |text: &str, named: Option<&str>| {
             let parsed = crate::configuration_file::parse(text, "offhours.toml").unwrap();
             let named = named.map(|name| name.parse().unwrap());
-            let zone = screen_zone(named.as_ref(), &parsed.configuration);
-            zone.iana_name().unwrap_or_default().to_owned()
+            let zone = shared_zone(named.as_ref(), &parsed.configuration);
+            zone.and_then(TimeZone::iana_name).unwrap_or_default().to_owned()
         };
         let shared = "timezone = \"Europe/Berlin\"\n\
                       schedules.a.periods = [{ begin = \"08:00\", end = \"19:00\" }]\n\
                       schedules.b.periods = [{ weekdays = \"sat\" }]\n";
         assert_eq!(zone(shared, None), "Europe/Berlin");
         let mixed = format!("{shared}schedules.b.timezone = \"Asia/Tokyo\"\n");
-        assert_eq!(zone(&mixed, None), "UTC");
+        assert_eq!(zone(&mixed, None), "");
         assert_eq!(zone(&mixed, Some("b")), "Asia/Tokyo");
-        assert_eq!(zone("", None), "UTC");
+        assert_eq!(zone("", None), "");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     output::Style,
-    table::{Cell, Column, Table},
+    table::{Cell, Column},
 };
 
 /// What one account is charged.
@@ -64,9 +64,9 @@ pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
 pub(crate) fn table(bill: &BTreeMap<AccountName, Charge>, style: Style) -> String {
     let columns = [
         Column::of("Bill"),
-        Column::of("Charged").right(),
-        Column::of("Left running").right(),
-        Column::of("Saved").right(),
+        Column::number("Charged"),
+        Column::number("Left running"),
+        Column::number("Saved"),
     ];
     let row = |(account, charge): (&AccountName, &Charge)| {
         let money = |amount: Amount| format!("{:.2} {}", amount.as_f64(), charge.currency);
@@ -79,5 +79,5 @@ pub(crate) fn table(bill: &BTreeMap<AccountName, Charge>, style: Style) -> Strin
         cells.map(Cell::new).to_vec()
     };
     let rows: Vec<_> = bill.iter().map(row).collect();
-    Table::whole(style, columns, &rows)
+    crate::table::table(style, &columns, &rows)
 }

@@ -22,7 +22,7 @@ use super::bill::Charge;
 use crate::{
     connection::readable,
     output::Style,
-    table::{Cell, Column, Table},
+    table::{Cell, Column},
 };
 
 /// What happened to one resource.
@@ -80,7 +80,7 @@ impl Summary {
         let tally = self.tally(resource, name);
         match &outcome.event {
             Event::Asked { direction: Direction::Stop, saved: Some(saved), .. } => {
-                tally.saved = Some(saved.clone())
+                tally.saved = Some(saved.clone());
             }
             Event::Seen { direction: Direction::Stop, forced, .. } => {
                 tally.stopped += 1;
@@ -140,11 +140,11 @@ impl Summary {
     pub fn table(&self, style: Style) -> String {
         let columns = [
             Column::of("Resource"),
-            Column::of("Stopped").right(),
-            Column::of("Started").right(),
-            Column::of("Saved").yields(1),
-            Column::of("Restored").right(),
-            Column::of("Forced").right(),
+            Column::number("Stopped"),
+            Column::number("Started"),
+            Column::wide("Saved"),
+            Column::number("Restored"),
+            Column::number("Forced"),
             Column::text("Remarks"),
         ];
         let cells = |(reference, tally): (&String, &Tally)| {
@@ -165,7 +165,7 @@ impl Summary {
             cells.map(Cell::new).to_vec()
         };
         let rows: Vec<_> = self.resources.iter().map(cells).collect();
-        Table::whole(style, columns, &rows)
+        crate::table::table(style, &columns, &rows)
     }
 
     fn note(&mut self, record: &Record, note: String) {
@@ -195,6 +195,6 @@ impl Tally {
                 remarks.push(remark);
             }
         }
-        remarks.join("\n")
+        remarks.join("; ")
     }
 }

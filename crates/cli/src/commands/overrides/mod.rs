@@ -25,9 +25,9 @@ use crate::{
     connection::{Session, all_records},
     context::Context,
     exit::UsageError,
-    output::{self, Style},
+    output,
     overriding::{NotYetDue, replace_override},
-    time::{Length, end::End, here, screen_zone},
+    time::{Length, end::End, here},
 };
 
 use change::{Change, OverrideRequest, cleared};
@@ -251,17 +251,8 @@ async fn list(args: &ListArgs, context: &Context) -> anyhow::Result<Exit> {
         records: &records,
     };
     let rows = rows(stored, now, args.all);
-    match context.format {
-        Format::Json => output::print_json(&rows)?,
-        Format::Table => {
-            let table = render::table(
-                &rows,
-                screen_zone(None, &in_force.configuration),
-                Style::of_stdout(),
-            );
-            output::print(&table)?;
-        }
-    }
+    let screen = context.screen(&*in_force.configuration, None, now);
+    screen.rows(&rows, "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
 
@@ -337,7 +328,7 @@ async fn finish(
     };
     let printed = ChangeReport { dry_run, ..change.report };
     match format {
-        Format::Json => output::print_json(&printed)?,
+        Format::Json | Format::Csv => output::print_json(&printed)?,
         Format::Table => output::print_lines(&printed.text(zones))?,
     }
     match half_done {

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     configuration_file::count,
-    output::Style,
-    table::{Cell, Column, Table},
+    print::{self, Screen},
+    table::{Cell, Column},
     time::local,
 };
 
@@ -343,22 +343,19 @@ fn takes_over(governor: &Governor, before: Desired, zones: &DisplayZones) -> Str
     }
 }
 
-/// Overrides as a table, with times in one zone.
-pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
-    if rows.is_empty() {
-        return "Nothing is overridden.\n".to_owned();
-    }
-    let columns = [
+impl print::Row for Row {
+    const COLUMNS: &'static [Column] = &[
         Column::of("Target"),
         Column::of("Desired"),
-        Column::of("Since").yields(1),
+        Column::wide("Since"),
         Column::of("Until"),
-        Column::of("Then").yields(2),
-        Column::of("By").yields(0),
+        Column::of("Then"),
+        Column::text("By"),
     ];
-    let cells = |row: &Row| {
-        let until = local(row.ends_at, zone);
-        let then = match &row.then {
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let until = screen.time(self.ends_at);
+        let then = match &self.then {
             Governor::Nothing => "as it is".to_owned(),
             Governor::Schedule { schedule, desired } => {
                 format!("{schedule}: {}", desired_or_any(*desired))
@@ -367,19 +364,14 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
                 format!("override of {schedule}: {desired}")
             }
         };
+        let since = screen.time(self.set_at);
         vec![
-            Cell::new(row.label()),
-            Cell::desired(row.desired),
-            Cell::new(if row.begins_later {
-                format!("from {}", local(row.set_at, zone))
-            } else {
-                local(row.set_at, zone)
-            }),
-            Cell::new(if row.active { until } else { format!("ended {until}") }),
+            Cell::new(self.label()),
+            Cell::desired(self.desired),
+            Cell::new(if self.begins_later { format!("from {since}") } else { since }),
+            Cell::new(if self.active { until } else { format!("ended {until}") }),
             Cell::new(then),
-            Cell::new(row.author()),
+            Cell::new(self.author()),
         ]
-    };
-    let rows: Vec<_> = rows.iter().map(cells).collect();
-    Table::whole(style, columns, &rows)
+    }
 }

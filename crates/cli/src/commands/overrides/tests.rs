@@ -546,19 +546,18 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         .overriding(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z")
         .overriding(schedule("wake-up"), Desired::Stopped, "2026-08-23T12:15:00Z");
     let list = |all| rows(stored.state(), saturday(), all);
-    assert_snapshot!(render::table(&list(false), &new_york(), Style::PLAIN), @"
-    Target                  Desired  Since                     Until                     Then                   By
-    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST  as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST  office-hours: stopped  ada
+    let screen = crate::print::Screen::plain(&new_york(), saturday());
+    assert_snapshot!(screen.table(&list(false)), @"
+    Target                  Desired  Since          Until          Then                   By
+    stray (hz-eu/server/6)  stopped  Fri 07:15 EST  Sat 07:15 EST  as it is               ada
+    web-1 (hz-eu/server/1)  running  Sat 03:00 EST  Sun 03:00 EST  office-hours: stopped  ada
     ");
-    assert_snapshot!(render::table(&list(true), &new_york(), Style::PLAIN), @"
-    Target                  Desired  Since                     Until                           Then                   By
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST        as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST        office-hours: stopped  ada
-    schedule office-hours   stopped  Fri 2026-11-20 07:15 EST  ended Sat 2026-11-21 07:15 EST  office-hours: stopped  ada
-    schedule web            stopped  Sat 2026-08-22 08:15 EDT  ended Sun 2026-08-23 08:15 EDT  web: running           ada
+    assert_snapshot!(screen.table(&list(true)), @"
+    Target                  Desired  Since                 Until                       Then                   By
+    stray (hz-eu/server/6)  stopped  Fri 07:15 EST         Sat 07:15 EST               as it is               ada
+    web-1 (hz-eu/server/1)  running  Sat 03:00 EST         Sun 03:00 EST               office-hours: stopped  ada
+    schedule office-hours   stopped  Fri 07:15 EST         ended Sat 07:15 EST         office-hours: stopped  ada
+    schedule web            stopped  2026-08-22 08:15 EDT  ended 2026-08-23 08:15 EDT  web: running           ada
     ");
     assert_snapshot!(serde_json::to_string_pretty(&list(false)).unwrap(), @r#"
     [
@@ -596,7 +595,6 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
       }
     ]
     "#);
-    assert_eq!(render::table(&[], &new_york(), Style::PLAIN), "Nothing is overridden.\n");
 }
 
 #[test]

@@ -1,39 +1,28 @@
-//! The report for people: a line for each method, and a bar for each resource that could cost less.
+//! The report for people: a line for each resource, or for each of its methods.
 
-use std::{collections::HashMap, fmt::Write as _};
-
-use domain::ScheduleName;
 use report::savings::{Method, Report, Row, Total};
 
 use super::Args;
 use crate::{
     configuration_file::count,
     output::Style,
-    table::{Cell, Column, Table},
+    print::{self, Screen},
+    table::{Cell, Column, table},
 };
 
-/// The width of the bar of a resource whose whole cost is saved.
-const BAR: usize = 24;
+/// What all figures rest on.
+const BASIS: &str = "List prices without taxes; what hibernating saves is a minimum. Details: \
+                     docs/stopping.md. Every method of each resource: --all.";
 
-/// The widest label before a bar.
-const LABEL: usize = 30;
-
-/// The most bars to draw: those of the largest savings.
-const BARS: usize = 20;
-
-pub(super) fn draw(report: &Report, args: &Args, style: Style) -> String {
+pub(super) fn draw(report: &Report, args: &Args, screen: &Screen) -> String {
+    let style = screen.style;
     let heading = style.wrap(&format!("{}\n", heading(report, args)));
     if report.resources.is_empty() {
         return format!("{heading}The accounts hold nothing that could be stopped.\n");
     }
-    let table = table(report, args.config.is_some(), style);
-    let bars = bars(report, style);
-    let mut text =
-        format!("{heading}{table}\n{bars}{}", style.wrap(&format!("{}\n", totals(report))));
-    for note in &report.notes {
-        text += &style.wrap(&format!("- {note}\n"));
-    }
-    text
+    let table = if args.all { methods(report, style) } else { screen.table(&report.resources) };
+    let totals = style.wrap(&format!("{}\n{BASIS}\n", totals(report)));
+    format!("{heading}{table}{totals}")
 }
 
 /// Which month, and when resources are assumed to run.
@@ -58,67 +47,60 @@ fn heading(report: &Report, args: &Args) -> String {
     format!("{month}, {hours}:")
 }
 
-/// With a configuration, each resource has hours of its own.
-fn table(report: &Report, has_hours: bool, style: Style) -> String {
-    let of_resource = [
-        Column::of("Resource").yields(2),
+impl print::Row for Row {
+    const COLUMNS: &'static [Column] = &[
         Column::of("Name"),
-        Column::of("Size").yields(3),
-        Column::of("Costs").right(),
+        Column::wide("Size"),
+        Column::wide("Schedule"),
+        Column::wide("Off"),
+        Column::number("Costs"),
+        Column::of("Best method"),
+        Column::number("Saves"),
+        Column::text("Why"),
     ];
-    let hours = [Column::of("Schedule").yields(4), Column::of("Off").right().yields(1)];
-    let of_method = [Column::of("Method"), Column::of("Saves").right(), Column::text("Why")];
-    let hours = hours.into_iter().filter(|_| has_hours);
-    let columns = of_resource.into_iter().chain(hours).chain(of_method);
-    let columns: Vec<_> = columns.collect();
-    let mut named = HashMap::<&str, usize>::new();
-    for row in &report.resources {
-        *named.entry(row.name.as_str()).or_default() += 1;
+
+    fn cells(&self, _: &Screen) -> Vec<Cell> {
+        let best = self.methods.first().filter(|method| Some(method.method) == self.best);
+        let first = self.methods.first();
+        let why = self.never_stopped.as_deref().or(self.monthly_unknown.as_deref());
+        let why = why.or_else(|| best.or(first)?.why.as_deref());
+        vec![
+            Cell::new(&self.name),
+            Cell::new(&self.size),
+            Cell::any(self.schedule.as_ref()),
+            Cell::any(self.off_hours.map(|hours| format!("{hours:.1} h"))),
+            Cell::new(self.monthly.map_or("?".to_owned(), |amount| money(self, amount))),
+            Cell::any(best.map(spoken)),
+            Cell::new(match (self.saved, &self.never_stopped) {
+                (Some(saved), _) => money(self, saved),
+                (None, Some(_)) => "-".to_owned(),
+                (None, None) => "?".to_owned(),
+            }),
+            Cell::any(why),
+        ]
     }
-    let rows: Vec<_> = report
-        .resources
-        .iter()
-        .flat_map(|row| lines(row, named[row.name.as_str()] == 1, has_hours))
-        .collect();
-    Table::whole(style, columns, &rows)
 }
 
-/// One line per method, the best one beside the resource.
-fn lines(row: &Row, is_unique: bool, has_hours: bool) -> Vec<Vec<Cell>> {
-    let resource =
-        if is_unique { format!("{}/{}", row.account, row.kind) } else { row.resource.to_string() };
-    let money = |amount: f64| format!("{amount:.2} {}", row.currency.unwrap_or_default());
-    let mut first = vec![
-        Cell::new(resource),
-        Cell::new(&row.name),
-        Cell::new(&row.size),
-        Cell::new(row.monthly.map_or("?".to_owned(), money)),
-    ];
-    if has_hours {
-        let off = row.off_hours.map(|hours| format!("{hours:.1} h"));
-        let schedule = row.schedule.as_ref().map_or("-", ScheduleName::as_str);
-        first.extend([Cell::new(schedule), Cell::new(off.unwrap_or_default())]);
-    }
-    let blank = vec![Cell::new(""); first.len()];
-    if let Some(why) = &row.never_stopped {
-        first.extend(["-", "", why.as_str()].map(Cell::new));
-        return vec![first];
-    }
-    let mut lines = Vec::new();
-    for method in &row.methods {
-        let mut line = std::mem::replace(&mut first, blank.clone());
-        line.extend([
-            Cell::new(spoken(method)),
-            Cell::new(match (method.fits, method.saved) {
-                (true, Some(saved)) => money(saved),
-                (true, None) => "?".to_owned(),
-                (false, _) => "-".to_owned(),
-            }),
-            Cell::new(method.why.as_deref().unwrap_or_default()),
-        ]);
-        lines.push(line);
-    }
-    lines
+fn money(row: &Row, amount: f64) -> String {
+    format!("{amount:.2} {}", row.currency.unwrap_or_default())
+}
+
+/// A line for each method of each resource.
+fn methods(report: &Report, style: Style) -> String {
+    const COLUMNS: [Column; 4] =
+        [Column::of("Name"), Column::of("Method"), Column::number("Saves"), Column::text("Why")];
+    let line = |row: &Row, method: &Method| {
+        let saved = match (method.fits, method.saved) {
+            (true, Some(saved)) => money(row, saved),
+            (true, None) => "?".to_owned(),
+            (false, _) => "-".to_owned(),
+        };
+        let why = method.why.as_deref().unwrap_or_default();
+        [row.name.as_str(), &spoken(method), &saved, why].map(Cell::new).to_vec()
+    };
+    let rows = report.resources.iter();
+    let rows = rows.flat_map(|row| row.methods.iter().map(move |method| line(row, method)));
+    table(style, &COLUMNS, &rows.collect::<Vec<_>>())
 }
 
 fn spoken(method: &Method) -> String {
@@ -126,59 +108,6 @@ fn spoken(method: &Method) -> String {
         Some(to) => format!("{} to {to}", method.method),
         None => method.method.to_string(),
     }
-}
-
-/// The share of its cost that each resource could save, the largest saving first.
-fn bars(report: &Report, style: Style) -> String {
-    let mut saving: Vec<(&Row, f64, f64)> = report
-        .resources
-        .iter()
-        .filter_map(|row| Some((row, row.saved?, row.monthly?)))
-        .filter(|(_, saved, monthly)| *saved > 0.0 && *monthly > 0.0)
-        .collect();
-    saving.sort_by(|(_, one, _), (_, next, _)| next.total_cmp(one));
-    let rest = saving.len().saturating_sub(BARS);
-    saving.truncate(BARS);
-    let label = |row: &Row| -> String { row.name.chars().take(LABEL).collect() };
-    let width = |text: &str| textwrap::core::display_width(text);
-    let widest = saving.iter().map(|(row, ..)| width(&label(row))).max();
-    let mut text = String::new();
-    for (row, saved, monthly) in saving {
-        let label = label(row);
-        let gap = widest.unwrap_or_default() - width(&label);
-        let currency = row.currency.unwrap_or_default();
-        let share = (saved / monthly).clamp(0.0, 1.0);
-        let bar = bar(share, style);
-        let percent = share * 100.0;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{label}{:gap$}  {bar}  {percent:3.0} %  {saved:.2} of {monthly:.2} {currency}",
-            ""
-        );
-    }
-    if rest > 0 {
-        let _ = writeln!(text, "and {} that could save less", count(rest, "resource"));
-    }
-    text
-}
-
-/// Draws in eighths of a block where colors are shown, in ASCII signs otherwise.
-fn bar(share: f64, style: Style) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let most = u32::try_from(BAR * 8).map_or(0.0, f64::from);
-    // Rounded through text, which avoids a truncating cast.
-    let eighths = format!("{:.0}", share * most);
-    let eighths: usize = eighths.parse().unwrap_or_default();
-    let (whole, part) = (eighths / 8, eighths % 8);
-    if !style.colours {
-        let whole = whole + usize::from(part >= 4);
-        return format!("{}{}", "#".repeat(whole), ".".repeat(BAR - whole));
-    }
-    let blocks = "█".repeat(whole) + EIGHTHS[part];
-    let empty = BAR - whole - usize::from(part > 0);
-    let blocks = style.paint(crate::output::Paint::Added, &blocks);
-    format!("{blocks}{:empty$}", "")
 }
 
 fn totals(report: &Report) -> String {

@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use domain::{ResourceRef, invocation::Question};
 use lifecycle::{Report, event::Subject};
 
-use super::Row;
-use crate::connection::Functions;
+use crate::{connection::Functions, resource::ResourceView};
 
 /// The number of resources per invocation: each costs it a request to the provider.
 const BATCH: usize = 20;
 
 /// Asks about the resource of each row and stores the answer in the row.
-pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Result<()> {
+pub(super) async fn ask(functions: &Functions, rows: &mut [ResourceView]) -> anyhow::Result<()> {
     for batch in rows.chunks_mut(BATCH) {
         let references = batch.iter().map(|row| row.resource.clone()).collect();
         let report = functions.ask(Question::Resources(references)).await?;
@@ -22,7 +21,7 @@ pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Resu
 }
 
 /// Stores each of a report's answers in the row of its resource.
-fn note(report: Report, rows: &mut [Row]) {
+fn note(report: Report, rows: &mut [ResourceView]) {
     let mut answers: HashMap<ResourceRef, String> = HashMap::new();
     for outcome in report.outcomes {
         if let Subject::Resource { resource, .. } = outcome.subject {
@@ -40,18 +39,15 @@ mod tests {
     use lifecycle::{Event, Outcome};
 
     use super::*;
-    use crate::{
-        hibernated::SnapshotPrices,
-        state::fixtures::{in_force, now, office},
-    };
+    use crate::state::fixtures::{in_force, now, office};
 
     #[test]
     fn answers_are_noted_at_their_resources_and_a_missing_one_is_shown() {
         let in_force = in_force();
         let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
-        let mut rows = records.clone().map(|record| {
-            Row::of(&record, &in_force, &SnapshotPrices::default(), &jiff::tz::TimeZone::UTC, now())
-        });
+        let mut rows = records
+            .clone()
+            .map(|record| ResourceView::of(&record, &in_force, &jiff::tz::TimeZone::UTC, now()));
         let state = "running, s-1vcpu-1gb".to_owned();
         let report = Report {
             outcomes: vec![Outcome::of(&records[1], now(), Event::Status { state })],

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
+    output::Style,
     state::fixtures::{at, full_store, now, office, store},
-    table::{Cell, Column},
 };
 
 #[derive(Debug, Parser)]
@@ -26,9 +26,9 @@ fn args(arguments: &[&str]) -> Args {
 }
 
 /// The rows that these arguments ask for.
-async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<Vec<Row>> {
+async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<Vec<ResourceView>> {
     let args = args(arguments);
-    Ok(View::of(&args, store, (None, None), now()).await?.rows)
+    Ok(View::of((&args, &Context::plain()), store, None, now()).await?.rows)
 }
 
 async fn names(store: &Store, arguments: &[&str]) -> Vec<String> {
@@ -45,16 +45,13 @@ async fn refusal(store: &Store, arguments: &[&str]) -> String {
 /// The tables that people read, without blanks at the ends of lines.
 async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String {
     let args = args(arguments);
-    let view = View::of(&args, store, (None, None), now()).await.unwrap();
-    let style = Style { colours: false, width };
-    let mut text = String::new();
-    if !view.rows.is_empty() {
-        text = view.table(&view.rows, style);
-    }
+    let mut view = View::of((&args, &Context::plain()), store, None, now()).await.unwrap();
+    view.screen.style = Style { colours: false, width };
+    let mut text = view.table(&view.rows);
     let accounts = view.account_rows();
     if !accounts.is_empty() {
         text.push('\n');
-        text.push_str(&view.accounts_table(style));
+        text.push_str(&view.screen.table(&accounts));
     }
     let all = format!("{text}{}\n", view.in_a_line());
     all.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -137,7 +134,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     let store = full_store().await;
     let exit = async |arguments: &[&str]| {
         let args = args(arguments);
-        let view = View::of(&args, &store, (None, None), now()).await.unwrap();
+        let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
         (view.exit(), view.in_a_line())
     };
     let (code, answer) = exit(&["--account", "hz-eu"]).await;
@@ -153,42 +150,41 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     assert_eq!(exit(&["--account", "old"]).await.0, Exit::Done);
     assert_eq!(exit(&["--accounts"]).await.0, Exit::NeedsPerson);
     let args = args(&["--accounts", "--needs-person"]);
-    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
+    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
     let named = view.account_rows().into_iter().map(|row| row.account);
     assert!(named.eq(["hz-eu".parse().unwrap()]));
 }
 
 #[tokio::test]
-async fn what_needs_a_person_is_red_where_there_are_colours() {
-    const RED: &str = "\u{1b}[38;5;9m";
+async fn what_needs_a_person_comes_first_and_is_red_where_there_are_colours() {
     let store = overdue_store().await;
     let arguments = args(&[]);
-    let view = View::of(&arguments, &store, (None, None), now()).await.unwrap();
-    let rows = rows(&store, &[]).await.unwrap();
-    let is_red = |cells: Vec<Cell>, style: Style| {
-        let columns = vec![Column::of("A column"); cells.len()];
-        Table::whole(style, columns, &[cells]).contains(RED)
+    let mut view = View::of((&arguments, &Context::plain()), &store, None, now()).await.unwrap();
+    view.screen.style = Style { colours: true, width: None };
+    let red = |text: String| {
+        let red = text.lines().filter(|line| line.contains("\u{1b}[91m"));
+        red.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let coloured = Style { colours: true, ..Style::PLAIN };
-    let red_with = |style: Style| {
-        let red = |row: &&Row| is_red(row.cells(view.columns, &view.zone, now()), style);
-        let resources = rows.iter().filter(red).map(|row| row.name.clone());
-        let red = |row: &AccountRow| is_red(row.cells(&view.zone, now()), style);
-        let accounts = view.account_rows().into_iter().filter(red);
-        let accounts = accounts.map(|row| row.account.to_string());
-        resources.chain(accounts).collect::<Vec<_>>()
-    };
-    let expected = ["web-1", "newcomer", "workers", "hz-eu"];
-    assert_eq!(red_with(coloured), expected);
-    assert_eq!(red_with(Style::PLAIN), [""; 0]);
+    assert_eq!(red(view.table(&view.rows)), ["newcomer", "web-1", "workers"]);
+    let first: Vec<_> = view.rows[..3].iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(first, ["newcomer", "web-1", "workers"]);
+    let accounts = red(view.screen.table(&view.account_rows()));
+    assert_eq!(accounts.len(), 1);
+    view.screen.style = Style::PLAIN;
+    assert!(!view.table(&view.rows).contains('\u{1b}'));
 }
 
 #[tokio::test]
-async fn a_narrow_terminal_wraps_what_is_long_and_loses_nothing() {
+async fn a_narrow_terminal_has_a_line_for_each_row() {
     let store = full_store().await;
-    let text = tables(&store, &["orders", "workers"], Some(100)).await;
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    insta::assert_snapshot!(text);
+    for width in [80, 120] {
+        let text = tables(&store, &[], Some(width)).await;
+        let (rows, _) = text.split_once("\n\n").unwrap();
+        assert_eq!(rows.lines().count(), 1 + 7, "{text}");
+        let widest = rows.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width.into(), "{text}");
+    }
+    insta::assert_snapshot!(tables(&store, &["orders", "workers"], Some(80)).await);
 }
 
 /// Checks that what is printed has the shape that is served.
@@ -206,7 +202,7 @@ async fn programs_read_a_row_of_json_with_these_fields() {
     fits(&rows);
     insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
     let args = args(&["--accounts"]);
-    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
+    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
     fits(&view.account_rows());
     insta::assert_snapshot!(serde_json::to_string_pretty(&view.account_rows()).unwrap());
 }
@@ -219,11 +215,18 @@ async fn filters_leave_what_is_asked_for() {
     };
     check(&["--schedule", "nightly"], &["build"]).await;
     check(&["--account", "old"], &["left-behind"]).await;
-    let office = ["orders", "web-1", "newcomer", "workers"];
+    let office = ["newcomer", "workers", "orders", "web-1"];
     check(&["--account", "do-main", "--scheduled"], &office).await;
     check(&["--needs-person"], &["newcomer", "workers"]).await;
     check(&["build", "do-main/droplet/1"], &["build", "web-1"]).await;
     check(&["--schedule", "nightly", "--needs-person"], &[]).await;
+    check(&["--unscheduled"], &["lonely", "shop-prod"]).await;
+    check(&["--tag", "OFFHOURS:off*", "--kind", "database"], &["orders"]).await;
+    check(
+        &["--sort", "name", "--account", "do-main", "--scheduled"],
+        &["newcomer", "orders", "web-1", "workers"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -248,6 +251,10 @@ async fn names_that_are_unknown_are_answered_with_what_is_near() {
              `do-main`?",
         ),
         (&["--schedule", "ofice"], "there is no schedule `ofice`; did you mean `office`?"),
+        (
+            &["--tag", "offhours:ofice"],
+            "nothing has the tag `offhours:ofice`; did you mean `offhours:office`?",
+        ),
         (&["--account", "hz-uu"], "there is no account `hz-uu`; did you mean `hz-eu`?"),
     ] {
         assert_eq!(refusal(&store, arguments).await, expected);
@@ -293,7 +300,7 @@ async fn an_empty_store_says_so() {
     let text = tables(&store, &[], None).await;
     assert!(
         text.ends_with(
-            "Nothing is known yet: the first inventory has not been taken; account do-main: not \
+            "Nothing is known yet: --refresh takes the first inventory; account do-main: not \
              listed yet; account hz-eu: not listed yet."
         ),
         "{text}"
@@ -332,14 +339,14 @@ async fn many_records_are_shown_in_one_table_and_all_of_them() {
 async fn a_picture_has_as_many_lines_as_the_terminal() {
     let store = full_store().await;
     let args = args(&["--watch"]);
-    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
+    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
     let every = Duration::from_secs(5);
-    let frame = view.frame(12, Style::PLAIN, every);
+    let frame = view.frame(12, every);
     assert_eq!(view.rows.len(), 7);
     let lines: Vec<_> = frame.lines().map(str::trim_end).collect();
     insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(lines.len(), 12);
-    let frame = view.frame(40, Style::PLAIN, every);
+    let frame = view.frame(40, every);
     assert!(!frame.lines().any(|line| line == "…"), "{frame}");
     for record in ["web-1", "newcomer", "build"] {
         assert!(frame.contains(record), "{frame}");
@@ -348,7 +355,6 @@ async fn a_picture_has_as_many_lines_as_the_terminal() {
 
 #[test]
 fn watching_is_for_terminals_and_json_is_for_programs() {
-    assert!(Line::try_parse_from(["status", "--watch", "-o", "json"]).is_err());
     assert!(Line::try_parse_from(["status", "--watch=0"]).is_err());
     assert_eq!(args(&["--watch", "web-1"]).watch, Some(5));
     assert_eq!(args(&["--watch=60"]).watch, Some(60));

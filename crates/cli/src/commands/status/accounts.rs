@@ -1,0 +1,107 @@
+//! One account in `offhours status`.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    AccountName,
+    configuration::{Account, AccountKind},
+};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{AccountState, InForce};
+
+use crate::{
+    output::shortened,
+    print::{Row, Screen},
+    state::AccountFailure,
+    table::{Cell, Column},
+};
+
+/// One account.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct AccountRow {
+    /// The account's name.
+    pub account: AccountName,
+    /// The cloud, or `ssh`; null if the account is no longer configured.
+    pub provider: Option<AccountKind>,
+    /// When its resources were last listed completely; null if they never were.
+    pub listed_at: Option<Timestamp>,
+    /// When listing it was last tried; null if it never was.
+    pub tried_at: Option<Timestamp>,
+    /// Why the last listing failed; null if it did not.
+    pub error: Option<String>,
+    /// What only a person can resolve: a token that fails, or no listing for 15 minutes. Null if
+    /// nothing needs a person.
+    pub needs_person: Option<String>,
+    #[serde(skip)]
+    failure: Option<AccountFailure>,
+}
+
+impl AccountRow {
+    pub(super) fn of(
+        account: &AccountName,
+        in_force: &InForce,
+        states: &BTreeMap<AccountName, AccountState>,
+        now: Timestamp,
+    ) -> Self {
+        let configured = in_force.configuration.accounts.get(account);
+        let state = states.get(account);
+        let failure = configured.and_then(|_| AccountFailure::of(state, in_force.since, now));
+        Self {
+            account: account.clone(),
+            provider: configured.map(Account::kind),
+            listed_at: state.and_then(|state| state.listed_at),
+            tried_at: state.and_then(|state| state.tried_at),
+            error: state.and_then(|state| Some(state.error.as_ref()?.to_string())),
+            needs_person: failure.as_ref().map(|failure| failure.whole.clone()),
+            failure,
+        }
+    }
+
+    /// What is wrong with the account, in a line.
+    pub(super) fn wrong(self) -> Option<String> {
+        let account = &self.account;
+        self.provider?;
+        let said = self.said();
+        said.map(|said| format!("account {account}: {said}"))
+    }
+
+    /// Why it needs a person, in a few words.
+    pub(super) fn failing(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        Some(format!("account {}: {}", self.account, failure.brief))
+    }
+
+    fn said(&self) -> Option<&String> {
+        self.needs_person.as_ref().or(self.error.as_ref())
+    }
+}
+
+impl Row for AccountRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::of("Account"),
+        Column::of("Provider"),
+        Column::of("Last listed"),
+        Column::text("Remark"),
+    ];
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let mark = |cell: Cell| match self.needs_person {
+            Some(_) => cell.alarming(),
+            None => cell,
+        };
+        let remark = match (self.said(), self.provider) {
+            (Some(said), Some(_)) => shortened(said),
+            (_, None) => "no longer configured".to_owned(),
+            (None, Some(_)) => String::new(),
+        };
+        let listed = self.listed_at.map_or_else(|| "not yet".to_owned(), |at| screen.time(at));
+        vec![
+            mark(Cell::new(&self.account)),
+            Cell::any(self.provider),
+            Cell::new(listed),
+            mark(Cell::new(remark)),
+        ]
+    }
+}
