@@ -66,7 +66,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let ended = terminal.run(&["stop", "W?b", "*/droplet/1", "--dry-run"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
-        let ended = terminal.run(&["why", "*"]).await;
+        let ended = terminal.run(&["why", "--full", "*"]).await;
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.contains("`*` names 4 resources: name one"));
 
@@ -118,7 +118,7 @@ fn what_no_schedule_starts_again_is_stopped_only_after_a_confirmation() {
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let stays = "vpn-gateway stays stopped until a person starts it.\n";
         assert!(ended.stderr.contains(stays), "{}", ended.stderr);
-        let why = terminal.run(&["why", "vpn-gateway"]).await.stdout;
+        let why = terminal.run(&["why", "--full", "vpn-gateway"]).await.stdout;
         let answer = "asked, until a person starts it.\n";
         assert!(why.contains(answer), "{why}");
         let ended = terminal.run(&["start", "vpn-gateway"]).await;
@@ -149,7 +149,7 @@ fn the_command_status_and_why_say_until_when_a_manual_stop_stands_and_whose_it_i
         let remark = rows[0]["remark"].as_str().unwrap();
         assert_eq!(remark, format!("stopped by {by} {until}"));
 
-        let why = terminal.run(&["why", "web"]).await.stdout;
+        let why = terminal.run(&["why", "--full", "web"]).await.stdout;
         let answer = format!("It is stopped, as {by} asked, {until}.\n");
         assert!(why.contains(&answer), "{why}");
     });
@@ -160,26 +160,31 @@ fn why_explains_the_chain_of_one_resource_and_what_it_cannot_find() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
-        let ended = terminal.run(&["why", "web"]).await;
+        let ended = terminal.run(&["why", "--full", "web"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         for expected in ["It is running, as it should be.", "What the schedule office says"] {
             assert!(ended.stdout.contains(expected), "{}", ended.stdout);
         }
         assert_eq!(ended.stderr, "");
 
-        let night = ["why", "web", "--at", "2026-06-15 23:00", "-o", "json"];
-        let ended = terminal.run(&night).await;
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let ended = terminal.run(&["why", "web"]).await;
+        assert_eq!(ended.stdout.lines().count(), 4, "{}", ended.stdout);
+        let ended = terminal.run(&["why", "web", "-o", "json"]).await;
         let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let shown = [&why["desired"], &why["evaluation"]["desired"], &why["schedule"]];
-        assert_eq!(shown, ["stopped", "stopped", "office"]);
-        assert_eq!(why["evaluation"]["reading"], "2026-06-15T23:00:00");
+        assert_eq!(shown, ["running", "running", "office"]);
+        assert_eq!(why["evaluation"]["reading"], "2026-11-23T13:03:00");
+        let ended = terminal.run(&["why", "office"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let wants = "The schedule office wants running now, and stopped from Mon 19:00 CET on.\n";
+        assert!(ended.stdout.starts_with(wants), "{}", ended.stdout);
+        assert!(ended.stdout.contains("4 resources follow it: "), "{}", ended.stdout);
 
         for (target, expected) in [
             ("wbe", "did you mean `web`?"),
             ("do-main/droplet/999", "no inventory has seen do-main/droplet/999"),
         ] {
-            let ended = terminal.run(&["why", target]).await;
+            let ended = terminal.run(&["why", "--full", target]).await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
             assert!(ended.stderr.contains(expected), "{}", ended.stderr);
         }
@@ -278,7 +283,7 @@ fn status_and_doctor_observe_and_change_nothing() {
         let (heading, lines) = ended.stdout.split_once('\n').unwrap();
         assert!(heading.starts_with("resource,account,kind,name,"), "{heading}");
         assert_eq!(lines.lines().count(), 3, "{lines}");
-        let ended = terminal.run(&["why", "web", "-o", "csv"]).await;
+        let ended = terminal.run(&["why", "--full", "web", "-o", "csv"]).await;
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.contains("use -o json"), "{}", ended.stderr);
 

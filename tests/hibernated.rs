@@ -35,7 +35,7 @@ impl Terminal {
     /// Rehearses a cloud's machine, and lets its schedule hibernate it.
     async fn falls_asleep(&self, cloud: &Cloud) {
         self.local(cloud.configuration, "13:03:00").await;
-        let why = self.run(&["why", "build"]).await.stdout;
+        let why = self.run(&["why", "--full", "build"]).await.stdout;
         let first = format!("offhours rehearse {} --cycle", cloud.machine);
         assert!(why.contains(&first), "{why}");
         let rehearse = ["rehearse", cloud.machine, "--cycle", "--yes"];
@@ -108,7 +108,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         let live = live["live"].as_str().unwrap();
         assert!(live.starts_with("hibernated: snapshot "), "{live}");
         assert!(live.ends_with(" of 4.5 GB is there, protected, 0.06 EUR a month"), "{live}");
-        let why = terminal.run(&["why", SERVER]).await.stdout;
+        let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         for expected in [
             "It is hibernated, as it should be.",
             "Next: running at Tue 06:00 UTC, in 10h 30m; begun 10 min early, at 05:50.",
@@ -123,7 +123,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         let listed = terminal.shown(&["list"]).await;
         assert_eq!((&listed["resource"], &listed["state"]), (&json!(SERVER), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "server/42");
-        let why = terminal.run(&["why", SERVER]).await.stdout;
+        let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         assert!(why.contains(" at its cloud, since it was made again"), "{why}");
     });
 }
@@ -149,7 +149,7 @@ fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
         let live = live["live"].as_str().unwrap();
         assert!(live.starts_with("hibernated: snapshot "), "{live}");
         assert!(live.ends_with(" of 4.5 GB is there, 0.27 USD a month"), "{live}");
-        let why = terminal.run(&["why", droplet]).await.stdout;
+        let why = terminal.run(&["why", "--full", droplet]).await.stdout;
         for expected in [
             "It is hibernated, as it should be.",
             "Next: running at Tue 06:00 UTC, in 10h 30m; begun ",
@@ -173,7 +173,7 @@ fn while_it_is_made_again_it_is_said_what_is_waited_for() {
         let stays = json!({"match": {"method": "POST", "account": "hz-eu"}, "does": {"answer": {"status": 503}}, "times": 3});
         terminal.simulator.fault(stays).await;
         terminal.local_until(CONFIGURATION, tuesday("05:50:30")).await;
-        let why = terminal.run(&["why", SERVER]).await.stdout;
+        let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         for expected in ["making it again: asked for at ", "what it had, then on"] {
             assert!(why.contains(expected), "{expected}: {why}");
         }
@@ -201,7 +201,7 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         assert_eq!((&status["schedule"], &status["state"]), (&Value::Null, &json!("hibernated")));
         let needed = status["needs_person"].as_str().unwrap();
         assert!(needed.starts_with("orphaned: `offhours start` restores it"), "{needed}");
-        let why = terminal.run(&["why", SERVER]).await.stdout;
+        let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         assert!(why.contains("by its own tag"), "{why}");
 
         let protecting = format!("protect = [\"name:build\"]\n{CONFIGURATION}");
@@ -210,7 +210,7 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let because = &terminal.shown(&["status"]).await["because"];
         assert_eq!(because, "protected by `name:build`");
-        let why = terminal.run(&["why", SERVER]).await.stdout;
+        let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         assert!(why.contains("`name:build` covers it"), "{why}");
         let before = terminal.simulator.log().await.len();
         terminal.local_until(&protecting, tuesday("07:00:00")).await;

@@ -62,8 +62,8 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
         &["list", "-o", "json"],
         &["history"],
         &["doctor"],
-        &["why", "do-main/droplet/2"],
-        &["why", "do-main/droplet/5"],
+        &["why", "--full", "do-main/droplet/2"],
+        &["why", "--full", "do-main/droplet/5"],
         &["override", "running", "do-main/droplet/1", "--for", "1h", "--reason", reason],
         &["override", "list"],
         &["log"],
@@ -74,7 +74,7 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
     let listed = terminal.run(&["list", "-o", "json"]).await.stdout;
     let shown = json!(r"line1 prod-db  running  ok").to_string();
     assert!(listed.contains(&shown), "{listed}");
-    let guarded = terminal.run(&["why", "do-main/droplet/5"]).await;
+    let guarded = terminal.run(&["why", "--full", "do-main/droplet/5"]).await;
     let said = guarded.stdout + &guarded.stderr;
     assert!(said.contains("name:*prod*"), "{said}{listed}");
 }
@@ -93,7 +93,9 @@ async fn an_answer_that_repeats_the_token_shows_it_nowhere() {
     // Each of them fails if it printed a token.
     terminal.local(&configuration, "18:10:00").await;
     let mut shown = String::new();
-    for arguments in [&["doctor"][..], &["status"], &["why", "do-main/droplet/1"], &["history"]] {
+    for arguments in
+        [&["doctor"][..], &["status"], &["why", "--full", "do-main/droplet/1"], &["history"]]
+    {
         let ended = terminal.run(arguments).await;
         shown += &(ended.stdout + &ended.stderr);
     }

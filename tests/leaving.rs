@@ -209,7 +209,7 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
         assert!(shown.contains("stopped"), "{shown}");
         let (code, shown) = command(&world, &["history", "web"]).await;
         assert_eq!(code, Some(0), "{shown}");
-        let (code, shown) = command(&world, &["why", "general"]).await;
+        let (code, shown) = command(&world, &["why", "--full", "general"]).await;
         assert_eq!(code, Some(3), "{shown}");
         assert!(shown.contains("`offhours forget do-main/node-pool/c1/p1`"), "{shown}");
     });

@@ -72,10 +72,10 @@ async fn needs_a_person(terminal: &Terminal) {
     assert_eq!(account, "do-main");
     assert!(why.starts_with("token refused: "), "{why}");
 
-    let ended = terminal.run(&["why", "web"]).await;
+    let ended = terminal.run(&["why", "--full", "web"]).await;
     assert_eq!(ended.code, Some(3), "{}", ended.stdout);
     let answer = "It is stopped, and a start is due.\n\
-                  It needs a person: overdue: should have been running since Tue 08:00 CET";
+                  It needs attention: overdue: should have been running since Tue 08:00 CET";
     assert!(ended.stdout.contains(answer), "{}", ended.stdout);
 
     let ended = terminal.run(&["doctor", "-o", "json"]).await;

@@ -26,7 +26,7 @@ const COMMANDS: [(&str, &[&str]); 16] = [
     ("status-accounts", &["status", "--accounts"]),
     ("outcome", &["stop", "orders", "--dry-run"]),
     ("outcome", &["start", "web"]),
-    ("why", &["why", "web"]),
+    ("why", &["why", "--full", "web"]),
     ("configuration", &["export"]),
 ];
 

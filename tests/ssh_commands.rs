@@ -78,7 +78,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         assert_eq!(lab.changes(), [""; 0]);
 
         terminal.local(&two(&lab, &lab.account("")), "12:03:00").await;
-        let why = run(&["why", "build"]).await;
+        let why = run(&["why", "--full", "build"]).await;
         says(&why.stdout, &["It is running, as it should be.", "office"]);
         let status = run(&["status"]).await;
         says(&status.stdout, &["build", "render", "running"]);

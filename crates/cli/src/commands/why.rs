@@ -4,7 +4,8 @@ mod text;
 
 use anyhow::Context as _;
 use domain::{
-    ResourceRef,
+    ResourceRef, ScheduleName,
+    configuration::Target,
     decision::judge,
     explanation::{Explanation, explain},
     membership::Subject,
@@ -12,7 +13,7 @@ use domain::{
     reason::Reason,
     record::Record,
     resource::{LostStorage, SavedState},
-    schedule::Schedule,
+    schedule::{Schedule, desired_or_any},
     stop_method::StopMethod,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -23,85 +24,108 @@ use store::InForce;
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::readable,
+    connection::{all_records, readable},
     context::Context,
     exit::UsageError,
     hibernated::{Hibernated, SnapshotPrices, rehearsal_missing, steps},
     output,
+    print::Screen,
     resolve::find,
     state::{PhaseName, State, is_overdue, needs_person, sentence},
-    time::{When, short},
+    time::short,
 };
 
 /// Explain why a resource is in its state, and what happens next.
 ///
-/// Shows every rule that may have a say, what the resource's schedule wants and why, and what was
-/// decided. Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 if the
-/// resource needs a person.
+/// --full shows every rule that may have a say, what its schedule wants and why, and what was decided.
+/// Of a schedule, it says what it wants, and what follows it. Exit code 3 if the resource needs
+/// attention.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours why web-1
-  offhours why do-main/droplet/3164444 --at \"2026-12-24 09:00\"
-  offhours why web-1 --at 2026-06-15T07:00:00Z -o json | jq .decision")]
+  offhours why do-main/droplet/3164444 --full
+  offhours why office-hours
+  offhours why web-1 -o json | jq .decision")]
 pub struct Args {
-    /// Resource, by reference, by unique name or by a pattern with `*` and `?` that matches one
-    /// resource.
-    #[arg(value_name = "RESOURCE", add = candidates::resources())]
-    resource: String,
-    /// Instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone of
-    /// the resource's schedule [default: now].
-    #[arg(long, value_name = "INSTANT")]
-    at: Option<When>,
+    /// Resource: a reference, a unique name, or a pattern that matches one; or a schedule.
+    #[arg(value_name = "NAME", add = candidates::resources())]
+    name: String,
+    /// Show the whole chain of reasons.
+    #[arg(long)]
+    full: bool,
 }
 
-/// Explains one resource.
+/// Explains one resource or schedule.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
-    let store = &session.store;
-    let targets = std::slice::from_ref(&args.resource);
-    let mut found = find(store, targets, session.now).await?;
+    let (store, now) = (&session.store, session.now);
+    let in_force = store.in_force().await?;
+    let is_name = |name: &&ScheduleName| name.as_str() == args.name;
+    if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
+        let records = all_records(store).await?;
+        if !records.iter().any(|record| record.name == args.name) {
+            let screen = context.screen(&*in_force.configuration, Some(name), now);
+            return schedule(name, &in_force, &records, &screen);
+        }
+    }
+    let mut found = find(store, std::slice::from_ref(&args.name), now).await?;
     if found.len() > 1 {
-        let message = format!("`{}` names {} resources: name one", args.resource, found.len());
+        let message = format!("`{}` names {} resources: name one", args.name, found.len());
         return Err(UsageError(message).into());
     }
-    let record = found.pop();
-    let record = record.context("nothing was found for what was named")?;
-    let in_force = store.in_force().await?;
-    let at = instant(args.at, &record, &in_force, session.now)?;
+    let record = found.pop().context("nothing was found for what was named")?;
+    let follows = schedule_of(&record, &in_force);
+    let zone = match (&context.tz, follows) {
+        (None, Some(schedule)) => schedule.timezone().clone(),
+        (_, _) => context.zone(&*in_force.configuration, None),
+    };
     let states = readable(store.account_states().await?);
     let state = states.get(&record.reference.account);
     let inventory_at = state.and_then(|state| state.listed_at);
-    let why = Why::of(&record, &in_force, at, session.now, inventory_at);
+    let why = Why::of(&record, &in_force, zone, now, inventory_at);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&why)?,
-        Format::Table => {
-            output::print_lines(&text::render(&why, schedule_of(&record, &in_force)))?;
-        }
+        Format::Table => output::print_lines(&text::render(&why, follows, args.full))?,
     }
-    Ok(match why.needs_person {
-        Some(_) => Exit::NeedsPerson,
-        None => Exit::Done,
-    })
+    Ok(if why.needs_person.is_some() { Exit::NeedsPerson } else { Exit::Done })
 }
 
-/// The requested instant; now if none is given.
-fn instant(
-    at: Option<When>,
-    record: &Record,
+/// Says what a schedule wants, and what follows it.
+fn schedule(
+    name: &ScheduleName,
     in_force: &InForce,
-    now: Timestamp,
-) -> anyhow::Result<Timestamp> {
-    match (at, schedule_of(record, in_force)) {
-        (None, _) => Ok(now),
-        (Some(When::Instant(instant)), _) => Ok(instant),
-        (Some(local @ When::Local(_)), Some(schedule)) => Ok(local.instant(schedule.timezone())?),
-        (Some(When::Local(_)), None) => {
-            let message = "a local time needs the time zone of a schedule, and the resource \
-                           follows none: write an instant such as 2026-06-15T07:00:00Z";
-            Err(UsageError(message.to_owned()).into())
-        }
+    records: &[Record],
+    screen: &Screen,
+) -> anyhow::Result<Exit> {
+    if screen.format != Format::Table {
+        let message = format!("{name} is a schedule: -o json explains a resource");
+        return Err(UsageError(message).into());
     }
+    let schedule = &in_force.configuration.schedules[name].schedule;
+    let next = schedule.next_edge(screen.now);
+    let next = next.map_or_else(
+        || "and never anything else".to_owned(),
+        |edge| format!("and {} from {} on", desired_or_any(edge.desired), screen.time(edge.at)),
+    );
+    let wants = desired_or_any(schedule.desired_at(screen.now));
+    let mut lines = vec![format!("The schedule {name} wants {wants} now, {next}.")];
+    let target = Target::Schedule(name.clone());
+    if let Some(one) = in_force.overrides.of(&target).filter(|one| one.is_active(screen.now)) {
+        let until = screen.time(one.ends_at);
+        lines.push(format!("It is overridden: {} until {until}, by {}.", one.desired, one.by));
+    }
+    let follows = records.iter().filter(|record| record.schedule.as_ref() == Some(name));
+    let names: Vec<_> = follows.map(|record| record.name.as_str()).collect();
+    lines.push(match names.len() {
+        0 => "Nothing follows it.".to_owned(),
+        1 => format!("{} follows it.", names[0]),
+        many => format!("{many} resources follow it: {}.", names.join(", ")),
+    });
+    lines.push(format!("`offhours preview --schedule {name}` shows what comes next.\n"));
+    let text = lines.join("\n");
+    output::print_lines(&text)?;
+    Ok(Exit::Done)
 }
 
 fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedule> {
@@ -123,7 +147,7 @@ pub struct Why {
     /// When the resource's account was last listed completely, which is how old its tags may be;
     /// null if it never was.
     pub inventory_at: Option<Timestamp>,
-    /// Its present phase, whatever instant is explained.
+    /// Its phase.
     pub phase: PhaseName,
     /// Its state in a word or two: `running`, `stopping`, `stop stuck`. The reason is in
     /// `needs_person`.
@@ -168,15 +192,13 @@ impl Why {
     fn of(
         record: &Record,
         in_force: &InForce,
-        at: Timestamp,
+        zone: TimeZone,
         now: Timestamp,
         inventory_at: Option<Timestamp>,
     ) -> Self {
         let rules = in_force.rules();
         let present = judge(record, Subject::recorded(record), rules, now);
         let State { phase, words, since } = State::of(record);
-        let zone = schedule_of(record, in_force).map(|schedule| schedule.timezone().clone());
-        let zone = zone.unwrap_or(TimeZone::UTC);
         let policy = present.membership.policy(rules.configuration);
         let overdue = overdue(record, rules, in_force.since, now);
         let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
@@ -201,7 +223,7 @@ impl Why {
             hibernation,
             steps: steps(record, |at| short(at, &zone, now)),
             rehearsal: rehearsal_missing(record).filter(|_| hibernates),
-            explanation: explain(record, rules, at),
+            explanation: explain(record, rules, now),
             zone,
             sentence: sentence(record),
         }

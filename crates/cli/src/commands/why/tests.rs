@@ -15,11 +15,13 @@ use crate::state::fixtures::{
     stopping_database, stuck_pool,
 };
 
-/// The text for an instant, as asked for on Friday at 18:55.
+/// The whole text at an instant.
 fn text_at(record: &Record, in_force: &InForce, instant: &str) -> String {
     let inventory_at = Some(at("2026-11-20T17:51:00Z"));
-    let why = Why::of(record, in_force, at(instant), now(), inventory_at);
-    text::render(&why, schedule_of(record, in_force))
+    let schedule = schedule_of(record, in_force);
+    let zone = schedule.map_or(TimeZone::UTC, |schedule| schedule.timezone().clone());
+    let why = Why::of(record, in_force, zone, at(instant), inventory_at);
+    text::render(&why, schedule, true)
 }
 
 fn text(record: &Record, in_force: &InForce) -> String {
@@ -56,12 +58,6 @@ fn an_override_and_what_it_overrules() {
 fn a_holiday_that_is_to_come() {
     let record = office("do-main/droplet/1", "web-1");
     insta::assert_snapshot!(text_at(&record, &in_force(), "2026-12-24T10:00:00Z"));
-}
-
-#[test]
-fn an_instant_that_is_past() {
-    let record = office("do-main/droplet/1", "web-1");
-    insta::assert_snapshot!(text_at(&record, &in_force(), "2026-10-25T00:30:00Z"));
 }
 
 #[test]
@@ -105,7 +101,7 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!(
             "It is stopped, and a start is due.\n\
-             It needs a person: overdue: should have been running since Fri 08:00 CET.\n{next}"
+             It needs attention: overdue: should have been running since Fri 08:00 CET.\n{next}"
         ),
     );
     let joined = Record { joined_at: Some(at("2026-11-20T17:50:00Z")), ..unhandled };
@@ -121,7 +117,7 @@ fn the_answer_comes_first_in_a_sentence() {
         &following("ofice", seen("do-main/droplet/3", "slip")),
         &all,
         "It is running and left alone: its tag names the schedule `ofice`, which does not exist.\n\
-         It needs a person: its tag names the schedule `ofice`, which does not exist.",
+         It needs attention: its tag names the schedule `ofice`, which does not exist.",
     );
     let gone = Record { phase: Phase::Gone { since: now() }, ..web() };
     check(&gone, &all, "It is gone at the provider.");
@@ -131,13 +127,13 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!(
             "It is running and left alone: held until `offhours approve`.\n\
-             It needs a person: held: `offhours approve` releases it.\n{next}"
+             It needs attention: held: `offhours approve` releases it.\n{next}"
         ),
     );
     check(
         &stuck_pool(),
         &all,
-        &format!("Its stop is stuck.\nIt needs a person: 2 nodes are still draining.\n{next}"),
+        &format!("Its stop is stuck.\nIt needs attention: 2 nodes are still draining.\n{next}"),
     );
 }
 
@@ -182,17 +178,6 @@ fn the_method_of_its_schedule_is_named() {
 }
 
 #[test]
-fn a_local_time_needs_the_zone_of_a_schedule() {
-    let (all, noon) = (in_force(), Some("2026-12-24 12:00".parse().unwrap()));
-    let instant = |record: &Record| instant(noon, record, &all, now());
-    let in_berlin = instant(&office("do-main/droplet/1", "web-1")).unwrap();
-    assert_eq!(in_berlin, at("2026-12-24T11:00:00Z"));
-    let error = instant(&seen("do-main/droplet/3", "lonely")).unwrap_err();
-    assert_eq!(Exit::of(&error), Exit::BadUsage);
-    assert!(error.to_string().contains("follows none"), "{error}");
-}
-
-#[test]
 fn programs_read_the_whole_chain() {
     let record = Record {
         manual_command: Some(ManualCommand {
@@ -205,6 +190,6 @@ fn programs_read_the_whole_chain() {
         }),
         ..office("do-main/droplet/1", "web-1")
     };
-    let why = Why::of(&record, &in_force(), now(), now(), None);
+    let why = Why::of(&record, &in_force(), TimeZone::UTC, now(), None);
     insta::assert_snapshot!(serde_json::to_string_pretty(&why).unwrap());
 }

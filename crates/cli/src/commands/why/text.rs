@@ -26,12 +26,19 @@ use crate::{
 /// The width of the label column.
 const LABEL: usize = 26;
 
-/// The whole text.
-pub(super) fn render(why: &Why, schedule: Option<&Schedule>) -> String {
+/// The answer, and on demand everything that leads to it.
+pub(super) fn render(why: &Why, schedule: Option<&Schedule>, full: bool) -> String {
     let text = Text { why, explanation: &why.explanation };
-    let mut lines = vec![format!("{}  {}", why.name, why.resource), text.instant()];
-    lines.push(String::new());
+    let mut lines = vec![format!("{}  {}", why.name, why.resource)];
+    if full {
+        lines.extend([text.instant(), String::new()]);
+    }
     lines.extend(text.answer());
+    if !full {
+        lines.push(format!("Every rule and what was decided: offhours why {} --full", why.name));
+        lines.push(String::new());
+        return lines.join("\n");
+    }
     lines.extend(section("Who has a say, the strongest first", text.levels()));
     if let Some(schedule) = schedule {
         lines.extend(section(&text.schedule_title(), text.schedule(schedule.definition())));
@@ -42,7 +49,6 @@ pub(super) fn render(why: &Why, schedule: Option<&Schedule>) -> String {
         lines.extend(section("How it is hibernated", hibernated));
     }
     lines.extend(section("What comes next", text.next()));
-    lines.extend(text.caveat());
     lines.push(String::new());
     lines.join("\n")
 }
@@ -73,15 +79,11 @@ impl Text<'_> {
         format!("At {} ({utc})", local(at, &self.why.zone))
     }
 
-    fn is_now(&self) -> bool {
-        self.explanation.at == self.why.now
-    }
-
     /// The lines of the summary.
     fn answer(&self) -> Vec<String> {
         let mut lines = vec![self.present()];
-        if let (true, Some(needed)) = (self.is_now(), &self.why.needs_person) {
-            lines.push(format!("It needs a person: {needed}."));
+        if let Some(needed) = &self.why.needs_person {
+            lines.push(format!("It needs attention: {needed}."));
         }
         if let Some(EdgeExplanation { at: Some(at), to, .. }) = &self.explanation.next.edge {
             let ahead = length(at.duration_since(self.explanation.at));
@@ -93,14 +95,7 @@ impl Text<'_> {
     }
 
     fn present(&self) -> String {
-        let desired = self.explanation.desired;
-        if !self.is_now() {
-            return match desired {
-                None => "At that instant it has no desired state.".to_owned(),
-                Some(desired) => format!("At that instant it should be {desired}."),
-            };
-        }
-        let desired = desired_or_any(desired);
+        let desired = desired_or_any(self.explanation.desired);
         let state = &self.why.sentence;
         match (&self.explanation.decision, self.why.phase) {
             (_, PhaseName::InFlight) => match self.why.since {
@@ -356,8 +351,8 @@ impl Text<'_> {
         let mut lines = vec![
             labelled("latest edge", &edge),
             labelled("last edge handled", &handled),
-            labelled("decision", &decision(&explanation.decision, self.is_now())),
-            labelled(if self.is_now() { "state" } else { "state now" }, &self.state()),
+            labelled("decision", &decision(&explanation.decision)),
+            labelled("state", &self.state()),
             labelled("a stop's method", self.why.method.name()),
         ];
         let mut add = |label: &str, words: Option<String>| {
@@ -414,7 +409,6 @@ impl Text<'_> {
         if let DecisionExplanation::Act { direction, .. } = self.explanation.decision
             && next.retry_at.is_none()
             && self.explanation.observed_by.is_none()
-            && self.is_now()
         {
             lines.insert(
                 0,
@@ -423,27 +417,6 @@ impl Text<'_> {
         }
         if lines.is_empty() {
             lines.push("nothing, until something changes".to_owned());
-        }
-        lines
-    }
-
-    /// The caveat to add if the explained instant is not now.
-    fn caveat(&self) -> Vec<String> {
-        if self.is_now() {
-            return Vec::new();
-        }
-        let inventory = match self.why.inventory_at {
-            Some(at) => format!("the last inventory, {}", local(at, &self.why.zone)),
-            None => "the last inventory".to_owned(),
-        };
-        let mut lines = vec![
-            String::new(),
-            "This is not now: the record and the configuration are the present ones, and tags are"
-                .to_owned(),
-            format!("those of {inventory}."),
-        ];
-        if self.explanation.at < self.why.now {
-            lines.push("What was actually done is in `offhours history`.".to_owned());
         }
         lines
     }
@@ -458,7 +431,7 @@ fn because(cause: &Cause) -> String {
     }
 }
 
-fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
+fn decision(decision: &DecisionExplanation) -> String {
     match decision {
         DecisionExplanation::Act { retained: true, .. } => {
             "left running: `retain_running` found it running before".to_owned()
@@ -469,17 +442,10 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
                 Due::Changed => "the configuration, or its schedule, changed and wants this now",
                 Due::Drift => "it was changed, and the schedule enforces its desired state",
             };
-            if is_now {
-                format!("{direction} it: {why}")
-            } else {
-                format!("{direction} it, if nothing happens to it before")
-            }
+            format!("{direction} it: {why}")
         }
         DecisionExplanation::AskAgain { direction } => {
             format!("ask again to {direction} it: there was no answer, or a failure")
-        }
-        DecisionExplanation::Leave { reason: "handled-later", .. } if !is_now => {
-            "none: the present record has handled a later edge".to_owned()
         }
         DecisionExplanation::Leave { words, .. } => format!("leave it: {words}"),
     }
