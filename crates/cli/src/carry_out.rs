@@ -1,10 +1,6 @@
 //! Issues a stop or start command and follows it until its result is observed.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, IsTerminal as _},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
     ResourceRef,
@@ -22,8 +18,8 @@ use lifecycle::{
 
 use crate::{
     Exit,
-    commands::Format,
     connection::{Functions, Session},
+    context::Context,
     output, progress,
     state::problem,
     view::{GOES_ON, NOTHING_ASKED, View},
@@ -65,19 +61,29 @@ pub struct Command {
     pub rehearsal: bool,
 }
 
-/// Issues the command, shows its progress (nothing without a format), and reports how it ended.
+/// Issues the command, shows its progress (nowhere without a context), and reports how it ended.
 pub async fn carry_out(
     session: &Session,
     command: &Command,
-    format: Option<Format>,
+    view: Option<&Context>,
 ) -> anyhow::Result<Exit> {
     let dry_run = command.author.is_none();
+    let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
+    progress::on_interrupt(left);
+    let view = match view {
+        Some(context) => {
+            let in_force = session.store.in_force().await?;
+            let zone = context.zone(&*in_force.configuration, None);
+            View::of(context.format, zone, true, left)
+        }
+        None => View::nowhere(),
+    };
     let mut pending = PendingCommand {
         session,
         functions: session.functions()?,
         direction: command.direction,
         at_most: if command.rehearsal { REHEARSAL_AT_MOST } else { WAIT_AT_MOST },
-        view: format.map_or(View::None, |format| view(format, dry_run)),
+        view,
         waits: command.until == Until::Seen && !dry_run,
         asked: BTreeSet::new(),
         needs_person: false,
@@ -126,16 +132,6 @@ async fn record(session: &Session, author: &Author, command: &Command) -> anyhow
 /// Reports whether nothing was done this time, for a reason that may end soon.
 fn is_postponed(event: &Event) -> bool {
     matches!(event, Event::Postponed { token_refused: false, .. })
-}
-
-fn view(format: Format, dry_run: bool) -> View {
-    let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
-    progress::on_interrupt(left);
-    match format {
-        Format::Json | Format::Csv => View::Json,
-        Format::Table if io::stdout().is_terminal() => View::terminal(left),
-        Format::Table => View::Plain,
-    }
 }
 
 /// A command in progress: what is still pending, and what has been reported so far.

@@ -3,11 +3,14 @@
 pub(crate) mod bill;
 pub mod summary;
 
-use std::{collections::HashMap, io};
+use std::{
+    collections::HashMap,
+    io::{self, IsTerminal as _},
+};
 
 use domain::{ResourceRef, digest::Digest, record::Direction};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
     Outcome,
     event::{Course, Event, Severity, Subject},
@@ -18,18 +21,29 @@ use serde::Serialize;
 use summary::Summary;
 
 use crate::{
+    commands::Format,
     output,
     progress::{bars, forget_echo},
+    time::{length, local},
 };
 
-/// The width of the column before the name.
-const REFERENCE_WIDTH: usize = 24;
+/// The width of the column of names.
+const NAME_WIDTH: usize = 18;
 
-/// Where events are shown.
+/// Where events are shown, and which.
 #[derive(Debug)]
-pub enum View {
+pub struct View {
+    form: Form,
+    /// The zone of all times.
+    zone: TimeZone,
+    /// Whether to show every event, not only edges and what needs attention.
+    all: bool,
+}
+
+#[derive(Debug)]
+enum Form {
     /// Nowhere.
-    None,
+    Nowhere,
     /// One JSON object per line on standard output.
     Json,
     /// One plain line per event on standard output.
@@ -59,59 +73,71 @@ struct Bar {
 }
 
 impl View {
-    /// Lines with bars below them. `left` is printed if Ctrl-C ends the command.
-    #[must_use]
-    pub fn terminal(left: &'static str) -> Self {
-        let all = bars(left);
-        let time = all.add(ProgressBar::new_spinner());
-        time.set_style(style("{spinner:.cyan} {msg}"));
-        Self::Terminal(Box::new(Bars { all, time, under_way: HashMap::new() }))
+    /// Shows every event, or only edges and what needs attention. `left` is printed if Ctrl-C ends
+    /// the command.
+    pub(crate) fn of(format: Format, zone: TimeZone, all: bool, left: &'static str) -> Self {
+        let form = match format {
+            Format::Json | Format::Csv => Form::Json,
+            Format::Table if io::stdout().is_terminal() => {
+                let all = bars(left);
+                let time = all.add(ProgressBar::new_spinner());
+                time.set_style(style("{spinner:.cyan} {msg}"));
+                Form::Terminal(Box::new(Bars { all, time, under_way: HashMap::new() }))
+            }
+            Format::Table => Form::Plain,
+        };
+        Self { form, zone, all }
+    }
+
+    /// Shows nothing.
+    pub(crate) fn nowhere() -> Self {
+        Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false }
     }
 
     /// Shows one outcome.
     pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
-        match self {
-            Self::None => {}
-            Self::Json => {
-                let mut line = serde_json::to_string(outcome)?;
-                line.push('\n');
-                output::print(&line)?;
+        let severity = outcome.event.class().severity;
+        // A reason that is repeated was shown already, and `status` and `why` show it, too.
+        let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
+        let line = is_shown.then(|| line(outcome, &self.zone));
+        match &mut self.form {
+            Form::Nowhere => Ok(()),
+            Form::Json => print_json_line(outcome),
+            Form::Plain => Ok(line.map_or(Ok(()), |line| output::print(&format!("{line}\n")))?),
+            Form::Terminal(bars) => {
+                if let Some(line) = line {
+                    bars.all.println(output::printable(&line))?;
+                }
+                bars.follow(outcome);
+                Ok(())
             }
-            // The reason has been shown already, and `status` and `why` show it, too.
-            Self::Plain | Self::Terminal(_)
-                if outcome.event.class().severity == Severity::Repeated => {}
-            Self::Plain => output::print(&format!("{}\n", line(outcome)))?,
-            Self::Terminal(bars) => bars.show(outcome)?,
         }
-        Ok(())
     }
 
     /// Shows the outcome of a schedule's edge.
     pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
-        match self {
-            Self::None => {}
-            Self::Json => {
-                let line = DigestLine { event: EDGE_COMPLETED, digest: digest.clone() };
-                let mut line = serde_json::to_string(&line)?;
-                line.push('\n');
-                output::print(&line)?;
+        let line = digest_line(digest, &self.zone);
+        match &self.form {
+            Form::Nowhere => {}
+            Form::Json => {
+                print_json_line(&DigestLine { event: EDGE_COMPLETED, digest: digest.clone() })?;
             }
-            Self::Plain => output::print(&format!("{}\n", digest_line(digest)))?,
-            Self::Terminal(bars) => bars.all.println(output::printable(&digest_line(digest)))?,
+            Form::Plain => output::print(&format!("{line}\n"))?,
+            Form::Terminal(bars) => bars.all.println(output::printable(&line))?,
         }
         Ok(())
     }
 
     /// Shows that time has passed.
     pub fn passed(&mut self, now: Timestamp) {
-        if let Self::Terminal(bars) = self {
-            bars.passed(now);
+        if let Form::Terminal(bars) = &self.form {
+            bars.passed(now, &self.zone);
         }
     }
 
     /// Clears temporary output after Ctrl-C.
     pub fn interrupted(&mut self) {
-        if let Self::Terminal(bars) = self {
+        if let Form::Terminal(bars) = &self.form {
             forget_echo(&bars.all);
         }
         self.finish();
@@ -119,10 +145,16 @@ impl View {
 
     /// Clears temporary output.
     pub fn finish(&mut self) {
-        if let Self::Terminal(bars) = self {
+        if let Form::Terminal(bars) = &self.form {
             bars.all.clear().ok();
         }
     }
+}
+
+fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_string(value)?;
+    line.push('\n');
+    Ok(output::print(&line)?)
 }
 
 /// One line of output for programs: an event, the outcome of a schedule's edge, or, as the last
@@ -151,10 +183,10 @@ pub struct DigestLine {
 const EDGE_COMPLETED: &str = "edge-completed";
 
 impl Bars {
-    fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
-        self.all.println(output::printable(&line(outcome)))?;
+    /// Shows a bar while something is under way.
+    fn follow(&mut self, outcome: &Outcome) {
         let Subject::Resource { resource, name, .. } = &outcome.subject else {
-            return Ok(());
+            return;
         };
         if let Event::Asked { direction, .. } = &outcome.event {
             let what = match direction {
@@ -179,14 +211,13 @@ impl Bars {
             bar.finish_and_clear();
             self.all.remove(&bar);
         }
-        Ok(())
     }
 
-    fn passed(&self, now: Timestamp) {
+    fn passed(&self, now: Timestamp, zone: &TimeZone) {
         for Bar { bar, since } in self.under_way.values() {
             bar.set_position(now.duration_since(*since).as_secs().unsigned_abs());
         }
-        let time = now.strftime("%a %Y-%m-%d %H:%M UTC");
+        let time = local(now, zone);
         let under_way = self.under_way.len();
         self.time.set_message(format!("{time}, {under_way} under way"));
         self.time.tick();
@@ -209,26 +240,31 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
+fn clock(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%a %H:%M:%S").to_string()
+}
+
 /// One line for people: the time, the subject, and what happened.
-fn line(outcome: &Outcome) -> String {
-    let when = outcome.at.strftime("%a %H:%M:%SZ");
+fn line(outcome: &Outcome, zone: &TimeZone) -> String {
+    let when = clock(outcome.at, zone);
     let event = output::shortened(&outcome.event.to_string());
     match &outcome.subject {
-        Subject::Resource { resource, name, .. } => {
-            let kind = format!("{}/{}", resource.account, resource.kind());
-            format!("{when}  {kind:<REFERENCE_WIDTH$} {name:<20} {event}")
-        }
+        Subject::Resource { name, .. } => format!("{when}  {name:<NAME_WIDTH$}  {event}"),
         Subject::Account { account } => {
-            format!("{when}  {account:<REFERENCE_WIDTH$} {:<20} {event}", "")
+            let account = format!("account {account}");
+            format!("{when}  {account:<NAME_WIDTH$}  {event}")
         }
     }
 }
 
 /// Like [`line`], for a schedule's edge.
-fn digest_line(digest: &Digest) -> String {
-    let when = digest.at.strftime("%a %H:%M:%SZ");
-    let schedule = digest.schedule.to_string();
-    let text = digest.to_string();
-    let text = text.strip_prefix(&format!("{schedule}: ")).unwrap_or(&text);
-    format!("{when}  {:<REFERENCE_WIDTH$} {schedule:<20} {text}", "schedule")
+fn digest_line(digest: &Digest, zone: &TimeZone) -> String {
+    let when = clock(digest.at, zone);
+    let schedule = format!("{}:", digest.schedule);
+    let took = digest.slowest.as_ref().map(|slowest| {
+        let took = length(SignedDuration::from_secs(slowest.seconds));
+        format!("; the last, {}, after {took}", slowest.name)
+    });
+    let counted = digest.counted();
+    format!("{when}  {schedule:<NAME_WIDTH$}  {counted}{}", took.unwrap_or_default())
 }

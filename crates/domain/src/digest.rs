@@ -185,11 +185,27 @@ impl Digest {
         self.unfinished == 0
     }
 
-    /// Returns the hours from the count until the schedule's next edge.
+    /// Returns what was counted, as `12 of 14 stopped (2 by resize), 1 refused`.
     #[must_use]
-    pub fn hours_until_next_edge(&self) -> Option<f64> {
-        let next = self.next_edge_at?;
-        Some(next.duration_since(self.at).as_secs_f64() / 3600.0)
+    pub fn counted(&self) -> String {
+        let Self { followed, desired, .. } = self;
+        let how = self.how();
+        let how = if how.is_empty() { how.concat() } else { format!(" ({})", how.join(", ")) };
+        let mut text = format!("{} of {followed} {desired}{how}", self.seen + self.already);
+        let would = format!("would be {desired} but for observe mode");
+        for (count, what) in [
+            (self.left, "left running"),
+            (self.would, would.as_str()),
+            (self.refused, "refused"),
+            (self.stuck, "stuck"),
+            (self.overtaken, "overtaken by a person"),
+            (self.unfinished, "not finished"),
+        ] {
+            if count > 0 {
+                text.extend([", ", &count.to_string(), " ", what]);
+            }
+        }
+        text
     }
 
     /// Returns remarks on the resources that are where the edge wants them: how many were there
@@ -336,34 +352,15 @@ impl<'r> State<'r> {
 }
 
 /// One line for people: `office: 12 of 14 stopped (2 by resize), 1 refused, 1 stuck; slowest orders
-/// 480 s; next edge in 12.9 h`.
+/// 480 s; next edge Tue 2026-11-24 07:00 UTC`.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedule, followed, desired, .. } = self;
-        let there = self.seen + self.already;
-        write!(f, "{schedule}: {there} of {followed} {desired}")?;
-        let how = self.how();
-        if !how.is_empty() {
-            write!(f, " ({})", how.join(", "))?;
-        }
-        let would = format!("would be {desired} but for observe mode");
-        for (count, what) in [
-            (self.left, "left running"),
-            (self.would, would.as_str()),
-            (self.refused, "refused"),
-            (self.stuck, "stuck"),
-            (self.overtaken, "overtaken by a person"),
-            (self.unfinished, "not finished"),
-        ] {
-            if count > 0 {
-                write!(f, ", {count} {what}")?;
-            }
-        }
+        write!(f, "{}: {}", self.schedule, self.counted())?;
         if let Some(Slowest { name, seconds, .. }) = &self.slowest {
             write!(f, "; slowest {name} {seconds} s")?;
         }
-        match self.hours_until_next_edge() {
-            Some(hours) => write!(f, "; next edge in {hours:.1} h"),
+        match self.next_edge_at {
+            Some(at) => write!(f, "; next edge {}", at.strftime("%a %Y-%m-%d %H:%M UTC")),
             None => Ok(()),
         }
     }

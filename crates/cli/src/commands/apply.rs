@@ -368,7 +368,7 @@ impl Plan {
     ) -> anyhow::Result<Generation> {
         let restorer = Author { why: Some("apply --restore".to_owned()), ..author.clone() };
         let overridden = if args.restore {
-            self.restore(session, &restorer, context.format).await?
+            self.restore(session, &restorer, context).await?
         } else {
             Vec::new()
         };
@@ -675,7 +675,7 @@ impl Plan {
         &self,
         session: &Session,
         author: &Author,
-        format: Format,
+        context: &Context,
     ) -> anyhow::Result<Vec<Override>> {
         let stranded = &self.consequences.stranded;
         if stranded.is_empty() {
@@ -691,11 +691,8 @@ impl Plan {
             rehearsal: false,
         };
         // In JSON, the only output is the document at the end.
-        let quiet = match format {
-            Format::Json | Format::Csv => None,
-            Format::Table => Some(format),
-        };
-        match carry_out(session, &command, quiet).await? {
+        let shown = Some(context).filter(|context| context.format == Format::Table);
+        match carry_out(session, &command, shown).await? {
             Exit::Done => Ok(overridden),
             Exit::Failed | Exit::BadUsage | Exit::NeedsPerson => {
                 anyhow::bail!("not all could be started, so nothing was applied")

@@ -1,8 +1,7 @@
 //! `offhours local`: the whole service in one process.
 
 use std::{
-    env,
-    io::{self, IsTerminal as _},
+    env, io,
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::Pin,
@@ -21,7 +20,7 @@ use environment::{
     in_words, settings,
 };
 use futures_util::poll;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use local::{
     Fleet, Local, Options,
     clouds::Clouds,
@@ -41,8 +40,8 @@ use crate::{
     connection::{all_records, remark_on},
     context::Context,
     exit::UsageError,
-    output::{self, Style},
-    time::Length,
+    output,
+    time::{self, Length},
     view::{
         GOES_ON, View, bill,
         summary::{Invocations, Summary},
@@ -69,10 +68,12 @@ const REHEARSED: ([&str; 2], &str) =
 
 /// The next steps for a newcomer.
 const AFTER_THE_EXAMPLE: &str = "
-No cloud was touched: this was the example fleet, simulated. Your own comes next: write an
-offhours.toml as in the README's \"A first schedule for your own account\", then try
-`offhours validate` and `offhours preview`. `offhours local --help` says more about this program.
+Your own fleet comes next: `offhours savings` shows what stopping would save in your accounts, and
+the README has a first offhours.toml. `offhours local --help` says more about this program.
 ";
+
+/// The zone in which the demonstration is shown.
+const EXAMPLE_ZONE: &str = "Europe/Berlin";
 
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
 const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
@@ -143,6 +144,9 @@ pub struct Args {
     /// Address on which the simulated clouds listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     clouds_address: SocketAddr,
+    /// Show every event and request, not only edges and problems.
+    #[arg(long, short)]
+    verbose: bool,
     /// Apply the configuration, serve the simulated clouds, and invoke nothing: for `cargo lambda`.
     #[arg(long, requires_all = ["store", "simulate"], conflicts_with_all = ["duration", "from"])]
     no_timers: bool,
@@ -150,8 +154,8 @@ pub struct Args {
 
 /// Runs until the time is over or Ctrl-C is pressed.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let ssh_host = if is_example(args) { ssh_host() } else { None };
-    let configuration = configuration(args, ssh_host.as_ref())?;
+    let ssh_host = is_example(args).then(ssh_host);
+    let configuration = configuration(args, ssh_host.as_ref().and_then(|host| host.as_ref().ok()))?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut news) = mpsc::unbounded_channel();
     let _locks = locks(args)?;
@@ -186,14 +190,21 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         Some(Ok(until)) => Some(until),
         None => None,
     };
-    let mut monitor = ServiceMonitor { view: view(context.format), summary: Summary::default() };
+    let zone = match (is_example(args), &context.tz) {
+        (true, None) => TimeZone::get(EXAMPLE_ZONE)?,
+        _ => context.zone(&*local.store().in_force().await?.configuration, None),
+    };
+    let view = View::of(context.format, zone.clone(), args.verbose, GOES_ON);
+    let mut monitor = ServiceMonitor { view, summary: Summary::default() };
     // Created once for the whole run, so that a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     if poll!(interrupt.as_mut()).is_ready() {
         return Ok(Exit::Done);
     }
-    introduce(context.format, &local, until);
+    if context.format == Format::Table {
+        introduce(args, &local, until, &zone).await?;
+    }
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
         interrupted = monitor.follow(&local, Some(at), &mut news, interrupt.as_mut()).await?;
@@ -218,6 +229,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     monitor.view.finish();
     conclude(args, context.format, &local, monitor.summary).await?;
+    if let Some(Err(error)) = ssh_host {
+        output::remark(&format!("The example had no machine over SSH: {error}.\n"));
+    }
     Ok(Exit::Done)
 }
 
@@ -436,17 +450,13 @@ fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
 }
 
 /// Starts a real SSH server on loopback for the demonstration, if this machine has the program.
-fn ssh_host() -> Option<Sshd> {
+fn ssh_host() -> Result<Sshd, String> {
     let host = Setup::default().machine(EXAMPLE_MACHINE).start();
     let host = host.and_then(|host| {
         host.switch_on(EXAMPLE_MACHINE)?;
         Ok(host)
     });
-    host.map_err(|error| {
-        let error = in_words(&error);
-        output::remark(&format!("No machine over SSH in this example: {error}.\n"));
-    })
-    .ok()
+    host.map_err(|error| in_words(&error))
 }
 
 /// The account that reaches the demonstration's machine, as a user would write it.
@@ -567,14 +577,6 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
     text.parse().map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
 }
 
-fn view(format: Format) -> View {
-    match format {
-        Format::Json | Format::Csv => View::Json,
-        Format::Table if io::stdout().is_terminal() => View::terminal(GOES_ON),
-        Format::Table => View::Plain,
-    }
-}
-
 /// Serves the clouds until Ctrl-C.
 async fn serve(local: &Local) -> anyhow::Result<Exit> {
     if let Some(url) = local.clouds_url() {
@@ -586,16 +588,31 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn introduce(format: Format, local: &Local, until: Option<Timestamp>) {
-    if format == Format::Json {
-        return;
-    }
-    let from = local.now().strftime("%a %Y-%m-%d %H:%M UTC");
+/// Says what is about to be shown.
+async fn introduce(
+    args: &Args,
+    local: &Local,
+    until: Option<Timestamp>,
+    zone: &TimeZone,
+) -> anyhow::Result<()> {
+    let from = time::local(local.now(), zone);
     let until = until.map_or_else(
         || "until Ctrl-C".to_owned(),
-        |until| until.strftime("until %a %Y-%m-%d %H:%M UTC").to_string(),
+        |until| format!("until {}", time::local(until, zone)),
     );
-    output::remark(&format!("Offhours runs from {from} {until}.\n"));
+    if is_example(args) {
+        let configuration = local.store().in_force().await?.configuration;
+        let accounts = count(configuration.accounts.len(), "account");
+        let schedules = count(configuration.schedules.len(), "schedule");
+        output::remark(&format!(
+            "A day in simulated clouds: an example fleet in {accounts} follows {schedules}. No real \
+             cloud is asked.\n"
+        ));
+    }
+    let shown =
+        if args.verbose { "every event" } else { "each edge and each problem; -v shows all" };
+    output::remark(&format!("Offhours runs from {from} {until}, and shows {shown}.\n"));
+    Ok(())
 }
 
 async fn conclude(
@@ -622,10 +639,8 @@ async fn conclude(
             output::print(&line)?;
         }
         Format::Table => {
-            output::print(&format!("\n{}", summary.table(Style::of_stdout())))?;
             if !summary.bill.is_empty() {
-                let bill = bill::table(&summary.bill, Style::of_stdout());
-                output::print(&format!("\n{bill}"))?;
+                output::print(&format!("\nThe bill:\n{}", bill::drawn(&summary.bill)))?;
             }
             if is_example(args) {
                 output::remark(AFTER_THE_EXAMPLE);

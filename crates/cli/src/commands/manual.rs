@@ -88,7 +88,7 @@ pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow
         until: if args.no_wait { Until::Asked } else { Until::Seen },
         rehearsal: false,
     };
-    let exit = carry_out(&session, &command, Some(context.format)).await?;
+    let exit = carry_out(&session, &command, Some(context)).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
         for line in standing(context, &session, &named).await? {

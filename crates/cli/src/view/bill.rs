@@ -1,16 +1,11 @@
 //! What simulated clouds charge, compared with what they would have charged without any stop.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use domain::AccountName;
 use local::{Amount, BillLine, BillQuery, Simulator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    output::Style,
-    table::{Cell, Column},
-};
 
 /// What one account is charged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,24 +55,28 @@ pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
     bill
 }
 
-/// The bill as a table for people.
-pub(crate) fn table(bill: &BTreeMap<AccountName, Charge>, style: Style) -> String {
-    let columns = [
-        Column::of("Bill"),
-        Column::number("Charged"),
-        Column::number("Left running"),
-        Column::number("Saved"),
-    ];
-    let row = |(account, charge): (&AccountName, &Charge)| {
-        let money = |amount: Amount| format!("{:.2} {}", amount.as_f64(), charge.currency);
-        let cells = [
-            account.to_string(),
-            money(charge.charged),
-            money(charge.left_running),
-            format!("{:.0} %", charge.saved_percent()),
-        ];
-        cells.map(Cell::new).to_vec()
-    };
-    let rows: Vec<_> = bill.iter().map(row).collect();
-    crate::table::table(style, &columns, &rows)
+/// The width of the bar of what would have been charged.
+const BAR: usize = 30;
+
+/// The bill for people: what was charged, and what would have been, as two bars for each account.
+pub(crate) fn drawn(bill: &BTreeMap<AccountName, Charge>) -> String {
+    let mut text = String::new();
+    for (account, charge) in bill {
+        let (charged, running) = (charge.charged.as_f64(), charge.left_running.as_f64());
+        let percent = charge.saved_percent();
+        let share = format!("{:.0}", (100.0 - percent) * 0.3);
+        let filled = share.parse().unwrap_or(BAR).min(BAR);
+        let bar = format!("{}{}", "#".repeat(filled), ".".repeat(BAR - filled));
+        let saved = charge.left_running.less(charge.charged).as_f64();
+        let currency = &charge.currency;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{account:<10} without  {}  {running:>7.2} {currency}\n\
+             {:<10} with     {bar}  {charged:>7.2} {currency}: {saved:.2} {currency} saved, {percent:.0} %",
+            "#".repeat(BAR),
+            ""
+        );
+    }
+    text
 }

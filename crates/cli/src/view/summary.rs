@@ -19,11 +19,7 @@ use serde::{Deserialize, Serialize};
 use store::Store;
 
 use super::bill::Charge;
-use crate::{
-    connection::readable,
-    output::Style,
-    table::{Cell, Column},
-};
+use crate::connection::readable;
 
 /// What happened to one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,39 +131,6 @@ impl Summary {
         Ok(())
     }
 
-    /// The summary as a table for people.
-    #[must_use]
-    pub fn table(&self, style: Style) -> String {
-        let columns = [
-            Column::of("Resource"),
-            Column::number("Stopped"),
-            Column::number("Started"),
-            Column::wide("Saved"),
-            Column::number("Restored"),
-            Column::number("Forced"),
-            Column::text("Remarks"),
-        ];
-        let cells = |(reference, tally): (&String, &Tally)| {
-            let number = |count: u32| match count {
-                0 => String::new(),
-                count => count.to_string(),
-            };
-            let kind = reference.split('/').take(2).collect::<Vec<_>>().join("/");
-            let cells = [
-                format!("{kind} {}", tally.name),
-                number(tally.stopped),
-                number(tally.started),
-                tally.saved.as_ref().map(ToString::to_string).unwrap_or_default(),
-                number(tally.restored),
-                number(tally.forced),
-                tally.remarks(),
-            ];
-            cells.map(Cell::new).to_vec()
-        };
-        let rows: Vec<_> = self.resources.iter().map(cells).collect();
-        crate::table::table(style, &columns, &rows)
-    }
-
     fn note(&mut self, record: &Record, note: String) {
         let tally = self.tally(&record.reference, &record.name);
         if !tally.notes.contains(&note) {
@@ -181,20 +144,5 @@ impl Summary {
             name.clone_into(&mut tally.name);
         }
         tally
-    }
-}
-
-impl Tally {
-    /// Refusals, edges with nothing to do, and notes, without duplicates.
-    fn remarks(&self) -> String {
-        let mut remarks: Vec<String> = Vec::new();
-        let refused = self.refused.iter().map(|words| format!("refused: {words}"));
-        let others = self.already.iter().chain(&self.notes).cloned();
-        for remark in refused.chain(others) {
-            if !remarks.contains(&remark) {
-                remarks.push(remark);
-            }
-        }
-        remarks.join("; ")
     }
 }

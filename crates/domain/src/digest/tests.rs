@@ -128,7 +128,7 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(
         digest.to_string(),
         "office: 3 of 8 stopped (1 already, 1 by resize), 1 refused, 1 stuck, 1 overtaken by a \
-         person, 2 not finished; slowest web-2 480 s; next edge in 12.5 h"
+         person, 2 not finished; slowest web-2 480 s; next edge Tue 2026-06-16 08:00 UTC"
     );
 }
 
@@ -158,7 +158,7 @@ fn observing_says_what_would_have_been() {
     assert_eq!(digest.not_seen, []);
     assert_eq!(
         digest.to_string(),
-        "office: 0 of 1 stopped, 1 would be stopped but for observe mode; next edge in 13.0 h"
+        "office: 0 of 1 stopped, 1 would be stopped but for observe mode; next edge Tue 2026-06-16 08:00 UTC"
     );
 }
 

@@ -89,5 +89,5 @@ async fn follow(
         until: Until::Seen,
         rehearsal: true,
     };
-    carry_out(session, &command, Some(context.format)).await
+    carry_out(session, &command, Some(context)).await
 }

@@ -68,7 +68,9 @@ impl print::Row for Row {
             Cell::new(&self.name),
             Cell::new(&self.size),
             Cell::any(self.schedule.as_ref()),
-            Cell::any(self.off_hours.map(|hours| format!("{hours:.1} h"))),
+            Cell::any(
+                self.schedule.as_ref().and(self.off_hours).map(|hours| format!("{hours:.1} h")),
+            ),
             Cell::new(self.monthly.map_or("?".to_owned(), |amount| money(self, amount))),
             Cell::any(best.map(spoken)),
             Cell::new(match (self.saved, &self.never_stopped) {
