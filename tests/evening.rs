@@ -40,7 +40,7 @@ enum ProviderEvent {
 }
 
 const EVENING: Transcript = Transcript {
-    path: "README.md",
+    path: "docs/evening.md",
     fleet: "examples/evening.toml",
     begin: "<!-- The evening begins: `make readme` writes what the commands print. -->\n",
     end: "<!-- The evening ends. -->\n",
@@ -66,14 +66,38 @@ const SAVINGS: Transcript = Transcript {
     between: &[],
 };
 
+/// The status of the evening, in the README.
+const GLANCE: Transcript = Transcript {
+    path: "README.md",
+    begin: "<!-- The glance begins: `make readme` writes what the commands print. -->\n",
+    end: "<!-- The glance ends. -->\n",
+    ..EVENING
+};
+
+/// Two transcripts of one document are written one after the other.
+static WRITING: Mutex<()> = Mutex::new(());
+
 #[test]
 fn the_savings_in_the_readme_are_what_is_printed() {
     run(SAVINGS.happens());
 }
 
 #[test]
-fn the_evening_in_the_readme_is_what_happens() {
+fn the_evening_in_the_docs_is_what_happens_and_the_readme_has_its_status() {
     run(EVENING.happens());
+    let evening = fs::read_to_string(root().join(EVENING.path)).unwrap();
+    let status = evening.rfind("$ offhours status\n").expect("the evening looks at the status");
+    let (status, _) = evening[status..].split_once("\n$ ").expect("more follows");
+    let document = root().join("README.md");
+    let text = fs::read_to_string(&document).unwrap();
+    let (before, shown, after) = GLANCE.parts(&text);
+    let expected = format!("```console\n{status}\n```\n");
+    if env::var_os("OFFHOURS_UPDATE_README").is_some() {
+        let _one = WRITING.lock();
+        fs::write(document, [before, GLANCE.begin, &expected, GLANCE.end, after].concat()).unwrap();
+    } else {
+        assert_eq!(shown, expected, "`make readme` writes it anew");
+    }
 }
 
 #[test]
@@ -114,8 +138,6 @@ impl Transcript {
         }
         answer += &retell(rest);
         if env::var_os("OFFHOURS_UPDATE_README").is_some() {
-            // Two transcripts of one document are written one after the other.
-            static WRITING: Mutex<()> = Mutex::new(());
             let _one = WRITING.lock();
             let text = fs::read_to_string(&document).unwrap();
             let (before, _, after) = self.parts(&text);
@@ -187,7 +209,6 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
         .env("USER", "ada")
         .env("TZ", "Europe/Berlin")
         .env("OFFHOURS_DATA", "evening.db")
-        .env_remove("TZ")
         .env("OFFHOURS_SIMULATE", simulator)
         .env("DO_TOKEN", "simulated-do-token")
         .env("HZ_TOKEN", "simulated-hz-token")
@@ -207,10 +228,11 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
     lines.into_iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The time at the start of an event's line, such as `Mon 16:41:00Z`.
+/// The time at the start of an event's line, such as `Mon 16:41:00`.
 fn instant(line: &str) -> Option<&str> {
     let at = line.split("  ").next()?;
-    at.ends_with('Z').then_some(at)
+    let is_time = at.len() == "Mon 16:41:00".len() && at.matches(':').count() == 2;
+    is_time.then_some(at)
 }
 
 /// A placeholder for the provider's request ids, because requests of the same instant come in any
