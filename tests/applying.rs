@@ -66,6 +66,37 @@ fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
 }
 
 #[test]
+fn an_apply_shows_what_follows_by_name_and_which_names_nothing_has() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let office = office_hours("", "", "");
+        terminal.local(&office, "12:10:00").await;
+        let other = |resources: &str| format!("{office}{OTHER}resources = {resources}\n");
+        terminal.write(&other(r#"["w*", "STAGING", "ci-*"]"#));
+        let shown = terminal.run(&["apply", "--yes"]).await;
+        assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+        for one in ["web (do-main/droplet/1)", "general (do-main/node-pool/c1/p1)"] {
+            let moved = format!("{one}: other, no longer office");
+            assert!(shown.stdout.contains(&moved), "{}", shown.stdout);
+        }
+        let unmatched = "schedule other lists the name `ci-*`, and no known resource has it";
+        assert!(shown.stderr.contains(unmatched), "{}", shown.stderr);
+        let why = terminal.run(&["why", "web"]).await.stdout;
+        assert!(why.contains("other, named by `w*`"), "{why}");
+
+        // What only the inventory can know is said before it is confirmed.
+        let both = other(r#"["w*"]"#) + &OTHER.replace("other", "third") + "resources = \"*b\"\n";
+        let (code, plan) = apply(&terminal, &both, &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        let consequences = &plan["consequences"];
+        assert_eq!(names(&consequences["conflicts"], "resource"), ["do-main/droplet/1"]);
+        assert_eq!(consequences["unmatched"], json!([]));
+        let doctor = terminal.run(&["doctor"]).await.stdout;
+        assert!(doctor.contains("schedule other lists the name"), "{doctor}");
+    });
+}
+
+#[test]
 fn a_file_with_problems_changes_nothing() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;

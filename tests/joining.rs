@@ -101,6 +101,47 @@ fn another_name_of_their_schedule_holds_no_resource_back_from_the_start() {
     });
 }
 
+/// Whether the first and the second Droplet are settled, and how.
+async fn powers(world: &World) -> [Power; 2] {
+    let mut powers = [Power::Between; 2];
+    for (id, power) in (1..).zip(&mut powers) {
+        let record = world.record(&format!("do-main/droplet/{id}")).await;
+        if let Phase::Settled { at } = record.phase {
+            *power = at;
+        }
+    }
+    powers
+}
+
+/// Gives a Droplet another name, as a person.
+fn rename(world: &World, id: u64, name: &str) {
+    let name = name.to_owned();
+    world.person(&format!("do-main/droplet/{id}"), Act::Rename { name });
+}
+
+#[test]
+fn a_machine_follows_a_schedule_that_lists_its_name_for_as_long_as_it_has_it() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "ci-1", &[]), &droplet(2, "web", &[])].concat();
+        let listed = short_night("", "resources = [\"CI-*\"]");
+        let mut world = World::start(&listed, &fleet, monday("17:30:00")).await;
+        world.run_until(monday("18:06:30")).await;
+        assert_eq!(powers(&world).await, [Power::Stopped, Power::Running]);
+        // The inventory finds new names as it finds new tags.
+        rename(&world, 1, "done");
+        rename(&world, 2, "ci-2");
+        world.run_until(monday("18:16:30")).await;
+        assert_eq!(powers(&world).await, [Power::Stopped; 2]);
+        let orphaned = |o: &&lifecycle::Outcome| matches!(o.event, Event::Orphaned { .. });
+        assert_eq!(world.outcomes().iter().filter(orphaned).count(), 1);
+        world.run_until(morning()).await;
+        assert_eq!(powers(&world).await, [Power::Stopped, Power::Running]);
+        rename(&world, 1, "ci-9");
+        world.run_until(monday("19:20:30")).await;
+        assert_eq!(powers(&world).await, [Power::Running; 2]);
+    });
+}
+
 #[test]
 fn what_an_apply_names_from_its_next_edge_on_is_left_until_then() {
     run(async {

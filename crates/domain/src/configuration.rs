@@ -1,6 +1,7 @@
 //! The parsed configuration of one generation: accounts, schedules and guard rails.
 
 mod schedules;
+mod selector;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +27,7 @@ use crate::{
 };
 
 pub use schedules::Schedules;
+pub use selector::{NamePattern, Selector, SelectorError};
 
 /// Default limit on the stops that dispatch hands out per account and tick.
 pub const DEFAULT_MAX_STOPS: u32 = 100;
@@ -659,7 +661,7 @@ pub struct Rule {
     pub schedule: Schedule,
     /// Resources that follow it in addition to the tagged ones.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub resources: BTreeSet<ResourceRef>,
+    pub resources: BTreeSet<Selector>,
     /// How it is followed.
     #[serde(flatten)]
     pub policy: Policy,
@@ -975,19 +977,20 @@ impl Pattern {
         mut names: impl Iterator<Item = &'a str>,
         mut tags: impl Iterator<Item = &'a str>,
     ) -> bool {
-        let glob = |glob: &str| WildMatch::new_case_insensitive(glob);
         match self.subject {
-            PatternSubject::Reference => glob(&self.glob).matches(&reference.to_string()),
-            PatternSubject::Name => {
-                let glob = glob(&self.glob);
-                names.any(|name| glob.matches(name))
-            }
+            PatternSubject::Reference => matches(&self.glob, &reference.to_string()),
+            PatternSubject::Name => names.any(|name| matches(&self.glob, name)),
             PatternSubject::Tag => {
-                let glob = glob(&as_tag(&self.glob));
-                tags.any(|tag| glob.matches(&as_tag(tag)))
+                let glob = as_tag(&self.glob);
+                tags.any(|tag| matches(&glob, &as_tag(tag)))
             }
         }
     }
+}
+
+/// Reports whether a text matches a glob in any case.
+fn matches(glob: &str, text: &str) -> bool {
+    WildMatch::new_case_insensitive(glob).matches(text)
 }
 
 /// A label as a tag.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    configuration::{Override, Pattern, Target},
+    configuration::{Override, Pattern, Selector, Target},
     decision::{
         Decision, DesiredEdge, LeaveReason, Observer, Rules, Verdict, Why, coming_edges, judge,
         next_change, observer,
@@ -126,6 +126,8 @@ pub enum Says {
     List {
         /// The schedules that list the resource.
         names: Vec<String>,
+        /// The entries that name it: its reference, or names and patterns of names.
+        by: Vec<Selector>,
     },
     /// The resource's own tag or label.
     Tag {
@@ -381,7 +383,10 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
             membership::names_by(via, subject, rules.configuration).into_iter().collect();
         let applies = !names.is_empty();
         let says = match via {
-            Via::Listed => Says::List { names },
+            Via::Listed => {
+                let listing = subject.listing(rules.configuration);
+                Says::List { names, by: listing.map(|(_, by)| by).collect() }
+            }
             Via::Tag => Says::Tag { names },
             Via::ClusterTag => Says::ClusterTag { names },
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    configuration::{Configuration, Pattern, Policy, Rule},
+    configuration::{Configuration, NamePattern, Pattern, Policy, Rule, Selector},
     record::Record,
     reference::{AccountName, MachineName, ResourceId, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
@@ -61,11 +61,28 @@ impl<'a> Subject<'a> {
     /// resource or its cluster.
     #[must_use]
     pub fn is_covered_by(self, pattern: &Pattern) -> bool {
-        let cluster = self.cluster;
-        let names = std::iter::once(self.name).chain(cluster.map(|c| c.name.as_str()));
-        let tags = cluster.into_iter().flat_map(|cluster| &cluster.tags);
+        let tags = self.cluster.into_iter().flat_map(|cluster| &cluster.tags);
         let tags = self.tags.iter().chain(tags).map(String::as_str);
-        pattern.covers(self.reference, names, tags)
+        pattern.covers(self.reference, self.names(), tags)
+    }
+
+    /// Reports whether the resource or its cluster has such a name.
+    #[must_use]
+    pub fn is_named_by(self, pattern: &NamePattern) -> bool {
+        pattern.covers(self.names())
+    }
+
+    /// Returns the entries of schedules' lists that name the resource, each with its schedule.
+    pub(crate) fn listing(
+        self,
+        configuration: &'a Configuration,
+    ) -> impl Iterator<Item = (&'a ScheduleName, Selector)> {
+        configuration.schedules.listing(self.reference, self.names())
+    }
+
+    /// Returns the names of the resource and of its cluster.
+    fn names(self) -> impl Iterator<Item = &'a str> + Clone {
+        std::iter::once(self.name).chain(self.cluster.map(|cluster| cluster.name.as_str()))
     }
 }
 
@@ -156,7 +173,7 @@ impl Exclusion {
 /// The rule by which a resource joined, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Via {
-    /// Named in the schedule's `resources`.
+    /// Named in the schedule's `resources`, by its reference or by a name.
     Listed,
     /// Its own tag or label.
     Tag,
@@ -282,8 +299,7 @@ pub(crate) fn names_by(
 ) -> BTreeSet<String> {
     let mut names = match via {
         Via::Listed => {
-            let listing = configuration.schedules.listing(subject.reference);
-            listing.iter().map(ToString::to_string).collect()
+            subject.listing(configuration).map(|(schedule, _)| schedule.to_string()).collect()
         }
         Via::Tag => names_in(subject.tags),
         Via::ClusterTag => {

@@ -12,7 +12,7 @@ pub const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
 
 /// The regular expression that every reference matches.
 #[cfg(feature = "schema")]
-const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
+pub(crate) const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
     |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64}\
     |machine/[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?)$";
 

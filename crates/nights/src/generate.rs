@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
-    configuration::Target,
+    configuration::{Selector, Target},
     record::Direction,
     schedule::{Desired, Schedule},
 };
@@ -370,7 +370,11 @@ impl EventGenerator {
         let mut part = whole.clone();
         part.accounts.remove(&account);
         for rule in part.schedules.values_mut() {
-            rule.resources.retain(|resource| resource.account != account);
+            let is_other = |entry: &Selector| match entry {
+                Selector::Reference(resource) => resource.account != account,
+                Selector::Name(_) => true,
+            };
+            rule.resources.retain(is_other);
         }
         self.add(at, EventKind::Apply { setup: part });
         self.add(back.min(until), EventKind::Apply { setup: whole });

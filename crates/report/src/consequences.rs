@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Mode, Override, Target},
+    configuration::{Account, Configuration, Mode, Override, Selector, Target},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{barrier, coverage},
-    membership::{Membership, Subject},
+    membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Record},
     renaming::joined,
     resource::SavedState,
@@ -40,6 +40,10 @@ pub struct Consequences {
     /// Resources that would join a schedule with too many others at once, and would be left alone
     /// until a person approves them.
     pub held: Vec<HeldBack>,
+    /// Resources that two schedules would name, so that nothing would be sent for them.
+    pub conflicts: Vec<Conflict>,
+    /// Names that a schedule would list anew, and that no known resource has.
+    pub unmatched: Vec<Unmatched>,
     /// Schedules that cut the power of their Droplets without a shutdown.
     pub hard_cuts: Vec<ScheduleName>,
 }
@@ -124,6 +128,26 @@ pub struct Twice {
     pub resources: [ResourceRef; 2],
 }
 
+/// A resource that two schedules would name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Conflict {
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
+    pub resource: ResourceRef,
+    /// The resource's name at the provider.
+    pub name: String,
+    /// Which schedules name it, in words.
+    pub reason: String,
+}
+
+/// A name in a schedule's `resources` that no known resource has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Unmatched {
+    /// The schedule that lists it.
+    pub schedule: ScheduleName,
+    /// The name or the pattern of names.
+    pub name: Selector,
+}
+
 /// The resources of one account that would be held, because together with those held before they
 /// would exceed `max_new`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -161,6 +185,7 @@ impl Consequences {
             all.soon.extend(soon(record, &after, new, now));
             all.hard_cuts.extend(hard_cut(record, &after, new));
             all.moves.extend(moved(record, &before, &after));
+            all.conflicts.extend(conflict(record, &before, &after));
             let account_goes = is_configured(&known_as, old) && !is_configured(record, new);
             let uncovered_now = coverage(record, new, now) < coverage(&known_as, old, now);
             if record.is_held_stopped() && (account_goes || uncovered_now) {
@@ -177,6 +202,10 @@ impl Consequences {
                 });
             }
         }
+        let present = joined.iter().filter(|one| !matches!(one.phase, Phase::Gone { .. }));
+        all.unmatched = unmatched_names(present, new.configuration);
+        let is_new = |one: &Unmatched| !lists(old.configuration, one);
+        all.unmatched.retain(is_new);
         all.soon.sort();
         all.hard_cuts.sort();
         all.hard_cuts.dedup();
@@ -317,6 +346,42 @@ fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<Move> {
         from: from.cloned(),
         to: to.cloned(),
     })
+}
+
+/// Returns a conflict between two schedules that does not exist yet.
+fn conflict(record: &Record, before: &Verdict, after: &Verdict) -> Option<Conflict> {
+    let Membership::Excluded(exclusion @ Exclusion::TwoSchedules { .. }) = &after.membership else {
+        return None;
+    };
+    (before.membership != after.membership).then(|| Conflict {
+        resource: record.reference.clone(),
+        name: record.name.clone(),
+        reason: exclusion.to_string(),
+    })
+}
+
+/// Returns the names in schedules' lists that none of these resources has.
+pub fn unmatched_names<'r>(
+    records: impl Iterator<Item = &'r Record> + Clone,
+    configuration: &Configuration,
+) -> Vec<Unmatched> {
+    let is_unmatched = |entry: &&Selector| match entry {
+        Selector::Reference(_) => false,
+        Selector::Name(name) => {
+            !records.clone().any(|record| Subject::recorded(record).is_named_by(name))
+        }
+    };
+    let unmatched = configuration.schedules.iter().flat_map(|(schedule, rule)| {
+        let names = rule.resources.iter().filter(is_unmatched);
+        names.map(|name| Unmatched { schedule: schedule.clone(), name: name.clone() })
+    });
+    unmatched.collect()
+}
+
+/// Reports whether a schedule lists a name.
+fn lists(configuration: &Configuration, one: &Unmatched) -> bool {
+    let rule = configuration.schedules.get(&one.schedule);
+    rule.is_some_and(|rule| rule.resources.contains(&one.name))
 }
 
 /// Returns the first stop or start of a record within the next minutes that changes something.

@@ -12,7 +12,7 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use report::consequences::{Consequences, Move, SOON, Soon, Stranded};
+use report::consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
@@ -473,6 +473,17 @@ impl Plan {
                 count(held.resources.len(), "resource"),
                 held.account,
                 held.max_new,
+            ));
+        }
+        for one in &self.consequences.conflicts {
+            let Conflict { name, resource, reason } = one;
+            output::remark(&format!(
+                "warning: nothing would be sent for {name} ({resource}): {reason}\n"
+            ));
+        }
+        for Unmatched { schedule, name } in &self.consequences.unmatched {
+            output::remark(&format!(
+                "warning: schedule {schedule} lists the name `{name}`, and no known resource has it\n"
             ));
         }
         for schedule in &self.consequences.hard_cuts {

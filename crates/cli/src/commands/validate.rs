@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::{Account, AccountKind, Configuration, Location},
+    configuration::{Account, AccountKind, Configuration, Location, Selector},
     schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
@@ -167,9 +167,14 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
             ),
             None => "and nothing changes that".to_owned(),
         };
-        let listed = match rule.resources.len() {
-            0 => String::new(),
-            some => format!("; {} besides the tagged ones", count(some, "resource")),
+        let names = rule.resources.iter().filter(|entry| matches!(entry, Selector::Name(_)));
+        let names = names.count();
+        let listed = [(rule.resources.len() - names, "resource"), (names, "name")];
+        let listed = listed.iter().filter(|(number, _)| *number > 0);
+        let listed: Vec<_> = listed.map(|(number, what)| count(*number, what)).collect();
+        let listed = match listed.as_slice() {
+            [] => String::new(),
+            some => format!("; {} besides the tagged ones", some.join(" and ")),
         };
         let state = desired_or_any(schedule.desired_at(now));
         writeln!(text, "  schedule {name}: {state} now, {next}{listed}").ok();
@@ -189,7 +194,7 @@ accounts.hz-eu = { provider = "hetzner", token = "env:T", datacenters = ["fsn1",
 accounts.do-main = { provider = "digitalocean", token = "env:U" }
 [schedules.office]
 periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
-resources = ["hz-eu/server/42"]
+resources = ["hz-eu/server/42", "ci-*"]
 [schedules.always]
 periods = [{}]
 "#;
@@ -200,7 +205,7 @@ periods = [{}]
           account do-main: digitalocean
           account hz-eu: hetzner, fsn1 and hel1-dc2 only
           schedule always: running now, and nothing changes that
-          schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST; 1 resource besides the tagged ones
+          schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST; 1 resource and 1 name besides the tagged ones
         ");
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    AccountName, MachineName, ResourceRef, ScheduleName,
+    AccountName, MachineName, ScheduleName,
     configuration::{
         Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, DropletMethod,
         Floor, Generation, Location, Methods, Mode, Otherwise, Pattern, Policy, Provider, Rule,
-        ServerMethod, Settings, Ssh, SshAccount, TokenReference,
+        Selector, ServerMethod, Settings, Ssh, SshAccount, TokenReference,
     },
     hibernation::Risk,
     machine::Machine,
@@ -350,7 +350,7 @@ fn texts(texts: Vec<&str>) -> Vec<String> {
 fn resources(
     accounts: &BTreeMap<AccountName, Account>,
     schedules: usize,
-) -> impl Strategy<Value = Vec<BTreeSet<ResourceRef>>> + use<> {
+) -> impl Strategy<Value = Vec<BTreeSet<Selector>>> + use<> {
     let accounts: Vec<_> =
         accounts.iter().map(|(name, account)| (name.clone(), account.kind())).collect();
     let reference =
@@ -368,14 +368,16 @@ fn resources(
                     format!("{account}/node-pool/{number:x}/p-{number}")
                 }
             };
-            text.parse::<ResourceRef>().expect("a reference")
+            text.parse::<Selector>().expect("a reference")
         });
+    let name = "[A-Za-z0-9._*?-]{1,8}".prop_map(|text| text.parse().expect("a name"));
+    let selector = prop_oneof![4 => reference, 1 => name];
     let owner = 0..schedules.max(1);
-    collection::btree_map(reference, owner, 0..8).prop_map(move |owners| {
+    collection::btree_map(selector, owner, 0..8).prop_map(move |owners| {
         let mut sets = vec![BTreeSet::new(); schedules];
-        for (reference, owner) in owners {
+        for (selector, owner) in owners {
             if let Some(set) = sets.get_mut(owner) {
-                set.insert(reference);
+                set.insert(selector);
             }
         }
         sets

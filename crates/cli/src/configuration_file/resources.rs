@@ -1,9 +1,12 @@
-//! `resources`: the resources that follow a schedule besides the tagged ones, and why some services
-//! cannot be listed.
+//! `resources`: the references and names of what follows a schedule besides the tagged resources, and
+//! why some services cannot be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{AccountName, ResourceRef, ScheduleName, configuration::AccountKind};
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    configuration::{AccountKind, Selector},
+};
 
 use super::{
     ListedResources,
@@ -13,9 +16,9 @@ use super::{
 };
 use crate::resolve::nearest::advice;
 
-/// The places where each resource is listed, across all schedules.
+/// The places of each entry, across all schedules.
 #[derive(Default)]
-pub(super) struct Listings(BTreeMap<ResourceRef, Vec<(ScheduleName, Place)>>);
+pub(super) struct Listings(BTreeMap<Selector, Vec<(ScheduleName, Place)>>);
 
 impl Listings {
     /// Reads one schedule's list.
@@ -25,25 +28,28 @@ impl Listings {
         table: &Table,
         (accounts, listed): (&Accounts, ListedResources),
         problems: &mut Problems,
-    ) -> BTreeSet<ResourceRef> {
+    ) -> BTreeSet<Selector> {
         let mut resources = BTreeSet::new();
         for field in elements_of(table, "resources") {
-            let Some(reference) = reference(&field, problems) else {
+            let Some(selector) = selector(&field, problems) else {
                 continue;
             };
-            check_account(&reference, &field, (accounts, listed), problems);
+            if let Selector::Reference(reference) = &selector {
+                check_account(reference, &field, (accounts, listed), problems);
+            }
             if let Some(schedule) = schedule {
-                let places = self.0.entry(reference.clone()).or_default();
+                let places = self.0.entry(selector.clone()).or_default();
                 places.push((schedule.clone(), field.place));
             }
-            resources.insert(reference);
+            resources.insert(selector);
         }
         resources
     }
 
-    /// Refuses resources listed under two schedules, naming both lines.
+    /// Refuses entries of two schedules, naming both lines. Which names a pattern matches is not
+    /// known here.
     pub(super) fn check(mut self, problems: &mut Problems) {
-        for (reference, places) in &mut self.0 {
+        for (selector, places) in &mut self.0 {
             places.sort_by_key(|(_, place)| place.span.start);
             let [(schedule, first), others @ ..] = places.as_slice() else {
                 continue;
@@ -51,10 +57,10 @@ impl Listings {
             let line = problems.line(&first.span);
             for (other, place) in others {
                 if other == schedule {
-                    problems.warning(place, format!("`{reference}` is already on line {line}"));
+                    problems.warning(place, format!("`{selector}` is already on line {line}"));
                 } else {
                     let message = format!(
-                        "`{reference}` is listed under schedule `{schedule}` too (line {line}); \
+                        "`{selector}` is listed under schedule `{schedule}` too (line {line}); \
                          a resource follows one schedule, so remove it from one of them"
                     );
                     problems.error(place, message);
@@ -64,10 +70,10 @@ impl Listings {
     }
 }
 
-fn reference(field: &Field, problems: &mut Problems) -> Option<ResourceRef> {
+fn selector(field: &Field, problems: &mut Problems) -> Option<Selector> {
     let text = field.text("do-main/droplet/3164444", problems)?;
     match text.parse() {
-        Ok(reference) => Some(reference),
+        Ok(selector) => Some(selector),
         Err(error) => {
             match unsupported(text) {
                 Some(reason) => problems.error(&field.place, format!("`{text}`: {reason}")),
@@ -80,7 +86,7 @@ fn reference(field: &Field, problems: &mut Problems) -> Option<ResourceRef> {
 
 /// Why the service that a reference names cannot be stopped. `None` if it names no known service.
 fn unsupported(reference: &str) -> Option<String> {
-    let kind = reference.split('/').nth(1).unwrap_or(reference);
+    let kind = reference.split('/').nth(1)?;
     if let Some(service) = provider::unsupported_service(kind) {
         return Some(format!("not supported: {service}"));
     }

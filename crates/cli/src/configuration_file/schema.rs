@@ -132,7 +132,7 @@ periods = [
   { weekdays = ["sat#1"], monthdays = [" 1/10 ", "28 - L", "15 w"], end = 19:00:00 },
 ]
 holidays = 2026-12-24
-resources = "a/server/42"
+resources = ["a/server/42", "ci-*"]
 methods = { droplet = "resize", server = "power-off", database = "standbys" }
 resize_to = "s-1vcpu-1gb"
 start_small = true
@@ -253,6 +253,7 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{schedule}{period}holidays = [[\"01-01\"]]"),
         format!("{schedule}{period}resources = [42]"),
         format!("{schedule}{period}resources = [\"a/volume/1\"]"),
+        format!("{schedule}{period}resources = [\"name:ci-*\"]"),
         format!("{schedule}{period}resources = [\"a/server/one\"]"),
         format!("{schedule}periods = {{ begin = \"08:00\" }}"),
         format!("{schedule}periods = [5]"),

@@ -572,6 +572,26 @@ resources = [
 }
 
 #[test]
+fn a_name_of_resources_is_listed_under_one_schedule() {
+    let file = format!(
+        r#"timezone = "UTC"
+{ACCOUNTS}
+[schedules.later]
+periods = [{{}}]
+resources = ["ci-*", "web"]
+[schedules.earlier]
+periods = [{{}}]
+resources = "ci-*"
+"#
+    );
+    insta::assert_snapshot!(problems(&file), @"x.toml:15: schedules.earlier.resources: `ci-*` is listed under schedule `later` too (line 12); a resource follows one schedule, so remove it from one of them");
+    let file = file.replace("= \"ci-*\"", "= \"ci-?\"");
+    let schedules = parse(&file, "x.toml").unwrap().configuration.schedules;
+    let later = schedules[&"later".parse().unwrap()].resources.iter();
+    assert_eq!(later.map(ToString::to_string).collect::<Vec<_>>(), ["ci-*", "web"]);
+}
+
+#[test]
 fn a_listed_resource_fits_an_account_of_the_file() {
     insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
 periods = [{}]
@@ -582,7 +602,7 @@ resources = [
   "hz-eu/node-pool/a/b",
   "do-main/droplet/web-1",
   "do-main/volume/1",
-  "droplet",
+  "name:ci-*",
 ]"#), @"
     x.toml:5: schedules.s.resources[0]: `do-mian/droplet/1`: there is no account `do-mian`; did you mean `do-main`?
     x.toml:6: schedules.s.resources[1]: `aws/droplet/1`: there is no account `aws`; the accounts are do-main, hz-eu
@@ -590,7 +610,7 @@ resources = [
     x.toml:8: schedules.s.resources[3]: `hz-eu/node-pool/a/b`: `hz-eu` is an account at hetzner, where there is no node-pool; write server
     x.toml:9: schedules.s.resources[4]: invalid reference `do-main/droplet/web-1`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
     x.toml:10: schedules.s.resources[5]: invalid reference `do-main/volume/1`: unknown kind `volume`: expected droplet, database, node-pool, server or machine
-    x.toml:11: schedules.s.resources[6]: invalid reference `droplet`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
+    x.toml:11: schedules.s.resources[6]: invalid name `name:ci-*`: expected a resource's name, such as ci-7, a pattern of names, such as ci-*, or a reference, such as do-main/droplet/3164444
     ");
     insta::assert_snapshot!(problems(r#"timezone = "UTC"
 [schedules.s]
@@ -605,7 +625,7 @@ fn services_that_cannot_be_stopped_are_refused_with_the_reason() {
 periods = [{}]
 resources = [
   "do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf",
-  "spaces",
+  "do-main/spaces",
   "do-main/functions/fn-1",
   "do-main/load-balancer/1",
   "hz-eu/load_balancer/1",
@@ -613,7 +633,7 @@ resources = [
   "do-main/kubernetes/1",
 ]"#), @"
     x.toml:5: schedules.s.resources[0]: `do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf`: not supported: DigitalOcean App Platform (it has no pause: an app is billed until it is deleted)
-    x.toml:6: schedules.s.resources[1]: `spaces`: not supported: DigitalOcean Spaces (billed for what they hold: there is nothing to stop)
+    x.toml:6: schedules.s.resources[1]: `do-main/spaces`: not supported: DigitalOcean Spaces (billed for what they hold: there is nothing to stop)
     x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: not supported: DigitalOcean Functions (billed per use: an idle one costs nothing to begin with)
     x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
     x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Policy, Rule, Settings},
+    AccountName, ScheduleName,
+    configuration::{Account, Configuration, Policy, Rule, Selector, Settings},
     reference::NAME_PATTERN,
     schedule::Definition,
     schema::{self, Named, OneOrSeveral},
@@ -81,10 +81,11 @@ struct ScheduleTable {
     definition: Definition,
     /// Resources that follow the schedule besides the tagged ones: ACCOUNT/droplet/NUMBER,
     /// ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or
-    /// ACCOUNT/machine/NAME.
+    /// ACCOUNT/machine/NAME; or by name, in any account, where * matches any text and ? any
+    /// character. The name of a cluster stands for all of its node pools.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    #[schemars(with = "OneOrSeveral<ResourceRef>")]
-    resources: BTreeSet<ResourceRef>,
+    #[schemars(with = "OneOrSeveral<Selector>", extend("examples" = [["do-main/droplet/3164444", "ci-*"]]))]
+    resources: BTreeSet<Selector>,
     #[serde(flatten)]
     policy: Policy,
 }

@@ -2,11 +2,12 @@
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Override, Target},
+    configuration::{Override, Selector, Target},
     membership::{Membership, Subject},
     record::{Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
+use report::consequences::{Unmatched, unmatched_names};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
@@ -20,29 +21,33 @@ const LONG_AGO: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Runs all checks of what the configuration names.
 pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
-    let mut findings = references(contents);
-    findings.extend(overrides(contents, now));
     // Until every account has been listed, what they contain is unknown.
     let configured = &contents.in_force.configuration.accounts;
-    if configured.keys().all(|account| contents.was_listed(account)) {
+    let all_listed = configured.keys().all(|account| contents.was_listed(account));
+    let mut findings = references(contents, all_listed);
+    findings.extend(overrides(contents, now));
+    if all_listed {
         findings.extend(unfollowed(contents));
         findings.extend(protect(contents));
     }
     findings
 }
 
-fn present(contents: &StoreContents) -> impl Iterator<Item = &Record> {
+fn present(contents: &StoreContents) -> impl Iterator<Item = &Record> + Clone {
     let is_there = |record: &&Record| !matches!(record.phase, Phase::Gone { .. });
     contents.records.iter().filter(is_there)
 }
 
-/// References in `resources` that no inventory has seen. Nothing can be said about an account that
-/// has never been listed.
-fn references(contents: &StoreContents) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// References in `resources` that no inventory has seen, and names that nothing has. Nothing can be
+/// said about an account that has never been listed, and about names only if all were.
+fn references(contents: &StoreContents, all_listed: bool) -> Vec<Finding> {
+    let mut findings = if all_listed { names(contents) } else { Vec::new() };
     let mut not_known = 0;
     for (schedule, rule) in &contents.in_force.configuration.schedules {
-        for reference in &rule.resources {
+        for selector in &rule.resources {
+            let Selector::Reference(reference) = selector else {
+                continue;
+            };
             if !contents.was_listed(&reference.account) {
                 not_known += 1;
             } else if let Some(why) = unseen(contents, reference) {
@@ -61,6 +66,24 @@ fn references(contents: &StoreContents) -> Vec<Finding> {
         findings.push(Finding::hint(Check::References, found));
     }
     or_ok(findings, Check::References, "every listed resource was seen")
+}
+
+/// Names in `resources` that no known resource has.
+fn names(contents: &StoreContents) -> Vec<Finding> {
+    let unmatched = unmatched_names(present(contents), &contents.in_force.configuration);
+    let findings = unmatched.into_iter().map(|Unmatched { schedule, name }| {
+        let found = format!("schedule {schedule} lists the name, and no known resource has it");
+        let text = name.to_string();
+        let like = present(contents).find(|record| record.reference.id.provider_id() == text);
+        let like = like.map(|record| record.reference.to_string());
+        let known = present(contents).map(|record| record.name.as_str());
+        let like = like.or_else(|| nearest(&text, known).map(str::to_owned));
+        let like = like.map_or_else(String::new, |like| format!("; did you mean {like}?"));
+        let remedy =
+            format!("check its spelling; keep it if it is meant for future resources{like}");
+        Finding::warning(Check::References, found, remedy).of(&name)
+    });
+    findings.collect()
 }
 
 /// Why there is no such resource. `None` if there is one.
@@ -239,10 +262,18 @@ mod tests {
         check_reference("do-main/droplet/3164444", gone, Verdict::Problem, "it is gone");
         check_reference(
             "do-main/database/web",
-            there,
+            there.clone(),
             Verdict::Problem,
             "no inventory has seen it",
         );
+        check_reference("web", there.clone(), Verdict::Ok, "was seen");
+        check_reference("w*", there.clone(), Verdict::Ok, "was seen");
+        let unmatched = "schedule office lists the name, and no known resource has it check its \
+                         spelling; keep it if it is meant for future resources";
+        check_reference("ci-*", there.clone(), Verdict::Warning, unmatched);
+        check_reference("wep", there.clone(), Verdict::Warning, "; did you mean web?");
+        let id = "; did you mean do-main/droplet/3164444?";
+        check_reference("3164444", there, Verdict::Warning, id);
         let named = vec![crate::scene::database("do-main/database/9cc1-0173", "orders", &[])];
         let meant = "did you mean do-main/database/9cc1-0173 (orders)?";
         check_reference("do-main/database/orders", named, Verdict::Problem, meant);

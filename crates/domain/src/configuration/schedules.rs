@@ -8,6 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::{NamePattern, Selector};
 use crate::{
     configuration::Rule,
     reference::{ResourceRef, ScheduleName},
@@ -21,24 +22,47 @@ pub struct Schedules {
     rules: BTreeMap<ScheduleName, Rule>,
     /// Built on first use, and dropped on every change.
     #[serde(skip)]
-    listing: OnceLock<BTreeMap<ResourceRef, Vec<ScheduleName>>>,
+    listing: OnceLock<Listing>,
+}
+
+/// The lists of all schedules.
+#[derive(Debug, Clone, Default)]
+struct Listing {
+    references: BTreeMap<ResourceRef, Vec<ScheduleName>>,
+    names: Vec<(NamePattern, ScheduleName)>,
 }
 
 impl Schedules {
-    /// Returns the schedules whose own lists name a resource, ordered by name.
-    #[must_use]
-    pub fn listing(&self, resource: &ResourceRef) -> &[ScheduleName] {
-        let listing = self.listing.get_or_init(|| {
-            let mut listing = BTreeMap::<_, Vec<_>>::new();
-            for (name, rule) in &self.rules {
-                for resource in &rule.resources {
-                    let names = listing.entry(resource.clone()).or_default();
-                    names.push(name.clone());
+    /// Returns the entries of the schedules' own lists that name a resource, by its reference or by
+    /// one of its names, each with its schedule.
+    pub fn listing<'s, 'n>(
+        &'s self,
+        resource: &ResourceRef,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> impl Iterator<Item = (&'s ScheduleName, Selector)> {
+        let listing = self.listing.get_or_init(|| self.list());
+        let by_reference = listing.references.get(resource).into_iter().flatten();
+        let by_name = listing.names.iter().filter(move |(name, _)| name.covers(names.clone()));
+        let reference = resource.clone();
+        by_reference
+            .map(move |schedule| (schedule, Selector::Reference(reference.clone())))
+            .chain(by_name.map(|(name, schedule)| (schedule, Selector::Name(name.clone()))))
+    }
+
+    fn list(&self) -> Listing {
+        let mut listing = Listing::default();
+        for (schedule, rule) in &self.rules {
+            for selector in &rule.resources {
+                match selector {
+                    Selector::Reference(resource) => {
+                        let schedules = listing.references.entry(resource.clone()).or_default();
+                        schedules.push(schedule.clone());
+                    }
+                    Selector::Name(name) => listing.names.push((name.clone(), schedule.clone())),
                 }
             }
-            listing
-        });
-        listing.get(resource).map_or(&[], Vec::as_slice)
+        }
+        listing
     }
 }
 
@@ -86,17 +110,27 @@ impl<'s> IntoIterator for &'s Schedules {
 
 #[cfg(test)]
 mod tests {
+    use super::Schedules;
     use crate::tests::fixtures::{reference, schedule_name, world};
+
+    /// Returns the entries that name a Droplet.
+    fn listing(schedules: &Schedules, name: &str) -> Vec<String> {
+        let resource = reference("do-main/droplet/1");
+        let listing = schedules.listing(&resource, [name].into_iter());
+        listing.map(|(schedule, by)| format!("{schedule} by {by}")).collect()
+    }
 
     #[test]
     fn what_is_listed_after_the_first_question_is_known_to_the_next() {
-        let web = reference("do-main/droplet/1");
         let mut schedules = world().configuration.schedules;
-        assert!(schedules.listing(&web).is_empty());
+        assert!(listing(&schedules, "web").is_empty());
         let office = schedules.get_mut(&schedule_name("office")).unwrap();
-        office.resources.insert(web.clone());
-        assert_eq!(schedules.listing(&web), [schedule_name("office")]);
+        office.resources.insert("do-main/droplet/1".parse().unwrap());
+        office.resources.insert("w*".parse().unwrap());
+        let both = ["office by do-main/droplet/1", "office by w*"];
+        assert_eq!(listing(&schedules, "web"), both);
+        assert_eq!(listing(&schedules, "ci"), both[..1]);
         schedules.clear();
-        assert!(schedules.listing(&web).is_empty());
+        assert!(listing(&schedules, "web").is_empty());
     }
 }

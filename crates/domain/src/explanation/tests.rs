@@ -50,6 +50,11 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let list = ["manual decides", "list overruled"].as_slice();
     check(&listed, &record, "mon 09:00", &[list, &weaker].concat());
 
+    let named = explained(&listed.listing("office", "w*"), &record, "mon 09:00");
+    let by = ["do-main/droplet/1", "w*"].map(|entry| entry.parse().unwrap()).to_vec();
+    let list = Says::List { names: vec!["office".to_owned()], by };
+    assert!(named.levels.iter().any(|level| level.says == list), "{:?}", named.levels);
+
     let overridden = world().overriding("office", RUNNING, "mon 08:00", "mon 12:00");
     let expected = ["schedule-override decides", "manual overruled"].as_slice();
     check(&overridden, &record, "mon 09:00", &[expected, &weaker].concat());

@@ -59,6 +59,22 @@ fn a_list_beats_the_own_tag_and_that_beats_the_clusters() {
 }
 
 #[test]
+fn a_list_names_resources_and_their_clusters_by_patterns_of_names() {
+    let world = two_schedules().listing("office", "W?B").listing("night", "stag*");
+    let tagged = droplet().tagged(&["offhours:night"]);
+    check(&world, &tagged, &member("office", Via::Listed));
+    let other = Record { name: "build".to_owned(), ..tagged.clone() };
+    check(&world, &other, &member("night", Via::Tag));
+    let in_cluster = Record { name: "build".to_owned(), ..droplet() }.in_cluster("staging", &[]);
+    check(&world, &in_cluster, &member("night", Via::Listed));
+    let named_twice = droplet().in_cluster("staging", &[]);
+    check(&world, &named_twice, &conflict("night", "office", Via::Listed));
+    // A reference and a name are on one level.
+    let by_both = world.listing("night", "do-main/droplet/1");
+    check(&by_both, &tagged, &conflict("night", "office", Via::Listed));
+}
+
+#[test]
 fn a_stronger_level_decides_even_by_a_schedule_that_does_not_exist() {
     let record = droplet().in_cluster("k8s", &["offhours:office"]).tagged(&["offhours:ofice"]);
     let unknown = Membership::Unknown { word: "ofice".to_owned(), via: Via::Tag };
@@ -186,6 +202,10 @@ fn an_observation_counts_instead_of_what_the_inventory_left() {
     resource.tags = tags(&["offhours:off"]);
     let opted_out = Exclusion::OptedOut { on_cluster: false };
     assert_eq!(of(&resource), Membership::Excluded(opted_out));
+    let listed = world().listing("office", &record.name);
+    resource = Resource { name: "renamed".to_owned(), ..seen_droplet() };
+    let membership = Membership::of(Subject::seen(&record, &resource), &listed.configuration);
+    assert_eq!(membership, Membership::Unnamed);
 }
 
 #[test]

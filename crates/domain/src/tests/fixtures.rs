@@ -121,7 +121,7 @@ impl World {
 
     pub(crate) fn listing(mut self, schedule: &str, resource: &str) -> Self {
         let rule = self.configuration.schedules.get_mut(&schedule_name(schedule));
-        rule.unwrap().resources.insert(reference(resource));
+        rule.unwrap().resources.insert(resource.parse().unwrap());
         self
     }
 

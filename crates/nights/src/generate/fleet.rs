@@ -157,7 +157,7 @@ impl Fleet {
             if chance.u8(..10) == 0 {
                 let place = chance.usize(..schedules.len());
                 if let Some(rule) = schedules.values_mut().nth(place) {
-                    rule.resources.insert(member.reference.clone());
+                    rule.resources.insert(member.reference.clone().into());
                 }
             }
         }

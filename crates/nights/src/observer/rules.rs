@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Account, DropletMethod, Mode, Rule, ServerMethod},
+    configuration::{Account, DropletMethod, Mode, Rule, Selector, ServerMethod},
 };
 use serde_json::Value;
 
@@ -34,7 +34,8 @@ pub(super) fn schedule_of(
     setup: &Setup,
 ) -> Option<ScheduleName> {
     let mut listing = setup.schedules.iter();
-    let listed = listing.find(|(_, rule)| rule.resources.contains(reference));
+    let entry = Selector::Reference(reference.clone());
+    let listed = listing.find(|(_, rule)| rule.resources.contains(&entry));
     if let Some((name, _)) = listed {
         return Some(name.clone());
     }

@@ -670,7 +670,7 @@ fn the_form_of_the_settings() {
 #[test]
 fn the_form_of_a_schedule() {
     let mut rule = office_hours();
-    rule.resources.insert(reference("hz-eu/server/1"));
+    rule.resources.insert(reference("hz-eu/server/1").into());
     rule.policy.stop_nodes = Some(1);
     let one = ConfigurationItem::Schedule { schedule: office_hours_name(), rule: Box::new(rule) };
     let item = one.of(Generation(3)).to_item().unwrap();

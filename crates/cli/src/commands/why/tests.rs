@@ -178,6 +178,18 @@ fn the_method_of_its_schedule_is_named() {
 }
 
 #[test]
+fn a_name_by_which_it_is_listed_is_shown() {
+    let mut in_force = in_force();
+    let schedule = "office".parse().unwrap();
+    let configuration = Arc::make_mut(&mut in_force.configuration);
+    let resources = ["do-main/droplet/1", "w*", "web-1"].map(|entry| entry.parse().unwrap());
+    configuration.schedules.get_mut(&schedule).unwrap().resources = resources.into();
+    let text = text(&office("do-main/droplet/1", "web-1"), &in_force);
+    let line = "list of a schedule        office, named by `w*` and `web-1`\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn programs_read_the_whole_chain() {
     let record = Record {
         manual_command: Some(ManualCommand {

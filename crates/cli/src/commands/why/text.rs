@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use domain::{
-    configuration::Override,
+    configuration::{Override, Selector},
     decision::{Observer, Why as Due},
     explanation::{
         DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing, StandingCommand,
@@ -245,10 +245,18 @@ impl Text<'_> {
             Says::ResourceOverride { set } => ("override of it", self.set(set.as_ref())),
             Says::ScheduleOverride { set } => ("override of its schedule", self.set(set.as_ref())),
             Says::Manual { command } => ("manual stop or start", self.manual(command.as_ref())),
-            Says::List { names: listed } if listed.is_empty() => {
+            Says::List { names: listed, .. } if listed.is_empty() => {
                 ("list of a schedule", "none has it".to_owned())
             }
-            Says::List { names: listed } => ("list of a schedule", names(listed)),
+            Says::List { names: listed, by } => {
+                let by = by.iter().filter(|by| matches!(by, Selector::Name(_)));
+                let by: Vec<_> = by.map(|by| format!("`{by}`")).collect();
+                let named = match by.as_slice() {
+                    [] => String::new(),
+                    some => format!(", named by {}", some.join(" and ")),
+                };
+                ("list of a schedule", names(listed) + &named)
+            }
             Says::Tag { names: tagged } => ("its tag", names(tagged)),
             Says::ClusterTag { names: tagged } => ("its cluster's tag", names(tagged)),
         }

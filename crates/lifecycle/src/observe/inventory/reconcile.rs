@@ -569,16 +569,18 @@ impl Compared {
                 held: self.record.held,
             });
         }
-        let tags_changed = was.is_none_or(|was| {
-            was.tags != self.record.tags
+        // What names its schedule: a tag, or a name that a schedule lists.
+        let named_anew = was.is_none_or(|was| {
+            was.name != self.record.name
+                || was.tags != self.record.tags
                 || was.cluster != self.record.cluster
                 || was.duplicate_of != self.record.duplicate_of
         });
         match &self.verdict.membership {
-            Membership::Excluded(exclusion) if tags_changed && exclusion.is_conflict() => {
+            Membership::Excluded(exclusion) if named_anew && exclusion.is_conflict() => {
                 events.push(Event::Conflict { reason: exclusion.to_string() });
             }
-            Membership::Unknown { word, .. } if tags_changed => {
+            Membership::Unknown { word, .. } if named_anew => {
                 events.push(Event::UnknownSchedule { word: word.clone() });
             }
             Membership::Excluded(_)

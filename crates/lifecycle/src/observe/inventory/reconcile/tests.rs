@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use domain::{
-    configuration::Adopt,
+    configuration::{Adopt, Rule},
     hibernation::Hibernation,
     record::{EdgeKey, Rank, Writer},
     resource::{Power, Size},
@@ -386,6 +386,25 @@ fn a_machine_of_two_records_is_reported_and_neither_is_acted_on() {
     assert!(twice.events().iter().any(is_conflict));
     let once = compared(&case, Some(twice.record));
     assert_eq!(once.record.duplicate_of, None);
+}
+
+#[test]
+fn a_name_that_two_schedules_list_is_a_conflict_from_its_first_inventory_on() {
+    let mut case = droplet().at("20:00");
+    let rule = case.configuration.schedules[&office()].clone();
+    for (schedule, name) in [("first", "ci-*"), ("second", "*-7")] {
+        let resources = [name.parse().unwrap()].into();
+        let rule = Rule { resources, ..rule.clone() };
+        case.configuration.schedules.insert(schedule.parse().unwrap(), rule);
+    }
+    let known = known(&case);
+    case.resource.name = "ci-7".to_owned();
+    let is_conflict = |event: &Event| matches!(event, Event::Conflict { .. });
+    let renamed = compared(&case, Some(known));
+    assert!(renamed.events().iter().any(is_conflict), "{:?}", renamed.events());
+    assert!(!renamed.record.opted_in);
+    let again = compared(&case, Some(renamed.record));
+    assert!(!again.events().iter().any(is_conflict));
 }
 
 #[test]
