@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::Terminal,
-    support::{ACCOUNTS, EACH_KIND, longer_night, office_hours, run, short_night},
+    support::{ACCOUNTS, EACH_KIND, droplets, longer_night, office_hours, run, short_night},
 };
 
 /// A schedule that stops nothing now, in addition to the one that all resources follow.
@@ -93,6 +93,36 @@ fn an_apply_shows_what_follows_by_name_and_which_names_nothing_has() {
         assert_eq!(consequences["unmatched"], json!([]));
         let doctor = terminal.run(&["doctor"]).await.stdout;
         assert!(doctor.contains("schedule other lists the name"), "{doctor}");
+    });
+}
+
+#[test]
+fn an_account_whose_limit_carries_less_than_its_machines_take_is_named() {
+    run(async {
+        let accounts = ACCOUNTS.replacen(
+            "token = \"secret-do-token\"",
+            "token = \"secret-do-token\"\nrate_limit = { per_hour = 120 }",
+            1,
+        );
+        let fleet = [&accounts, &droplets(1..=80, &["offhours:office"])[..]].concat();
+        let terminal = Terminal::with_fleet(&fleet, "12:00:00").await;
+        let office = office_hours("max_new = 100", "", "");
+        terminal.local(&office, "12:03:30").await;
+        let doctor = terminal.run(&["doctor", "-o", "json"]).await.stdout;
+        let findings: Value = serde_json::from_str(&doctor).unwrap();
+        let mut findings = findings.as_array().unwrap().iter();
+        let is_load = |one: &&Value| {
+            one["check"] == "rate-limit" && one["found"].as_str().unwrap().contains("80 resources")
+        };
+        let load = findings.find(is_load).expect(&doctor);
+        assert_eq!((&load["subject"], &load["verdict"]), (&json!("do-main"), &json!("warning")));
+
+        terminal.write(&office.replace("08:00", "07:00"));
+        let shown = terminal.run(&["apply", "--dry-run"]).await;
+        let warning = "account do-main: 80 resources start in the hour before Tue 07:00 CET: that \
+                       takes about 82 requests, and the limit of 120 an hour leaves ";
+        assert!(shown.stderr.contains(warning), "{}", shown.stderr);
+        assert!(shown.stderr.contains("at least an hour apart"), "{}", shown.stderr);
     });
 }
 

@@ -1,9 +1,43 @@
-//! What to do about an unexpected answer from a provider, or a missing token.
+//! What to do about an unexpected answer from a provider, a missing token, or a limit that is too low.
 
 use domain::configuration::AccountKind;
 use environment::TokenError;
+use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::ProvidersError;
 use provider::{EndpointError, ProviderError, ssh::HOST_KEY_CHANGED};
+use report::load::Overload;
+
+use crate::{configuration_file::count, time::short};
+
+/// Says that an account's rate limit does not carry what follows schedules in it, and what to do.
+pub(crate) fn of_overload(
+    overload: &Overload,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> (String, String) {
+    let Overload { from, until, resources, hibernated, requests, carried, per_hour, .. } = overload;
+    let (from, until) = (short(*from, zone, now), short(*until, zone, now));
+    let (when, late) = if overload.starts_only {
+        (format!("start in the hour before {until}"), "some start late")
+    } else {
+        (format!("stop from {from} on and start by {until}"), "some stop or start late")
+    };
+    let asleep = match hibernated {
+        0 => String::new(),
+        some => format!(" ({some} of them hibernated)"),
+    };
+    let enough = *resources as u64 * carried / requests;
+    let found = format!(
+        "{}{asleep} {when}: that takes about {requests} requests, and the limit of {per_hour} an hour \
+         leaves {carried} for it, enough for about {enough}",
+        count(*resources, "resource"),
+    );
+    let remedy = format!(
+        "spread them over schedules whose edges are at least an hour apart, stop some by another \
+         method, or ask the provider for a higher limit: until then, {late}"
+    );
+    (found, remedy)
+}
 
 /// What to do if there is no client for an account.
 pub(crate) fn of_client(error: &ProvidersError) -> String {

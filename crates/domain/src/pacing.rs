@@ -11,6 +11,7 @@ use crate::{
     ResourceKind,
     provider::Facts,
     record::{Direction, INVENTORY_INTERVAL, SKEW},
+    stop_method::StopMethod,
 };
 
 /// How long a provider with a per-minute limit counts a request. One second more than documented,
@@ -229,6 +230,36 @@ pub fn requests_to_act(
         .sum()
 }
 
+/// Returns about how many requests it takes to stop resources by these methods, or to start them
+/// again, until all are seen to be done. What poll-status lists meanwhile is left out: one list shows
+/// all of them.
+#[must_use]
+pub fn requests_to_finish(
+    direction: Direction,
+    resources: &[(ResourceKind, StopMethod)],
+    lists: Option<&ListRequests>,
+) -> u64 {
+    let (hibernated, others): (Vec<_>, Vec<_>) =
+        resources.iter().partition(|(_, method)| *method == StopMethod::Hibernate);
+    // The power and the plan are changed one after the other.
+    let again = others.iter().filter(|(_, method)| method.changes_plan());
+    let steps = others.iter().chain(again).map(|(kind, _)| *kind);
+    let machines = u64::try_from(hibernated.len()).unwrap_or(u64::MAX);
+    requests_to_act(steps, lists) + SightRequests::to_finish(direction, machines)
+}
+
+/// Returns how many requests an hourly limit leaves for stops and starts in a time, after what is
+/// kept back and what the inventories take.
+#[must_use]
+pub fn carried(per_hour: u64, lists: Option<&ListRequests>, time: SignedDuration) -> u64 {
+    let lists = lists.into_iter().flat_map(BTreeMap::values);
+    let inventory: u64 = lists.map(|&requests| u64::from(requests)).sum();
+    let inventories = inventory * SignedDuration::from_hours(1).as_secs().unsigned_abs()
+        / INVENTORY_INTERVAL.as_secs().unsigned_abs();
+    let left = per_hour.saturating_sub(kept_back(per_hour) + inventories);
+    left.saturating_mul(time.as_mins().unsigned_abs()) / 60
+}
+
 /// Returns how many requests it takes to observe and change one resource of a kind, apart from
 /// lists. For a machine, the list shows enough; a sized resource is read individually.
 #[must_use]
@@ -258,6 +289,19 @@ impl SightRequests {
             Direction::Start => Self { around: 10, each: 7 },
             Direction::Stop => Self { around: 32, each: 14 },
         }
+    }
+
+    /// Returns about how many requests it takes to hibernate or recreate this many machines. After
+    /// the first minutes, each is looked at once a minute.
+    fn to_finish(direction: Direction, machines: u64) -> u64 {
+        let (steps, minutes) = match direction {
+            // The power, the snapshot, the deletion of the machine, that of an older snapshot.
+            Direction::Stop => (4, 30),
+            // The creation, what is reattached, the power.
+            Direction::Start => (3, 20),
+        };
+        let step = Self::acting(direction).for_machines(machines) + machines;
+        steps * step + minutes * Self::FOLLOWING.for_machines(machines)
     }
 
     /// Returns how many requests it takes to see this many machines.
@@ -389,6 +433,35 @@ mod tests {
         assert_eq!(requests, [0, 14, 26]);
         let machines = [0, 13, 14, 25, 26].map(|room| sight.machines_in(room));
         assert_eq!(machines, [0, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn each_machine_that_is_hibernated_takes_many_requests_and_others_few() {
+        let hibernated = |machines| vec![(ResourceKind::Droplet, StopMethod::Hibernate); machines];
+        let night = |machines| {
+            [Direction::Stop, Direction::Start]
+                .map(|direction| requests_to_finish(direction, &hibernated(machines), None))
+        };
+        assert_eq!(night(0), [0, 0]);
+        assert_eq!(night(1), [608, 334]);
+        // What is around them is seen once for all.
+        assert_eq!(night(60), [14_768, 8_830]);
+        let lists = ListRequests::from([(ResourceKind::Droplet, 3)]);
+        let others = [StopMethod::PowerOff, StopMethod::Resize];
+        let others: Vec<_> = others.map(|method| (ResourceKind::Droplet, method)).into();
+        let requests = requests_to_finish(Direction::Stop, &others, Some(&lists));
+        assert_eq!(requests, 3 + 3);
+    }
+
+    #[test]
+    fn an_hour_carries_what_inventories_and_others_leave_of_its_limit() {
+        let lists = ListRequests::from([(ResourceKind::Droplet, 3), (ResourceKind::NodePool, 2)]);
+        let carried = |minutes| {
+            let time = SignedDuration::from_mins(minutes);
+            super::carried(5000, Some(&lists), time)
+        };
+        assert_eq!([0, 30, 60].map(carried), [0, 2345, 4690]);
+        assert_eq!(super::carried(40, Some(&lists), SignedDuration::from_hours(9)), 0);
     }
 
     #[test]

@@ -12,7 +12,10 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use report::consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched};
+use report::{
+    consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched},
+    load::{Overload, overloads},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
@@ -30,11 +33,12 @@ use crate::{
     author::{author, reason},
     carry_out::{Command, Until, carry_out},
     configuration_file::{self, ListedResources, Parsed, Problem, count},
-    connection::{Session, all_records},
+    connection::{Session, all_records, limit_of, readable},
     context::Context,
     exit::UsageError,
     output::{self, Paint, Style},
     overriding::{publish, replace_override},
+    remedies,
     time::{NextEdge, local, short},
 };
 
@@ -254,6 +258,8 @@ pub(super) struct Plan {
     moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
+    /// The accounts whose rate limits do not carry what would follow schedules in them.
+    overloads: Vec<Overload>,
     /// The guard rails that it gives up: patterns of `protect`, and observe modes.
     loosened: Vec<String>,
     /// Valid settings that look like mistakes.
@@ -319,6 +325,7 @@ impl Plan {
             consequences: Consequences::default(),
             moves: Moves::default(),
             accounts,
+            overloads: Vec::new(),
             loosened,
             warnings: proposed.warnings,
             replaces_newer: unread.as_ref().is_some_and(StoreError::is_newer),
@@ -355,6 +362,8 @@ impl Plan {
         let new = Rules { configuration: &proposed, overrides: &overrides };
         self.now = self.now.max(session.present());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
+        let states = readable(session.store.account_states().await?);
+        self.overloads = overloads(&records, new, |name| limit_of(states.get(name)), self.now);
         Ok(())
     }
 
@@ -491,6 +500,10 @@ impl Plan {
                 "warning: schedule {schedule} cuts the power of its Droplets; with graceful = true \
                  their guests are asked to shut down first\n"
             ));
+        }
+        for one in &self.overloads {
+            let (found, remedy) = remedies::of_overload(one, self.zone(), self.now);
+            output::remark(&format!("warning: account {}: {found}; {remedy}\n", one.account));
         }
         self.warn_of_moves();
         self.report_stranded();

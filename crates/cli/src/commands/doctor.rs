@@ -82,6 +82,7 @@ async fn examine(
     }
     printer.report(hibernation::check(&session.functions()?, &contents).await)?;
     printer.report(accounts::inventories(&contents, now))?;
+    printer.report(accounts::loads(&contents, now))?;
     printer.report(records::check(&contents, now))?;
     printer.report(rules::check(&contents, now))
 }

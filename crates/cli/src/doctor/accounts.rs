@@ -17,10 +17,16 @@ use lifecycle::{
     event::{Event, Subject},
 };
 use provider::{Client, ProviderError, Reading};
+use report::load::overloads;
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
-use crate::{configuration_file::count, remedies, time::ago};
+use crate::{
+    configuration_file::count,
+    connection::limit_of,
+    remedies,
+    time::{ago, screen_zone},
+};
 
 /// The rate limit is low when less than this fraction (one tenth) of it remains.
 const LOW: u64 = 10;
@@ -274,6 +280,19 @@ pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Findi
             })
         })
         .collect()
+}
+
+/// Checks whether each account's rate limit carries the next night of what follows schedules in it.
+pub(crate) fn loads(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let configuration = &contents.in_force.configuration;
+    let limit = |account: &AccountName| limit_of(contents.states.get(account));
+    let overloads = overloads(&contents.records, contents.in_force.rules(), limit, now);
+    let zone = screen_zone(None, configuration);
+    let findings = overloads.iter().map(|one| {
+        let (found, remedy) = remedies::of_overload(one, zone, now);
+        Finding::warning(Check::RateLimit, found, remedy).of(&one.account)
+    });
+    findings.collect()
 }
 
 /// Against AWS: has poll-status read one resource of each account with the account's token.
