@@ -98,6 +98,10 @@ VIEWER = {
         {"*"},
     ),
     "SeeDeadLetters": ({"sqs:GetQueueAttributes"}, {DEAD_LETTERS}),
+    "SeeSubscriptions": (
+        {"sns:ListSubscriptionsByTopic"},
+        {f"arn:aws:sns:{REGION}:{ACCOUNT}:{NAME}-alerts"},
+    ),
 }
 OPERATOR = {
     "SetOverrides": ({"dynamodb:PutItem"}, {table("schedules")}),

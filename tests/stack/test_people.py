@@ -97,6 +97,29 @@ def test_doctor_says_what_a_viewer_may_not_ask(cycled: Deployed, person: Person)
     assert "Error {" not in done.stdout, output_of(done)
 
 
+def test_doctor_says_when_the_alerts_reach_nobody(cycled: Deployed, person: Person) -> None:
+    sns = cycled.stack.emulator.client("sns")
+    topic = cycled.stack.outputs()["AlertsTopic"]
+    viewer = person("viewer")
+
+    def alerts() -> dict[str, str]:
+        done = cycled.offhours.run("doctor", "-o", "json", key=viewer)
+        (found,) = (one for one in json.loads(done.stdout) if one["check"] == "alerts")
+        return found
+
+    # Emulators confirm addresses by themselves.
+    assert alerts()["verdict"] == "ok", alerts()
+    listed = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    for one in listed:
+        sns.unsubscribe(SubscriptionArn=one["SubscriptionArn"])
+    try:
+        assert alerts()["verdict"] == "warning", alerts()
+        assert f"aws sns subscribe --topic-arn {topic}" in alerts()["remedy"], alerts()
+    finally:
+        for one in listed:
+            sns.subscribe(TopicArn=topic, Protocol=one["Protocol"], Endpoint=one["Endpoint"])
+
+
 def test_status_for_programs_lists_the_stack(cycled: Deployed) -> None:
     done = cycled.offhours.run("status", "-o", "json")
     names = {row["name"] for row in json.loads(done.stdout)}

@@ -18,6 +18,7 @@ use environment::{
     Clock, LambdaFunctions,
     aws::{self, SdkConfig},
     identity, in_words, settings,
+    subscriptions::{Subscriptions, SubscriptionsError, subscriptions},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
@@ -388,6 +389,15 @@ impl Session {
                 Functions::Lambda(LambdaFunctions::of_stack(config, prefix))
             }
         })
+    }
+
+    /// Asks AWS who is subscribed to the stack's alerts. `None` for a local store, which mails none.
+    pub(crate) async fn subscriptions(&self) -> Option<Result<Subscriptions, SubscriptionsError>> {
+        match &self.place {
+            #[cfg(feature = "local")]
+            Place::Local(_) => None,
+            Place::Aws { config, prefix } => Some(subscriptions(config, prefix).await),
+        }
     }
 
     /// Establishes who gives the command: whom AWS says the credentials belong to, or the user of

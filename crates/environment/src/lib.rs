@@ -14,6 +14,8 @@ pub mod lambda;
 pub mod logging;
 pub mod metrics;
 pub mod settings;
+#[cfg(feature = "identity")]
+pub mod subscriptions;
 pub mod tokens;
 
 #[cfg(feature = "bus")]

@@ -8,7 +8,7 @@ use crate::{
     connection::Session,
     context::Context,
     doctor::{
-        Check, Finding, Verdict, accounts, clock, functions, hibernation, records, rules,
+        Check, Finding, Verdict, accounts, alerts, clock, functions, hibernation, records, rules,
         store::{self, StoreContents},
     },
     output::{self, Style},
@@ -70,6 +70,9 @@ async fn examine(
     printer.report([store_clock(session).await, clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {
         printer.report(functions::at_aws(lambda).await)?;
+        if let Some(subscriptions) = session.subscriptions().await {
+            printer.report(alerts::check(subscriptions))?;
+        }
         printer.report(accounts::at_aws(lambda, &contents).await)?;
         printer.report(accounts::token_readers(&contents))?;
         printer.report(accounts::noted_rates(&contents, now))?;

@@ -3,6 +3,7 @@
 //! Checks of records and rules are pure; those that query something are given what they query.
 
 pub(crate) mod accounts;
+pub(crate) mod alerts;
 pub(crate) mod clock;
 pub(crate) mod functions;
 pub(crate) mod hibernation;
@@ -47,6 +48,8 @@ pub(crate) enum Check {
     Inventory,
     /// The functions that do the work.
     Functions,
+    /// Whether the stack's alerts and alarms reach someone.
+    Alerts,
     /// What prevents hibernating machines.
     Hibernation,
     /// Resources that are stuck, refused, held, owed a size or overdue.
