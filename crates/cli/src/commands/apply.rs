@@ -502,7 +502,7 @@ impl Plan {
             ));
         }
         for one in &self.overloads {
-            let (found, remedy) = remedies::of_overload(one, self.zone(), self.now);
+            let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);
             output::remark(&format!("warning: account {}: {found}; {remedy}\n", one.account));
         }
         self.warn_of_moves();

@@ -66,6 +66,7 @@ async fn examine(
         Err(error) => return printer.report([store::unread(&error)]),
     };
     printer.report(store::unreadable(&contents))?;
+    let zone = context.zone(&*contents.in_force.configuration, None);
     printer.report(store::configuration(&contents, now))?;
     printer.report([store_clock(session).await, clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {
@@ -85,7 +86,7 @@ async fn examine(
     }
     printer.report(hibernation::check(&session.functions()?, &contents).await)?;
     printer.report(accounts::inventories(&contents, now))?;
-    printer.report(accounts::loads(&contents, now))?;
+    printer.report(accounts::loads(&contents, &zone, now))?;
     printer.report(records::check(&contents, now))?;
     printer.report(rules::check(&contents, now))
 }

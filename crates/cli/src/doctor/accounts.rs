@@ -11,7 +11,7 @@ use domain::{
     record::{OBSERVATION_AGE, Phase, Record},
 };
 use environment::{Clock, LambdaFunctions, in_words};
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::{
     Providers, ProvidersError, Report,
     event::{Event, Subject},
@@ -21,12 +21,7 @@ use report::load::overloads;
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
-use crate::{
-    configuration_file::count,
-    connection::limit_of,
-    remedies,
-    time::{ago, screen_zone},
-};
+use crate::{configuration_file::count, connection::limit_of, remedies, time::ago};
 
 /// The rate limit is low when less than this fraction (one tenth) of it remains.
 const LOW: u64 = 10;
@@ -283,11 +278,9 @@ pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Findi
 }
 
 /// Checks whether each account's rate limit carries the next night of what follows schedules in it.
-pub(crate) fn loads(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
-    let configuration = &contents.in_force.configuration;
+pub(crate) fn loads(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {
     let limit = |account: &AccountName| limit_of(contents.states.get(account));
     let overloads = overloads(&contents.records, contents.in_force.rules(), limit, now);
-    let zone = screen_zone(None, configuration);
     let findings = overloads.iter().map(|one| {
         let (found, remedy) = remedies::of_overload(one, zone, now);
         Finding::warning(Check::RateLimit, found, remedy).of(&one.account)
