@@ -45,13 +45,12 @@ enum From {
 
 /// Convert the periods and schedules of AWS Instance Scheduler.
 ///
-/// Reads its configuration table, exported to S3 as DynamoDB JSON or printed by `aws dynamodb
-/// scan`, and what its `scheduler-cli` prints for describe-schedules and describe-periods.
+/// Reads its configuration table as `aws dynamodb scan` prints it, and what its `scheduler-cli`
+/// prints for describe-schedules and describe-periods.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   aws dynamodb scan --table-name TABLE | offhours import aws - > offhours.toml
-  gunzip export/*.json.gz && offhours import aws export/*.json
   offhours import aws schedules.json periods.json --timezone Europe/Berlin")]
 struct Aws {
     /// Files with schedules and periods; - is standard input.
