@@ -251,6 +251,7 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{schedule}periods = [{{ begin = \"8:00\" }}]"),
         format!("{schedule}periods = [{{ begin = \"24:00\" }}]"),
         format!("{schedule}periods = [{{ begin = 08:00:30 }}]"),
+        format!("{schedule}periods = [{{ begin = 08:00:00.5 }}]"),
         format!("{schedule}periods = [{{ begin = \"08:00\", end = \"24:01\" }}]"),
         format!("{schedule}periods = [{{ weekdays = 1 }}]"),
         format!("{schedule}periods = [{{ from = \"12-24\" }}]"),
