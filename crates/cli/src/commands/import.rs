@@ -16,7 +16,7 @@ use crate::{
     configuration_file::written::File,
     context::Context,
     exit::UsageError,
-    import::{self, Imported, Remark, Source},
+    import::{self, Remark, Source},
     output,
 };
 
@@ -78,7 +78,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     for remark in &imported.remarks {
         output::remark(&format!("{remark}\n"));
     }
-    let exit = exit(&imported);
+    let is_whole = !imported.remarks.iter().any(|remark| remark.left_out);
     match context.format {
         Format::Table => {
             let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
@@ -89,15 +89,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             remarks: imported.remarks,
         })?,
     }
-    Ok(exit)
-}
-
-fn exit(imported: &Imported) -> Exit {
-    if imported.remarks.iter().any(|remark| remark.left_out) {
-        Exit::NeedsPerson
-    } else {
-        Exit::Done
-    }
+    Ok(if is_whole { Exit::Done } else { Exit::NeedsPerson })
 }
 
 fn read(path: &Path) -> anyhow::Result<Source> {

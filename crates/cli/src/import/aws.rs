@@ -165,7 +165,9 @@ impl Import {
             resources: BTreeSet::new(),
             policy: self.policy(item)?,
         };
-        self.report_untranslated(item)?;
+        for other in item.others(SCHEDULE) {
+            self.remark(item, format!("{other} has no counterpart"));
+        }
         Ok((rule, overridden))
     }
 
@@ -247,11 +249,9 @@ impl Import {
             return Ok(());
         }
         if periods.iter().any(|period| period.begin.is_some()) {
-            return Err(
-                "its periods with only a begin or an end, on some days only, mean something \
-                        else here; write periods with both"
-                    .to_owned(),
-            );
+            let message = "its periods with only a begin or an end, on some days only, mean \
+                           something else here; write periods with both";
+            return Err(message.to_owned());
         }
         let message = "on days that a period with only a begin or an end does not name, there is \
                        no desired state here, and not \"stopped\"";
@@ -275,33 +275,11 @@ impl Import {
             ..Policy::default()
         })
     }
-
-    fn report_untranslated(&mut self, item: &Item) -> Result<(), String> {
-        for (key, name) in [
-            ("hibernate", "hibernate"),
-            ("usemaintenancewindow", "use_maintenance_window"),
-            ("usemetrics", "use_metrics"),
-        ] {
-            if item.flag(key)? == Some(true) {
-                self.remark(item, format!("`{name}` has no counterpart"));
-            }
-        }
-        let windows = item.list("ssmmaintenancewindow")?.join(", ");
-        if !windows.is_empty() {
-            let message = format!("`ssm_maintenance_window` ({windows}) has no counterpart");
-            self.remark(item, message);
-        }
-        for other in item.others(SCHEDULE) {
-            self.remark(item, format!("{other} has no counterpart"));
-        }
-        Ok(())
-    }
 }
 
 /// The fields of a schedule that are handled, or that do not affect when it runs.
 const SCHEDULE: &str = "type name description timezone periods overridestatus enforced retainrunning \
-                        stopnewinstances hibernate usemaintenancewindow ssmmaintenancewindow \
-                        usemetrics configuredinstack overwrite";
+                        stopnewinstances configuredinstack overwrite";
 
 /// The same of a period.
 const PERIOD: &str = "type name description configuredinstack begintime endtime weekdays monthdays \

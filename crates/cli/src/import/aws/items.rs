@@ -154,9 +154,13 @@ impl Item {
         Ok(entries)
     }
 
-    /// The names of fields that are not among `known`, which are separated by spaces.
+    /// The names of fields that are not among `known`, which are separated by spaces, and that are
+    /// not off.
     pub(super) fn others(&self, known: &str) -> Vec<String> {
-        let others = self.fields.iter().filter(|(key, _)| !known.split(' ').any(|one| one == *key));
+        let is_other = |key: &str| {
+            !known.split(' ').any(|one| one == key) && self.flag(key) != Ok(Some(false))
+        };
+        let others = self.fields.iter().filter(|(key, _)| is_other(key));
         others.map(|(_, (name, _))| format!("`{name}`")).collect()
     }
 }
