@@ -25,7 +25,7 @@ pub(super) struct Accounts {
     /// Every account the file names, with its kind if known.
     declared: BTreeMap<String, Option<AccountKind>>,
     /// Former account names, each with its name in this file.
-    former: BTreeMap<AccountName, String>,
+    former: BTreeMap<String, String>,
 }
 
 impl Accounts {
@@ -39,9 +39,7 @@ impl Accounts {
 
     /// The name in this file of the account that was formerly called this.
     pub(super) fn called_now(&self, former: &str) -> Option<&str> {
-        let mut renamed = self.former.iter();
-        let (_, name) = renamed.find(|(was, _)| was.as_str() == former)?;
-        Some(name)
+        self.former.get(former).map(String::as_str)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
@@ -221,7 +219,7 @@ fn take_former_names<'t>(entries: &[Field<'t>], accounts: &mut Accounts) {
         if let Some(account) = name_now.and_then(|name| accounts.read.get_mut(&name)) {
             account.set_was(was.clone());
         }
-        accounts.former.insert(was, name.to_owned());
+        accounts.former.insert(was.to_string(), name.to_owned());
     }
 }
 
