@@ -142,7 +142,7 @@ pub struct Settings {
     /// Resources that are never touched, whether by a schedule, an override or a command:
     /// references, names or tags, in which * matches any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Pattern>", extend("examples" = [["do-main/droplet/*", "name:*prod*", "tag:production"]])))]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Pattern>", extend("examples" = [["name:*prod*", "do-main/droplet/*", "tag:production"]])))]
     pub protect: Vec<Pattern>,
     /// Maximum number of stops per account and minute. Default: 100.
     #[serde(skip_serializing_if = "is_default_max_stops")]
@@ -397,6 +397,7 @@ impl JsonSchema for Account {
 )]
 pub struct SshAccount {
     /// The provider: always "ssh".
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssh"])))]
     pub provider: Ssh,
     /// The account's previous name. Records and overrides of its machines are carried over from it.
     /// May stay here permanently.
@@ -427,17 +428,11 @@ pub enum Ssh {
 #[cfg_attr(
     feature = "schema",
     derive(JsonSchema),
-    schemars(
-        rename = "account",
-        deny_unknown_fields,
-        extend(
-            "if" = { "required": ["provider"], "properties": { "provider": { "const": "digitalocean" } } },
-            "then" = { "properties": { "datacenters": false, "accept_new_prices": false } },
-        )
-    )
+    schemars(rename = "account", deny_unknown_fields)
 )]
 pub struct CloudAccount {
     /// The cloud provider: "digitalocean" or "hetzner".
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["digitalocean", "hetzner"])))]
     pub provider: Provider,
     /// The account's previous name. Records, saved sizes and overrides of its resources are carried
     /// over from it. May stay here permanently.
@@ -446,7 +441,7 @@ pub struct CloudAccount {
     pub was: Option<AccountName>,
     /// Where the API token is stored, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of
     /// type `SecureString`) or, for local use, `env:VARIABLE`.
-    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/acting/do-main", "env:HCLOUD_TOKEN"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/acting/NAME", "env:VARIABLE"])))]
     pub token: TokenReference,
     /// Where a read-only API token is stored, in the same form as `token`. Offhours observes with
     /// it, and uses `token` only to stop and start. Without it, `token` is used for both.
@@ -474,7 +469,7 @@ pub struct CloudAccount {
     /// A base URL to use instead of the provider's own: `https://HOST`, or `http://` on loopback. The
     /// account's token is sent there. On AWS, the deployment's parameter `AccountUrls` must list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Url"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Url", extend("examples" = ["https://api.example.com"])))]
     pub url: Option<String>,
 }
 
@@ -731,7 +726,7 @@ pub struct Policy {
     /// Machines that are hibernated: the risks to accept. Without it, anything that would be lost
     /// prevents the hibernation.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Risk>", extend("examples" = ["lost-backups"])))]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Risk>", extend("examples" = ["lost-backups"])))]
     pub accept: BTreeSet<Risk>,
     /// Droplets that are hibernated: whether to refuse one with a private address, because its
     /// cloud assigns a new one each time. Default: false.

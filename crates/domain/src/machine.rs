@@ -79,7 +79,7 @@ pub struct SshLogin {
     pub read_key: Option<KeyReference>,
     /// The host's public keys: one, or two while the host changes its key. A host that presents any
     /// other key is refused.
-    #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]])))]
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAA…"]])))]
     pub host_keys: HostKeys,
     /// Maximum time for the connection. The login may take as long again, at most 10 s. Default:
     /// 10s.
@@ -127,11 +127,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[cfg_attr(
     feature = "schema",
     derive(JsonSchema),
-    schemars(
-        rename = "machine",
-        deny_unknown_fields,
-        extend("anyOf" = [{ "required": ["status"] }, { "required": ["probe"] }])
-    )
+    schemars(rename = "machine", deny_unknown_fields)
 )]
 pub struct Machine {
     /// The command that starts the machine. It must return at once and be safe to repeat.
@@ -148,7 +144,7 @@ pub struct Machine {
     /// The command that cuts the machine's power if `stop` did not end it. Without it, the power is
     /// never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand"))]
+    #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand", extend("examples" = ["force build-01"])))]
     pub force: Option<RemoteCommand>,
     /// A port that is open while the machine runs, as HOST:PORT. Offhours tries it from where it
     /// runs itself.

@@ -16,7 +16,7 @@ use crate::{
     configuration_file::written::File,
     context::Context,
     exit::UsageError,
-    import::{self, Imported, Remark, Source},
+    import::{self, Remark, Source},
     output,
 };
 
@@ -45,13 +45,12 @@ enum From {
 
 /// Convert the periods and schedules of AWS Instance Scheduler.
 ///
-/// Reads its configuration table, exported to S3 as DynamoDB JSON or printed by `aws dynamodb
-/// scan`, and what its `scheduler-cli` prints for describe-schedules and describe-periods.
+/// Reads its configuration table as `aws dynamodb scan` prints it, and what its `scheduler-cli`
+/// prints for describe-schedules and describe-periods.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   aws dynamodb scan --table-name TABLE | offhours import aws - > offhours.toml
-  gunzip export/*.json.gz && offhours import aws export/*.json
   offhours import aws schedules.json periods.json --timezone Europe/Berlin")]
 struct Aws {
     /// Files with schedules and periods; - is standard input.
@@ -79,7 +78,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     for remark in &imported.remarks {
         output::remark(&format!("{remark}\n"));
     }
-    let exit = exit(&imported);
+    let is_whole = !imported.remarks.iter().any(|remark| remark.left_out);
     match context.format {
         Format::Table => {
             let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
@@ -90,15 +89,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             remarks: imported.remarks,
         })?,
     }
-    Ok(exit)
-}
-
-fn exit(imported: &Imported) -> Exit {
-    if imported.remarks.iter().any(|remark| remark.left_out) {
-        Exit::NeedsPerson
-    } else {
-        Exit::Done
-    }
+    Ok(if is_whole { Exit::Done } else { Exit::NeedsPerson })
 }
 
 fn read(path: &Path) -> anyhow::Result<Source> {

@@ -1,31 +1,31 @@
 //! `[accounts.NAME]`: each is one login at one provider.
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use domain::{
-    AccountName,
-    configuration::{
-        Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount, TokenReference,
-    },
-    machine::KeyReference,
+    AccountName, MachineName,
+    configuration::{Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount},
+    machine::{Endpoint, Host, LoginError, Machine, SshLogin},
+    text::{LONGEST_TAG, one_line},
 };
 use provider::Base;
 
-use super::{
-    TABLES,
-    document::{Entry, Field, Place, Problems, Table},
-    machines, mode,
-};
+use super::document::Field;
 use crate::resolve::nearest::advice;
 
 /// The accounts of a file.
+#[derive(Default)]
 pub(super) struct Accounts {
     /// The valid ones.
     pub(super) read: BTreeMap<AccountName, Account>,
     /// Every account the file names, with its kind if known.
     declared: BTreeMap<String, Option<AccountKind>>,
     /// Former account names, each with its name in this file.
-    former: BTreeMap<AccountName, String>,
+    former: BTreeMap<String, String>,
 }
 
 impl Accounts {
@@ -39,9 +39,7 @@ impl Accounts {
 
     /// The name in this file of the account that was formerly called this.
     pub(super) fn called_now(&self, former: &str) -> Option<&str> {
-        let mut renamed = self.former.iter();
-        let (_, name) = renamed.find(|(was, _)| was.as_str() == former)?;
-        Some(name)
+        self.former.get(former).map(String::as_str)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
@@ -49,216 +47,69 @@ impl Accounts {
     }
 }
 
-pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
-    let mut accounts =
-        Accounts { read: BTreeMap::new(), declared: BTreeMap::new(), former: BTreeMap::new() };
-    let mut tokens = Vec::new();
-    let (mut places, mut former) = (BTreeMap::new(), Vec::new());
-    let table = root
-        .field("accounts")
-        .and_then(|field| field.table("accounts as tables, [accounts.NAME]", problems));
-    for entry in table.iter().flat_map(Table::entries) {
-        let name = entry.name.parse::<AccountName>();
-        let name = name.map_err(|error| problems.error(&entry.place, error)).ok();
-        places.insert(entry.name, entry.place.clone());
-        former.extend(former_name(&entry, problems));
-        let (kind, account) = account(&entry, problems);
-        accounts.declared.insert(entry.name.to_owned(), kind);
-        let Some((account, places)) = account else {
-            continue;
-        };
-        tokens.push(AccountKeys { account: entry.name.to_owned(), keys: places });
-        if let Some(name) = name {
-            accounts.read.insert(name, account);
-        }
+pub(super) fn read(root: &Field) -> Accounts {
+    let words = ("account", "an account", "[accounts.NAME]");
+    let entries = root.named::<AccountName>("accounts", words);
+    let mut accounts = Accounts::default();
+    for (name, field) in &entries {
+        let (kind, account) = if field.value.is_table() { account(field) } else { (None, None) };
+        accounts.declared.insert(field.key.to_owned(), kind);
+        accounts.read.extend(name.clone().zip(account));
     }
-    warn_of_shared_tokens(tokens, &accounts.declared, problems);
-    accounts.take_former_names(former, &places, problems);
+    let entries: Vec<_> = entries.into_iter().map(|(_, field)| field).collect();
+    warn_of_shared_keys(&entries, &accounts);
+    take_former_names(&entries, &mut accounts);
     accounts
 }
 
-/// An account's former name.
-struct FormerName<'t> {
-    was: AccountName,
-    place: Place,
-    /// The account's present name.
-    name: &'t str,
-}
-
-fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<FormerName<'t>> {
-    // Errors in the table itself are reported where the whole table is read.
-    let field = entry.field.key("was")?;
-    Some(FormerName {
-        was: field.parsed("do-main", problems)?,
-        place: field.place,
-        name: entry.name,
-    })
-}
-
-impl Accounts {
-    /// Records former names, and refuses those that would make the owner of records ambiguous.
-    fn take_former_names(
-        &mut self,
-        mut former: Vec<FormerName<'_>>,
-        places: &BTreeMap<&str, Place>,
-        problems: &mut Problems,
-    ) {
-        former.sort_by_key(|one| one.place.span.start);
-        let mut taken = BTreeMap::<AccountName, FormerName<'_>>::new();
-        for one in former {
-            let FormerName { was, place, name } = &one;
-            if was.as_str() == *name {
-                problems.error(place, "is the account's own name; leave the key out");
-            } else if let Some(configured) = places.get(was.as_str()) {
-                let line = problems.line(&configured.span);
-                let message = format!(
-                    "`{was}` is an account of this file as well (line {line}), whose records stay \
-                     its own; remove [accounts.{was}], or this key"
-                );
-                problems.error(place, message);
-            } else if let Some(first) = taken.get(was) {
-                let line = problems.line(&first.place.span);
-                let message = format!(
-                    "`{was}` is what account `{}` was, too (line {line}); its records go to one \
-                     account alone, so remove one of the two keys",
-                    first.name
-                );
-                problems.error(place, message);
-            } else {
-                taken.insert(was.clone(), one);
-            }
+/// Reads an account: its kind if known, and the account itself if all of it is valid.
+fn account(field: &Field) -> (Option<AccountKind>, Option<Account>) {
+    let kind = field.field("provider").and_then(|provider| {
+        let word: String = provider.read()?;
+        let kind = AccountKind::ALL.into_iter().find(|kind| kind.word() == word);
+        if kind.is_none() {
+            let advice = advice(&word, "choices", AccountKind::ALL.map(AccountKind::word));
+            let message = format!("`{word}` is not known; {advice}");
+            field.problems.give_up(&provider.place, &message);
         }
-        for (was, one) in taken {
-            if let Some(account) = one.name.parse().ok().and_then(|name| self.read.get_mut(&name)) {
-                account.set_was(was.clone());
-            }
-            self.former.insert(was, one.name.to_owned());
-        }
-    }
-}
-
-/// Where a token or a key is stored, and where the file says so.
-pub(super) type LocatedKey = (KeyReference, Place);
-
-/// The tokens or the keys of one account.
-struct AccountKeys {
-    account: String,
-    keys: Vec<LocatedKey>,
-}
-
-/// Reads an account: its kind if known, and the account itself with the places of its tokens if
-/// enough of it is valid.
-fn account(
-    entry: &Entry,
-    problems: &mut Problems,
-) -> (Option<AccountKind>, Option<(Account, Vec<LocatedKey>)>) {
-    let Some(table) = entry.field.table("an account as a table, [accounts.NAME]", problems) else {
-        return (None, None);
+        kind
+    });
+    let account = match kind {
+        Some(AccountKind::Cloud(provider)) => at_cloud(field, Some(provider)),
+        None if field.field("host").is_none() => at_cloud(field, None),
+        Some(AccountKind::Ssh) | None => over_ssh(&field.as_table("ssh-account")),
     };
-    let kinds = AccountKind::ALL.map(|kind| (kind.word(), kind));
-    let advice = "write provider = \"digitalocean\", \"hetzner\" or \"ssh\"";
-    let kind = table
-        .required("provider", (&entry.place, advice), problems)
-        .and_then(|field| field.choice(&kinds, problems));
-    let account =
-        if kind == Some(AccountKind::Ssh) || kind.is_none() && table.field("host").is_some() {
-            over_ssh(entry, &table, problems)
-        } else {
-            at_cloud(entry, &table, kind, problems)
-        };
     (kind, account)
 }
 
-fn over_ssh(
-    entry: &Entry,
-    table: &Table,
-    problems: &mut Problems,
-) -> Option<(Account, Vec<LocatedKey>)> {
-    table.refuse_unknown(&TABLES.ssh_account, problems);
-    let mode = mode(table, problems);
-    let (login, keys) = machines::login(&entry.place, table, problems)?;
-    let account = SshAccount { provider: Ssh::Ssh, was: None, mode, login };
-    Some((Account::Ssh(Box::new(account)), keys))
-}
-
-fn at_cloud(
-    entry: &Entry,
-    table: &Table,
-    kind: Option<AccountKind>,
-    problems: &mut Problems,
-) -> Option<(Account, Vec<LocatedKey>)> {
-    table.refuse_unknown(&TABLES.account, problems);
-    let provider = match kind {
-        Some(AccountKind::Cloud(provider)) => Some(provider),
-        Some(AccountKind::Ssh) | None => None,
-    };
-    let advice = "write token = \"ssm:/offhours/acting/NAME\" or \"env:VARIABLE\"";
-    let token = table
-        .required("token", (&entry.place, advice), problems)
-        .and_then(|field| located_token(field, "ssm:/offhours/acting/NAME", problems));
-    let read_token = table
-        .field("read_token")
-        .and_then(|field| located_token(field, "ssm:/offhours/reading/NAME", problems));
-    let datacenters = datacenters(table, provider, problems);
-    let accept_new_prices = accept_new_prices(table, provider, problems);
-    let ssh_key = ssh_key(table, problems);
-    let url = table.field("url").and_then(|field| url(&field, provider, problems));
-    let mode = mode(table, problems);
-    let (token, place) = token?;
-    let account = CloudAccount {
-        provider: provider?,
-        was: None,
-        token: token.clone(),
-        read_token: read_token.as_ref().map(|(token, _)| token.clone()),
-        datacenters,
-        accept_new_prices,
-        ssh_key,
-        mode,
-        url,
-    };
-    let places = [(token, place)].into_iter().chain(read_token);
-    let places = places.map(|(token, place)| (KeyReference::Token(token), place));
-    Some((Account::Cloud(account), places.collect()))
-}
-
-fn located_token(
-    field: Field,
-    example: &str,
-    problems: &mut Problems,
-) -> Option<(TokenReference, Place)> {
-    let token = field.parsed(example, problems)?;
-    Some((token, field.place))
-}
-
-fn datacenters(
-    table: &Table,
-    provider: Option<Provider>,
-    problems: &mut Problems,
-) -> Vec<Location> {
-    let Some(field) = table.field("datacenters") else {
-        return Vec::new();
-    };
+fn at_cloud(field: &Field, provider: Option<Provider>) -> Option<Account> {
+    let account = field.read::<CloudAccount>();
     if provider.is_some_and(|provider| !provider.facts().has_datacenters) {
-        let message = "only Hetzner accounts have locations; remove the key";
-        problems.error(&field.place, message);
-        return Vec::new();
+        field.refuse("datacenters", "only Hetzner accounts have locations; remove the key");
     }
-    if field.elements().is_empty() {
-        problems.error(&field.place, "is empty; leave the key out to scan all locations");
+    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
+        let message = "only Hetzner bills old servers at old prices; remove the key";
+        field.refuse("accept_new_prices", message);
     }
+    if field.get::<String>("ssh_key").is_some_and(|key| key.is_empty()) {
+        field.refuse("ssh_key", "is empty; write the name of a key in the account");
+    }
+    let datacenters = locations(field);
+    let url = field.field("url").and_then(|url| base(&url, provider));
+    Some(Account::Cloud(CloudAccount { datacenters, url, ..account? }))
+}
+
+/// The locations of an account, each once.
+fn locations(field: &Field) -> Vec<Location> {
     let mut locations = Vec::<Location>::new();
-    for element in field.elements() {
-        let Some(location) = element.parsed::<Location>("fsn1", problems) else {
-            continue;
-        };
+    for (field, location) in field.list::<Location>("datacenters") {
         let name = location.name();
         if !Location::KNOWN.contains(&name) {
             let advice = advice(name, "known locations", Location::KNOWN);
-            let message = format!("`{name}` is not a known location of Hetzner's; {advice}");
-            problems.warning(&element.place, message);
+            field.warning(format!("`{name}` is not a known location of Hetzner's; {advice}"));
         }
         if locations.iter().any(|one| one.name() == name) {
-            problems.warning(&element.place, "is listed twice");
+            field.warning("is listed twice");
         } else {
             locations.push(location);
         }
@@ -266,36 +117,13 @@ fn datacenters(
     locations
 }
 
-fn accept_new_prices(table: &Table, provider: Option<Provider>, problems: &mut Problems) -> bool {
-    let Some(field) = table.field("accept_new_prices") else {
-        return false;
-    };
-    let accepted = field.flag(problems);
-    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
-        let message = "only Hetzner bills old servers at old prices; remove the key";
-        problems.error(&field.place, message);
-    }
-    accepted.unwrap_or_default()
-}
-
-fn ssh_key(table: &Table, problems: &mut Problems) -> Option<String> {
-    let field = table.field("ssh_key")?;
-    let key = field.text("team", problems)?;
-    if key.is_empty() {
-        problems.error(&field.place, "is empty; write the name of a key in the account");
-        return None;
-    }
-    Some(key.to_owned())
-}
-
 /// Reads a base address to which a token may be sent. It must be written as the parser reads it, so
 /// that a misreading shows here and not at the provider. A rejected address is not repeated,
 /// because it may contain a password.
-fn url(field: &Field, provider: Option<Provider>, problems: &mut Problems) -> Option<String> {
-    let text = field.text("https://api.example.com", problems)?;
+fn base(field: &Field, provider: Option<Provider>) -> Option<String> {
+    let text: String = field.read()?;
     let Ok(base) = text.parse::<Base>() else {
-        problems.error(
-            &field.place,
+        field.error(
             "not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, \
              query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)",
         );
@@ -303,38 +131,118 @@ fn url(field: &Field, provider: Option<Provider>, problems: &mut Problems) -> Op
     };
     let plain = base.as_str().trim_end_matches('/');
     if text.trim_end_matches('/') != plain {
-        problems.error(&field.place, format!("is read as {plain}; write that"));
-        return None;
-    }
-    if let Some(provider) = provider {
+        field.error(format!("is read as {plain}; write that"));
+    } else if let Some(provider) = provider {
         let own = provider.facts().endpoint;
-        let message = format!("the account's token is sent to {plain}, not to {own}");
-        problems.warning(&field.place, message);
+        field.warning(format!("the account's token is sent to {plain}, not to {own}"));
     }
     Some(plain.to_owned())
 }
 
-/// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
-/// conflict. Within one account, a second token or key equal to the first is pointless.
-fn warn_of_shared_tokens(
-    tokens: Vec<AccountKeys>,
-    kinds: &BTreeMap<String, Option<AccountKind>>,
-    problems: &mut Problems,
-) {
-    let mut tokens: Vec<_> = tokens
-        .into_iter()
-        .flat_map(|of| of.keys.into_iter().map(move |key| (key, of.account.clone())))
+fn over_ssh(field: &Field) -> Option<Account> {
+    let login = field.read::<SshLogin>();
+    let may_be_private = field.get("allow_private_hosts") == Some(true);
+    if !may_be_private && field.get("host").is_some_and(|host: Host| host.is_private()) {
+        field.refuse("host", LoginError::PrivateHost);
+    }
+    if field.field("machines").is_none() {
+        field.warning("has no machines ([accounts.NAME.machines.NAME]), so nothing will be done");
+    }
+    let words = ("machine", "a machine", "[accounts.NAME.machines.NAME]");
+    let machines = field.named::<MachineName>("machines", words).into_iter();
+    let machines = machines.filter(|(_, field)| field.value.is_table());
+    let machines: BTreeMap<_, _> = machines
+        .filter_map(|(name, field)| {
+            let machine = machine(&field, may_be_private);
+            name.zip(machine)
+        })
         .collect();
-    tokens.sort_by_key(|((_, place), _)| place.span.start);
-    for (index, ((token, place), account)) in tokens.iter().enumerate() {
-        let mut earlier = tokens[..index].iter();
-        let Some(((_, first), name)) = earlier.find(|((other, _), _)| other == token) else {
+    Some(Account::Ssh(Box::new(SshAccount {
+        provider: Ssh::Ssh,
+        was: None,
+        mode: field.get("mode").unwrap_or_default(),
+        login: SshLogin { machines, ..login? },
+    })))
+}
+
+fn machine(field: &Field, may_be_private: bool) -> Option<Machine> {
+    if field.field("status").is_none() && field.field("probe").is_none() {
+        field.error(LoginError::Unseen);
+    }
+    if !may_be_private && field.get("probe").is_some_and(|at: Endpoint| at.host.is_private()) {
+        field.refuse("probe", LoginError::PrivateProbe);
+    }
+    let mut tags = BTreeSet::new();
+    for (field, tag) in field.list::<String>("tags") {
+        if tag.trim().is_empty() {
+            field.error("is empty; write a tag, such as \"env:dev\"");
+        } else if matches!(one_line(&tag, LONGEST_TAG), Cow::Owned(_)) {
+            field.error("has characters that cannot be shown, or is too long");
+        } else if !tags.insert(tag) {
+            field.warning("is listed twice");
+        }
+    }
+    field.read()
+}
+
+/// Records former names, and refuses those that would make the owner of records ambiguous.
+fn take_former_names<'t>(entries: &[Field<'t>], accounts: &mut Accounts) {
+    let former = entries.iter().filter_map(|entry| entry.field("was").zip(Some(entry.key)));
+    let mut former: Vec<_> = former.collect();
+    former.sort_by_key(|(was, _)| was.place.start);
+    let mut taken = BTreeMap::<AccountName, (Field<'t>, &str)>::new();
+    for (field, name) in former {
+        let Some(was) = field.read::<AccountName>() else {
             continue;
         };
-        let line = problems.line(&first.span);
-        let is_ssh = matches!(kinds.get(account), Some(Some(AccountKind::Ssh)));
-        let message = if name == account {
-            let what = if is_ssh { "key" } else { "token" };
+        let line = |other: &Field| field.problems.line(&other.place);
+        if was.as_str() == name {
+            field.error("is the account's own name; leave the key out");
+        } else if let Some(configured) = entries.iter().find(|entry| entry.key == was.as_str()) {
+            field.error(format!(
+                "`{was}` is an account of this file as well (line {}), whose records stay its own; \
+                 remove [accounts.{was}], or this key",
+                line(configured)
+            ));
+        } else if let Some((first, other)) = taken.get(&was) {
+            field.error(format!(
+                "`{was}` is what account `{other}` was, too (line {}); its records go to one \
+                 account alone, so remove one of the two keys",
+                line(first)
+            ));
+        } else {
+            taken.insert(was, (field, name));
+        }
+    }
+    for (was, (_, name)) in taken {
+        let name_now = name.parse().ok();
+        if let Some(account) = name_now.and_then(|name| accounts.read.get_mut(&name)) {
+            account.set_was(was.clone());
+        }
+        accounts.former.insert(was.to_string(), name.to_owned());
+    }
+}
+
+/// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
+/// conflict. Within one account, a second token or key equal to the first is pointless.
+fn warn_of_shared_keys(entries: &[Field], accounts: &Accounts) {
+    let mut keys: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| {
+            let keys = ["token", "read_token", "key", "read_key"].into_iter();
+            keys.filter_map(|key| entry.field(key)).zip(iter::repeat(entry.key))
+        })
+        .filter_map(|(field, name)| Some((field.value.as_str()?.to_owned(), field, name)))
+        .collect();
+    keys.sort_by_key(|(_, field, _)| field.place.start);
+    for (index, (key, field, account)) in keys.iter().enumerate() {
+        let Some((_, first, name)) = keys[..index].iter().find(|(other, ..)| other == key) else {
+            continue;
+        };
+        let line = field.problems.line(&first.place);
+        let is_ssh = accounts.declared.get(*account) == Some(&Some(AccountKind::Ssh));
+        let what = if is_ssh { "key" } else { "token" };
+        field.warning(if name == account {
             format!("is the account's own {what} (line {line}); leave this out, or name another")
         } else if is_ssh {
             format!(
@@ -343,10 +251,9 @@ fn warn_of_shared_tokens(
             )
         } else {
             format!(
-                "is the token of account `{name}` too (line {line}); \
-                 a resource that is reached through two accounts is not touched"
+                "is the token of account `{name}` too (line {line}); a resource that is reached \
+                 through two accounts is not touched"
             )
-        };
-        problems.warning(place, message);
+        });
     }
 }

@@ -1,23 +1,35 @@
-//! A TOML document, read key by key so that all problems are found in one pass.
+//! The file as it is written: values with their places, and what is wrong with them.
+//!
+//! What a table's keys are called, which it needs, and what is written for them comes from the
+//! file's schema, so each is declared once: by the type that holds it.
 
 use std::{
-    collections::HashSet,
-    fmt::{Display, Write as _},
-    ops::{Range, RangeInclusive},
-    path::Path,
-    str::FromStr,
+    borrow::Cow, cell::RefCell, collections::BTreeSet, fmt::Display, ops::Bound, path::Path,
+    str::FromStr, sync::LazyLock,
 };
 
-use toml::de::{DeTable, DeValue};
+use serde_json::Value;
+use toml::{Spanned, de::DeValue};
 
-use super::{Problem, TABLES};
-use crate::resolve::nearest::advice;
+use super::{Problem, written::File};
+use crate::{
+    resolve::nearest::{advice, nearest},
+    shape,
+};
 
-/// A position in the file: the path of the key, and its byte range in the text.
+/// A position in the file: the path of the key, and where it begins in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) path: String,
-    pub(super) span: Range<usize>,
+    pub(super) start: usize,
+}
+
+impl Place {
+    /// A message about it.
+    pub(super) fn with(&self, message: impl Display) -> String {
+        let separator = if self.path.is_empty() { "" } else { ": " };
+        redacted(&format!("{}{separator}{message}", self.path))
+    }
 }
 
 /// The problems found so far.
@@ -25,10 +37,12 @@ pub(super) struct Problems<'f> {
     file: &'f str,
     /// The offset of each line's first byte.
     lines: Vec<usize>,
-    errors: Vec<Problem>,
-    /// The errors as a set, so that each is reported only once.
-    said: HashSet<Problem>,
-    warnings: Vec<Problem>,
+    /// By position, so that each is reported only once.
+    errors: RefCell<BTreeSet<(usize, String)>>,
+    warnings: RefCell<BTreeSet<(usize, String)>>,
+    /// The paths of values that cannot be read: each looks absent from then on, and what follows
+    /// from that is not reported.
+    unread: RefCell<BTreeSet<String>>,
 }
 
 impl<'f> Problems<'f> {
@@ -38,9 +52,9 @@ impl<'f> Problems<'f> {
         Self {
             file,
             lines: lines.collect(),
-            errors: Vec::new(),
-            said: HashSet::new(),
-            warnings: Vec::new(),
+            errors: RefCell::default(),
+            warnings: RefCell::default(),
+            unread: RefCell::default(),
         }
     }
 
@@ -50,49 +64,44 @@ impl<'f> Problems<'f> {
     }
 
     /// The line of a place, counted from 1.
-    pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        self.lines.partition_point(|&start| start <= span.start)
+    pub(super) fn line(&self, place: &Place) -> usize {
+        self.lines.partition_point(|&start| start <= place.start)
     }
 
-    pub(super) fn error(&mut self, place: &Place, message: impl Display) {
-        let problem = self.problem(place, message);
-        if self.said.insert(problem.clone()) {
-            self.errors.push(problem);
+    pub(super) fn error(&self, place: &Place, message: impl Display) {
+        self.errors.borrow_mut().insert((place.start, place.with(message)));
+    }
+
+    /// Gives up a value. The reason is reported unless it follows from a part that was given up, or
+    /// is empty because it was reported elsewhere.
+    pub(super) fn give_up(&self, place: &Place, reason: &str) {
+        if !reason.is_empty() && !self.is_unsure(&place.path) {
+            self.error(place, reason);
         }
+        self.unread.borrow_mut().insert(place.path.clone());
     }
 
-    pub(super) fn warning(&mut self, place: &Place, message: impl Display) {
-        let problem = self.problem(place, message);
-        self.warnings.push(problem);
+    /// Reports whether a value or a part of it was given up.
+    pub(super) fn is_unsure(&self, path: &str) -> bool {
+        let unread = self.unread.borrow();
+        let from = unread.range::<str, _>((Bound::Included(path), Bound::Unbounded));
+        let mut within = from.map_while(|other| other.strip_prefix(path));
+        within.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
-    /// A place as a problem without words for what is wrong there.
-    pub(super) fn at(&self, place: &Place) -> Problem {
-        Problem {
-            file: self.file.to_owned(),
-            line: self.line(&place.span),
-            message: place.path.clone(),
-        }
-    }
-
-    pub(super) fn problem(&self, place: &Place, message: impl Display) -> Problem {
-        let separator = if place.path.is_empty() { "" } else { ": " };
-        Problem {
-            file: self.file.to_owned(),
-            line: self.line(&place.span),
-            message: redacted(&format!("{}{separator}{message}", place.path)),
-        }
-    }
-
-    pub(super) fn errors(&self) -> usize {
-        self.errors.len()
+    /// A message as a problem.
+    pub(super) fn problem(&self, start: usize, message: String) -> Problem {
+        let line = self.line(&Place { path: String::new(), start });
+        Problem { file: self.file.to_owned(), line, message }
     }
 
     /// The warnings if there are no errors, otherwise the errors; both in file order.
-    pub(super) fn into_result(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
-        self.errors.sort_by_key(|problem| problem.line);
-        self.warnings.sort_by_key(|problem| problem.line);
-        if self.errors.is_empty() { Ok(self.warnings) } else { Err(self.errors) }
+    pub(super) fn into_result(self) -> Result<Vec<Problem>, Vec<Problem>> {
+        let (errors, warnings) = (self.errors.take(), self.warnings.take());
+        let list = |found: BTreeSet<(usize, String)>| {
+            found.into_iter().map(|(start, message)| self.problem(start, message)).collect()
+        };
+        if errors.is_empty() { Ok(list(warnings)) } else { Err(list(errors)) }
     }
 }
 
@@ -118,131 +127,157 @@ fn redacted(message: &str) -> String {
     clean
 }
 
-/// The keys that a table may have, and where such a table is written.
-pub(super) struct Keys {
-    pub(super) known: Vec<String>,
-    pub(super) location: &'static str,
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| shape::of::<File>().to_value());
+
+/// The tables, by their names in the schema, and where each is written. A key that belongs to
+/// several is suggested for the first of them.
+const TABLES: [(&str, &str); 7] = [
+    ("schedule", "in a schedule, [schedules.NAME]"),
+    ("", "at the top of the file, before the first [table]"),
+    ("account", "in an account at a cloud, [accounts.NAME]"),
+    ("ssh-account", "in an account over SSH, [accounts.NAME]"),
+    ("machine", "in a machine, [accounts.NAME.machines.NAME]"),
+    ("period", "in one of a schedule's periods"),
+    ("methods", "in a schedule's methods, methods = { droplet = \"resize\" }"),
+];
+
+/// The kinds whose method cannot be chosen, and why.
+const WITHOUT_CHOICE: [(&str, &str); 2] = [
+    ("node-pool", "a node pool is always scaled to zero nodes"),
+    ("machine", "a machine over SSH is always stopped by its own commands"),
+];
+
+/// The schema of a table by its name.
+fn table(name: &str) -> &'static Value {
+    if name.is_empty() { &SCHEMA } else { &SCHEMA["$defs"][name] }
 }
 
-impl Keys {
-    fn has(&self, name: &str) -> bool {
-        self.known.iter().any(|key| key == name)
-    }
+/// The keys of a table.
+fn keys(schema: &'static Value) -> impl Iterator<Item = &'static str> + Clone {
+    schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
-/// A table and its place in the file.
-#[derive(Clone)]
-pub(super) struct Table<'t> {
-    pub(super) place: Place,
-    table: &'t DeTable<'t>,
-}
-
-/// A value and its place in the file.
+/// A value, its place in the file and its schema.
 #[derive(Clone)]
 pub(super) struct Field<'t> {
     pub(super) place: Place,
-    value: &'t DeValue<'t>,
-}
-
-/// One entry of a table whose keys are names.
-pub(super) struct Entry<'t> {
-    pub(super) name: &'t str,
-    /// The place of the name itself, with the entry's path.
-    pub(super) place: Place,
-    pub(super) field: Field<'t>,
-}
-
-impl<'t> Table<'t> {
-    pub(super) fn root(table: &'t DeTable<'t>) -> Self {
-        let place = Place { path: String::new(), span: 0..0 };
-        Self { place, table }
-    }
-
-    /// The value of a key.
-    pub(super) fn field(&self, key: &str) -> Option<Field<'t>> {
-        let value = self.table.get(key)?;
-        Some(Field {
-            place: Place { path: self.path_of(key), span: value.span() },
-            value: value.get_ref(),
-        })
-    }
-
-    /// The value of a required key. If it is missing, the error is reported at `place`.
-    pub(super) fn required(
-        &self,
-        key: &str,
-        (place, advice): (&Place, &str),
-        problems: &mut Problems,
-    ) -> Option<Field<'t>> {
-        let field = self.field(key);
-        if field.is_none() {
-            problems.error(place, format!("has no {key}; {advice}"));
-        }
-        field
-    }
-
-    /// All entries, by name.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'t>> {
-        self.table.iter().map(|(key, value)| {
-            let path = self.path_of(key.get_ref());
-            Entry {
-                name: key.get_ref(),
-                place: Place { path: path.clone(), span: key.span() },
-                field: Field { place: Place { path, span: value.span() }, value: value.get_ref() },
-            }
-        })
-    }
-
-    /// Refuses keys that are not among `keys`. If a key belongs to another table, the error says
-    /// which.
-    pub(super) fn refuse_unknown(&self, keys: &Keys, problems: &mut Problems) {
-        for entry in self.unknown(keys) {
-            entry.refuse(keys, problems);
-        }
-    }
-
-    /// The entries whose keys are not among `keys`.
-    pub(super) fn unknown(&self, keys: &Keys) -> impl Iterator<Item = Entry<'t>> {
-        self.entries().filter(|entry| !keys.has(entry.name))
-    }
-
-    fn path_of(&self, key: &str) -> String {
-        let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let mut path = self.place.path.clone();
-        if !path.is_empty() {
-            path.push('.');
-        }
-        if !key.is_empty() && key.chars().all(bare) {
-            path += key;
-        } else {
-            // Writing to a string cannot fail.
-            write!(path, "{key:?}").ok();
-        }
-        path
-    }
-}
-
-impl Entry<'_> {
-    /// Refuses a key that is not among `keys`. If it belongs to another table, the error says
-    /// which.
-    pub(super) fn refuse(&self, keys: &Keys, problems: &mut Problems) {
-        let name = self.name;
-        let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
-            Some(home) => format!("it belongs {}", home.location),
-            None => advice(name, "keys here", keys.known.iter().map(String::as_str)),
-        };
-        problems.error(&self.place, format!("unknown key; {advice}"));
-    }
+    /// The key or, of an element, the key of its list.
+    pub(super) key: &'t str,
+    pub(super) is_element: bool,
+    /// The key of the table that has it.
+    table: &'t str,
+    pub(super) value: &'t DeValue<'t>,
+    pub(super) schema: &'static Value,
+    pub(super) problems: &'t Problems<'t>,
 }
 
 impl<'t> Field<'t> {
-    /// The raw value.
-    pub(super) fn value(&self) -> &'t DeValue<'t> {
-        self.value
+    pub(super) fn root(value: &'t DeValue<'t>, problems: &'t Problems<'t>) -> Self {
+        let place = Place { path: String::new(), start: 0 };
+        Self { place, key: "", is_element: false, table: "", value, schema: &SCHEMA, problems }
     }
 
-    /// Reports that the value has the wrong type; `expected` says what to write instead.
-    pub(super) fn report_wrong_type(&self, expected: &str, problems: &mut Problems) {
+    pub(super) fn error(&self, message: impl Display) {
+        self.problems.error(&self.place, message);
+    }
+
+    /// Reports a key if it is there.
+    pub(super) fn refuse(&self, key: &str, message: impl Display) {
+        self.field(key).iter().for_each(|field| field.error(&message));
+    }
+
+    pub(super) fn warning(&self, message: impl Display) {
+        let mut warnings = self.problems.warnings.borrow_mut();
+        warnings.insert((self.place.start, self.place.with(message)));
+    }
+
+    /// Gives the value up because of its type; `expected` says what to write instead.
+    pub(super) fn refuse_type(&self, expected: &str) {
+        self.problems.give_up(&self.place, &self.wrong_type(expected));
+    }
+
+    pub(super) fn is_unread(&self) -> bool {
+        self.problems.unread.borrow().contains(&self.place.path)
+    }
+
+    /// Reports whether any of these keys or a part of it was given up.
+    pub(super) fn is_unsure_of(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.problems.is_unsure(&self.path_of(key)))
+    }
+
+    /// The value of a key, if this is a table that has it.
+    pub(super) fn field(&self, key: &str) -> Option<Self> {
+        let (key, value) = self.value.as_table()?.get_key_value(key)?;
+        Some(Self {
+            place: Place { path: self.path_of(key.get_ref()), start: value.span().start },
+            key: key.get_ref(),
+            is_element: false,
+            table: self.key,
+            value: value.get_ref(),
+            schema: &self.schema["properties"][key.get_ref().as_ref()],
+            problems: self.problems,
+        })
+    }
+
+    /// The values of all keys that the table should have.
+    pub(super) fn fields(&self) -> impl Iterator<Item = Self> {
+        keys(self.schema).filter_map(|key| self.field(key))
+    }
+
+    /// The value as a table of this name in the schema.
+    pub(super) fn as_table(&self, name: &str) -> Self {
+        Self { schema: table(name), ..self.clone() }
+    }
+
+    /// The value as the table that its schema refers to.
+    pub(super) fn resolved(&self) -> Self {
+        let reference = self.schema["$ref"].as_str().or(self.schema["items"]["$ref"].as_str());
+        let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
+        name.map_or_else(|| self.clone(), |name| self.as_table(name))
+    }
+
+    /// The elements of a list. A single value is a list of one.
+    pub(super) fn elements(&self) -> Vec<Self> {
+        let Some(array) = self.value.as_array() else {
+            return vec![self.clone()];
+        };
+        let element = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| {
+            let path = format!("{}[{index}]", self.place.path);
+            let place = Place { path, start: value.span().start };
+            Self { place, is_element: true, value: value.get_ref(), ..self.clone() }
+        };
+        array.iter().enumerate().map(element).collect()
+    }
+
+    /// The entries of a table whose keys are names, at the places of their names. A wrong name does
+    /// not hide what is wrong with its entry.
+    pub(super) fn named<N: FromStr<Err: Display>>(
+        &self,
+        key: &str,
+        (table, one, header): (&str, &str, &str),
+    ) -> Vec<(Option<N>, Self)> {
+        let Some(field) = self.field(key) else {
+            return Vec::new();
+        };
+        let Some(entries) = field.value.as_table() else {
+            field.refuse_type(&format!("{key} as tables, {header}"));
+            return Vec::new();
+        };
+        let entry = |(name, value): (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)| {
+            let key = name.get_ref();
+            let place = Place { path: field.path_of(key), start: name.span().start };
+            let (of, schema) = (field.key, self::table(table));
+            let entry =
+                Self { place, key, table: of, value: value.get_ref(), schema, ..field.clone() };
+            if !value.get_ref().is_table() {
+                entry.refuse_type(&format!("{one} as a table, {header}"));
+            }
+            (key.parse().map_err(|error| entry.error(error)).ok(), entry)
+        };
+        entries.iter().map(entry).collect()
+    }
+
+    pub(super) fn wrong_type(&self, expected: &str) -> String {
         let found = match self.value {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) | DeValue::Float(_) => "a number",
@@ -251,100 +286,74 @@ impl<'t> Field<'t> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        problems.error(&self.place, format!("is {found}; write {expected}"));
+        format!("is {found}; write {expected}")
     }
 
-    /// The value of a key, if this is a table.
-    pub(super) fn key(&self, key: &str) -> Option<Self> {
-        let table = Table { place: self.place.clone(), table: self.value.as_table()? };
-        table.field(key)
-    }
-
-    /// The value as a table. Anything else is reported.
-    pub(super) fn table(&self, expected: &str, problems: &mut Problems) -> Option<Table<'t>> {
-        if let Some(table) = self.value.as_table() {
-            return Some(Table { place: self.place.clone(), table });
-        }
-        self.report_wrong_type(expected, problems);
-        None
-    }
-
-    /// The value as a string. Anything else is reported.
-    pub(super) fn text(&self, example: &str, problems: &mut Problems) -> Option<&'t str> {
-        let text = self.value.as_str();
-        if text.is_none() {
-            self.report_wrong_type(&format!("a string, such as \"{example}\""), problems);
-        }
-        text
-    }
-
-    /// The value as a string, parsed. The parse error must say what to write instead.
-    pub(super) fn parsed<T>(&self, example: &str, problems: &mut Problems) -> Option<T>
-    where
-        T: FromStr<Err: Display>,
-    {
-        let parsed = self.text(example, problems)?.parse();
-        parsed.map_err(|error| problems.error(&self.place, error)).ok()
-    }
-
-    /// The value as one of several words.
-    pub(super) fn choice<T: Copy>(
-        &self,
-        choices: &[(&str, T)],
-        problems: &mut Problems,
-    ) -> Option<T> {
-        let words = choices.iter().map(|(word, _)| *word);
-        let text = self.text(choices.first()?.0, problems)?;
-        let found = choices.iter().find(|(word, _)| *word == text);
-        if found.is_none() {
-            let advice = advice(text, "choices", words);
-            problems.error(&self.place, format!("`{text}` is not known; {advice}"));
-        }
-        found.map(|(_, choice)| *choice)
-    }
-
-    /// The value as a boolean.
-    pub(super) fn flag(&self, problems: &mut Problems) -> Option<bool> {
-        let flag = self.value.as_bool();
-        if flag.is_none() {
-            self.report_wrong_type("true or false, without quotes", problems);
-        }
-        flag
-    }
-
-    /// The value as a whole number within bounds.
-    pub(super) fn count(
-        &self,
-        bounds: RangeInclusive<u32>,
-        problems: &mut Problems,
-    ) -> Option<u32> {
-        let expected = match (bounds.start(), bounds.end()) {
-            (least, &u32::MAX) => format!("a whole number, {least} or more"),
-            (least, most) => format!("a whole number from {least} to {most}"),
+    /// What may be written for the value. A command of a machine names it.
+    pub(super) fn example(&self) -> String {
+        let schema = self.schema;
+        let of = |schema: &'static Value| {
+            let example = &schema["examples"][0];
+            example.as_str().or(example[0].as_str())
         };
-        let Some(integer) = self.value.as_integer() else {
-            self.report_wrong_type(&expected, problems);
-            return None;
-        };
-        let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
-        let number = number.filter(|number| bounds.contains(number));
-        if number.is_none() {
-            let message = format!("{integer} is out of bounds; write {expected}");
-            problems.error(&self.place, message);
-        }
-        number
+        let example = of(schema).or(of(&schema["anyOf"][0])).or(schema["default"].as_str());
+        example.unwrap_or_default().replace("build-01", self.table)
     }
 
-    /// The elements of a list. A single value is treated as a list of one.
-    pub(super) fn elements(&self) -> Vec<Self> {
-        let Some(array) = self.value.as_array() else {
-            return vec![self.clone()];
-        };
-        let element = |(index, value): (usize, &'t toml::Spanned<DeValue<'t>>)| Self {
-            place: Place { path: format!("{}[{index}]", self.place.path), span: value.span() },
-            value: value.get_ref(),
-        };
-        array.iter().enumerate().map(element).collect()
+    fn path_of(&self, key: &str) -> String {
+        let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let is_bare = !key.is_empty() && key.chars().all(bare);
+        let key = if is_bare { key.to_owned() } else { format!("{key:?}") };
+        let path = &self.place.path;
+        if path.is_empty() { key } else { format!("{path}.{key}") }
+    }
+
+    /// Reports the keys that a table cannot have, and those that it lacks.
+    pub(super) fn check_keys(&self) {
+        let table = self.value.as_table().into_iter().flatten();
+        for (key, _) in
+            table.filter(|(key, _)| keys(self.schema).all(|known| known != *key.get_ref()))
+        {
+            let key_place = |key: &str, start| Place { path: self.path_of(key), start };
+            let place = key_place(key.get_ref(), key.span().start);
+            self.problems.give_up(&place, &self.unknown_key(key.get_ref()));
+            // The key that was meant cannot be read; it is not absent.
+            if let Some(meant) = nearest(key.get_ref(), keys(self.schema))
+                && self.field(meant).is_none()
+            {
+                self.problems.give_up(&key_place(meant, place.start), "");
+            }
+        }
+        let required = self.schema["required"].as_array().into_iter().flatten();
+        for key in required.filter_map(Value::as_str).filter(|key| self.field(key).is_none()) {
+            self.error(format!("has no {key}; write {key} = {}", self.advice_to_write(key)));
+        }
+    }
+
+    fn unknown_key(&self, key: &str) -> String {
+        let is_methods = std::ptr::eq(self.schema, table("methods"));
+        if let Some((_, why)) = WITHOUT_CHOICE.iter().find(|(kind, _)| is_methods && *kind == key) {
+            return format!("there is no choice: {why}; remove the key");
+        }
+        let home = TABLES.iter().find(|(name, _)| keys(table(name)).any(|known| known == key));
+        match home {
+            Some((_, location)) => format!("unknown key; it belongs {location}"),
+            None => format!("unknown key; {}", advice(key, "keys here", keys(self.schema))),
+        }
+    }
+
+    /// What to write for a key that is missing.
+    fn advice_to_write(&self, key: &str) -> String {
+        if key == "provider" {
+            return "\"digitalocean\", \"hetzner\" or \"ssh\"".to_owned();
+        }
+        let examples = self.schema["properties"][key]["examples"].as_array().into_iter().flatten();
+        let examples = examples.map(|example| example.to_string().replace("build-01", self.key));
+        let examples = examples.collect::<Vec<_>>().join(" or ");
+        match key {
+            "host_keys" => format!("{examples}, the host's /etc/ssh/ssh_host_ed25519_key.pub"),
+            _ => examples,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Holidays in a file beside the configuration: days and ranges of days, one on each line, or the
 //! all-day events of a calendar in the format of RFC 5545.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use domain::schedule::check_holidays;
 use environment::file::{self, LONGEST_TEXT};
@@ -47,44 +47,34 @@ fn days(text: &str) -> Result<Vec<String>, LineError> {
     Ok(days)
 }
 
-/// The properties of an event that say on which days it is.
-#[derive(Debug, Default)]
-struct Event {
-    line: usize,
-    begins: String,
-    ends: Option<String>,
-    lasts: Option<String>,
-    repeats: Option<String>,
-    /// A property that adds or removes repetitions.
-    exception: Option<String>,
-    cancelled: bool,
-}
+/// The properties of an event by their names.
+type Event = BTreeMap<String, String>;
 
 /// Reads the all-day events of a calendar; other events are no holidays.
 fn events(text: &str) -> Result<Vec<String>, LineError> {
     let mut days = Vec::new();
-    let mut event: Option<Event> = None;
+    let mut event: Option<(usize, Event)> = None;
     for (line, content) in unfolded(text) {
         let Some((name, value)) = content.split_once(':') else {
             continue;
         };
         let name = name.split(';').next().unwrap_or_default().to_uppercase();
-        let value = value.trim();
-        match (name.as_str(), event.as_mut()) {
-            ("BEGIN", _) if value == "VEVENT" => {
-                event = Some(Event { line, ..Event::default() });
+        let value = value.trim().to_uppercase();
+        match (name.as_str(), value.as_str()) {
+            ("BEGIN", "VEVENT") => event = Some((line, Event::new())),
+            ("END", "VEVENT") => {
+                if let Some((line, event)) = event.take() {
+                    days.extend(days_of(&event).map_err(|message| (line, message))?);
+                }
             }
-            ("END", Some(_)) if value == "VEVENT" => {
-                let event = event.take().unwrap_or_default();
-                days.extend(event.days().map_err(|message| (event.line, message))?);
+            (_, _) => {
+                // An alarm follows all properties of its event, and has some of the same names.
+                if let Some((_, event)) = &mut event
+                    && !event.contains_key("BEGIN")
+                {
+                    event.insert(name, value);
+                }
             }
-            ("DTSTART", Some(event)) => value.clone_into(&mut event.begins),
-            ("DTEND", Some(event)) => event.ends = Some(value.to_owned()),
-            ("DURATION", Some(event)) => event.lasts = Some(value.to_owned()),
-            ("RRULE", Some(event)) => event.repeats = Some(value.to_uppercase()),
-            ("RDATE" | "EXDATE" | "EXRULE", Some(event)) => event.exception = Some(name),
-            ("STATUS", Some(event)) => event.cancelled = value.eq_ignore_ascii_case("CANCELLED"),
-            _ => {}
         }
     }
     Ok(days)
@@ -102,39 +92,38 @@ fn unfolded(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-impl Event {
-    /// The days of the event, as one entry of a list; none if it is not an all-day event.
-    fn days(&self) -> Result<Option<String>, String> {
-        let Some(first) = date(&self.begins).filter(|_| !self.cancelled) else {
-            return Ok(None);
-        };
-        let wrong = |what: &str| format!("cannot read {what} of the event on {first}");
-        let length = match (&self.ends, &self.lasts) {
-            (Some(ends), _) => {
-                let ends = date(ends).ok_or_else(|| wrong("the end"))?;
-                (ends - first).get_days()
-            }
-            (None, Some(lasts)) => length(lasts).ok_or_else(|| wrong("the duration"))?,
-            (None, None) => 1,
-        };
-        // An end is the day after the last one; some programs write the last one.
-        let last = first.checked_add((length - 1).max(0).days());
-        let last = last.map_err(|_| wrong("the end"))?;
-        if let (Some(_), Some(exception)) = (&self.repeats, &self.exception) {
-            let message = "which is not supported; write its days";
-            return Err(format!("the event on {first} repeats with {exception}, {message}"));
+/// The days of an event, as one entry of a list; none if it is not an all-day event.
+fn days_of(event: &Event) -> Result<Option<String>, String> {
+    let property = |name: &str| event.get(name).map(String::as_str);
+    let first = property("DTSTART").and_then(date);
+    let Some(first) = first.filter(|_| property("STATUS") != Some("CANCELLED")) else {
+        return Ok(None);
+    };
+    let wrong = |what: &str| format!("cannot read {what} of the event on {first}");
+    let length = match (property("DTEND"), property("DURATION")) {
+        (Some(ends), _) => {
+            let ends = date(ends).ok_or_else(|| wrong("the end"))?;
+            (ends - first).get_days()
         }
-        let format = match &self.repeats {
-            None => "%Y-%m-%d",
-            Some(rule) if is_yearly(rule, first) => "%m-%d",
-            Some(rule) => {
-                let message = "which is not supported; write its days";
-                return Err(format!("the event on {first} repeats by {rule}, {message}"));
-            }
-        };
-        let (begin, end) = (first.strftime(format), last.strftime(format));
-        Ok(Some(if first == last { begin.to_string() } else { format!("{begin}..{end}") }))
-    }
+        (None, Some(lasts)) => length(lasts).ok_or_else(|| wrong("the duration"))?,
+        (None, None) => 1,
+    };
+    // An end is the day after the last one; some programs write the last one.
+    let last = first.checked_add((length - 1).max(0).days()).map_err(|_| wrong("the end"))?;
+    let rule = property("RRULE");
+    let exception =
+        ["RDATE", "EXDATE", "EXRULE"].into_iter().find(|name| event.contains_key(*name));
+    let unsupported = |how: String| {
+        Err(format!("the event on {first} repeats {how}, which is not supported; write its days"))
+    };
+    let format = match (rule, exception) {
+        (None, _) => "%Y-%m-%d",
+        (Some(_), Some(exception)) => return unsupported(format!("with {exception}")),
+        (Some(rule), None) if is_yearly(rule, first) => "%m-%d",
+        (Some(rule), None) => return unsupported(format!("by {rule}")),
+    };
+    let (begin, end) = (first.strftime(format), last.strftime(format));
+    Ok(Some(if first == last { begin.to_string() } else { format!("{begin}..{end}") }))
 }
 
 /// Reads a date without a time.
@@ -195,6 +184,10 @@ mod tests {
         check("DTSTART;VALUE=DATE:20261224", &["2026-12-24"]);
         check("DTSTART;VALUE=DATE:20261224\r\nDURATION:P2D", &["2026-12-24..2026-12-25"]);
         check("DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261225", &["2026-12-25"]);
+        check(
+            "DTSTART;VALUE=DATE:20261224\r\nBEGIN:VALARM\r\nDURATION:PT15M\r\nEND:VALARM",
+            &["2026-12-24"],
+        );
         // A long line is folded.
         check("DTSTART;VALUE=DA\r\n TE:2026\r\n\t1224", &["2026-12-24"]);
     }

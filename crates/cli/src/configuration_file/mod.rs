@@ -4,10 +4,10 @@
 mod accounts;
 mod document;
 mod holidays;
-mod machines;
 mod policy;
 #[cfg(test)]
 pub(crate) mod random;
+mod reader;
 mod resources;
 mod schedules;
 #[cfg(test)]
@@ -17,22 +17,16 @@ mod tests;
 mod write;
 pub(crate) mod written;
 
-use std::{fmt, io, path::Path, sync::LazyLock};
+use std::{fmt, io, path::Path};
 
-use domain::configuration::{
-    Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Floor, Generation, Mode, Pattern, Settings,
-};
+use domain::configuration::{Configuration, Floor, Generation, Pattern, Settings};
 use environment::file::{self, LONGEST_TEXT};
 use jiff::Timestamp;
-use serde_json::Value;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use accounts::Accounts;
-use document::{Field, Keys, Place, Problems, Table};
+use document::{Field, Place, Problems};
 use schedules::Places;
-use written::File;
-
-use crate::shape;
 
 pub(crate) use write::commented;
 pub use write::write;
@@ -154,68 +148,17 @@ pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
     read(text, file_name, ListedResources::NeedAccounts)
 }
 
-/// The tables of the file and their keys.
-struct Tables {
-    top: Keys,
-    account: Keys,
-    ssh_account: Keys,
-    machine: Keys,
-    schedule: Keys,
-    period: Keys,
-    methods: Keys,
-}
-
-impl Tables {
-    /// All tables. A key that belongs to several is suggested for the first of them.
-    fn all(&self) -> [&Keys; 7] {
-        [
-            &self.schedule,
-            &self.top,
-            &self.account,
-            &self.ssh_account,
-            &self.machine,
-            &self.period,
-            &self.methods,
-        ]
-    }
-}
-
-/// The keys, taken from the file's schema: each is declared once, by the type that holds it.
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    let schema = shape::of::<File>().to_value();
-    let keys = |table: &Value, location| Keys {
-        known: table["properties"]
-            .as_object()
-            .map_or_else(Vec::new, |properties| properties.keys().cloned().collect()),
-        location,
-    };
-    let tables = &schema["$defs"];
-    Tables {
-        top: keys(&schema, "at the top of the file, before the first [table]"),
-        account: keys(&tables["account"], "in an account at a cloud, [accounts.NAME]"),
-        ssh_account: keys(&tables["ssh-account"], "in an account over SSH, [accounts.NAME]"),
-        machine: keys(&tables["machine"], "in a machine, [accounts.NAME.machines.NAME]"),
-        schedule: keys(&tables["schedule"], "in a schedule, [schedules.NAME]"),
-        period: keys(&tables["period"], "in one of a schedule's periods"),
-        methods: keys(
-            &tables["methods"],
-            "in a schedule's methods, methods = { droplet = \"resize\" }",
-        ),
-    }
-});
-
 fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, Vec<Problem>> {
-    let mut problems = Problems::new(text, file_name);
+    let problems = Problems::new(text, file_name);
     let document = match DeTable::parse(text) {
-        Ok(document) => document,
+        Ok(document) => DeValue::Table(document.into_inner()),
         Err(error) => return Err(vec![not_toml(text, &error, &problems)]),
     };
-    let root = Table::root(document.get_ref());
-    root.refuse_unknown(&TABLES.top, &mut problems);
-    let accounts = accounts::read(&root, &mut problems);
-    let settings = settings(&root, &accounts, &mut problems);
-    let (schedules, places) = schedules::read(&root, &accounts, listed, &mut problems);
-    warn_if_idle(&root, &mut problems);
+    let root = Field::root(&document, &problems);
+    let accounts = accounts::read(&root);
+    let settings = settings(&root, &accounts);
+    let (schedules, places) = schedules::read(&root, &accounts, listed);
+    warn_if_idle(&root);
     let warnings = problems.into_result()?;
     let configuration = Configuration {
         generation: Generation::default(),
@@ -235,68 +178,37 @@ fn not_toml(text: &str, error: &toml::de::Error, problems: &Problems) -> Problem
         ("duplicate key", Some(key)) => format!(" `{key}`"),
         _ => String::new(),
     };
-    let path = String::new();
-    let message = format!("not TOML: {}{key}", error.message());
-    problems.problem(&Place { path, span }, message)
+    let root = Place { path: String::new(), start: span.start };
+    problems.problem(span.start, root.with(format!("not TOML: {}{key}", error.message())))
 }
 
 /// Warns about a file without accounts or without schedules: it is valid but does nothing.
-fn warn_if_idle(root: &Table, problems: &mut Problems) {
+fn warn_if_idle(root: &Field) {
     for (key, what) in [("accounts", "[accounts.NAME]"), ("schedules", "[schedules.NAME]")] {
         if root.field(key).is_none() {
-            let message = format!("there are no {key} ({what}), so nothing will be done");
-            problems.warning(&root.place, message);
+            root.warning(format!("there are no {key} ({what}), so nothing will be done"));
         }
     }
 }
 
-/// Reads the service-wide settings; an invalid value becomes the default.
-fn settings(root: &Table, accounts: &Accounts, problems: &mut Problems) -> Settings {
-    let mut protect = Vec::new();
-    for field in elements_of(root, "protect") {
-        let Some(pattern) = field.parsed::<Pattern>("name:*prod*", problems) else {
-            continue;
-        };
+/// Reads the service-wide settings; what is invalid has its default.
+fn settings(root: &Field, accounts: &Accounts) -> Settings {
+    for (field, pattern) in root.list::<Pattern>("protect") {
         let text = pattern.to_string();
         let account = text.split('/').next().unwrap_or_default();
         let is_reference = text.contains('/') && !text.contains(':');
-        if is_reference && !account.contains(['*', '?']) && !accounts.is_declared(account) {
-            if let Some(now) = accounts.called_now(account) {
-                let instead = text.replacen(account, now, 1);
-                let message = format!(
-                    "account `{account}` is called `{now}` here, so this protects nothing; write \
-                     {instead}"
-                );
-                problems.error(&field.place, message);
-            } else {
-                let message = format!("there is no account `{account}`, so this protects nothing");
-                problems.warning(&field.place, message);
-            }
+        if !is_reference || account.contains(['*', '?']) || accounts.is_declared(account) {
+            continue;
         }
-        protect.push(pattern);
+        if let Some(now) = accounts.called_now(account) {
+            let instead = text.replacen(account, now, 1);
+            field.error(format!(
+                "account `{account}` is called `{now}` here, so this protects nothing; write \
+                 {instead}"
+            ));
+        } else {
+            field.warning(format!("there is no account `{account}`, so this protects nothing"));
+        }
     }
-    let mut count = |key: &str, least: u32, default: u32| {
-        let field = root.field(key);
-        let number = field.and_then(|field| field.count(least..=u32::MAX, problems));
-        number.unwrap_or(default)
-    };
-    Settings {
-        max_stops: count("max_stops", 1, DEFAULT_MAX_STOPS),
-        max_new: count("max_new", 0, DEFAULT_MAX_NEW),
-        mode: mode(root, problems),
-        protect,
-    }
-}
-
-/// The `mode` of the service, an account or a schedule.
-fn mode(table: &Table, problems: &mut Problems) -> Mode {
-    let choices = [("act", Mode::Act), ("observe", Mode::Observe)];
-    let field = table.field("mode");
-    let mode = field.and_then(|field| field.choice(&choices, problems));
-    mode.unwrap_or_default()
-}
-
-/// The elements of a key that may be absent, a single value, or a list.
-fn elements_of<'t>(table: &Table<'t>, key: &str) -> Vec<Field<'t>> {
-    table.field(key).map_or_else(Vec::new, |field| field.elements())
+    root.read().unwrap_or_default()
 }

@@ -4,42 +4,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    ResourceRef, ScheduleName,
     configuration::{AccountKind, Selector},
 };
 
-use super::{
-    ListedResources,
-    accounts::Accounts,
-    document::{Field, Place, Problems, Table},
-    elements_of,
-};
+use super::{ListedResources, accounts::Accounts, document::Field};
 use crate::resolve::nearest::advice;
 
 /// The places of each entry, across all schedules.
 #[derive(Default)]
-pub(super) struct Listings(BTreeMap<Selector, Vec<(ScheduleName, Place)>>);
+pub(super) struct Listings<'t>(BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>);
 
-impl Listings {
+impl<'t> Listings<'t> {
     /// Reads one schedule's list.
     pub(super) fn read(
         &mut self,
         schedule: Option<&ScheduleName>,
-        table: &Table,
+        table: &Field<'t>,
         (accounts, listed): (&Accounts, ListedResources),
-        problems: &mut Problems,
     ) -> BTreeSet<Selector> {
         let mut resources = BTreeSet::new();
-        for field in elements_of(table, "resources") {
-            let Some(selector) = selector(&field, problems) else {
-                continue;
+        for (field, text) in table.list::<String>("resources") {
+            let selector = match text.parse::<Selector>() {
+                Ok(selector) => selector,
+                Err(error) => {
+                    let reason = unsupported(&text).map(|reason| format!("`{text}`: {reason}"));
+                    field.error(reason.unwrap_or_else(|| error.to_string()));
+                    continue;
+                }
             };
-            if let Selector::Reference(reference) = &selector {
-                check_account(reference, &field, (accounts, listed), problems);
+            if let Selector::Reference(reference) = &selector
+                && let Some(message) = misfit(reference, accounts, listed)
+            {
+                field.error(format!("`{reference}`: {message}"));
             }
             if let Some(schedule) = schedule {
-                let places = self.0.entry(selector.clone()).or_default();
-                places.push((schedule.clone(), field.place));
+                self.0.entry(selector.clone()).or_default().push((schedule.clone(), field));
             }
             resources.insert(selector);
         }
@@ -48,38 +48,23 @@ impl Listings {
 
     /// Refuses entries of two schedules, naming both lines. Which names a pattern matches is not
     /// known here.
-    pub(super) fn check(mut self, problems: &mut Problems) {
+    pub(super) fn check(mut self) {
         for (selector, places) in &mut self.0 {
-            places.sort_by_key(|(_, place)| place.span.start);
+            places.sort_by_key(|(_, field)| field.place.start);
             let [(schedule, first), others @ ..] = places.as_slice() else {
                 continue;
             };
-            let line = problems.line(&first.span);
-            for (other, place) in others {
+            let line = first.problems.line(&first.place);
+            for (other, field) in others {
                 if other == schedule {
-                    problems.warning(place, format!("`{selector}` is already on line {line}"));
+                    field.warning(format!("`{selector}` is already on line {line}"));
                 } else {
-                    let message = format!(
+                    field.error(format!(
                         "`{selector}` is listed under schedule `{schedule}` too (line {line}); \
                          a resource follows one schedule, so remove it from one of them"
-                    );
-                    problems.error(place, message);
+                    ));
                 }
             }
-        }
-    }
-}
-
-fn selector(field: &Field, problems: &mut Problems) -> Option<Selector> {
-    let text = field.text("do-main/droplet/3164444", problems)?;
-    match text.parse() {
-        Ok(selector) => Some(selector),
-        Err(error) => {
-            match unsupported(text) {
-                Some(reason) => problems.error(&field.place, format!("`{text}`: {reason}")),
-                None => problems.error(&field.place, error),
-            }
-            None
         }
     }
 }
@@ -101,48 +86,27 @@ fn unsupported(reference: &str) -> Option<String> {
     }
 }
 
-/// Refuses a resource whose account is missing, or whose kind its provider does not have.
-fn check_account(
-    reference: &ResourceRef,
-    field: &Field,
-    (accounts, listed): (&Accounts, ListedResources),
-    problems: &mut Problems,
-) {
+/// What is wrong if a resource's account is missing, or its provider does not have the kind.
+fn misfit(reference: &ResourceRef, accounts: &Accounts, listed: ListedResources) -> Option<String> {
     let name = &reference.account;
     if !accounts.is_declared(name.as_str()) {
         if listed == ListedResources::MayStandAlone && accounts.names().next().is_none() {
-            return;
+            return None;
         }
-        let message = if let Some(now) = accounts.called_now(name.as_str()) {
-            format!(
-                "`{reference}`: account `{name}` is called `{now}` here; write {now}/{}",
-                reference.id
-            )
+        return Some(if let Some(now) = accounts.called_now(name.as_str()) {
+            format!("account `{name}` is called `{now}` here; write {now}/{}", reference.id)
         } else {
             let advice = advice(name.as_str(), "accounts", accounts.names());
-            format!("`{reference}`: there is no account `{name}`; {advice}")
-        };
-        problems.error(&field.place, message);
-        return;
+            format!("there is no account `{name}`; {advice}")
+        });
     }
-    let Some(kind) = accounts.kind(name) else {
-        return;
-    };
-    if !kind.kinds().contains(&reference.kind()) {
-        let message = wrong_provider(reference, name, kind);
-        problems.error(&field.place, message);
-    }
-}
-
-fn wrong_provider(reference: &ResourceRef, name: &AccountName, kind: AccountKind) -> String {
-    let kinds: Vec<_> = kind.kinds().iter().map(|kind| kind.as_str()).collect();
-    let at = match kind {
+    let (account, kind) = (accounts.kind(name)?, reference.kind());
+    let at = match account {
+        _ if account.kinds().contains(&kind) => return None,
         AccountKind::Cloud(provider) => format!("at {provider}"),
         AccountKind::Ssh => "over SSH".to_owned(),
     };
-    format!(
-        "`{reference}`: `{name}` is an account {at}, where there is no {}; write {}",
-        reference.kind(),
-        kinds.join(", ")
-    )
+    let kinds: Vec<_> = account.kinds().iter().map(|kind| kind.as_str()).collect();
+    let kinds = kinds.join(", ");
+    Some(format!("`{name}` is an account {at}, where there is no {kind}; write {kinds}"))
 }

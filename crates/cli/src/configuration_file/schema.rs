@@ -161,6 +161,8 @@ stop = "0 20 * * 5-1"
 start = "0 8 * * *"
 [schedules.x]
 state = "stopped"
+methods.server = "hibernate"
+accept = []
 [schedules.y]
 periods = [{ end = "24:00" }, { from = 2026-12-01, until = "2027-02-28" }]
 holidays = []
@@ -175,6 +177,7 @@ const SSH: &str = "[accounts.a]\nprovider = \"ssh\"\nhost = \"jump.example.net\"
 
 const COMMANDS: &str = "start = \"x\", stop = \"y\", status = \"z\"";
 
+/// Rules between keys stand in Rust alone: the schema describes keys and their values.
 #[test]
 fn what_is_out_of_order_is_refused_by_both() {
     let account = "[accounts.a]\nprovider = \"hetzner\"\ntoken = \"env:T\"\n";
@@ -211,7 +214,6 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{SSH}output_limit = \"4MB\""),
         format!("{SSH}machines = []"),
         format!("{SSH}machines.B.start = \"x\""),
-        format!("{SSH}machines.b = {{ start = \"x\", stop = \"y\" }}"),
         format!("{SSH}machines.b = {{ stop = \"y\", status = \"z\" }}"),
         format!("{SSH}machines.b = {{ start = \"x\", stop = \"\", status = \"z\" }}"),
         format!("{SSH}machines.b = {{ {COMMANDS}, restart = \"x\" }}"),
@@ -222,12 +224,6 @@ fn what_is_out_of_order_is_refused_by_both() {
         SSH.replace("ssh-ed25519 AAAA", "ssh-rsa AAAA"),
         SSH.replace("env:K", "-----BEGIN OPENSSH PRIVATE KEY-----"),
         SSH.replace("jump.example.net", "root@jump.example.net"),
-        "[accounts.a]\nprovider = \"digitalocean\"\ntoken = \"env:T\"\n\
-             datacenters = \"fsn1-dc14\""
-            .to_owned(),
-        "[accounts.a]\nprovider = \"digitalocean\"\ntoken = \"env:T\"\n\
-             accept_new_prices = false"
-            .to_owned(),
         format!("{account}accept_new_prices = \"yes\""),
         format!("{account}datacenters = []"),
         format!("{account}datacenters = [\"fsn1-dc15\"]"),
@@ -235,15 +231,9 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{account}tokens = \"env:T\""),
         format!("{account}read_token = \"dop_v1_x\""),
         format!("{account}read_token = [\"env:T\"]"),
-        format!("[schedules.s]\n{period}"),
         format!("[schedules.-s]\ntimezone = \"UTC\"\n{period}"),
-        schedule.to_owned(),
         format!("{schedule}state = \"off\""),
-        format!("{schedule}state = \"running\"\nstart = \"0 8 * * *\""),
-        format!("{schedule}{period}state = \"running\""),
         format!("{schedule}start = \"0 8 * *\"\nstop = \"0 9 * * *\""),
-        format!("{schedule}{period}start = \"0 8 * * *\"\nstop = \"0 9 * * *\""),
-        format!("{schedule}{period}enforce = true\nretain_running = true"),
         format!("{schedule}{period}weekdays = \"mon\""),
         format!("{schedule}{period}graceful = \"yes\""),
         format!("{schedule}{period}adopt = \"now\""),
@@ -262,6 +252,7 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{schedule}periods = [{{ begin = \"8:00\" }}]"),
         format!("{schedule}periods = [{{ begin = \"24:00\" }}]"),
         format!("{schedule}periods = [{{ begin = 08:00:30 }}]"),
+        format!("{schedule}periods = [{{ begin = 08:00:00.5 }}]"),
         format!("{schedule}periods = [{{ begin = \"08:00\", end = \"24:01\" }}]"),
         format!("{schedule}periods = [{{ weekdays = 1 }}]"),
         format!("{schedule}periods = [{{ from = \"12-24\" }}]"),
@@ -280,7 +271,7 @@ fn what_is_out_of_order_is_refused_by_both() {
 }
 
 #[test]
-fn methods_that_do_not_exist_or_do_not_fit_are_refused_by_both() {
+fn methods_that_do_not_exist_are_refused_by_both() {
     for keys in [
         "methods = \"resize\"",
         "methods.droplet = \"rescale\"",
@@ -291,17 +282,7 @@ fn methods_that_do_not_exist_or_do_not_fit_are_refused_by_both() {
         "methods.volume = \"resize\"",
         "methods.droplet = \"resize\"\nresize_to = \"Large\"",
         "methods.server = \"rescale\"\nrescale_to = \"\"",
-        "resize_to = \"s-1vcpu-1gb\"",
-        "methods.server = \"rescale\"\nresize_to = \"s-1vcpu-1gb\"",
-        "rescale_to = \"cpx12\"",
-        "start_small = true",
-        "methods.droplet = \"resize\"\nrescaled_runs = true",
-        "methods.database = \"standbys\"\nstop_nodes = 1",
-        "accept = \"new-ip\"",
-        "otherwise = \"power-off\"",
-        "methods.server = \"hibernate\"\nneeds_private_ip = true",
         "methods.droplet = \"hibernate\"\naccept = \"risk\"",
-        "methods.droplet = \"hibernate\"\nresize_to = \"s-1vcpu-1gb\"",
     ] {
         let schedule = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{ begin = \"08:00\" }]\n";
         check_refused(&format!("{schedule}{keys}"));

@@ -255,12 +255,12 @@ methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
     x.toml:13: schedules.s.weekdays: unknown key; it belongs in one of a schedule's periods
+    x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
     x.toml:16: schedules.t.periods[0].enforce: unknown key; it belongs in a schedule, [schedules.NAME]
     x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, from, monthdays, months, timezone, until, weekdays
-    x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
     x.toml:17: schedules.t.droplet: unknown key; it belongs in a schedule's methods, methods = { droplet = "resize" }
-    x.toml:19: schedules.t.methods.droplets: unknown key; did you mean `droplet`?
     x.toml:19: schedules.t.methods.resize_to: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:19: schedules.t.methods.droplets: unknown key; did you mean `droplet`?
     x.toml:19: schedules.t.methods.volume: unknown key; the keys here are database, droplet, server
     "#);
 }
@@ -364,14 +364,14 @@ periods = [
   5,
 ]
 holidays = [2026-12-24, "2026-02-30"]"#), @r#"
-    x.toml:4: schedules.s.periods[0].begin: is a number; write a time of day, such as "08:00"
     x.toml:4: schedules.s.periods[0].weekdays: `mon-fry`: unknown weekday `fry`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
-    x.toml:5: schedules.s.periods[1].begin: has seconds; write a time of day, such as "08:00"
-    x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "08:00"
+    x.toml:4: schedules.s.periods[0].begin: is a number; write a time of day, such as "08:00"
     x.toml:5: schedules.s.periods[1].weekdays: `1`: weekdays are written as names (mon, tue, …), because tools disagree on which day the number 0 or 1 is; days of the month go in monthdays
+    x.toml:5: schedules.s.periods[1].begin: has seconds; write a time of day, such as "08:00"
+    x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "19:00"
+    x.toml:6: schedules.s.periods[2].monthdays: `40`: invalid day of the month `40`: expected 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
     x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a string, such as "1-7"
     x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb", or leave the key out for all
-    x.toml:6: schedules.s.periods[2].monthdays: `40`: invalid day of the month `40`: expected 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
     x.toml:6: schedules.s.periods[2].begin: invalid time `25:00`: expected HH:MM, from 00:00 to 24:00
     x.toml:7: schedules.s.periods[3].end: the period ends when it begins; write another end, or 00:00 and 24:00 for the whole day
     x.toml:8: schedules.s.periods[4]: is a number; write a period as a table, { weekdays = "mon-fri", begin = "08:00" }
@@ -388,8 +388,21 @@ months = "feb"
 [schedules.t.periods]
 begin = "08:00""#), @r#"
     x.toml:6: schedules.s.periods[1]: no day matches all of weekdays, monthdays, months, from and until; widen one of them, or write two periods
-    x.toml:10: schedules.t: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
     x.toml:10: schedules.t.periods: is a table; write a list of tables, periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+    x.toml:10: schedules.t: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
+    "#);
+}
+
+#[test]
+fn a_list_in_a_list_is_refused_at_its_place() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{ weekdays = [["mon"], "fry"], months = true }]
+accept = [["new-ip"]]"#), @r#"
+    x.toml:3: schedules.s.periods[0].weekdays: `fry`: unknown weekday `fry`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
+    x.toml:3: schedules.s.periods[0].weekdays[0]: is a list; write a string, such as "mon-fri"
+    x.toml:3: schedules.s.periods[0].months: is true or false; write a string, such as "nov-feb"
+    x.toml:4: schedules.s.accept: has no effect, because no machine is hibernated; write methods = { droplet = "hibernate" } or { server = "hibernate" }, or remove the key
+    x.toml:4: schedules.s.accept[0]: is a list; write a string, such as "lost-backups"
     "#);
 }
 
@@ -682,7 +695,7 @@ periods = [{}]
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have locations; remove the key
     x.toml:7: accounts.off.accept_new_prices: only Hetzner bills old servers at old prices; remove the key
     x.toml:8: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
-    x.toml:11: accounts.Main.datacenters: is empty; leave the key out to scan all locations
+    x.toml:11: accounts.Main.datacenters: is empty; write "fsn1", or leave the key out for all
     x.toml:12: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
     x.toml:13: schedules.all: `all` is reserved and cannot be a name
     "#);
@@ -894,8 +907,8 @@ tags = ["", 5, "a\u200B"]
     x.toml:8: accounts.lab.host_keys[0]: host key after another word: write the line without the host's name, from `ssh-ed25519` on
     x.toml:9: accounts.lab.command_timeout: `90s` is out of range: expected 100ms to 60s
     x.toml:10: accounts.lab.output_limit: invalid size `1MB`: write a whole number and B or KiB, such as 4KiB
-    x.toml:11: accounts.lab.machines.Build: invalid name `Build`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:11: accounts.lab.machines.Build: has neither `status` nor `probe`: add one, or the machine can never be seen stopped
+    x.toml:11: accounts.lab.machines.Build: invalid name `Build`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:12: accounts.lab.machines.Build.start: command with a newline or another control character: write one line of plain text
     x.toml:13: accounts.lab.machines.Build.stop: empty command: write the command that the host is to run
     x.toml:14: accounts.lab.machines.Build.restart: unknown key; the keys here are force, probe, start, start_deadline, status, stop, stop_deadline, tags, unreachable_means

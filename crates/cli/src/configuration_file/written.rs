@@ -6,28 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     AccountName, ScheduleName,
     configuration::{Account, Configuration, Policy, Rule, Selector, Settings},
-    reference::NAME_PATTERN,
     schedule::Definition,
     schema::{self, Named, OneOrSeveral},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// An Offhours configuration: the accounts that it manages, when their resources run, and what is
 /// never touched.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(
-    deny_unknown_fields,
-    title = "Offhours configuration",
-    extend(
-        // Without a global time zone, each schedule needs its own.
-        "if" = { "not": { "required": ["timezone"] } },
-        "then" = { "properties": { "schedules": { "patternProperties": {
-            NAME_PATTERN: { "required": ["timezone"] },
-        } } } },
-    )
-)]
+#[schemars(deny_unknown_fields, title = "Offhours configuration")]
 pub(crate) struct File {
     /// The time zone of every schedule that names none, by its IANA name, such as Europe/Berlin.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,24 +45,7 @@ pub(crate) struct File {
 /// A schedule: when resources run (periods, or start and stop, or a state), which resources follow it, and how
 /// it is followed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(
-    rename = "schedule",
-    deny_unknown_fields,
-    extend(
-        "if" = { "required": ["periods"], "properties": { "periods": { "minItems": 1 } } },
-        "then" = { "properties": { "start": false, "stop": false, "state": false } },
-        "else" = {
-            "anyOf": [{ "required": ["start"] }, { "required": ["stop"] }, { "required": ["state"] }],
-            "if": { "required": ["state"] },
-            "then": { "properties": { "start": false, "stop": false } },
-        },
-        "allOf" = keys_that_need_methods(),
-        "not" = {
-            "required": ["enforce", "retain_running"],
-            "properties": { "enforce": { "const": true }, "retain_running": { "const": true } },
-        },
-    )
-)]
+#[schemars(rename = "schedule", deny_unknown_fields)]
 struct ScheduleTable {
     /// The time zone at the top of the file applies to a schedule that names none.
     #[serde(flatten)]
@@ -88,40 +59,6 @@ struct ScheduleTable {
     resources: BTreeSet<Selector>,
     #[serde(flatten)]
     policy: Policy,
-}
-
-/// Conditions for keys that have no effect unless a kind has a non-default method, and for the one
-/// key that such a method contradicts.
-fn keys_that_need_methods() -> Value {
-    let stopped_by = |kind: &str, method: &str| {
-        json!({
-            "required": ["methods"],
-            "properties": { "methods": {
-                "required": [kind],
-                "properties": { kind: { "const": method } },
-            } },
-        })
-    };
-    let there = |key: &str| json!({ "required": [key] });
-    let on = |key: &str| json!({ "required": [key], "properties": { key: { "const": true } } });
-    let resized = stopped_by("droplet", "resize");
-    let rescaled = stopped_by("server", "rescale");
-    let hibernated_droplet = stopped_by("droplet", "hibernate");
-    let hibernated_server = stopped_by("server", "hibernate");
-    let hibernated = json!({ "anyOf": [hibernated_droplet, hibernated_server] });
-    json!([
-        { "if": there("resize_to"), "then": resized },
-        { "if": there("rescale_to"), "then": rescaled },
-        { "if": on("rescaled_runs"), "then": rescaled },
-        { "if": on("start_small"), "then": { "anyOf": [resized, rescaled] } },
-        { "if": on("needs_private_ip"), "then": hibernated_droplet },
-        { "if": there("accept"), "then": hibernated },
-        {
-            "if": { "required": ["otherwise"], "properties": { "otherwise": { "const": "power-off" } } },
-            "then": hibernated,
-        },
-        { "if": there("stop_nodes"), "then": { "not": stopped_by("database", "standbys") } },
-    ])
 }
 
 impl File {

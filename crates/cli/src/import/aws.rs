@@ -1,8 +1,8 @@
-//! Imports the schedules and periods of AWS Instance Scheduler.
+//! Imports the schedules and periods of AWS Instance Scheduler. What would mean something else here
+//! is left out and named.
 
 mod days;
 mod items;
-mod one_sided;
 #[cfg(test)]
 mod tests;
 
@@ -11,35 +11,69 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ScheduleName,
     configuration::{Adopt, Policy, Rule},
-    schedule::{Definition, Desired, PeriodDefinition, Schedule},
+    schedule::{self, Definition, Desired, PeriodDefinition, Schedule},
 };
 
 use super::{Imported, Remark, Source};
 use crate::exit::UsageError;
 use items::Item;
-use one_sided::Equivalence;
 
 /// Translates the combined contents of the files. Schedules without a time zone get `default_zone`,
 /// or else the one from the scheduler's settings, or else UTC, as at AWS.
 pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported, UsageError> {
-    let mut import = Import::read(sources)?;
-    import.look_at_settings(default_zone)?;
-    let schedules = std::mem::take(&mut import.schedules);
+    let mut all: Vec<Item> = Vec::new();
+    for source in sources {
+        for item in items::read(source)? {
+            let is_same = |other: &&Item| (&other.kind, &other.name) == (&item.kind, &item.name);
+            match all.iter().find(is_same) {
+                Some(other) if *other != item => {
+                    let message = "appears twice, with different contents";
+                    return Err(UsageError(format!("{}: {} {message}", source.name, item.about())));
+                }
+                Some(_) => {}
+                None => all.push(item),
+            }
+        }
+    }
+    let mut import = Import::default();
+    let mut schedules = Vec::new();
+    for item in all {
+        match item.kind.as_str() {
+            "schedule" => schedules.push(item),
+            "period" => {
+                import.periods.insert(item.name.clone(), item);
+            }
+            "config" => import.take_settings(&item).map_err(UsageError)?,
+            _ => import.remark(&item, "has an unknown type and is not translated"),
+        }
+    }
+    if schedules.is_empty() {
+        let files: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+        return Err(UsageError(format!("there are no schedules in {}", files.join(", "))));
+    }
+    if let Some(zone) = default_zone {
+        let whole_days = vec![PeriodDefinition::default()];
+        validated(zone, whole_days).map_err(|problems| UsageError(joined(&problems)))?;
+        import.default_zone = Some(zone.to_owned());
+    }
     // A schedule keeps its name if the name is valid here.
     let kept = schedules.iter().map(|item| (name(&item.name), item.name.clone()));
     import.names = kept.filter(|(ours, theirs)| ours.as_str() == theirs).collect();
     for schedule in &schedules {
         import.translate(schedule);
     }
-    import.report_unused_periods();
+    for (name, period) in std::mem::take(&mut import.periods) {
+        if !import.used.contains(&name) {
+            import.remark(&period, "no schedule names it, and it is left out");
+        }
+    }
     Ok(Imported { schedules: import.translated, remarks: import.remarks })
 }
 
 /// An import in progress.
+#[derive(Default)]
 struct Import {
-    schedules: Vec<Item>,
     periods: BTreeMap<String, Item>,
-    settings: Vec<Item>,
     default_zone: Option<String>,
     /// The names of the periods that a schedule refers to.
     used: BTreeSet<String>,
@@ -50,86 +84,24 @@ struct Import {
 }
 
 impl Import {
-    fn read(sources: &[Source]) -> Result<Self, UsageError> {
-        let mut import = Self {
-            schedules: Vec::new(),
-            periods: BTreeMap::new(),
-            settings: Vec::new(),
-            default_zone: None,
-            used: BTreeSet::new(),
-            translated: BTreeMap::new(),
-            names: BTreeMap::new(),
-            remarks: Vec::new(),
-        };
-        let mut all: Vec<Item> = Vec::new();
-        for source in sources {
-            for item in items::read(source)? {
-                let is_same =
-                    |other: &&Item| (&other.kind, &other.name) == (&item.kind, &item.name);
-                match all.iter().find(is_same) {
-                    Some(other) if *other == item => {}
-                    Some(_) => {
-                        let message = "appears twice, with different contents";
-                        return Err(UsageError(format!(
-                            "{}: {} {message}",
-                            source.name,
-                            item.about()
-                        )));
-                    }
-                    None => all.push(item),
-                }
-            }
-        }
-        for item in all {
-            match item.kind.as_str() {
-                "schedule" => import.schedules.push(item),
-                "period" => {
-                    import.periods.insert(item.name.clone(), item);
-                }
-                "config" => import.settings.push(item),
-                _ => import.remark(&item, "has an unknown type and is not translated"),
-            }
-        }
-        if import.schedules.is_empty() {
-            let files: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
-            let message = format!("there are no schedules in {}", files.join(", "));
-            return Err(UsageError(message));
-        }
-        Ok(import)
-    }
-
     fn remark(&mut self, item: &Item, message: impl Into<String>) {
         self.add_remark(item, message.into(), false);
     }
 
     fn add_remark(&mut self, item: &Item, message: String, left_out: bool) {
-        let about = item.about();
-        let remark = Remark { about, message, left_out };
+        let remark = Remark { about: item.about(), message, left_out };
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }
     }
 
-    fn look_at_settings(&mut self, default_zone: Option<&str>) -> Result<(), UsageError> {
-        for settings in std::mem::take(&mut self.settings) {
-            let zone = settings.text("defaulttimezone").map_err(UsageError)?;
-            self.default_zone = self.default_zone.take().or(zone);
-            let others = settings.others(&["type", "name", "defaulttimezone"]);
-            let others: Vec<_> = others.map(|name| format!("`{name}`")).collect();
-            if !others.is_empty() {
-                let others = others.join(", ");
-                let message = format!("{others}: such settings have no counterpart in schedules");
-                self.remark(&settings, message);
-            }
-        }
-        if let Some(zone) = default_zone {
-            let probe = Definition {
-                timezone: zone.to_owned(),
-                periods: vec![PeriodDefinition::default()],
-                ..Definition::default()
-            };
-            schedule(&probe).map_err(UsageError)?;
-            self.default_zone = Some(zone.to_owned());
+    fn take_settings(&mut self, settings: &Item) -> Result<(), String> {
+        let zone = settings.text("defaulttimezone")?;
+        self.default_zone = self.default_zone.take().or(zone);
+        let others = settings.others("type name defaulttimezone").join(", ");
+        if !others.is_empty() {
+            let message = format!("{others}: such settings have no counterpart in schedules");
+            self.remark(settings, message);
         }
         Ok(())
     }
@@ -140,7 +112,12 @@ impl Import {
         self.names.insert(name.clone(), item.name.clone());
         match self.rule(item) {
             Ok((rule, overridden)) => {
-                let mut comments = self.comments(item, &name);
+                let mut comments = Vec::new();
+                if item.name != name.as_str() {
+                    self.remark(item, format!("is called `{name}` here, and in tags"));
+                    comments.push(format!("{} in AWS Instance Scheduler.", item.name));
+                }
+                comments.extend(item.text("description").ok().flatten());
                 comments.extend(overridden);
                 self.translated.insert(name, (rule, comments));
             }
@@ -156,26 +133,10 @@ impl Import {
         let Some(other) = other.cloned() else {
             return name;
         };
-        let is_free = |name: &ScheduleName| !self.names.contains_key(name);
-        let base: String = name.as_str().chars().take(52).collect();
-        let numbered = (2..).filter_map(|number: u32| format!("{base}-{number}").parse().ok());
-        let free = numbered.into_iter().find(is_free).unwrap_or(name.clone());
         self.remark(item, format!("would be `{name}`, as `{other}` is"));
-        free
-    }
-
-    /// The comments before the schedule: its description, and its original name if that was
-    /// different.
-    fn comments(&mut self, item: &Item, name: &ScheduleName) -> Vec<String> {
-        let mut comments = Vec::new();
-        if item.name != name.as_str() {
-            self.remark(item, format!("is called `{name}` here, and in tags"));
-            comments.push(format!("{} in AWS Instance Scheduler.", item.name));
-        }
-        if let Ok(Some(description)) = item.text("description") {
-            comments.push(description);
-        }
-        comments
+        let base: String = name.as_str().chars().take(52).collect();
+        let mut numbered = (2..).filter_map(|number: u32| format!("{base}-{number}").parse().ok());
+        numbered.find(|name| !self.names.contains_key(name)).unwrap_or(name)
     }
 
     /// The schedule, and its periods as a comment if an override takes precedence over them.
@@ -185,39 +146,34 @@ impl Import {
         if periods.is_empty() && state.is_none() {
             return Err("has no period that ever runs anything".to_owned());
         }
-        let mut definition =
-            Definition { periods, timezone: self.timezone(item)?, ..Definition::default() };
-        let overridden = if let Some(state) = state {
-            definition.state = Some(state);
-            let periods = std::mem::take(&mut definition.periods);
-            let overridden = (!periods.is_empty()).then(|| as_comment(&periods));
-            let instead = match overridden {
-                Some(_) => "; to follow its periods, write them in its place",
-                None => "",
-            };
-            let message = format!("override_status {state} is state = \"{state}\" here{instead}");
+        let timezone = self.timezone(item)?;
+        let mut overridden = None;
+        let schedule = if let Some(state) = state {
+            let mut message = format!("override_status {state} is state = \"{state}\" here");
+            if !periods.is_empty() {
+                message += "; to follow its periods, write them in its place";
+                overridden = Some(as_comment(&periods));
+            }
             self.remark(item, message);
-            overridden
+            Schedule::new(&Definition { timezone, state: Some(state), ..Definition::default() })
         } else {
-            // Any other problem is reported before one-sided periods are compared.
-            schedule(&definition)?;
-            definition.periods = self.settle_one_sided(item, definition.periods)?;
-            None
+            self.compare_one_sided(item, &periods)?;
+            validated(&timezone, periods)
         };
         let rule = Rule {
-            schedule: schedule(&definition)?,
+            schedule: schedule.map_err(|problems| joined(&problems))?,
             resources: BTreeSet::new(),
             policy: self.policy(item)?,
         };
-        self.report_untranslated(item)?;
+        for other in item.others(SCHEDULE) {
+            self.remark(item, format!("{other} has no counterpart"));
+        }
         Ok((rule, overridden))
     }
 
     fn timezone(&mut self, item: &Item) -> Result<String, String> {
-        if let Some(zone) = item.text("timezone")? {
-            return Ok(zone);
-        }
-        Ok(self.default_zone.clone().unwrap_or_else(|| {
+        let zone = item.text("timezone")?.or_else(|| self.default_zone.clone());
+        Ok(zone.unwrap_or_else(|| {
             let message = "has no time zone, and the stack's is not known: UTC is used; \
                            --timezone names another";
             self.remark(item, message);
@@ -227,9 +183,8 @@ impl Import {
 
     /// The schedule's periods, except those that never run anything at AWS.
     fn periods_of(&mut self, item: &Item) -> Result<Vec<PeriodDefinition>, String> {
-        let mut periods = Vec::new();
-        let mut problems = Vec::new();
-        for named in item.list("periods")?.unwrap_or_default() {
+        let (mut periods, mut problems) = (Vec::new(), Vec::new());
+        for named in item.list("periods")? {
             match self.period(item, &named) {
                 Ok(period) => periods.extend(period),
                 Err(message) => problems.push(message),
@@ -240,29 +195,21 @@ impl Import {
 
     /// A period that the schedule names. `None` if it never runs anything at AWS.
     fn period(&mut self, item: &Item, named: &str) -> Result<Option<PeriodDefinition>, String> {
-        let (name, instance_type) = match named.split_once('@') {
-            Some((name, instance_type)) => (name, Some(instance_type)),
-            None => (named, None),
-        };
+        let (name, instance_type) = named.split_once('@').unwrap_or((named, ""));
         self.used.insert(name.to_owned());
         let unknown = || format!("its period `{name}` is in none of the files");
         let period = self.periods.get(name).cloned().ok_or_else(unknown)?;
-        if let Some(instance_type) = instance_type {
+        if !instance_type.is_empty() {
             let message = format!(
                 "the instance type {instance_type} in period `{name}` has no counterpart: \
                  machines keep their size"
             );
             self.remark(item, message);
         }
-        let in_period = |message| format!("period `{name}`: {message}");
-        let definition = definition(&period).map_err(in_period)?;
-        if definition.begin.is_none() && definition.end.as_deref() == Some("00:00") {
-            let message = "its end at 00:00 alone stops for the whole day there, and at the \
-                           midnight after the day here; write state = \"stopped\" for every day";
-            return Err(in_period(message.to_owned()));
-        }
-        if definition.begin >= definition.end
-            && let (Some(begin), Some(end)) = (&definition.begin, &definition.end)
+        let definition =
+            definition(&period).map_err(|message| format!("period `{name}`: {message}"))?;
+        if let (Some(begin), Some(end)) = (&definition.begin, &definition.end)
+            && begin >= end
         {
             let message = format!(
                 "from {begin} to {end} it never ran anything there, and is left out; here it would \
@@ -271,7 +218,7 @@ impl Import {
             self.remark(&period, message);
             return Ok(None);
         }
-        for entry in period.list("weekdays").map_err(in_period)?.unwrap_or_default() {
+        for entry in period.list("weekdays")? {
             if let Some(day) = days::last_of_month(&entry).filter(|_| entry.ends_with('l')) {
                 let message = format!(
                     "`{entry}` is the last `{day}` of each month, there and here; for every one, \
@@ -280,34 +227,36 @@ impl Import {
                 self.remark(&period, message);
             }
         }
-        let known = ["type", "name", "begintime", "endtime", "weekdays", "monthdays", "months"];
-        let silent = ["description", "configuredinstack"];
-        let known = [known.as_slice(), &silent].concat();
-        for other in period.others(&known) {
-            self.remark(&period, format!("`{other}` has no counterpart"));
+        for other in period.others(PERIOD) {
+            self.remark(&period, format!("{other} has no counterpart"));
         }
         Ok(Some(definition))
     }
 
-    fn settle_one_sided(
+    /// Compares periods with only a begin or only an end. At AWS they want *stopped* on days that
+    /// they do not name, and here they have no say on them. That is the same if another period
+    /// speaks on every day, as each period with both sides does.
+    fn compare_one_sided(
         &mut self,
         item: &Item,
-        periods: Vec<PeriodDefinition>,
-    ) -> Result<Vec<PeriodDefinition>, String> {
-        match one_sided::compare(&periods) {
-            Some(Equivalence::Same) => Ok(periods),
-            Some(Equivalence::Looser) => {
-                let message = "on days that a period with only a begin or an end does not name, \
-                               there is no desired state here, and not \"stopped\"";
-                self.remark(item, message);
-                Ok(periods)
-            }
-            None => Err(
-                "its periods with only a begin or an end, on some days only, mean something else \
-                 here; write periods with both"
-                    .to_owned(),
-            ),
+        periods: &[PeriodDefinition],
+    ) -> Result<(), String> {
+        let is_silent_on_some_days = |period: &PeriodDefinition| {
+            let days = [&period.weekdays, &period.monthdays, &period.months];
+            period.begin.is_some() != period.end.is_some() && !days.iter().all(|d| d.is_empty())
+        };
+        if !periods.iter().all(is_silent_on_some_days) {
+            return Ok(());
         }
+        if periods.iter().any(|period| period.begin.is_some()) {
+            let message = "its periods with only a begin or an end, on some days only, mean \
+                           something else here; write periods with both";
+            return Err(message.to_owned());
+        }
+        let message = "on days that a period with only a begin or an end does not name, there is \
+                       no desired state here, and not \"stopped\"";
+        self.remark(item, message);
+        Ok(())
     }
 
     fn policy(&mut self, item: &Item) -> Result<Policy, String> {
@@ -326,76 +275,55 @@ impl Import {
             ..Policy::default()
         })
     }
-
-    fn report_untranslated(&mut self, item: &Item) -> Result<(), String> {
-        for (key, name) in [
-            ("hibernate", "hibernate"),
-            ("usemaintenancewindow", "use_maintenance_window"),
-            ("usemetrics", "use_metrics"),
-        ] {
-            if item.flag(key)? == Some(true) {
-                self.remark(item, format!("`{name}` has no counterpart"));
-            }
-        }
-        if let Some(windows) = item.list("ssmmaintenancewindow")? {
-            let windows = windows.join(", ");
-            let message = format!("`ssm_maintenance_window` ({windows}) has no counterpart");
-            self.remark(item, message);
-        }
-        for other in item.others(&SCHEDULE) {
-            self.remark(item, format!("`{other}` has no counterpart"));
-        }
-        Ok(())
-    }
-
-    fn report_unused_periods(&mut self) {
-        for (name, period) in std::mem::take(&mut self.periods) {
-            if !self.used.contains(&name) {
-                self.remark(&period, "no schedule names it, and it is left out");
-            }
-        }
-    }
 }
 
 /// The fields of a schedule that are handled, or that do not affect when it runs.
-const SCHEDULE: [&str; 15] = [
-    "type",
-    "name",
-    "description",
-    "timezone",
-    "periods",
-    "overridestatus",
-    "enforced",
-    "retainrunning",
-    "stopnewinstances",
-    "hibernate",
-    "usemaintenancewindow",
-    "ssmmaintenancewindow",
-    "usemetrics",
-    "configuredinstack",
-    "overwrite",
-];
+const SCHEDULE: &str = "type name description timezone periods overridestatus enforced retainrunning \
+                        stopnewinstances configuredinstack overwrite";
 
-fn schedule(definition: &Definition) -> Result<Schedule, String> {
-    Schedule::new(definition).map_err(|problems| {
-        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        problems.join("; ")
-    })
+/// The same of a period.
+const PERIOD: &str = "type name description configuredinstack begintime endtime weekdays monthdays \
+                      months";
+
+fn validated(
+    timezone: &str,
+    periods: Vec<PeriodDefinition>,
+) -> Result<Schedule, Vec<schedule::Problem>> {
+    let timezone = timezone.to_owned();
+    Schedule::new(&Definition { timezone, periods, ..Definition::default() })
 }
 
+fn joined(problems: &[schedule::Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// A period by itself, in our words.
 fn definition(period: &Item) -> Result<PeriodDefinition, String> {
-    let time = |key| {
-        let text = period.text(key)?;
-        text.map(|text| days::time(&text)).transpose()
-    };
-    Ok(PeriodDefinition {
-        weekdays: days::field(period.list("weekdays")?, days::weekdays)?,
-        monthdays: days::field(period.list("monthdays")?, days::monthdays)?,
-        months: days::field(period.list("months")?, days::months)?,
+    let monthdays = period.list("monthdays")?;
+    if let Some(entry) = monthdays.iter().find(|entry| days::wraps(entry)) {
+        return Err(format!("`{entry}` ends before it begins"));
+    }
+    let time = |key| Ok::<_, String>(period.text(key)?.map(|text| days::time(&text)));
+    let definition = PeriodDefinition {
+        weekdays: days::field(&period.list("weekdays")?, days::weekdays),
+        monthdays: days::field(&monthdays, str::to_uppercase),
+        months: days::field(&period.list("months")?, days::months),
         begin: time("begintime")?,
         end: time("endtime")?,
         ..PeriodDefinition::default()
-    })
+    };
+    if definition.begin.is_none() && definition.end.as_deref() == Some("00:00") {
+        return Err("its end at 00:00 alone stops for the whole day there, and at the midnight \
+                    after the day here; write state = \"stopped\" for every day"
+            .to_owned());
+    }
+    // A period that ends when it begins never ran anything at AWS, and is no problem of its own.
+    let end = definition.end.clone().filter(|_| definition.end != definition.begin);
+    validated("UTC", vec![PeriodDefinition { end, ..definition.clone() }]).map_err(|problems| {
+        let messages = problems.into_iter().map(|problem| problem.message);
+        messages.collect::<Vec<_>>().join("; ")
+    })?;
+    Ok(definition)
 }
 
 /// The override of a schedule at AWS.
@@ -411,8 +339,7 @@ fn override_status(schedule: &Item) -> Result<Option<Desired>, String> {
 
 fn as_comment(periods: &[PeriodDefinition]) -> String {
     let periods = BTreeMap::from([("periods", periods)]);
-    let document = toml_edit::ser::to_document(&periods).expect("periods are TOML");
-    document.to_string()
+    toml_edit::ser::to_string(&periods).expect("periods are TOML")
 }
 
 /// The valid name closest to the original one.

@@ -124,7 +124,7 @@ async fn everything_that_a_configuration_says_comes_back() {
     };
     let by_cron = Rule {
         schedule: Schedule::new(&cron).unwrap(),
-        resources: [reference("do-main/database/d1")].into(),
+        resources: [reference("do-main/database/d1").into()].into(),
         policy: Policy {
             mode: Mode::Observe,
             graceful: true,
@@ -165,7 +165,7 @@ async fn everything_that_a_configuration_says_comes_back() {
 #[tokio::test]
 async fn a_configuration_of_many_pages_is_read_whole() {
     let world = World::new().await;
-    let database = |number: u32| reference(&format!("do-main/database/{number:064}"));
+    let database = |number: u32| reference(&format!("do-main/database/{number:064}")).into();
     let rule = Rule { resources: (0..3_500).map(database).collect(), ..office_hours() };
     let configuration = Configuration {
         schedules: (0..5)

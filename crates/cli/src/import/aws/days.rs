@@ -1,62 +1,37 @@
-//! Translates the days and times of AWS Instance Scheduler into ours.
+//! Writes the days of AWS Instance Scheduler as ours, where theirs differ; whether they are days at
+//! all is for the schedule to say.
 
 use domain::schedule::{MONTHS, WEEKDAYS};
 
-/// Writes `9:00` as `09:00`.
-pub(super) fn time(text: &str) -> Result<String, String> {
-    let malformed = || format!("invalid time `{text}`");
-    let (hour, minute) = text.split_once(':').ok_or_else(malformed)?;
-    let digits = |text: &str, most| number(text, 0, most).filter(|_| text.len() <= 2);
-    match (digits(hour, 23), digits(minute, 59)) {
-        (Some(hour), Some(minute)) => Ok(format!("{hour:02}:{minute:02}")),
-        _ => Err(malformed()),
-    }
-}
-
 /// Translates the entries of a field. The result is empty if the field matches all days.
-pub(super) fn field(
-    entries: Option<Vec<String>>,
-    translate: fn(&str) -> Result<String, String>,
-) -> Result<Vec<String>, String> {
-    let entries = entries.unwrap_or_default();
-    if entries.iter().any(|entry| entry == "*" || entry == "?") {
-        return Ok(Vec::new());
+pub(super) fn field(entries: &[String], translate: fn(&str) -> String) -> Vec<String> {
+    if entries.is_empty() || entries.iter().any(|entry| entry == "*" || entry == "?") {
+        return Vec::new();
     }
-    let translated: Vec<_> =
-        entries.iter().map(|entry| translate(entry)).collect::<Result<_, _>>()?;
-    Ok(if translated.is_empty() { Vec::new() } else { vec![translated.join(", ")] })
+    let entries: Vec<_> = entries.iter().map(|entry| translate(entry)).collect();
+    vec![entries.join(", ")]
 }
 
-/// Translates weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become
-/// names. A step becomes a list of days.
-pub(super) fn weekdays(entry: &str) -> Result<String, String> {
-    let day = |text: &str| weekday(entry, text);
-    let name = |text: &str| Ok(short(&WEEKDAYS, day(text)?));
-    let lower = entry.to_lowercase();
-    if lower == "l" {
-        return Ok("sun".to_owned());
+/// Weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become names, and
+/// a step becomes a list of days.
+pub(super) fn weekdays(entry: &str) -> String {
+    let entry = entry.to_lowercase();
+    if entry == "l" {
+        return "sun".to_owned();
     }
-    if let Some((text, occurrence)) = lower.split_once('#') {
-        let occurrence = number(occurrence, 1, 5);
-        let occurrence = occurrence.ok_or_else(|| format!("`{entry}` has no 1 to 5 after #"))?;
-        return Ok(format!("{}#{occurrence}", name(text)?));
+    let (days, more) = entry.split_at(entry.find(['#', '/']).unwrap_or(entry.len()));
+    if let Some(step) = more.strip_prefix('/').and_then(|step| number(step.trim(), 1, 7)) {
+        let (first, last) = days.split_once('-').unwrap_or((days, "sun"));
+        if let (Some(first), Some(last)) = (weekday(first), weekday(last)) {
+            let days = (first..=first + (last + 7 - first) % 7).step_by(step);
+            return days.map(|day| &WEEKDAYS[day % 7][..3]).collect::<Vec<_>>().join(", ");
+        }
     }
-    if let Some((range, step)) = lower.split_once('/') {
-        let (first, last) = range.split_once('-').unwrap_or((range, "sun"));
-        let (first, last) = (day(first)?, day(last)?);
-        let step = number(step.trim(), 1, usize::MAX);
-        let step = step.ok_or_else(|| format!("`{entry}` has no step"))?;
-        let days = (first..=first + (last + 7 - first) % 7).step_by(step);
-        let days: Vec<_> = days.map(|day| short(&WEEKDAYS, day % 7)).collect();
-        return Ok(days.join(", "));
-    }
-    if let Some((first, last)) = lower.split_once('-') {
-        return Ok(format!("{}-{}", name(first)?, name(last)?));
-    }
-    match last_of_month(&lower) {
-        Some(text) => Ok(format!("{}L", name(text)?)),
-        None => name(&lower),
-    }
+    let day = |text: &str| match last_of_month(text) {
+        Some(day) => short(day, weekday(day), &WEEKDAYS) + "L",
+        None => short(text, weekday(text), &WEEKDAYS),
+    };
+    days.split('-').map(day).collect::<Vec<_>>().join("-") + more
 }
 
 /// The weekday whose last occurrence in the month an entry stands for: `friL`, and `fril` too.
@@ -64,97 +39,99 @@ pub(super) fn last_of_month(entry: &str) -> Option<&str> {
     entry.strip_suffix(['L', 'l']).filter(|day| !day.is_empty())
 }
 
-fn weekday(entry: &str, text: &str) -> Result<usize, String> {
-    let text = text.trim();
-    position(&WEEKDAYS, text)
-        .or_else(|| number(text, 0, 6))
-        .ok_or_else(|| format!("unknown weekday `{text}` in `{entry}`"))
+/// Months: names are shortened.
+pub(super) fn months(entry: &str) -> String {
+    let entry = entry.to_lowercase();
+    let (months, step) = entry.split_at(entry.find('/').unwrap_or(entry.len()));
+    let month = |text: &str| short(text, named(&MONTHS, text), &MONTHS);
+    months.split('-').map(month).collect::<Vec<_>>().join("-") + &step.replace(' ', "")
+}
+
+/// Reports whether days of the month end before they begin. They never do at AWS, and here go on
+/// into the next month.
+pub(super) fn wraps(monthdays: &str) -> bool {
+    let range = monthdays.split('/').next().and_then(|range| range.split_once('-'));
+    let day = |text: &str| number(text.trim(), 1, 31);
+    range.is_some_and(|(first, last)| {
+        day(first).zip(day(last)).is_some_and(|(first, last)| first > last)
+    })
+}
+
+/// Writes `9:00` as `09:00`.
+pub(super) fn time(text: &str) -> String {
+    text.split(':').map(|digits| format!("{digits:0>2}")).collect::<Vec<_>>().join(":")
+}
+
+fn weekday(text: &str) -> Option<usize> {
+    named(&WEEKDAYS, text).or_else(|| number(text.trim(), 0, 6))
 }
 
 /// The index of a name in full or by its first letters, at least three. Earlier releases of AWS
 /// Instance Scheduler compared the first three only, as in `sept` and `thurs`: ISAWS.
-fn position(names: &[&str], text: &str) -> Option<usize> {
-    let stands_for = |name: &&str| text.len() >= 3 && name.starts_with(text);
-    names.iter().position(stands_for)
+fn named(names: &[&str], text: &str) -> Option<usize> {
+    let text = text.trim();
+    names.iter().position(|name| text.len() >= 3 && name.starts_with(text))
 }
 
-fn short(names: &[&str], index: usize) -> String {
-    names[index][..3].to_owned()
+/// The first three letters of a name, or the text itself if it is no name.
+fn short(text: &str, index: Option<usize>, names: &[&str]) -> String {
+    index.map_or(text, |index| &names[index][..3]).to_owned()
 }
 
 fn number(text: &str, least: usize, most: usize) -> Option<usize> {
-    let plain = text.bytes().all(|c| c.is_ascii_digit());
-    let number = text.parse().ok().filter(|_| plain)?;
+    let is_plain = text.bytes().all(|c| c.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_plain)?;
     (least..=most).contains(&number).then_some(number)
-}
-
-/// Days of the month are written the same, except that ranges do not wrap at AWS.
-pub(super) fn monthdays(entry: &str) -> Result<String, String> {
-    let upper = entry.to_uppercase();
-    let range = upper.split('/').next().unwrap_or_default();
-    if let Some((first, last)) = range.split_once('-')
-        && let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>())
-        && first > last
-    {
-        return Err(format!("`{entry}` ends before it begins"));
-    }
-    Ok(upper)
-}
-
-/// Months are written the same, except that names are shortened.
-pub(super) fn months(entry: &str) -> Result<String, String> {
-    let month = |text: &str| {
-        let text = text.trim();
-        let named = position(&MONTHS, text).map(|index| short(&MONTHS, index));
-        let numbered = || number(text, 1, 12).map(|month| month.to_string());
-        named.or_else(numbered).ok_or_else(|| format!("unknown month `{text}` in `{entry}`"))
-    };
-    let lower = entry.to_lowercase();
-    let (range, step) = match lower.split_once('/') {
-        Some((range, step)) => (range, format!("/{}", step.trim())),
-        None => (lower.as_str(), String::new()),
-    };
-    Ok(match range.split_once('-') {
-        Some((first, last)) => format!("{}-{}{step}", month(first)?, month(last)?),
-        None => format!("{}{step}", month(range)?),
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::schedule::{Definition, PeriodDefinition, Schedule};
+
     use super::*;
 
-    #[track_caller]
-    fn check(translate: fn(&str) -> Result<String, String>, table: &[(&str, &str)]) {
-        for (theirs, ours) in table {
-            assert_eq!(translate(theirs).as_deref(), Ok(*ours), "{theirs}");
-        }
+    /// Reports whether a schedule can have such a period.
+    fn is_accepted(period: PeriodDefinition) -> bool {
+        let definition = Definition {
+            timezone: "UTC".to_owned(),
+            periods: vec![period],
+            ..Definition::default()
+        };
+        Schedule::new(&definition).is_ok()
+    }
+
+    fn on_weekdays(entry: &str) -> PeriodDefinition {
+        PeriodDefinition { weekdays: vec![weekdays(entry)], ..PeriodDefinition::default() }
+    }
+
+    fn in_months(entry: &str) -> PeriodDefinition {
+        PeriodDefinition { months: vec![months(entry)], ..PeriodDefinition::default() }
     }
 
     #[test]
     fn weekdays_have_names_here_and_steps_are_counted_out() {
-        check(
-            weekdays,
-            &[
-                ("mon", "mon"),
-                ("Monday", "mon"),
-                ("Tues", "tue"),
-                ("thurs-sat", "thu-sat"),
-                ("fril", "friL"),
-                ("0", "mon"),
-                ("6", "sun"),
-                ("0-4", "mon-fri"),
-                ("Fri - 0", "fri-mon"),
-                ("mon-fri/2", "mon, wed, fri"),
-                ("fri-mon/2", "fri, sun"),
-                ("1/3", "tue, fri"),
-                ("mon#1", "mon#1"),
-                ("4#2", "fri#2"),
-                ("friL", "friL"),
-                ("4l", "friL"),
-                ("L", "sun"),
-            ],
-        );
+        for (theirs, ours) in [
+            ("mon", "mon"),
+            ("Monday", "mon"),
+            ("Tues", "tue"),
+            ("thurs-sat", "thu-sat"),
+            ("fril", "friL"),
+            ("0", "mon"),
+            ("6", "sun"),
+            ("0-4", "mon-fri"),
+            ("Fri - 0", "fri-mon"),
+            ("mon-fri/2", "mon, wed, fri"),
+            ("fri-mon/2", "fri, sun"),
+            ("1/3", "tue, fri"),
+            ("mon#1", "mon#1"),
+            ("4#2", "fri#2"),
+            ("friL", "friL"),
+            ("4l", "friL"),
+            ("L", "sun"),
+        ] {
+            assert_eq!(weekdays(theirs), ours, "{theirs}");
+            assert!(is_accepted(on_weekdays(theirs)), "{theirs}");
+        }
         for text in [
             "7",
             "8-9",
@@ -179,39 +156,41 @@ mod tests {
             "+1",
             "mo",
         ] {
-            assert!(weekdays(text).is_err(), "{text}");
+            assert!(!is_accepted(on_weekdays(text)), "{text}");
         }
     }
 
     #[test]
     fn days_months_and_times_are_tidied() {
-        check(monthdays, &[("15w", "15W"), ("28-l", "28-L"), ("1/10", "1/10"), ("l", "L")]);
-        assert!(monthdays("25-5").is_err());
-        check(
-            months,
-            &[
-                ("Jan/3", "jan/3"),
-                ("11-2", "11-2"),
-                ("sept", "sep"),
-                ("June - Sept / 2", "jun-sep/2"),
-            ],
-        );
-        for text in ["jan-mar-may", "jan to mar", "13", "0", "l", "*/2", "ju", ""] {
-            assert!(months(text).is_err(), "{text}");
+        for (theirs, ours) in [
+            ("Jan/3", "jan/3"),
+            ("11-2", "11-2"),
+            ("sept", "sep"),
+            ("June - Sept / 2", "jun-sep/2"),
+        ] {
+            assert_eq!(months(theirs), ours, "{theirs}");
+            assert!(is_accepted(in_months(theirs)), "{theirs}");
         }
-        check(time, &[("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")]);
-        for text in ["", "9", "24:00", "12:60", "+9:00", "9:00:00", "123:00"] {
-            assert!(time(text).is_err(), "{text}");
+        for text in ["jan-mar-may", "jan to mar", "13", "0", "l", "*/2", "ju", ""] {
+            assert!(!is_accepted(in_months(text)), "{text}");
+        }
+        assert!(wraps("25-5") && !wraps("5-25") && !wraps("28-L") && !wraps("1/10"));
+        for (theirs, ours) in [("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")] {
+            assert_eq!(time(theirs), ours);
+        }
+        for text in ["", "9", "12:60", "+9:00", "9:00:00", "123:00"] {
+            let period =
+                PeriodDefinition { begin: Some(time(text)), ..PeriodDefinition::default() };
+            assert!(!is_accepted(period), "{text}");
         }
     }
 
     #[test]
     fn a_field_that_matches_all_days_is_left_out() {
-        let list = |entries: &[&str]| Some(entries.iter().map(ToString::to_string).collect());
-        assert_eq!(field(None, weekdays), Ok(vec![]));
-        assert_eq!(field(list(&["mon", "*"]), weekdays), Ok(vec![]));
-        assert_eq!(field(list(&["?"]), monthdays), Ok(vec![]));
-        let several = field(list(&["1", "3-4"]), weekdays);
-        assert_eq!(several, Ok(vec!["tue, thu-fri".to_owned()]));
+        let list = |entries: &[&str]| entries.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(field(&[], weekdays).is_empty());
+        assert!(field(&list(&["mon", "*"]), weekdays).is_empty());
+        assert!(field(&list(&["?"]), str::to_uppercase).is_empty());
+        assert_eq!(field(&list(&["1", "3-4"]), weekdays), ["tue, thu-fri"]);
     }
 }

@@ -1,11 +1,14 @@
-//! The forms in which schedules and periods leave AWS Instance Scheduler: its `DynamoDB` table,
-//! exported to S3 or scanned, and the output of its `scheduler-cli`.
+//! The forms in which schedules and periods leave AWS Instance Scheduler: a scan of its `DynamoDB`
+//! table, and the output of its `scheduler-cli`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{exit::UsageError, import::Source};
+
+const SCAN: &str = "write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > \
+                    table.json`";
 
 /// A schedule, a period or a setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +16,8 @@ pub(super) struct Item {
     /// `schedule`, `period`, `config`, or any other type.
     pub(super) kind: String,
     pub(super) name: String,
-    /// The original name and the value of each field. The key is the name in lower case without
-    /// separators, so that `begin_time` and `BeginTime` are the same.
+    /// The original name and the value of each field that has one. The key is the name in lower case
+    /// without separators, so that `begin_time` and `BeginTime` are the same.
     fields: BTreeMap<String, (String, Value)>,
 }
 
@@ -22,12 +25,11 @@ pub(super) struct Item {
 pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
     let file = &source.name;
     // Windows marks UTF-8 text by this character.
-    let text = source.text.trim_start_matches('\u{feff}');
-    if !text.trim_start().is_empty() && !text.trim_start().starts_with(['{', '[']) {
+    let text = source.text.trim_start_matches('\u{feff}').trim_start();
+    if !text.is_empty() && !text.starts_with(['{', '[']) {
         return Err(UsageError(format!(
             "{file} is not JSON: a CSV file from DynamoDB's console, for example, cannot be read; \
-             write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > \
-             table.json`"
+             {SCAN}"
         )));
     }
     let mut items = Vec::new();
@@ -41,57 +43,39 @@ pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
 }
 
 fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
-    const EXPECTED: &str = "is neither an export or scan of the scheduler's DynamoDB table nor \
-                            output of scheduler-cli";
-    let object = match document {
-        Value::Array(documents) => {
-            return documents.iter().try_for_each(|one| collect(one, items));
-        }
-        Value::Object(object) => object,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return Err(EXPECTED.to_owned());
-        }
-    };
-    if let Some(error) = object.get("Error") {
+    if let Some(error) = document.get("Error") {
         return Err(format!("holds an error of scheduler-cli: {error}"));
     }
-    let found = items.len();
-    // Items from a table carry their attribute types; those from the CLI do not.
+    let mut is_known = false;
     for (key, kind) in [
-        ("Item", None),
         ("Items", None),
         ("Schedules", Some("schedule")),
         ("Schedule", Some("schedule")),
         ("Periods", Some("period")),
         ("Period", Some("period")),
     ] {
-        match object.get(key) {
-            Some(Value::Array(values)) => {
-                for value in values.iter().filter_map(Value::as_object) {
-                    items.push(item(value, kind)?);
-                }
-            }
-            Some(Value::Object(value)) => items.push(item(value, kind)?),
-            Some(_) | None => {}
+        let values = match document.get(key) {
+            Some(Value::Array(values)) => values.as_slice(),
+            Some(value) => slice::from_ref(value),
+            None => continue,
+        };
+        is_known = true;
+        for value in values {
+            items.push(item(value, kind)?);
         }
     }
-    // An empty list is valid, too.
-    let is_list = ["Items", "Schedules", "Periods"]
-        .iter()
-        .any(|key| object.get(*key).is_some_and(Value::is_array));
-    if items.len() > found || is_list {
-        return Ok(());
-    }
-    if object.contains_key("type") {
-        items.push(item(object, None)?);
-        return Ok(());
-    }
-    Err(EXPECTED.to_owned())
+    let unknown = || {
+        format!(
+            "is neither a scan of the scheduler's DynamoDB table nor output of scheduler-cli; {SCAN}"
+        )
+    };
+    is_known.then_some(()).ok_or_else(unknown)
 }
 
-fn item(object: &Map<String, Value>, kind: Option<&str>) -> Result<Item, String> {
-    let fields =
-        object.iter().map(|(key, value)| (plain(key), (key.clone(), untyped(value)))).collect();
+fn item(value: &Value, kind: Option<&str>) -> Result<Item, String> {
+    let fields = value.as_object().into_iter().flatten();
+    let fields = fields.map(|(key, value)| (plain(key), (key.clone(), untyped(value))));
+    let fields = fields.filter(|(_, (_, value))| !is_empty(value)).collect();
     let mut item = Item { kind: String::new(), name: String::new(), fields };
     let own_kind = item.text("type")?.map(|kind| kind.to_lowercase());
     item.kind = own_kind.or_else(|| kind.map(str::to_owned)).ok_or("an item has no `type`")?;
@@ -100,8 +84,17 @@ fn item(object: &Map<String, Value>, kind: Option<&str>) -> Result<Item, String>
 }
 
 fn plain(key: &str) -> String {
-    let letters = key.chars().filter(|c| !matches!(c, '_' | '-'));
-    letters.collect::<String>().to_lowercase()
+    key.replace(['_', '-'], "").to_lowercase()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// A value without the type with which `DynamoDB` wraps it.
@@ -113,8 +106,7 @@ fn untyped(value: &Value) -> Value {
     match (kind.as_str(), inner) {
         ("NULL", _) => Value::Null,
         ("L", Value::Array(values)) => values.iter().map(untyped).collect(),
-        ("M", Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), untyped(v))).collect(),
-        ("S" | "N" | "BOOL" | "SS" | "NS" | "B" | "BS", inner) => inner.clone(),
+        ("S" | "N" | "BOOL" | "SS" | "NS", inner) => inner.clone(),
         _ => value.clone(),
     }
 }
@@ -127,7 +119,7 @@ impl Item {
 
     /// A string. `None` if it is absent or empty.
     pub(super) fn text(&self, key: &str) -> Result<Option<String>, String> {
-        match self.value(key) {
+        match self.fields.get(key) {
             None => Ok(None),
             Some((_, Value::String(text))) => Ok(Some(text.trim().to_owned())),
             Some((name, _)) => Err(format!("`{name}` is not a string")),
@@ -136,24 +128,19 @@ impl Item {
 
     /// A boolean, in either spelling. `None` if it is absent.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, String> {
-        let Some((name, value)) = self.value(key) else {
+        let Some((name, value)) = self.fields.get(key) else {
             return Ok(None);
         };
-        let text = value.as_str().map(str::to_lowercase);
-        match (value, text.as_deref()) {
-            (Value::Bool(flag), _) => Ok(Some(*flag)),
-            (_, Some("true")) => Ok(Some(true)),
-            (_, Some("false")) => Ok(Some(false)),
-            _ => Err(format!("`{name}` is neither true nor false")),
-        }
+        let flag = value.as_bool().or_else(|| value.as_str()?.to_lowercase().parse().ok());
+        flag.map(Some).ok_or_else(|| format!("`{name}` is neither true nor false"))
     }
 
-    /// The entries of a list, or of a comma-separated string. `None` if it is absent or empty.
-    pub(super) fn list(&self, key: &str) -> Result<Option<Vec<String>>, String> {
-        let Some((name, value)) = self.value(key) else {
-            return Ok(None);
+    /// The entries of a list, or of a comma-separated string.
+    pub(super) fn list(&self, key: &str) -> Result<Vec<String>, String> {
+        let Some((name, value)) = self.fields.get(key) else {
+            return Ok(Vec::new());
         };
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let values = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
         let mut entries = Vec::new();
         for value in values {
             match value {
@@ -164,25 +151,16 @@ impl Item {
                 }
             }
         }
-        Ok(Some(entries))
+        Ok(entries)
     }
 
-    /// The names of fields that have a value and are not among `known`.
-    pub(super) fn others<'i>(&'i self, known: &'i [&str]) -> impl Iterator<Item = &'i str> {
-        let keys = self.fields.keys().filter(|key| !known.contains(&key.as_str()));
-        keys.filter_map(|key| Some(self.value(key)?.0))
-    }
-
-    /// The original name, and the value if it is not empty.
-    fn value(&self, key: &str) -> Option<(&str, &Value)> {
-        let (name, value) = self.fields.get(key)?;
-        let says_nothing = match value {
-            Value::Null => true,
-            Value::String(text) => text.trim().is_empty(),
-            Value::Array(values) => values.is_empty(),
-            Value::Object(object) => object.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
+    /// The names of fields that are not among `known`, which are separated by spaces, and that are
+    /// not off.
+    pub(super) fn others(&self, known: &str) -> Vec<String> {
+        let is_other = |key: &str| {
+            !known.split(' ').any(|one| one == key) && self.flag(key) != Ok(Some(false))
         };
-        (!says_nothing).then_some((name, value))
+        let others = self.fields.iter().filter(|(key, _)| is_other(key));
+        others.map(|(_, (name, _))| format!("`{name}`")).collect()
     }
 }

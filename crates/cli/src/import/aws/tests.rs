@@ -1,7 +1,7 @@
 use super::*;
 use crate::configuration_file::parse;
 
-const EXPORT: &str = include_str!("fixtures/export.jsonl");
+const TABLE: &str = include_str!("fixtures/table.json");
 const SCAN: &str = include_str!("fixtures/scan.json");
 const SCHEDULES: &str = include_str!("fixtures/schedules.json");
 const PERIODS: &str = include_str!("fixtures/periods.json");
@@ -33,8 +33,8 @@ fn refused(texts: &[&str]) -> String {
 }
 
 #[test]
-fn an_export_of_the_table_is_translated_line_by_line() {
-    let (text, remarks) = imported(&[EXPORT], None);
+fn a_scan_of_the_table_is_translated() {
+    let (text, remarks) = imported(&[TABLE], None);
     insta::assert_snapshot!(text, @r#"
     timezone = "Europe/London"
 
@@ -87,8 +87,8 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     insta::assert_snapshot!(remarks, @r#"
     warning: config scheduler: `regions`, `tagname`: such settings have no counterpart in schedules
     warning: schedule uk-office-hours: override_status stopped is state = "stopped" here; to follow its periods, write them in its place
+    warning: schedule uk-office-hours: `ssm_maintenance_window` has no counterpart
     warning: schedule uk-office-hours: `use_maintenance_window` has no counterpart
-    warning: schedule uk-office-hours: `ssm_maintenance_window` (patching) has no counterpart
     warning: schedule Scale Up & Down!: the instance type t2.nano in period `weekends` has no counterpart: machines keep their size
     warning: schedule Scale Up & Down!: the instance type t2.micro in period `working-days` has no counterpart: machines keep their size
     warning: schedule Scale Up & Down!: `enforced` and `retain_running` exclude each other here; enforce is kept
@@ -100,7 +100,7 @@ fn an_export_of_the_table_is_translated_line_by_line() {
 }
 
 #[test]
-fn a_scan_of_the_table_is_translated_too() {
+fn a_schedule_without_a_zone_gets_the_one_that_is_named() {
     let (text, remarks) = imported(&[SCAN], None);
     insta::assert_snapshot!(text, @r#"
     timezone = "UTC"
@@ -137,7 +137,7 @@ fn what_the_command_line_describes_may_come_in_two_files() {
     retain_running = true
     "#);
     insta::assert_snapshot!(remarks, @"
-    warning: schedule LondonOfficeHours: `use_metrics` has no counterpart
+    warning: schedule LondonOfficeHours: `UseMetrics` has no counterpart
     warning: schedule LondonOfficeHours: is called `londonofficehours` here, and in tags
     left out: schedule broken: timezone: unknown time zone `Mars/Olympus`; write an IANA name such as Europe/Berlin
     left out: schedule lost: its period `nowhere` is in none of the files
@@ -172,7 +172,7 @@ fn every_problem_of_a_schedules_periods_is_named_and_none_is_called_unused() {
                      {"Name": "c", "Weekdays": "mon to fri"}]}"#;
     let (text, remarks) = imported(&[text], None);
     assert_eq!(text, "");
-    insta::assert_snapshot!(remarks, @"left out: schedule s: period `a`: unknown weekday `wed-sat` in `tue-wed-sat`; period `b`: invalid time `9 am`; period `c`: unknown weekday `mon to fri` in `mon to fri`");
+    insta::assert_snapshot!(remarks, @"left out: schedule s: period `a`: `tue-wed-sat`: unknown weekday `wed-sat`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last; period `b`: invalid time `9 am`: expected HH:MM, from 00:00 to 24:00; period `c`: `mon to fri`: unknown weekday `mon to fri`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last");
 }
 
 #[test]
@@ -198,6 +198,34 @@ fn a_small_l_that_makes_a_day_the_last_of_the_month_is_pointed_out() {
     let (text, remarks) = imported(&[text], None);
     assert!(text.contains("weekdays = \"mon, friL\""), "{text}");
     insta::assert_snapshot!(remarks, @"warning: period p: `fril` is the last `fri` of each month, there and here; for every one, remove the l");
+}
+
+#[test]
+fn periods_with_one_side_are_kept_where_they_mean_the_same() {
+    let check = |periods: &str, expected: &str| {
+        let text = format!(
+            r#"{{"Schedule": {{"Name": "s", "Timezone": "UTC", "Periods": ["a", "b"]}},
+                "Periods": [{periods}]}}"#
+        );
+        assert_eq!(imported(&[&text], None).1, expected, "{periods}");
+    };
+    let office = r#"{"Name": "a", "Weekdays": "mon-thu", "Begintime": "8:00", "Endtime": "19:00"}"#;
+    let evening = r#"{"Name": "b", "Weekdays": "fri", "Endtime": "17:00"}"#;
+    check(&format!("{office}, {evening}"), "");
+    let daily = r#"{"Name": "a", "Begintime": "8:00"}"#;
+    check(&format!("{daily}, {evening}"), "");
+    check(
+        &format!("{}, {evening}", evening.replace("\"b\"", "\"a\"").replace("fri", "mon")),
+        "warning: schedule s: on days that a period with only a begin or an end does not name, \
+         there is no desired state here, and not \"stopped\"",
+    );
+    // Stopped from Tuesday on there, and left running here.
+    let morning = daily.replace("\"a\",", "\"a\", \"Weekdays\": \"mon\",");
+    check(
+        &format!("{morning}, {evening}"),
+        "left out: schedule s: its periods with only a begin or an end, on some days only, mean \
+         something else here; write periods with both",
+    );
 }
 
 #[test]
@@ -248,7 +276,8 @@ fn schedules_whose_names_become_one_are_numbered_and_the_name_that_fits_is_kept(
 fn other_files_are_refused_and_say_why() {
     insta::assert_snapshot!(refused(&["{\"Items\": ["]), @"0.json is not JSON: EOF while parsing a list at line 1 column 11");
     insta::assert_snapshot!(refused(&["\u{feff}\"type\",\"name\",\"begintime\"\n\"period\",\"p\",\"08:00\""]), @"0.json is not JSON: a CSV file from DynamoDB's console, for example, cannot be read; write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > table.json`");
-    insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: is neither an export or scan of the scheduler's DynamoDB table nor output of scheduler-cli");
+    insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: is neither a scan of the scheduler's DynamoDB table nor output of scheduler-cli; write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > table.json`");
+    insta::assert_snapshot!(refused(&["{\"Item\": {\"type\": {\"S\": \"period\"}}}"]), @"0.json: is neither a scan of the scheduler's DynamoDB table nor output of scheduler-cli; write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > table.json`");
     insta::assert_snapshot!(refused(&["{\"Error\": \"not found\"}"]), @r#"0.json: holds an error of scheduler-cli: "not found""#);
     insta::assert_snapshot!(refused(&[PERIODS]), @"there are no schedules in 0.json");
     insta::assert_snapshot!(refused(&["", "{\"Schedules\": []}"]), @"there are no schedules in 0.json, 1.json");
@@ -274,13 +303,12 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
     check(r#""Enforced": "maybe""#, "`Enforced` is neither true nor false");
     check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a string");
     check(r#""OverrideStatus": "on""#, "its override_status `on` is neither running nor stopped");
-    check(r#""SsmMaintenanceWindow": [{}]"#, "`SsmMaintenanceWindow` is not a list of strings");
     for (field, expected) in [
-        (r#""Weekdays": ["7"]"#, "period `p`: unknown weekday `7` in `7`"),
-        (r#""Weekdays": "mon-fri#1""#, "period `p`: unknown weekday `mon-fri`"),
+        (r#""Weekdays": ["7"]"#, "period `p`: `7`: weekdays are written as names"),
+        (r#""Weekdays": "mon-fri#1""#, "period `p`: `mon-fri#1`: unknown weekday `mon-fri`"),
         (r#""Begintime": "9 am""#, "period `p`: invalid time `9 am`"),
         (r#""Monthdays": "25-5""#, "period `p`: `25-5` ends before it begins"),
-        (r#""Monthdays": "0-5""#, "periods[0].monthdays: `0-5`: invalid day of the month `0`"),
+        (r#""Monthdays": "0-5""#, "period `p`: `0-5`: invalid day of the month `0`"),
         (r#""Begintime": "8:00", "Weekdays": "mon-fri""#, "its periods with only a begin"),
         (r#""Begintime": "8:00", "Endtime": "8:00""#, "has no period that ever runs"),
         (
