@@ -129,6 +129,8 @@ pub(crate) struct Account {
     pub(crate) listed_at: Option<Timestamp>,
     pub(crate) tried_at: Option<Timestamp>,
     pub(crate) has_error: bool,
+    /// Whether its token failed: it is tried again each minute.
+    pub(crate) token_fails: bool,
 }
 
 impl Observer {

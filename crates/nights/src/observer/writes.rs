@@ -125,6 +125,7 @@ impl State {
         known.listed_at = listed_at.and_then(|at| at.parse().ok());
         known.tried_at = tried_at.parse().ok();
         known.has_error = !values[":error"].is_null();
+        known.token_fails = values[":token_fails"]["BOOL"] == true;
     }
 
     fn process_delete(&mut self, delete: &Value) {
