@@ -219,7 +219,9 @@ impl<'n> Simulation<'n> {
     fn run_until(&mut self, until: Timestamp) {
         let mut ended = Vec::new();
         loop {
-            let goes_on = self.executor.step(until, &mut ended);
+            // What was invoked meanwhile comes first.
+            let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+            let goes_on = self.executor.step(until.min(next.unwrap_or(until)), &mut ended);
             for (id, options, end) in ended.drain(..) {
                 self.ended(id, &options, end);
             }
@@ -367,11 +369,17 @@ impl<'n> Simulation<'n> {
         let inventories =
             accounts.iter().filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
         let inventory = inventories.min().filter(|_| !left_out);
-        let due = observer.records.values().filter_map(|record| record.due_at);
+        let due = observer.records.values().filter_map(|record| record.due_at).min();
+        // Nothing is stopped on an old list: an inventory comes shortly before what is due.
+        let due = due.map(|at| {
+            let before = at - INVENTORY_INTERVAL * 2;
+            let is_listed = accounts.iter().all(|account| account.tried_at >= Some(before));
+            if is_listed { at } else { before.max(now) }
+        });
         let mut queue = self.queue.iter();
         let queued = queue.find(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
         let queued = queued.map(|((at, _), _)| *at);
-        let until = due.chain(queued).chain(inventory).min();
+        let until = due.into_iter().chain(queued).chain(inventory).min();
         let until = until.unwrap_or(self.night.ends);
         // The minute's own tick comes in time for what is due in its first seconds.
         let seconds = (until - SKEW).duration_since(now).as_secs();
