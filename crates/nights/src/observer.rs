@@ -1,7 +1,9 @@
 //! Checks every write and every request of a night against what Offhours promises. It shares no
-//! code with the handlers: it knows the tables' items, the clouds' log, and their state.
+//! code with the handlers: it knows the tables' items, the clouds' log, and their state, and reads
+//! schedules by itself.
 
 mod disks;
+mod evaluator;
 mod history;
 mod requests;
 mod rules;

@@ -10,11 +10,23 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{ResourceSize, State, disks::does_not_boot, rules, size::plan_of};
+use super::{
+    ResourceSize, State,
+    disks::does_not_boot,
+    evaluator::{self, Turn},
+    rules,
+    size::plan_of,
+};
 
 /// The time within which everything settles: the longest watch-out, which is a database's, with the
 /// permit before it and the retry of a refused start after it.
 const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
+
+/// The most time before its edge that a start may begin.
+const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far back the latest edge of a schedule is looked for: longer than any night.
+const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
 
 /// Returns the time within which a resource settles. A machine may have to move to another host
 /// with its disk, which takes longer the larger the disk is.
@@ -191,11 +203,11 @@ impl State {
         let of = |target: Target| self.overrides.get(&target);
         let overrides =
             [of(Target::Resource(reference.clone())), of(Target::Schedule(schedule.clone()))];
-        let edge = rule.schedule.latest_edge(now);
-        let active = overrides.into_iter().flatten().find(|one| one.is_active(now));
+        let (edge_at, by_schedule) = wanted_by(rule, now)?;
+        let active = overrides.into_iter().flatten().find(|one| stands(one, now));
         let desired = match active {
             Some(one) => Some(one.desired),
-            None => edge.desired,
+            None => by_schedule,
         }?;
         // The end of an override is an edge only where the desired state changes.
         let turns = |one: &Override| {
@@ -206,8 +218,8 @@ impl State {
         let latest_turn = turns.filter(|at| *at <= now).max();
         // An edge of the schedule changes nothing while an override stands.
         let mut standing = overrides.into_iter().flatten();
-        let mut is_masked = |at: Timestamp| standing.any(|one| one.is_active(at));
-        let edge_at = edge.since.filter(|at| !is_masked(*at));
+        let is_masked = standing.any(|one| stands(one, edge_at));
+        let edge_at = (!is_masked).then_some(edge_at);
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))
     }
@@ -224,10 +236,22 @@ fn is_left_running(record: &Record) -> bool {
 fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
     let kept = record.hibernation.as_deref();
     let lead = kept.and_then(|kept| kept.lead);
+    // However long its start takes, it begins at most this long before its edge.
     lead.is_some_and(|lead| {
-        let soon = rule.schedule.latest_edge(now + lead);
-        soon.desired == Some(Desired::Running)
+        let soon = wanted_by(rule, now + lead.min(MOST_LEAD));
+        soon.is_some_and(|(_, desired)| desired == Some(Desired::Running))
     })
+}
+
+/// Returns what a schedule wants at an instant, and since when: at least since the beginning of the
+/// time that is considered.
+fn wanted_by(rule: &Rule, at: Timestamp) -> Option<Turn> {
+    evaluator::turns(rule.schedule.definition(), at - CONSIDERED, at).pop()
+}
+
+/// Reports whether an override is in force at an instant.
+fn stands(one: &Override, at: Timestamp) -> bool {
+    one.set_at <= at && at < one.ends_at
 }
 
 fn runs(reference: &ResourceRef, state: &Value) -> bool {
