@@ -1,14 +1,19 @@
 //! The checks that apply once faults have ended and everything has had time to settle.
 
+use std::sync::Arc;
+
 use domain::{
     ResourceKind, ResourceRef,
     configuration::{Adopt, Override, Rule, Target},
+    left_behind::left_behind,
     record::{Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
+use lifecycle::report::health::Health;
 use serde_json::Value;
+use store::InForce;
 
 use super::{
     ResourceSize, State,
@@ -40,7 +45,10 @@ impl State {
         let now = self.time.now();
         let records: Vec<_> = self.records.values().cloned().collect();
         let is_away = |record: &&Record| self.away.contains_key(&record.reference.account);
-        let (_, records): (Vec<_>, Vec<_>) = records.iter().partition(is_away);
+        let (away, records): (Vec<_>, Vec<_>) = records.iter().partition(is_away);
+        for record in away {
+            self.check_away(record, now);
+        }
         for record in records {
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
@@ -54,6 +62,35 @@ impl State {
             self.check_known(&reference, now);
         }
         self.check_explained(now);
+    }
+
+    /// Checks that status names what is not whole in an account that is not configured: a machine
+    /// that only its snapshots hold, and a size that is owed.
+    fn check_away(&mut self, record: &Record, now: Timestamp) {
+        let reference = &record.reference;
+        let owed = self.resources.get(reference).is_some_and(|tracked| tracked.owed.is_some());
+        let asleep = self.state_of(reference).is_none() && self.last_of_deleted(record).is_some();
+        let in_force = self.in_force();
+        if (owed || asleep) && left_behind(record, in_force.rules(), now).is_none() {
+            self.violated(format!("{reference} is not whole, and nothing says so"));
+        }
+    }
+
+    /// Returns what is in force, for what the service says about a record.
+    fn in_force(&self) -> InForce {
+        InForce {
+            configuration: Arc::new(self.setup.after(self.generation)),
+            overrides: self.overrides.values().cloned().collect(),
+            since: Some(self.applied_at),
+        }
+    }
+
+    /// Reports whether the record of a resource counts as one that needs a person: status shows it,
+    /// and an alarm tells of it.
+    fn is_told(&self, record: &Record, now: Timestamp) -> bool {
+        let mut health = Health::default();
+        health.count(record, &self.in_force(), now);
+        health != Health::default()
     }
 
     /// Checks that every resource has a record, except for what belongs to something else.
@@ -129,10 +166,13 @@ impl State {
             || record.request.as_ref().is_some_and(|request| request.problem.is_some());
         // An action that never ends keeps a machine busy at its cloud, and status says so.
         let is_busy = !state["action"].is_null() && record.last_error.is_some();
-        if needs_a_person || is_busy || is_left_running(record) {
-            return None;
-        }
         let is_there = self.state_of(reference).is_some();
+        if needs_a_person || is_busy || is_left_running(record) {
+            let is_off = desired == Desired::Running && !(is_there && runs(reference, state));
+            let is_untold = is_off && !self.is_told(record, now);
+            let phase = crate::trace::record_in_a_line(record);
+            return is_untold.then(|| format!("it is off, and nobody is told: {phase}"));
+        }
         // It was seen running, and what it does after that does not matter.
         let is_settled = matches!(record.phase, Phase::Settled { .. });
         let started = self.history.get(reference).is_some_and(|entry| {

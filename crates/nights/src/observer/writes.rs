@@ -8,6 +8,7 @@ use domain::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use store::Head;
 
 use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
@@ -57,6 +58,8 @@ impl State {
         }
         self.last_change = now;
         if partition == "head" {
+            let head = read::<Head>(item);
+            self.generation = head.map_or(self.generation, |head| head.generation);
             if let Some(setup) = self.applying.take() {
                 self.count_changes(&setup);
                 self.before = std::mem::replace(&mut self.setup, setup);
