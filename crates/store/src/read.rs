@@ -105,18 +105,13 @@ impl Reader {
             self.head_and_former(),
             self.partition(&self.tables.schedules, item::OVERRIDE)
         )?;
-        let overrides = overrides.into_iter();
-        let overrides = overrides.map(|item| whole(item, Override::of_item));
+        let overrides = overrides.into_iter().map(|item| whole(item, Override::of_item));
         let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
         let is_replaced = |one: &Override| overrides.of(&one.target).is_some();
         let (replaced, former): (Vec<_>, Vec<_>) = former.into_iter().partition(is_replaced);
-        let all = overrides.iter().chain(&former).cloned();
-        Ok(HeadAndOverrides {
-            head,
-            overrides: all.collect(),
-            former,
-            replaced: replaced.into_iter().map(|one| one.target).collect(),
-        })
+        let replaced = replaced.into_iter().map(|one| one.target).collect();
+        let overrides = overrides.iter().chain(&former).cloned().collect();
+        Ok(HeadAndOverrides { head, overrides, former, replaced })
     }
 
     /// Reads which generation is in force.
@@ -126,14 +121,14 @@ impl Reader {
 
     /// Reads the head, and the overrides that earlier versions stored beside it.
     async fn head_and_former(&self) -> Result<(Head, Vec<Override>), StoreError> {
-        let (mut head, mut former) = (Head::default(), Vec::new());
+        let mut found = (Head::default(), Vec::new());
         for item in self.partition(&self.tables.schedules, item::HEAD).await? {
             match whole(item, HeadItem::of_item)? {
-                HeadItem::Head(one) => head = one,
-                HeadItem::Override(one) => former.push(one),
+                HeadItem::Head(head) => found.0 = head,
+                HeadItem::Override(one) => found.1.push(one),
             }
         }
-        Ok((head, former))
+        Ok(found)
     }
 
     /// Reads the configuration that a head names; from memory if it was the last one read.
@@ -189,8 +184,8 @@ impl Reader {
     /// Like [`Self::in_force`], for when the configuration cannot be read: it is empty here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
         let present = self.head_and_overrides().await?;
-        let configuration = says_nothing(present.head.generation);
-        Ok(present.with_configuration(Arc::new(configuration)))
+        let configuration = Arc::new(says_nothing(present.head.generation));
+        Ok(present.with_configuration(configuration))
     }
 
     /// Reads what is in force: the configuration and the overrides.

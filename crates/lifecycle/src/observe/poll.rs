@@ -21,7 +21,7 @@ use store::InForce;
 
 use crate::{
     Context, Error,
-    account::{by_account, rate, save_rate},
+    account::{by_account, rate, save_rates},
     budget::Budget,
     event::{Event, Outcome},
     observe::{
@@ -94,7 +94,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     if !budget.is_over_for_writing() {
         let configuration = &accounts.configuration;
         digest::report_due(context, configuration, &watch.waiting, &mut report).await?;
-        watch.save_rates().await;
+        save_rates(&context, watch.rates).await;
     }
     if report.outcomes.is_empty() && report.digests.is_empty() {
         match followed {
@@ -112,7 +112,7 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     let accounts = Accounts::read(context, &mut report).await?;
     let mut watch = Watch::new(context, &accounts, ReportedErrors::default());
     watch.look(budget, invoke, &mut report).await?;
-    watch.save_rates().await;
+    save_rates(&context, watch.rates).await;
     Ok(report)
 }
 
@@ -358,13 +358,6 @@ impl<'a> Watch<'a> {
             self.waiting.extend(round.waiting);
         }
         Ok(())
-    }
-
-    /// Stores what the looks have shown of the rate limits, for dispatch to pace by.
-    async fn save_rates(self) {
-        for (account, rate) in self.rates {
-            save_rate(&self.context, &account, Some(rate)).await;
-        }
     }
 
     /// Returns the accounts that may be asked now.

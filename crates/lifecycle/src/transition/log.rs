@@ -22,9 +22,7 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     })
 }
 
-/// Reports whether a part of a transition may show in the log as a change of the machine's power
-/// against it. A start that switches the machine off first is not judged by its log until it asks
-/// for more.
+/// Reports whether a part of a transition may show in the log as a change of power against it.
 fn may_oppose(part: Part) -> bool {
     match part {
         Part::Whole
