@@ -65,12 +65,12 @@ fn of_cron(
             (0..last).filter(fires).collect()
         };
         for at in fires(stop) {
-            let fired = instant(zone, day, at, Occurrence::Last);
-            firings.push((fired, day, at, false));
+            let instant = instant(zone, day, at, Occurrence::Last);
+            firings.push((instant, day, at, false));
         }
         for at in fires(start).into_iter().filter(|_| !is_holiday(definition, day)) {
-            let fired = instant(zone, day, at, Occurrence::First);
-            firings.push((fired, day, at, true));
+            let instant = instant(zone, day, at, Occurrence::First);
+            firings.push((instant, day, at, true));
         }
     }
     // At one instant, the later time counts; of a stop and a start at one time, the start.

@@ -58,8 +58,8 @@ impl State {
         }
         self.last_change = now;
         if partition == "head" {
-            let head = read::<Head>(item);
-            self.generation = head.map_or(self.generation, |head| head.generation);
+            let written = read::<Head>(item);
+            self.generation = written.map_or(self.generation, |head| head.generation);
             if let Some(setup) = self.applying.take() {
                 self.count_changes(&setup);
                 self.before = std::mem::replace(&mut self.setup, setup);
