@@ -18,7 +18,7 @@ use domain::{
 use environment::{Invoke, left_alone};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::{AccountState, Head, InForce, ReadItems, Reader, StoreError};
+use store::{AccountState, InForce, ReadItems, Reader, StoreError};
 
 /// The most references in one event: as many as one invocation has time for. Everything that an
 /// account gets in one tick and direction goes to one invocation, because a list read by one is of
@@ -72,17 +72,19 @@ pub async fn handle(
     _timer: EventBridgeEvent,
     now: Timestamp,
 ) -> Result<DispatchReport, StoreError> {
-    let present = store.head_and_overrides().await?;
     let due = readable(store.due(now).await?);
     if due.is_empty() {
         return Ok(DispatchReport::default());
     }
-    let head = present.head.clone();
-    let in_force = present.with_configuration(store.configuration_of(&head).await?);
+    // Records first, configuration second.
+    let in_force = store.in_force().await?;
+    let mut dispatched = DispatchReport { withheld: ahead(&due, &in_force), ..Default::default() };
+    let by_account = by_account(&due, &in_force, now);
+    if by_account.is_empty() {
+        return Ok(dispatched);
+    }
     let states = readable(store.account_states().await?);
-    let mut dispatched =
-        DispatchReport { withheld: ahead(store, &due, &head).await?, ..DispatchReport::default() };
-    for (account, due) in by_account(&due, &in_force, now) {
+    for (account, due) in by_account {
         let configured = in_force.configuration.accounts.get(&account);
         let hand_out = HandOut::of(due, configured, states.get(&account), &in_force, now);
         dispatched.postponed += hand_out.postponed;
@@ -121,21 +123,14 @@ fn readable<T>(found: ReadItems<T>) -> T {
 
 /// Counts the records of each account that were handled under a later generation than the one in
 /// force.
-async fn ahead(
-    store: &Reader,
-    due: &[Record],
-    head: &Head,
-) -> Result<BTreeMap<AccountName, Withheld>, StoreError> {
+fn ahead(due: &[Record], in_force: &InForce) -> BTreeMap<AccountName, Withheld> {
+    let generation = in_force.configuration.generation;
     let mut ahead = BTreeMap::<_, Withheld>::new();
-    for record in due.iter().filter(|r| r.is_ahead_of(head.generation)) {
+    for record in due.iter().filter(|r| r.is_ahead_of(generation)) {
         let account = record.reference.account.clone();
         ahead.entry(account).or_default().ahead += 1;
     }
-    // A configuration that was applied since the head was read may have been acted on already.
-    if !ahead.is_empty() && store.head_and_overrides().await?.head != *head {
-        ahead.clear();
-    }
-    Ok(ahead)
+    ahead
 }
 
 /// What is due in one account, in the order in which it is handed out.

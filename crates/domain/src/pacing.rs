@@ -22,8 +22,9 @@ const MINUTE: SignedDuration = SignedDuration::from_secs(61);
 /// burst of theirs would look like a habit.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 
-/// The age beyond which a recorded rate is ignored. Every inventory records the rate, and so do all
-/// requests in between. The tick before an inventory, and a late one, still pace by the last rate.
+/// The age beyond which a recorded rate is ignored. Every inventory records the rate, and so does
+/// each tick with requests in between. The tick before an inventory, and a late one, still pace by
+/// the last rate.
 pub const RATE_AGE: SignedDuration =
     SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);
 

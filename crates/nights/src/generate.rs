@@ -1,7 +1,7 @@
 //! Generates a night from a seed: a fleet, schedules, and bad luck where it does the most harm.
 
 mod fleet;
-mod schedules;
+pub(crate) mod schedules;
 
 use std::collections::BTreeSet;
 

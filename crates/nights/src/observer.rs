@@ -1,7 +1,9 @@
 //! Checks every write and every request of a night against what Offhours promises. It shares no
-//! code with the handlers: it knows the tables' items, the clouds' log, and their state.
+//! code with the handlers: it knows the tables' items, the clouds' log, and their state, and reads
+//! schedules by itself.
 
 mod disks;
+mod evaluator;
 mod history;
 mod requests;
 mod rules;
@@ -19,7 +21,7 @@ use bytes::Bytes;
 use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceId, ResourceRef,
-    configuration::{Override, Target},
+    configuration::{Generation, Override, Target},
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
     record::{Phase, Record},
@@ -65,6 +67,7 @@ pub(crate) struct State {
     applying: Option<Setup>,
     setup: Setup,
     before: Setup,
+    generation: Generation,
     applied_at: Timestamp,
     /// Accounts that are no longer configured, and since when.
     away: BTreeMap<AccountName, Timestamp>,
@@ -106,6 +109,9 @@ struct TrackedResource {
     person_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
     switched_on_at: Option<Timestamp>,
+    /// When a person last did what a deletion that is under way may cross: started or restarted the
+    /// machine, or deleted a snapshot of it.
+    crossing_at: Option<Timestamp>,
     /// When a person last gave a command for it.
     commanded_at: Option<Timestamp>,
     /// Since when it must not be touched. `None` if it may be.
@@ -129,6 +135,8 @@ pub(crate) struct Account {
     pub(crate) listed_at: Option<Timestamp>,
     pub(crate) tried_at: Option<Timestamp>,
     pub(crate) has_error: bool,
+    /// Whether its token failed: it is tried again each minute.
+    pub(crate) token_fails: bool,
 }
 
 impl Observer {
@@ -149,6 +157,7 @@ impl Observer {
             applying: None,
             setup: Setup::default(),
             before: Setup::default(),
+            generation: Generation::default(),
             applied_at: now,
             away: BTreeMap::new(),
             offered_at: Timestamp::MIN,
@@ -206,6 +215,9 @@ impl Observer {
             tracked.owed = None;
             tracked.size = None;
         }
+        if matches!(act, Act::PowerOn | Act::Reboot) {
+            tracked.crossing_at = Some(now);
+        }
         if *act == Act::Delete {
             state.person_deleted(resource);
         }
@@ -218,7 +230,9 @@ impl Observer {
             state.person_deleted(resource);
         }
         let now = state.time.now();
-        state.tracked(resource).person_at = Some(now);
+        let tracked = state.tracked(resource);
+        tracked.person_at = Some(now);
+        tracked.crossing_at = Some(now);
     }
 
     /// Records that a person has labeled the snapshots of a machine.

@@ -219,7 +219,9 @@ impl<'n> Simulation<'n> {
     fn run_until(&mut self, until: Timestamp) {
         let mut ended = Vec::new();
         loop {
-            let goes_on = self.executor.step(until, &mut ended);
+            // What was invoked meanwhile comes first.
+            let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+            let goes_on = self.executor.step(until.min(next.unwrap_or(until)), &mut ended);
             for (id, options, end) in ended.drain(..) {
                 self.ended(id, &options, end);
             }
@@ -316,9 +318,14 @@ impl<'n> Simulation<'n> {
         self.observer.note(Actor::Person, || format!("stores a token of {account}"));
     }
 
-    /// Fires both timers, unless they are disturbed.
+    /// Fires both timers, unless they are disturbed or nothing can happen in this minute.
     fn minute(&mut self) {
         let now = self.time.now();
+        let next = self.next_minute(now);
+        if next > now {
+            self.enqueue(next, QueuedEvent::Minute);
+            return;
+        }
         self.ticks += 1;
         for function in [Function::Dispatch, Function::PollStatus] {
             if self.lost_until.get(&function).is_some_and(|until| now < *until) {
@@ -338,39 +345,46 @@ impl<'n> Simulation<'n> {
             }
             self.enqueue(at, QueuedEvent::Tick(function));
         }
-        let next = self.next_minute(now);
-        self.enqueue(next, QueuedEvent::Minute);
+        self.enqueue(now + MINUTE, QueuedEvent::Minute);
     }
 
-    /// Returns the next minute in which anything may happen. Until then nothing is in flight or
-    /// due, inventories included. An inventory that would find everything as the last one did is
-    /// left out.
+    /// Returns the first minute from `now` on in which anything may happen. Until then nothing is in
+    /// flight or due, inventories included. An inventory that would find everything as the last one
+    /// did is left out.
     fn next_minute(&self, now: Timestamp) -> Timestamp {
-        let next = now + MINUTE;
         let observer = self.observer.lock();
         let accounts = observer.configured().unwrap_or_default();
         if !self.executor.is_idle()
             || accounts.is_empty()
-            || accounts.iter().any(|account| account.has_error)
+            || accounts.iter().any(|account| account.token_fails)
         {
-            return next;
+            return now;
         }
         // In terms of a function's clock, which may be ahead.
         let listed_since = observer.last_change + SKEW;
-        let unchanged =
-            accounts.iter().all(|account| account.listed_at.is_some_and(|at| at > listed_since));
+        let unchanged = accounts.iter().all(|account| {
+            !account.has_error && account.listed_at.is_some_and(|at| at > listed_since)
+        });
         let left_out = unchanged && !self.faults.are_set(now);
         let inventories =
             accounts.iter().filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
         let inventory = inventories.min().filter(|_| !left_out);
-        let due = observer.records.values().filter_map(|record| record.due_at);
-        let mut queued =
-            self.queue.iter().filter(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
-        let queued = queued.next().map(|((at, _), _)| *at);
-        let until = due.chain(queued).chain(inventory).min();
+        let due = observer.records.values().filter_map(|record| record.due_at).min();
+        // Nothing is stopped on an old list: an inventory comes shortly before what is due.
+        let due = due.map(|at| {
+            let before = at - INVENTORY_INTERVAL * 2;
+            let is_listed = accounts.iter().all(|account| account.tried_at >= Some(before));
+            if is_listed { at } else { before.max(now) }
+        });
+        let mut queue = self.queue.iter();
+        let queued = queue.find(|(_, event)| !matches!(event, QueuedEvent::Tick(_)));
+        let queued = queued.map(|((at, _), _)| *at);
+        let until = due.into_iter().chain(queued).chain(inventory).min();
         let until = until.unwrap_or(self.night.ends);
-        let minutes = until.duration_since(next).as_secs().div_euclid(60);
-        next + MINUTE * i32::try_from(minutes.clamp(0, 24 * 60)).unwrap_or(0)
+        // The minute's own tick comes in time for what is due in its first seconds.
+        let seconds = (until - SKEW).duration_since(now).as_secs();
+        let minutes = (seconds + 59).div_euclid(60);
+        now + MINUTE * i32::try_from(minutes.clamp(0, 24 * 60)).unwrap_or(0)
     }
 
     fn invoke(&mut self, function: Function, trigger: Trigger, request: Option<String>) {

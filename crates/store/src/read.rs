@@ -101,27 +101,34 @@ impl Reader {
 
     /// Reads the head and the overrides, with two concurrent requests.
     pub async fn head_and_overrides(&self) -> Result<HeadAndOverrides, StoreError> {
-        let table = &self.tables.schedules;
-        let (heads, overrides) = tokio::try_join!(
-            self.partition(table, item::HEAD),
-            self.partition(table, item::OVERRIDE)
+        let ((head, former), overrides) = tokio::try_join!(
+            self.head_and_former(),
+            self.partition(&self.tables.schedules, item::OVERRIDE)
         )?;
-        let overrides = overrides.into_iter();
-        let overrides = overrides.map(|item| whole(item, Override::of_item));
+        let overrides = overrides.into_iter().map(|item| whole(item, Override::of_item));
         let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
-        let mut present = HeadAndOverrides::default();
-        for item in heads {
+        let is_replaced = |one: &Override| overrides.of(&one.target).is_some();
+        let (replaced, former): (Vec<_>, Vec<_>) = former.into_iter().partition(is_replaced);
+        let replaced = replaced.into_iter().map(|one| one.target).collect();
+        let overrides = overrides.iter().chain(&former).cloned().collect();
+        Ok(HeadAndOverrides { head, overrides, former, replaced })
+    }
+
+    /// Reads which generation is in force.
+    pub async fn head(&self) -> Result<Head, StoreError> {
+        Ok(self.head_and_former().await?.0)
+    }
+
+    /// Reads the head, and the overrides that earlier versions stored beside it.
+    async fn head_and_former(&self) -> Result<(Head, Vec<Override>), StoreError> {
+        let mut found = (Head::default(), Vec::new());
+        for item in self.partition(&self.tables.schedules, item::HEAD).await? {
             match whole(item, HeadItem::of_item)? {
-                HeadItem::Head(head) => present.head = head,
-                HeadItem::Override(one) if overrides.of(&one.target).is_some() => {
-                    present.replaced.push(one.target);
-                }
-                HeadItem::Override(one) => present.former.push(one),
+                HeadItem::Head(head) => found.0 = head,
+                HeadItem::Override(one) => found.1.push(one),
             }
         }
-        let all = overrides.iter().chain(&present.former).cloned();
-        present.overrides = all.collect();
-        Ok(present)
+        Ok(found)
     }
 
     /// Reads the configuration that a head names; from memory if it was the last one read.
@@ -177,8 +184,8 @@ impl Reader {
     /// Like [`Self::in_force`], for when the configuration cannot be read: it is empty here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
         let present = self.head_and_overrides().await?;
-        let configuration = says_nothing(present.head.generation);
-        Ok(present.with_configuration(Arc::new(configuration)))
+        let configuration = Arc::new(says_nothing(present.head.generation));
+        Ok(present.with_configuration(configuration))
     }
 
     /// Reads what is in force: the configuration and the overrides.
@@ -309,7 +316,7 @@ impl Reader {
             return Ok(None);
         };
         // It may have been applied since the head was read.
-        let head = self.head_and_overrides().await?.head;
+        let head = self.head().await?;
         Ok((head.generation == in_force).then_some(last))
     }
 

@@ -149,7 +149,8 @@ impl Pace {
     pub(super) async fn note(&self, context: Context<'_>, client: &Client, requests: u64) {
         let (account, now) = (&self.state.account, context.clock.now());
         let others = self.others.or_else(|| self.state.rate?.others);
-        account::save_rate(&context, account, account::rate(client, now, others)).await;
+        let rate = account::rate(client, now, others);
+        account::save_rates(&context, rate.map(|rate| (account.clone(), rate))).await;
         let counts = self.facts.and_then(|facts| facts.requests_per_minute);
         if counts.is_none() {
             return;

@@ -9,6 +9,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Account,
     hibernation::{HibernationState, SnapshotState},
+    pacing::Rate,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -20,7 +21,7 @@ use store::InForce;
 
 use crate::{
     Context, Error,
-    account::{by_account, rate, save_rate},
+    account::{by_account, rate, save_rates},
     budget::Budget,
     event::{Event, Outcome},
     observe::{
@@ -93,6 +94,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     if !budget.is_over_for_writing() {
         let configuration = &accounts.configuration;
         digest::report_due(context, configuration, &watch.waiting, &mut report).await?;
+        save_rates(&context, watch.rates).await;
     }
     if report.outcomes.is_empty() && report.digests.is_empty() {
         match followed {
@@ -110,6 +112,7 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     let accounts = Accounts::read(context, &mut report).await?;
     let mut watch = Watch::new(context, &accounts, ReportedErrors::default());
     watch.look(budget, invoke, &mut report).await?;
+    save_rates(&context, watch.rates).await;
     Ok(report)
 }
 
@@ -266,6 +269,8 @@ struct Watch<'a> {
     is_first: bool,
     /// Whether something in flight may be looked at again.
     goes_on: bool,
+    /// What each account's latest look has shown of its rate limit.
+    rates: BTreeMap<AccountName, Rate>,
 }
 
 /// Reports whether what is in flight may end, or go on to its next part, within this invocation.
@@ -285,6 +290,7 @@ impl<'a> Watch<'a> {
             waiting: BTreeSet::new(),
             is_first: true,
             goes_on: false,
+            rates: BTreeMap::new(),
         }
     }
 
@@ -339,14 +345,13 @@ impl<'a> Watch<'a> {
                 let follower =
                     Follower { context, budget, client: &client, in_force, reported_errors };
                 let round = follower.follow(records, &requests, pace, invoke).await;
-                let rate = rate(&client, context.clock.now(), others);
-                save_rate(&context, &account, rate).await;
-                round
+                (round, rate(&client, context.clock.now(), others).map(|rate| (account, rate)))
             }
         };
         let rounds: Vec<_> =
             stream::iter(looking).map(follow).buffer_unordered(ACCOUNTS_AT_ONCE).collect().await;
-        for round in rounds {
+        for (round, rate) in rounds {
+            self.rates.extend(rate);
             report.outcomes.extend(round.outcomes);
             report.in_flight += round.in_flight;
             self.goes_on |= round.in_flight > 0 && may_change;

@@ -174,6 +174,16 @@ fn a_person_who_starts_the_machine_meanwhile_was_faster() {
     assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
 }
 
+/// Their start is on its way while the machine is seen off.
+#[test]
+fn a_person_who_starts_the_machine_before_it_was_seen_off_was_faster() {
+    let case = resized();
+    let off = case.switched_off();
+    let started = off.seen(Power::Running).logged(ActionEffect::Start, "19:00:20").at("19:00:40");
+    assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
+}
+
 #[test]
 fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
     let case = resized();

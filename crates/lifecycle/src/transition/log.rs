@@ -13,26 +13,28 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
     Some(match &record.request {
         // A part that is done is ours, and came earlier by clocks that may differ; so is the
-        // opposite request in a watch-out. A part that switches nothing does not count: a person
-        // may have switched the machine on while it was copied.
-        Some(Request { ask: Ask::Done { at }, part, .. }) if may_switch(*part) => *at + SKEW,
+        // opposite request in a watch-out. A part that cannot look like a person's doing does not
+        // count: a person may have switched the machine on while it was copied, or before it was
+        // seen off.
+        Some(Request { ask: Ask::Done { at }, part, .. }) if may_oppose(*part) => *at + SKEW,
         Some(request) => request.looked_at,
         None => transition.claimed_at + SKEW,
     })
 }
 
-/// Reports whether a part of a transition may show in the log as a change of the machine's power.
-fn may_switch(part: Part) -> bool {
+/// Reports whether a part of a transition may show in the log as a change of power against it.
+fn may_oppose(part: Part) -> bool {
     match part {
         Part::Whole
-        | Part::Off
         | Part::Shrink
         | Part::Grow
         | Part::On
         | Part::OnSmall
         | Part::Create
         | Part::Delete => true,
-        Part::Keep | Part::Snapshot | Part::Protect | Part::Attach | Part::Remove => false,
+        Part::Off | Part::Keep | Part::Snapshot | Part::Protect | Part::Attach | Part::Remove => {
+            false
+        }
     }
 }
 

@@ -96,6 +96,14 @@ fn seasonal(chance: &Rng, mut definition: Definition) -> Option<Schedule> {
     Schedule::new(&definition).ok()
 }
 
+/// Returns any schedule that a night may have.
+#[cfg(test)]
+pub(crate) fn any(chance: &mut Rng) -> Definition {
+    let definition = definition(chance);
+    let seasonal = seasonal(chance, definition.clone());
+    seasonal.map_or(definition, |schedule| schedule.definition().clone())
+}
+
 fn definition(chance: &mut Rng) -> Definition {
     let timezone = one(chance, &ZONES).to_owned();
     let holidays =

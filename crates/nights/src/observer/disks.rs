@@ -8,11 +8,20 @@ use domain::{
     record::{Direction, Phase, Record},
     stop_method::StopMethod,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{SLACK, State};
+use super::State;
 use crate::clockwork::TaskId;
+
+/// How far the clocks of functions and clouds may differ.
+const CLOCKS: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long a request may arrive after the write that permits it.
+const PERMIT: SignedDuration = SignedDuration::from_secs(120);
+
+/// How long an accepted deletion may take.
+const DELETES: SignedDuration = SignedDuration::from_mins(15);
 
 /// The label or tag by which a recreated machine names its original.
 const ORIGINAL_LABEL: &str = "offhours-of";
@@ -275,13 +284,16 @@ impl State {
         })
     }
 
-    /// Reports whether a person has acted on the machine since the observation on which its
-    /// deletion was based.
+    /// Reports whether a person has switched the machine on, or deleted a snapshot of it, between the
+    /// observation on which its deletion was based and the last instant at which the deletion takes
+    /// effect: no provider offers compare-and-set.
     fn person_crossed(&self, resource: &ResourceRef) -> bool {
         let looked_at = self.disks.get(resource).and_then(|disk| disk.looked_at);
         let tracked = self.resources.get(resource);
-        let person_at = tracked.and_then(|tracked| tracked.person_at);
-        person_at.zip(looked_at).is_some_and(|(person, look)| person + SLACK > look)
+        let crossing_at = tracked.and_then(|tracked| tracked.crossing_at);
+        crossing_at
+            .zip(looked_at)
+            .is_some_and(|(at, look)| at + CLOCKS > look && at < look + PERMIT + DELETES)
     }
 
     /// Checks that what each machine's disk holds still exists, and that there is at most one

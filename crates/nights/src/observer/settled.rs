@@ -1,20 +1,37 @@
 //! The checks that apply once faults have ended and everything has had time to settle.
 
+use std::sync::Arc;
+
 use domain::{
     ResourceKind, ResourceRef,
     configuration::{Adopt, Override, Rule, Target},
+    left_behind::left_behind,
     record::{Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
+use lifecycle::report::health::Health;
 use serde_json::Value;
+use store::InForce;
 
-use super::{ResourceSize, State, disks::does_not_boot, rules, size::plan_of};
+use super::{
+    ResourceSize, State,
+    disks::does_not_boot,
+    evaluator::{self, Turn},
+    rules,
+    size::plan_of,
+};
 
 /// The time within which everything settles: the longest watch-out, which is a database's, with the
 /// permit before it and the retry of a refused start after it.
 const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
+
+/// The most time before its edge that a start may begin.
+const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far back the latest edge of a schedule is looked for: longer than any night.
+const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
 
 /// Returns the time within which a resource settles. A machine may have to move to another host
 /// with its disk, which takes longer the larger the disk is.
@@ -28,7 +45,10 @@ impl State {
         let now = self.time.now();
         let records: Vec<_> = self.records.values().cloned().collect();
         let is_away = |record: &&Record| self.away.contains_key(&record.reference.account);
-        let (_, records): (Vec<_>, Vec<_>) = records.iter().partition(is_away);
+        let (away, records): (Vec<_>, Vec<_>) = records.iter().partition(is_away);
+        for record in away {
+            self.check_away(record, now);
+        }
         for record in records {
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
@@ -42,6 +62,35 @@ impl State {
             self.check_known(&reference, now);
         }
         self.check_explained(now);
+    }
+
+    /// Checks that status names what is not whole in an account that is not configured: a machine
+    /// that only its snapshots hold, and a size that is owed.
+    fn check_away(&mut self, record: &Record, now: Timestamp) {
+        let reference = &record.reference;
+        let owed = self.resources.get(reference).is_some_and(|tracked| tracked.owed.is_some());
+        let asleep = self.state_of(reference).is_none() && self.last_of_deleted(record).is_some();
+        let in_force = self.in_force();
+        if (owed || asleep) && left_behind(record, in_force.rules(), now).is_none() {
+            self.violated(format!("{reference} is not whole, and nothing says so"));
+        }
+    }
+
+    /// Returns what is in force, for what the service says about a record.
+    fn in_force(&self) -> InForce {
+        InForce {
+            configuration: Arc::new(self.setup.after(self.generation)),
+            overrides: self.overrides.values().cloned().collect(),
+            since: Some(self.applied_at),
+        }
+    }
+
+    /// Reports whether the record of a resource counts as one that needs a person: status shows it,
+    /// and an alarm tells of it.
+    fn is_told(&self, record: &Record, now: Timestamp) -> bool {
+        let mut health = Health::default();
+        health.count(record, &self.in_force(), now);
+        health != Health::default()
     }
 
     /// Checks that every resource has a record, except for what belongs to something else.
@@ -117,10 +166,13 @@ impl State {
             || record.request.as_ref().is_some_and(|request| request.problem.is_some());
         // An action that never ends keeps a machine busy at its cloud, and status says so.
         let is_busy = !state["action"].is_null() && record.last_error.is_some();
-        if needs_a_person || is_busy || is_left_running(record) {
-            return None;
-        }
         let is_there = self.state_of(reference).is_some();
+        if needs_a_person || is_busy || is_left_running(record) {
+            let is_off = desired == Desired::Running && !(is_there && runs(reference, state));
+            let is_untold = is_off && !self.is_told(record, now);
+            let phase = crate::trace::record_in_a_line(record);
+            return is_untold.then(|| format!("it is off, and nobody is told: {phase}"));
+        }
         // It was seen running, and what it does after that does not matter.
         let is_settled = matches!(record.phase, Phase::Settled { .. });
         let started = self.history.get(reference).is_some_and(|entry| {
@@ -191,11 +243,11 @@ impl State {
         let of = |target: Target| self.overrides.get(&target);
         let overrides =
             [of(Target::Resource(reference.clone())), of(Target::Schedule(schedule.clone()))];
-        let edge = rule.schedule.latest_edge(now);
-        let active = overrides.into_iter().flatten().find(|one| one.is_active(now));
+        let (edge_at, by_schedule) = wanted_by(rule, now)?;
+        let active = overrides.into_iter().flatten().find(|one| stands(one, now));
         let desired = match active {
             Some(one) => Some(one.desired),
-            None => edge.desired,
+            None => by_schedule,
         }?;
         // The end of an override is an edge only where the desired state changes.
         let turns = |one: &Override| {
@@ -206,8 +258,8 @@ impl State {
         let latest_turn = turns.filter(|at| *at <= now).max();
         // An edge of the schedule changes nothing while an override stands.
         let mut standing = overrides.into_iter().flatten();
-        let mut is_masked = |at: Timestamp| standing.any(|one| one.is_active(at));
-        let edge_at = edge.since.filter(|at| !is_masked(*at));
+        let is_masked = standing.any(|one| stands(one, edge_at));
+        let edge_at = (!is_masked).then_some(edge_at);
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))
     }
@@ -224,10 +276,22 @@ fn is_left_running(record: &Record) -> bool {
 fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
     let kept = record.hibernation.as_deref();
     let lead = kept.and_then(|kept| kept.lead);
+    // However long its start takes, it begins at most this long before its edge.
     lead.is_some_and(|lead| {
-        let soon = rule.schedule.latest_edge(now + lead);
-        soon.desired == Some(Desired::Running)
+        let soon = wanted_by(rule, now + lead.min(MOST_LEAD));
+        soon.is_some_and(|(_, desired)| desired == Some(Desired::Running))
     })
+}
+
+/// Returns what a schedule wants at an instant, and since when: at least since the beginning of the
+/// time that is considered.
+fn wanted_by(rule: &Rule, at: Timestamp) -> Option<Turn> {
+    evaluator::turns(rule.schedule.definition(), at - CONSIDERED, at).pop()
+}
+
+/// Reports whether an override is in force at an instant.
+fn stands(one: &Override, at: Timestamp) -> bool {
+    one.set_at <= at && at < one.ends_at
 }
 
 fn runs(reference: &ResourceRef, state: &Value) -> bool {

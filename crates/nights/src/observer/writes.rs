@@ -8,6 +8,7 @@ use domain::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use store::Head;
 
 use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
@@ -57,6 +58,8 @@ impl State {
         }
         self.last_change = now;
         if partition == "head" {
+            let written = read::<Head>(item);
+            self.generation = written.map_or(self.generation, |head| head.generation);
             if let Some(setup) = self.applying.take() {
                 self.count_changes(&setup);
                 self.before = std::mem::replace(&mut self.setup, setup);
@@ -125,6 +128,7 @@ impl State {
         known.listed_at = listed_at.and_then(|at| at.parse().ok());
         known.tried_at = tried_at.parse().ok();
         known.has_error = !values[":error"].is_null();
+        known.token_fails = values[":token_fails"]["BOOL"] == true;
     }
 
     fn process_delete(&mut self, delete: &Value) {

@@ -33,8 +33,8 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     pub(crate) async fn read(context: Context<'_>, report: &mut Report) -> Result<Self, Error> {
-        let present = context.store.head_and_overrides().await?;
-        let configuration = context.store.configuration_of(&present.head).await?;
+        let head = context.store.head().await?;
+        let configuration = context.store.configuration_of(&head).await?;
         let states = context.store.account_states().await?;
         let newer = names(&states.unreadable);
         Ok(Self { configuration, states: report.readable(states), newer })
