@@ -28,9 +28,12 @@ async fn in_force(terminal: &Terminal) -> Vec<Value> {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
+/// The texts under a key of each element, sorted.
 fn names<'p>(list: &'p Value, key: &str) -> Vec<&'p str> {
     let list = list.as_array().unwrap();
-    list.iter().map(|one| one[key].as_str().unwrap()).collect()
+    let mut names: Vec<_> = list.iter().map(|one| one[key].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]
@@ -228,7 +231,8 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
                 why.starts_with("orphaned")
             });
             let rows = rows.map(|row| row["resource"].as_str().unwrap().to_owned());
-            let rows: Vec<_> = rows.collect();
+            let mut rows: Vec<_> = rows.collect();
+            rows.sort_unstable();
             (status.code, rows, news.matches(r#""event":"orphaned""#).count())
         };
         // The override lasts until after three; the others are reported once.

@@ -203,7 +203,7 @@ impl Consequences {
             }
         }
         let present = joined.iter().filter(|one| !matches!(one.phase, Phase::Gone { .. }));
-        all.unmatched = unmatched_names(present, new.configuration);
+        all.unmatched = unmatched_names(&present, new.configuration);
         let is_new = |one: &Unmatched| !lists(old.configuration, one);
         all.unmatched.retain(is_new);
         all.soon.sort();
@@ -362,7 +362,7 @@ fn conflict(record: &Record, before: &Verdict, after: &Verdict) -> Option<Confli
 
 /// Returns the names in schedules' lists that none of these resources has.
 pub fn unmatched_names<'r>(
-    records: impl Iterator<Item = &'r Record> + Clone,
+    records: &(impl Iterator<Item = &'r Record> + Clone),
     configuration: &Configuration,
 ) -> Vec<Unmatched> {
     let is_unmatched = |entry: &&Selector| match entry {

@@ -70,7 +70,7 @@ fn references(contents: &StoreContents, all_listed: bool) -> Vec<Finding> {
 
 /// Names in `resources` that no known resource has.
 fn names(contents: &StoreContents) -> Vec<Finding> {
-    let unmatched = unmatched_names(present(contents), &contents.in_force.configuration);
+    let unmatched = unmatched_names(&present(contents), &contents.in_force.configuration);
     let findings = unmatched.into_iter().map(|Unmatched { schedule, name }| {
         let found = format!("schedule {schedule} lists the name, and no known resource has it");
         let text = name.to_string();

@@ -251,11 +251,11 @@ impl Text<'_> {
             Says::List { names: listed, by } => {
                 let by = by.iter().filter(|by| matches!(by, Selector::Name(_)));
                 let by: Vec<_> = by.map(|by| format!("`{by}`")).collect();
-                let named = match by.as_slice() {
+                let through = match by.as_slice() {
                     [] => String::new(),
                     some => format!(", named by {}", some.join(" and ")),
                 };
-                ("list of a schedule", names(listed) + &named)
+                ("list of a schedule", names(listed) + &through)
             }
             Says::Tag { names: tagged } => ("its tag", names(tagged)),
             Says::ClusterTag { names: tagged } => ("its cluster's tag", names(tagged)),
