@@ -84,7 +84,7 @@ fn an_apply_shows_what_follows_by_name_and_which_names_nothing_has() {
         }
         let unmatched = "schedule other lists the name `ci-*`, and no known resource has it";
         assert!(shown.stderr.contains(unmatched), "{}", shown.stderr);
-        let why = terminal.run(&["why", "web"]).await.stdout;
+        let why = terminal.run(&["why", "--full", "web"]).await.stdout;
         assert!(why.contains("other, named by `w*`"), "{why}");
 
         // What only the inventory can know is said before it is confirmed.

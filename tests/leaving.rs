@@ -178,13 +178,15 @@ async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-/// The references in a command's JSON output.
+/// The references in a command's JSON output, sorted.
 async fn printed(world: &World, arguments: &[&str]) -> Vec<String> {
     let (code, shown) = command(world, &[arguments, &["-o", "json"]].concat()).await;
     assert!(matches!(code, Some(0 | 3)), "{shown}");
     let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
-    let references = rows.iter().map(|row| row["resource"].as_str().unwrap());
-    references.map(str::to_owned).collect()
+    let references = rows.iter().map(|row| row["resource"].as_str().unwrap().to_owned());
+    let mut references: Vec<_> = references.collect();
+    references.sort_unstable();
+    references
 }
 
 const DROPLET: &str = "do-main/droplet/1";
@@ -195,10 +197,10 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
     run(async {
         let world = stopped().await;
         world.apply(&without("do-main")).await;
-        let all = [POOL, ORDERS, "hz-eu/server/11"];
+        let all = [ORDERS, POOL, "hz-eu/server/11"];
         assert_eq!(printed(&world, &["status"]).await, all);
         let left = printed(&world, &["status", "--account", "do-main"]).await;
-        assert_eq!(left, [POOL, ORDERS, DROPLET]);
+        assert_eq!(left, [ORDERS, DROPLET, POOL]);
 
         // Another resource has the same name as one of those left.
         let mut server = world.record("hz-eu/server/11").await;

@@ -37,9 +37,9 @@ def bill(size: Result) -> list[float]:
     def a_month(value: Callable[[Result], float]) -> float:
         quiet = size["parts"]["quiet"]
         tick = max(0.0, value(quiet) - value(size["process"])) / quiet["ticks"]
-        edge = scaled.besides_ticks(size, "stop", value) + scaled.besides_ticks(size, "start", value)
+        edges = sum(scaled.besides_ticks(size, edge, value) for edge in ("stop", "start"))
         inventory = scaled.besides_ticks(size, "inventory", value)
-        return tick * TICKS + inventory * INVENTORIES + edge * DAYS * EDGES / 2
+        return tick * TICKS + inventory * INVENTORIES + edges * DAYS * EDGES / 2
 
     def units(kind: str) -> Callable[[Result], float]:
         return lambda part: sum(table[kind] for table in part["units"].values())
