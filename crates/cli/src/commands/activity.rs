@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
-    /// local times are in the time zone that all schedules share, or else in UTC.
+    /// local times are in the zone of the output (see --tz).
     #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: Moment,
     /// End of the time range [default: now].

@@ -55,8 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
-    /// local times are in the time zone of --schedule, or else in the one that all schedules share,
-    /// or else in UTC.
+    /// local times are in the zone of the output (see --tz).
     #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: Moment,
     /// End of the time range [default: now].
