@@ -1,21 +1,15 @@
 //! What is shown of a machine that is or was hibernated: its snapshots, their cost, and what it is
 //! recreated from, so that a person can do it manually.
 
-use std::collections::BTreeMap;
-
 use domain::{
-    AccountName, ResourceKind, ResourceRef,
-    configuration::{Account, Configuration, Provider},
+    ResourceKind, ResourceRef,
     hibernation::{Hibernation, Manifest},
     history::HistoryEntry,
     money::Money,
     record::{Ask, Part, Record},
 };
 use jiff::Timestamp;
-use report::{
-    hours::Prices,
-    savings::{amount, snapshots_month},
-};
+use report::savings::{amount, snapshots_month};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,30 +18,10 @@ use crate::{configuration_file::count, time::length};
 
 mod by_hand;
 
-/// The monthly price of a GB of snapshot in each account, as far as it is known without asking a
-/// provider, or once one has answered.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SnapshotPrices(BTreeMap<AccountName, Money>);
-
-impl SnapshotPrices {
-    /// The prices that the operator has given. `DigitalOcean`'s API has no such price, so the one
-    /// in its documentation is used there.
-    pub(crate) fn known(configuration: &Configuration, prices: Option<&Prices>) -> Self {
-        let accounts = configuration.accounts.iter();
-        let price = |account: &Account| {
-            let provider = account.cloud()?.provider;
-            let given = prices.and_then(|prices| prices.snapshot_gb_month(provider));
-            given.or_else(|| match provider {
-                Provider::DigitalOcean => Some(provider::digitalocean_snapshot_price()),
-                Provider::Hetzner => None,
-            })
-        };
-        Self(accounts.filter_map(|(name, account)| Some((name.clone(), price(account)?))).collect())
-    }
-
-    fn of(&self, account: &AccountName) -> Option<Money> {
-        self.0.get(account).copied()
-    }
+/// The monthly price of a GB of a machine's snapshots, where it is known without asking a provider:
+/// `DigitalOcean`'s API has no such price, and its documentation does.
+fn snapshot_price(kind: ResourceKind) -> Option<Money> {
+    (kind == ResourceKind::Droplet).then(provider::digitalocean_snapshot_price)
 }
 
 /// What a machine is recreated from, with everything that a person needs to do it manually.
@@ -99,22 +73,18 @@ struct Snapshot {
 
 impl Hibernated {
     /// Returns `None` for a machine that was never hibernated.
-    pub(crate) fn of(record: &Record, prices: &SnapshotPrices) -> Option<Self> {
+    pub(crate) fn of(record: &Record) -> Option<Self> {
         let kept = record.hibernation.as_deref()?;
-        let price = prices.of(&record.reference.account);
-        Some(Self {
-            asleep: record.is_hibernated(),
-            ..Self::kept_of(&record.reference, kept, price)
-        })
+        Some(Self { asleep: record.is_hibernated(), ..Self::kept_of(&record.reference, kept) })
     }
 
     /// What is kept of a machine whose record was deleted; `None` if nothing is.
     pub(crate) fn forgotten(entry: &HistoryEntry) -> Option<Self> {
         let kept = entry.hibernation.as_deref()?;
-        Some(Self::kept_of(&entry.reference, kept, None))
+        Some(Self::kept_of(&entry.reference, kept))
     }
 
-    fn kept_of(reference: &ResourceRef, kept: &Hibernation, price: Option<Money>) -> Self {
+    fn kept_of(reference: &ResourceRef, kept: &Hibernation) -> Self {
         let manifest = kept.manifest.as_ref();
         let snapshots = kept.seen_snapshots().map(|one| Snapshot {
             id: one.id,
@@ -125,6 +95,7 @@ impl Hibernated {
             proven: one.proven_at.is_some(),
             removing: one.remove_asked_at.is_some(),
         });
+        let price = snapshot_price(reference.kind());
         let month = price.and_then(|price| snapshots_month(kept, price));
         Self {
             asleep: kept.present.is_none(),

@@ -24,7 +24,7 @@ use serde::Serialize;
 use store::InForce;
 
 use crate::{
-    hibernated::{Hibernated, SnapshotPrices},
+    hibernated::Hibernated,
     output::shortened,
     print::{Row, Screen},
     resolve::nearest::advice,
@@ -139,8 +139,7 @@ impl ResourceView {
     /// Builds the view of a record. Times in its words are in the zone of the screen.
     pub(crate) fn of(record: &Record, in_force: &InForce, zone: &TimeZone, now: Timestamp) -> Self {
         let rules = in_force.rules();
-        let prices = SnapshotPrices::known(rules.configuration, None);
-        let hibernation = Hibernated::of(record, &prices);
+        let hibernation = Hibernated::of(record);
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let manual = standing_command(record, &verdict, rules, now);
         let next = next_edge(record, &verdict, manual.as_ref(), rules, now)

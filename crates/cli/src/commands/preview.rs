@@ -2,7 +2,11 @@
 
 mod week;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -61,7 +65,7 @@ pub struct Args {
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
-    /// Draw the week that contains the instant, half hour by half hour.
+    /// Draw the week of each schedule, half hour by half hour, without overrides and commands.
     #[arg(long, conflicts_with_all = ["ahead", "resources"])]
     week: bool,
 }
@@ -180,7 +184,7 @@ impl Followed {
         type Key = (Timestamp, Option<ScheduleName>, Option<bool>, Option<&'static str>);
         let mut coming: BTreeMap<Key, Vec<Named>> = BTreeMap::new();
         let rules = Rules { configuration: &self.configuration, overrides: &self.overrides };
-        let mut followed = Vec::new();
+        let mut followed = BTreeSet::new();
         for record in &self.records {
             let verdict = judge(record, Subject::recorded(record), rules, from);
             let schedule = verdict.membership.schedule().cloned();

@@ -27,7 +27,7 @@ use crate::{
     connection::{all_records, readable},
     context::Context,
     exit::UsageError,
-    hibernated::{Hibernated, SnapshotPrices, rehearsal_missing, steps},
+    hibernated::{Hibernated, rehearsal_missing, steps},
     output,
     print::Screen,
     resolve::find,
@@ -203,8 +203,7 @@ impl Why {
         let overdue = overdue(record, rules, in_force.since, now);
         let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
         let method = StopMethod::of(record.kind(), &policy);
-        let prices = SnapshotPrices::known(rules.configuration, None);
-        let hibernation = Hibernated::of(record, &prices);
+        let hibernation = Hibernated::of(record);
         let hibernates = method == StopMethod::Hibernate;
         Self {
             resource: record.reference.clone(),

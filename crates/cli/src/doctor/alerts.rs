@@ -18,7 +18,7 @@ pub(crate) fn check(answer: Result<Subscriptions, SubscriptionsError>) -> Vec<Fi
         let found = "nothing is subscribed to the topic of the alerts and alarms: an address that does \
                      not confirm within two or three days is removed";
         let remedy = format!(
-            "{}; if a webhook alone is meant, alarms reach nobody",
+            "{}; without an address, only a webhook receives alerts, and nothing receives alarms",
             ask_again(&topic, "email", "ADDRESS")
         );
         return vec![Finding::warning(Check::Alerts, found, remedy)];
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn a_topic_without_subscriptions_is_a_warning_and_confirmed_ones_are_in_order() {
         let none = found(&[]);
-        let nobody = none[0].remedy.as_deref().unwrap();
+        let remedy = none[0].remedy.as_deref().unwrap();
         assert_eq!((none.len(), none[0].verdict), (1, Verdict::Warning));
-        assert!(nobody.contains("--notification-endpoint ADDRESS"), "{nobody}");
+        assert!(remedy.contains("--notification-endpoint ADDRESS"), "{remedy}");
         let confirmed = found(&[("ada@example.com", true)]);
         assert_eq!((confirmed.len(), confirmed[0].verdict), (1, Verdict::Ok));
     }

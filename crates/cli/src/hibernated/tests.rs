@@ -2,18 +2,15 @@ use domain::record::{Direction, Request, Transition};
 use jiff::SignedDuration;
 
 use super::*;
-use crate::scene::{OFFICE, asleep, configuration, monday, request, transition};
+use crate::scene::{asleep, monday, request, transition};
 
-fn shown(prices: Option<&str>) -> Hibernated {
-    let prices = prices.map(|text| Prices::parse(text).unwrap());
-    let configuration = configuration(OFFICE);
-    let prices = SnapshotPrices::known(&configuration, prices.as_ref());
-    Hibernated::of(&asleep(), &prices).unwrap()
+fn shown() -> Hibernated {
+    Hibernated::of(&asleep()).unwrap()
 }
 
 #[test]
 fn it_is_made_again_by_hand_with_all_that_it_had() {
-    insta::assert_snapshot!(shown(None).by_hand.join("\n"), @"
+    insta::assert_snapshot!(shown().by_hand.join("\n"), @"
     hcloud image describe 8
     hcloud server create --name build --type cpx22 --location fsn1 --image 8 --ssh-key team --primary-ipv4 5 --without-ipv6 --volume 8 --placement-group 3 --label offhours=office --label 'owner=the team' --start-after-create=false
     hcloud server attach-to-network build --network 7 --ip 10.0.0.9 --alias-ips 10.0.0.10
@@ -48,7 +45,7 @@ fn a_droplet_is_made_again_with_its_clouds_own_program() {
         }),
         ..kept.manifest.take().unwrap_or_default()
     });
-    let of_droplet = Hibernated::of(&record, &SnapshotPrices::default()).unwrap();
+    let of_droplet = Hibernated::of(&record).unwrap();
     insta::assert_snapshot!(of_droplet.by_hand.join("\n"), @r#"
     doctl compute snapshot get 8
     DROPLET=$(doctl compute droplet create web --size cpx22 --region fra1 --image 8 --ssh-keys 3b:16:bf --tag-names 'env:staging,offhours:office' --volumes v1 --vpc-uuid n1 --enable-ipv6 --enable-monitoring --enable-backups --backup-policy-plan weekly --backup-policy-weekday SUN --backup-policy-hour 4 --wait --format ID --no-header)
@@ -64,26 +61,24 @@ fn a_machine_that_is_there_is_not_made_again() {
     let mut record = asleep();
     let kept = record.hibernation.as_mut().unwrap();
     kept.present = Some(record.reference.id.clone());
-    let there = Hibernated::of(&record, &SnapshotPrices::default()).unwrap();
+    let there = Hibernated::of(&record).unwrap();
     assert_eq!(there.by_hand, Vec::<String>::new());
     record.hibernation = None;
-    assert!(Hibernated::of(&record, &SnapshotPrices::default()).is_none());
+    assert!(Hibernated::of(&record).is_none());
 }
 
 #[test]
 fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
     let now = monday("09:00:00");
     assert_eq!(
-        shown(None).in_words(now),
+        shown().in_words(now),
         "made again from snapshot 8 of 4.5 GB, 3h old, 25 min early; 2 snapshots kept, 1 proven"
     );
-    let by_file = shown(Some("currency = \"EUR\"\n[snapshot-gb-month]\nhetzner = 0.0143"));
-    assert_eq!(by_file.kept(), "2 snapshots kept, 1 proven, 0.13 EUR a month");
     // DigitalOcean's documentation gives a price; its API does not.
     let mut record = asleep();
     record.reference = "do-main/droplet/1".parse().unwrap();
-    let prices = SnapshotPrices::known(&configuration(OFFICE), None);
-    let of_droplet = Hibernated::of(&record, &prices).unwrap();
+    let of_droplet = Hibernated::of(&record).unwrap();
+    assert_eq!(of_droplet.kept(), "2 snapshots kept, 1 proven, 0.54 USD a month");
     assert_eq!((of_droplet.month, of_droplet.currency), (Some(0.54), Some("USD")));
 }
 

@@ -86,7 +86,7 @@ impl State {
     }
 
     /// Reports whether the record of a resource counts as one that needs a person: status shows it,
-    /// and an alarm tells of it.
+    /// and an alarm reports it.
     fn is_told(&self, record: &Record, now: Timestamp) -> bool {
         let mut health = Health::default();
         health.count(record, &self.in_force(), now);

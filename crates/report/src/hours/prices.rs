@@ -102,15 +102,6 @@ impl Prices {
         })?;
         exactly(price.0)
     }
-
-    /// Returns what a GB of a snapshot costs for a month. `None` if no price is given, or none in a
-    /// currency in which a provider has prices.
-    #[must_use]
-    pub fn snapshot_gb_month(&self, provider: Provider) -> Option<Money> {
-        let price = self.snapshot_gb_month.get(&provider)?;
-        let currency = self.currency.parse::<Currency>().ok()?;
-        Money::parse(&format!("{:.9}", price.0), currency).ok()
-    }
 }
 
 /// Converts a price of the file. All of them are in one currency, whatever it is called: only their

@@ -73,7 +73,7 @@ fn named(names: &[&str], text: &str) -> Option<usize> {
     names.iter().position(|name| text.len() >= 3 && name.starts_with(text))
 }
 
-/// The first three letters of a name, or the text itself if it is no name.
+/// The first three letters of a name, or the whole text if it is not a name.
 fn short(text: &str, index: Option<usize>, names: &[&str]) -> String {
     index.map_or(text, |index| &names[index][..3]).to_owned()
 }
