@@ -99,7 +99,7 @@ pub(crate) fn of(mut command: Command) -> Command {
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n`offhours help environment` \
-         has the options of every command: -o, --yes, --data, …\n\n{{after-help}}"
+         has what all commands take: -o, --yes, --data, …\n\n{{after-help}}"
     );
     command.help_template(template)
 }

@@ -68,13 +68,13 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 Examples:
-  offhours apply --data offhours.db              to a local store, made if there is none
-  offhours apply --dry-run                       exit code 3 if there is anything to apply
-  offhours apply --config staging.toml --yes     from a pipeline
-  offhours apply --message \"shorter Fridays\"     shown by `offhours activity`
-  offhours apply --restore                       starts what would be left behind, then applies
-  offhours apply --rollback                      to what was in force before: see `offhours log`
-  offhours apply --rollback=7                    to what generation 7 said")]
+  offhours apply --data offhours.db            to a local store
+  offhours apply --dry-run                     exit code 3: it has changes
+  offhours apply --config staging.toml --yes   from a pipeline
+  offhours apply --message \"shorter Fridays\"   shown by `offhours activity`
+  offhours apply --restore                     starts what it would strand
+  offhours apply --rollback                    to what was in force before
+  offhours apply --rollback=7                  to what generation 7 said")]
 pub struct Args {
     /// Configuration file to apply.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]

@@ -7,7 +7,7 @@ use clap_complete::{Shell, env::Shells};
 
 use crate::{Exit, output};
 
-/// Print a script with which a shell completes commands, options and names.
+/// Print a script for the completions of a shell.
 ///
 /// The names of schedules, accounts and resources come from the store that `OFFHOURS_DATA` or
 /// --data names, otherwise from the stack at AWS. While the store does not answer, the names of
@@ -15,7 +15,7 @@ use crate::{Exit, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours completions bash > ~/.local/share/bash-completion/completions/offhours
+  offhours completions bash > /etc/bash_completion.d/offhours
   offhours completions zsh  > \"${fpath[1]}/_offhours\"
   offhours completions fish > ~/.config/fish/completions/offhours.fish")]
 pub struct Args {

@@ -19,7 +19,7 @@ use crate::{
 const VERDICT_WIDTH: usize = 8;
 const CHECK_WIDTH: usize = 14;
 
-/// Check the store, the clocks, the accounts, the functions and the records.
+/// Check the store, clocks, accounts, functions and records.
 ///
 /// Nothing is changed: what cannot be known without changing something is reported as such. Each
 /// finding comes with what to do about it. Exit code 3 if a person is needed, 1 if a check could
@@ -28,11 +28,12 @@ const CHECK_WIDTH: usize = 14;
 #[command(after_help = "\
 Examples:
   offhours doctor --data offhours.db
-  offhours doctor --problems                     only what is not as it should be
+  offhours doctor --problems   only what is not as it should be
   offhours doctor -o json | jq '.[] | select(.verdict == \"problem\")'
 
-Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may become a problem),
-problem (a person is needed), unknown (the check could not be made).")]
+Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may
+become a problem), problem (a person is needed), unknown (the check could not
+be made).")]
 pub struct Args {
     /// Leave out findings that are as they should be.
     #[arg(long)]

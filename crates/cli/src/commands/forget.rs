@@ -32,7 +32,7 @@ use crate::{
     table::{Cell, Column, table},
 };
 
-/// Delete the records of resources, such as those that a removed account has left.
+/// Delete the records of resources, such as a removed account's.
 ///
 /// Shows what each resource is owed, asks for confirmation, writes the owed size to history (where
 /// `offhours history REF` shows it for 90 days), and deletes the record. Nothing is sent to a
@@ -52,8 +52,8 @@ use crate::{
 Examples:
   offhours forget do-main/droplet/3164444 do-main/droplet/3164445
   offhours forget --dry-run do-main/droplet/3164444
-  offhours forget --anyway do-main/droplet/3164444   before its account is removed
-  offhours status --account do-main                  what a removed account has left")]
+  offhours forget --anyway web-1      before its account is removed
+  offhours status --account do-main   what a removed account has left")]
 pub struct Args {
     /// Resources, by reference; by unique name or by a pattern with `*` and `?` if the account is
     /// configured, or if a size is owed. A pattern leaves out resources that are gone.

@@ -43,10 +43,11 @@ Examples:
   offhours history --direction stop --limit 20
   offhours history -o json | jq '.[] | select(.ending == \"refused\") | .reason'
 
-Endings: seen (done, and confirmed), would have (observe mode: nothing was sent), refused, stuck
-(did not finish, and needs a person), overtaken (a person did the opposite meanwhile), let go (opted
-out meanwhile), turned (the opposite was desired meanwhile), kept (a person's size was kept), gone
-(deleted at the provider), forgotten (its record was deleted with `offhours forget`).")]
+Endings: seen (done, and confirmed), would have (observe mode: nothing was
+sent), refused, stuck (did not finish, and needs a person), overtaken (a
+person did the opposite meanwhile), let go (opted out meanwhile), turned (the
+opposite was desired meanwhile), kept (a person's size was kept), gone
+(deleted at the provider), forgotten (by `offhours forget`).")]
 pub struct Args {
     /// Only these resources, by reference or by name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]

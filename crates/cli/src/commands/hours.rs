@@ -35,7 +35,7 @@ use crate::{
 /// three inventories.
 const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL.as_secs());
 
-/// Show how long resources were stopped, and what that saved if it can be known.
+/// Show how long resources were stopped, and what that saved.
 ///
 /// The hours come from Offhours' own history, which is kept for 90 days. They count from the
 /// instant at which the end of a stop was seen until the next start began, or until now if the
@@ -57,24 +57,27 @@ Examples:
   offhours hours web-1 --since 90d
   offhours hours --month 2026-10 --prices prices.toml -o json | jq .total
 
-Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unless they were on a
-smaller plan meanwhile, or hibernated: then they are billed only while they are there, each server
-that is made again by the hours that it has begun, and their snapshots always. A Droplet, node or database is billed for at most 672 hours of a calendar
-month (UTC), so that the first 48 stopped hours of 30 days save nothing. A database saves the
-difference of its two plans, if the small one was seen; the cost of its storage is left out. What
-cost more than it saved, such as snapshots of a machine that was off for a few hours, says so. `~`
-marks an estimate. Give the prices yourself, since no API lists them all:
+Money: a Droplet and a Hetzner server are billed in full while off: 0 saved,
+unless they were on a smaller plan meanwhile, or hibernated: then they are
+billed only while they are there, each server that is made again by the hours
+that it has begun, and their snapshots always. A Droplet, node or database is
+billed for at most 672 hours of a calendar month (UTC), so that the first 48
+stopped hours of 30 days save nothing. A database saves the difference of its
+two plans, if the small one was seen; the cost of its storage is left out.
+What cost more than it saved, such as snapshots of a machine that was off for
+a few hours, says so. `~` marks an estimate. Give the prices yourself, since
+no API lists them all:
 
   currency = \"USD\"
-  [node-hour]                           # a pool's node, by its plan
+  [node-hour]           # a pool's node, by its plan
   \"s-2vcpu-4gb\" = 0.03571
-  [machine-hour]                        # a Droplet or a server, by its plan
+  [machine-hour]        # a Droplet or a server, by its plan
   \"g-2vcpu-8gb\" = 0.09375
-  [machine-month]                       # a server's most for a month, by its type
+  [machine-month]       # a server's most for a month, by its type
   \"cpx22\" = 19.49
-  [snapshot-gb-month]                   # a GB of a snapshot, by the provider
+  [snapshot-gb-month]   # a GB of a snapshot, by the provider
   hetzner = 0.0143
-  [database-month]                      # a cluster, by its plan and number of nodes
+  [database-month]      # a cluster, by its plan and number of nodes
   \"db-s-1vcpu-2gb\" = 30.0
   \"2 x db-s-4vcpu-8gb\" = 240.0")]
 pub struct Args {

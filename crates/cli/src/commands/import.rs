@@ -23,7 +23,7 @@ use crate::{
 /// The longest input, in bytes: a scan of a table with thousands of schedules has less.
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
-/// Convert another scheduler's configuration into an Offhours configuration.
+/// Convert another scheduler's configuration.
 ///
 /// The file is written to standard output, and what has no counterpart is reported on standard
 /// error. Schedules that cannot be translated are left out, and the exit code is then 3.

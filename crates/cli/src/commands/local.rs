@@ -89,15 +89,14 @@ const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours local --simulate                      a day of the example fleet in about a minute
-  offhours local --simulate --config my.toml --fleet my-fleet.toml --for 7d --speed 7200
-  offhours local --data offhours.db              your own clouds, by what `offhours apply` has put
-                                                 into force there, until Ctrl-C
+  offhours local --simulate           a day of the example fleet, in a minute
+  offhours local --simulate --config my.toml --fleet fleet.toml --speed 7200
+  offhours local --data offhours.db   your own clouds, until Ctrl-C
   offhours local --simulate=http://127.0.0.1:8100 --data test.db
-                                                 a simulator that runs as its own program
 
-Tokens named env:NAME in the configuration are read from the environment. Whatever ends this
-process, the next one with the same --data finishes what was in flight.")]
+Tokens named env:NAME in the configuration are read from the environment.
+Whatever ends this process, the next one with the same --data finishes what
+was in flight.")]
 pub struct Args {
     /// Configuration file to apply first. Without it, the configuration in force in the store
     /// applies, or the example with a plain --simulate.

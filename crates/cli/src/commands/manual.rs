@@ -32,15 +32,16 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours stop web-1 --data offhours.db          by its name, where that is unique
+  offhours stop web-1 --data offhours.db   by its name, where that is unique
   offhours start do-main/droplet/3164444
-  offhours stop \"ci-*\"                            all whose names match
+  offhours stop \"ci-*\"                     all whose names match
   offhours stop --schedule office-hours --dry-run
   offhours start --account hz-eu --no-wait
 
-A manual command stands until the schedule's next edge; what follows no schedule stays as it was
-left. It is declined for what is protected, opted out, or under an enforced schedule. Exit code 3:
-done, and something needs a person.")]
+A manual command stands until the schedule's next edge; what follows no
+schedule stays as it was left. It is declined for what is protected, opted
+out, or under an enforced schedule. Exit code 3: done, and something needs a
+person.")]
 pub struct Args {
     /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"], add = candidates::resources())]

@@ -40,7 +40,7 @@ const SCOPES: &str = "give the account a valid token with the scopes account:rea
                       load_balancer:read, monitoring:read, project:read, regions:read, \
                       reserved_ip:read, sizes:read, ssh_key:read, tag:read and vpc:read";
 
-/// Show what hibernating a machine would save, or do it once on trial (a preview).
+/// Show what hibernating a machine would save, or try it once.
 ///
 /// A machine that is hibernated is shut down, kept as a snapshot and deleted, and recreated from
 /// the snapshot at its next start.
@@ -54,17 +54,18 @@ const SCOPES: &str = "give the account a valid token with the scopes account:rea
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  DIGITALOCEAN_TOKEN=... offhours rehearse digitalocean/droplet/3164444 --key team
-  HCLOUD_TOKEN=... offhours rehearse hetzner/server/42 --key team --hours \"mon-fri 07:00-20:00\"
+  DIGITALOCEAN_TOKEN=... offhours rehearse digitalocean/droplet/316 --key team
+  HCLOUD_TOKEN=... offhours rehearse hetzner/server/42 --key team
   offhours rehearse do-main/droplet/3164444 --config offhours.toml --key team
-  offhours rehearse do-main/droplet/3164444 --key team --accept new-ip --accept lost-backups
+  offhours rehearse do-main/droplet/3164444 --key team --accept new-ip
   offhours rehearse do-main/droplet/3164444 --key team -o json | jq '.obstacles'
   offhours rehearse hz-eu/server/42 --cycle
 
-A token that may only read is enough. One of DigitalOcean needs the scopes account:read,
-actions:read, block_storage:read, database:read, droplet:read, firewall:read, load_balancer:read,
-monitoring:read, project:read, regions:read, reserved_ip:read, sizes:read, ssh_key:read, tag:read
-and vpc:read.
+A token that may only read is enough. One of DigitalOcean needs the scopes
+account:read, actions:read, block_storage:read, database:read, droplet:read,
+firewall:read, load_balancer:read, monitoring:read, project:read,
+regions:read, reserved_ip:read, sizes:read, ssh_key:read, tag:read and
+vpc:read.
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {

@@ -51,15 +51,16 @@ Examples:
   offhours savings --prices prices.toml          with what your databases cost
   offhours savings -o json | jq .totals
 
-A token of DigitalOcean needs the scopes droplet:read, database:read, kubernetes:read, tag:read,
-sizes:read and regions:read. Its API has no prices of databases: give them as to `offhours hours`,
+A token of DigitalOcean needs the scopes droplet:read, database:read,
+kubernetes:read, tag:read, sizes:read and regions:read. Its API has no prices
+of databases: give them as to `offhours hours`.
 
   currency = \"USD\"
-  [database-month]                      # a cluster, by its plan and number of nodes
+  [database-month]   # a cluster, by its plan and number of nodes
   \"db-s-1vcpu-2gb\" = 30.0
   \"2 x db-s-4vcpu-8gb\" = 240.0
 
-An account that cannot be read does not hide the others; the exit code is then 1.")]
+An account that cannot be read does not hide the others; the exit code is 1.")]
 pub struct Args {
     /// Configuration file with the accounts and the schedules [default: the tokens in
     /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].

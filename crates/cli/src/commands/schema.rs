@@ -14,7 +14,7 @@ use crate::{
     shape, view::Line,
 };
 
-/// Print the JSON schema of the configuration or of a command's JSON output.
+/// Print the JSON schema of the configuration or of a command.
 ///
 /// An editor with TOML support checks and explains a configuration as you write it, if the first
 /// line of the file names the schema's file, as in: #:schema ./offhours.schema.json

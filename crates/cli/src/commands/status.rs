@@ -38,7 +38,7 @@ use crate::{
 
 pub(crate) use accounts::AccountRow;
 
-/// Show each resource: what it follows, how it is, what comes next, and what it needs.
+/// Show each resource: its schedule, its state, and what it needs.
 ///
 /// What needs attention comes first. Exit code 3 if something does: a resource that is overdue, stuck,
 /// refused, in conflict, held or orphaned, whose tag names an unknown schedule, whose start keeps

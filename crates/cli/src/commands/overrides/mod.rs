@@ -52,15 +52,15 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
     after_help = "\
 Examples:
   offhours override running web-1 --for 2h
-  offhours override running schedule:office-hours --until 22:00 --reason \"release\"
+  offhours override running schedule:office --until 22:00 --reason \"release\"
   offhours override stopped do-main/droplet/3164444 --until friday
   offhours override stopped web-1 --until next-edge --dry-run
   offhours override list
   offhours override clear web-1
-  offhours schema override           what -o json prints
+  offhours schema override   what -o json prints
 
-Times are read in the zone of the target's schedule, and the answer shows the resulting
-instant there and here, and what takes over then."
+Times are read in the zone of the target's schedule, and the answer shows the
+resulting instant there and here, and what takes over then."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -82,7 +82,7 @@ enum OverrideCommand {
 #[command(after_help = "\
 Ends:
   --for 90m, 2h, 1d12h           from now on; days have 24 hours
-  --until 22:00                  when the clock shows that next, today or tomorrow
+  --until 22:00                  when the clock shows that next
   --until friday, tomorrow       the end of that day
   --until 2026-11-24             the end of that day
   --until \"friday 18:00\"         a day and a time; \"2026-11-24 18:00\"
@@ -91,12 +91,13 @@ Ends:
 
 Examples:
   offhours override running web-1 --for 2h
-  offhours override running schedule:office-hours --until 22:00 --reason \"release\"
+  offhours override running schedule:office --until 22:00 --reason \"release\"
   offhours override stopped --schedule office-hours --until next-edge --dry-run
   offhours override running web-1 --from \"saturday 08:00\" --for 6h
 
-Times are read in the zone of the target's schedule, or in this machine's if it follows none. A
-time that the clock skips there is the jump; one that it shows twice is the last one.")]
+Times are read in the zone of the target's schedule, or in this machine's if
+it follows none. A time that the clock skips there is the jump; one that it
+shows twice is the last one.")]
 struct SetArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -141,8 +142,8 @@ struct ClearArgs {
 #[command(after_help = "\
 Examples:
   offhours override list
-  offhours override list --all           those that ended within 90 days as well
-  offhours override list -o json | jq '.[] | select(.desired == \"running\").ends_at'")]
+  offhours override list --all   those that ended within 90 days as well
+  offhours override list -o json | jq '.[].ends_at'")]
 struct ListArgs {
     /// Include overrides that ended within 90 days: the last one of each target.
     #[arg(long)]
