@@ -1,4 +1,4 @@
-//! Lists the resources of the accounts: live from the providers, or as the last inventory saw them.
+//! What is shown while accounts are listed, and of those that could not be.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -47,26 +47,18 @@ pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
     report.outcomes.iter().filter_map(failure).collect()
 }
 
-/// Marks resources that several of the listed accounts reach. For accounts that were not listed,
-/// the result of the last inventory is kept.
-pub(crate) fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
+/// Marks resources that several accounts reach.
+pub(crate) fn mark_doubles(records: &mut [Record]) {
     let mut reached = BTreeMap::<ResourceId, Vec<ResourceRef>>::new();
     // A resource outside an account's datacenters belongs to another account.
     for record in records.iter().filter(|r| r.unsupported.is_none()) {
         let references = reached.entry(record.reference.id.clone()).or_default();
         references.push(record.reference.clone());
     }
-    for record in records {
-        let reached = reached.get(&record.reference.id).into_iter().flatten();
-        let other = reached
-            .filter(|_| record.unsupported.is_none())
-            .find(|reference| reference.account != record.reference.account);
-        let is_over = |double: &ResourceRef| listed.contains(&&double.account);
-        record.duplicate_of = match (other, record.duplicate_of.take()) {
-            (Some(other), _) => Some(other.clone()),
-            (None, Some(before)) if !is_over(&before) => Some(before),
-            (None, _) => None,
-        };
+    for record in records.iter_mut().filter(|record| record.unsupported.is_none()) {
+        let mut reached = reached.get(&record.reference.id).into_iter().flatten();
+        let other = reached.find(|reference| reference.account != record.reference.account);
+        record.duplicate_of = other.cloned();
     }
 }
 
@@ -123,21 +115,15 @@ mod tests {
     use super::*;
     use crate::scene::{machine, monday, web};
 
-    fn names(names: &[&str]) -> Vec<AccountName> {
-        names.iter().map(|name| name.parse().unwrap()).collect()
-    }
-
     #[test]
-    fn what_two_accounts_reach_is_doubled_and_what_was_not_listed_stays_as_it_was() {
+    fn what_two_accounts_reach_is_doubled() {
         let one = |reference| machine(reference, "ci", &[]);
-        let mut records =
-            [one("a/server/1"), one("b/server/1"), one("b/server/2"), one("b/server/3")];
-        records[2].duplicate_of = Some("a/server/2".parse().unwrap());
-        records[3].duplicate_of = Some("z/server/3".parse().unwrap());
-        let listed = names(&["a", "b"]);
-        mark_doubles(&mut records, &listed.iter().collect::<Vec<_>>());
+        let mut elsewhere = one("c/server/1");
+        elsewhere.unsupported = Some("outside the account's datacenters".to_owned());
+        let mut records = [one("a/server/1"), one("b/server/1"), one("b/server/2"), elsewhere];
+        mark_doubles(&mut records);
         let doubles = records.map(|record| record.duplicate_of.map(|other| other.to_string()));
-        let expected = [Some("b/server/1"), Some("a/server/1"), None, Some("z/server/3")];
+        let expected = [Some("b/server/1"), Some("a/server/1"), None, None];
         assert_eq!(doubles, expected.map(|other| other.map(str::to_owned)));
     }
 

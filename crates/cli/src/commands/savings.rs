@@ -182,8 +182,7 @@ impl SavingsInputs<'_> {
                 record
             }));
         }
-        let accounts: Vec<_> = holdings.iter().map(|one| &one.account).collect();
-        mark_doubles(&mut records, &accounts);
+        mark_doubles(&mut records);
         let mut collector = Collector::new(self.month);
         let looks = holdings.iter().flat_map(|one| one.looks.iter().map(move |look| (one, look)));
         for (record, (holdings, look)) in records.iter().zip(looks) {
