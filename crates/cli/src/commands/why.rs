@@ -76,10 +76,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let record = found.pop().context("nothing was found for what was named")?;
     let follows = schedule_of(&record, &in_force);
-    let zone = match (&context.tz, follows) {
-        (None, Some(schedule)) => schedule.timezone().clone(),
-        (_, _) => context.zone(&*in_force.configuration, None),
-    };
+    let zone = context.zone(&*in_force.configuration, record.schedule.as_ref());
     let states = readable(store.account_states().await?);
     let state = states.get(&record.reference.account);
     let inventory_at = state.and_then(|state| state.listed_at);
