@@ -283,9 +283,11 @@ fn status_and_doctor_observe_and_change_nothing() {
         let (heading, lines) = ended.stdout.split_once('\n').unwrap();
         assert!(heading.starts_with("resource,account,kind,name,"), "{heading}");
         assert_eq!(lines.lines().count(), 3, "{lines}");
-        let ended = terminal.run(&["why", "--full", "web", "-o", "csv"]).await;
-        assert_eq!(ended.code, Some(2));
-        assert!(ended.stderr.contains("use -o json"), "{}", ended.stderr);
+        for no_rows in [&["why", "web"][..], &["override", "running", "web", "--for", "1h"]] {
+            let ended = terminal.run(&[no_rows, &["-o", "csv"]].concat()).await;
+            assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+            assert!(ended.stderr.contains("use -o json"), "{}", ended.stderr);
+        }
 
         let ended = terminal.run(&["doctor", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);

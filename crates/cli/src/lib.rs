@@ -118,6 +118,9 @@ enum Command {
 impl Command {
     /// Whether what it prints is rows of one kind, so that it can be CSV.
     fn prints_rows(&self) -> bool {
+        if let Self::Override(args) = self {
+            return args.lists();
+        }
         matches!(
             self,
             Self::Status(_)
@@ -128,7 +131,6 @@ impl Command {
                 | Self::Hours(_)
                 | Self::Savings(_)
                 | Self::Doctor(_)
-                | Self::Override(_)
         )
     }
 }

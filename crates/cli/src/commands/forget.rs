@@ -1,7 +1,5 @@
 //! `offhours forget`: deletes the record of a resource, once a person has seen what it is owed.
 
-use std::collections::BTreeSet;
-
 use domain::{
     ResourceRef,
     activity::Author,
@@ -26,10 +24,11 @@ use crate::{
     connection::Session,
     context::Context,
     exit::UsageError,
-    output::{self, Style},
+    output,
+    print::{self, Screen},
     resolve,
     state::{ONLY_RECORDED, PhaseName, State, gone_and_ours, sentence},
-    table::{Cell, Column, table},
+    table::{Cell, Column},
 };
 
 /// Delete the records of resources, such as a removed account's.
@@ -73,7 +72,7 @@ pub struct Args {
 
 /// A resource whose record is to be deleted.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Row {
+pub(super) struct ForgottenRecord {
     /// The resource.
     resource: ResourceRef,
     /// Its name at the provider.
@@ -95,7 +94,7 @@ pub(super) struct Row {
     error: Option<String>,
 }
 
-impl Row {
+impl ForgottenRecord {
     fn of(record: &Record, configuration: &Configuration) -> Self {
         let state = State::of(record);
         Self {
@@ -122,15 +121,14 @@ impl Row {
 /// Shows the records, asks for confirmation, and deletes them.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let mut seen = BTreeSet::new();
-    let mut records = resolve::find(&session.store, &args.resources, session.now).await?;
-    records.retain(|record| seen.insert(record.reference.clone()));
+    let records = resolve::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
     let mut rows: Vec<_> =
-        records.iter().map(|record| Row::of(record, rules.configuration)).collect();
+        records.iter().map(|record| ForgottenRecord::of(record, rules.configuration)).collect();
     if context.format == Format::Table {
-        output::print(&table(Style::of_stdout(), &COLUMNS, &cells(&rows)))?;
+        let screen = context.screen(rules.configuration, None, session.now);
+        output::print(&screen.table(&rows))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if args.dry_run {
@@ -149,7 +147,7 @@ async fn forget(
     session: &Session,
     author: &Author,
     records: &[Record],
-    rows: &mut [Row],
+    rows: &mut [ForgottenRecord],
 ) -> anyhow::Result<()> {
     // Read the clock again: the question may have stood unanswered for a long time.
     let now = session.read_clock().await?;
@@ -165,7 +163,7 @@ async fn forget(
     Ok(())
 }
 
-fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
+fn end(format: Format, rows: &[ForgottenRecord]) -> anyhow::Result<Exit> {
     match format {
         Format::Json | Format::Csv => output::print_json(&rows)?,
         Format::Table => {
@@ -188,26 +186,25 @@ fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-const COLUMNS: [Column; 5] = [
-    Column::wide("Resource"),
-    Column::of("Name"),
-    Column::wide("Account"),
-    Column::of("State"),
-    Column::of("Owed"),
-];
+impl print::Row for ForgottenRecord {
+    const COLUMNS: &'static [Column] = &[
+        Column::wide("Resource"),
+        Column::of("Name"),
+        Column::wide("Account"),
+        Column::of("State"),
+        Column::of("Owed"),
+    ];
 
-fn cells(rows: &[Row]) -> Vec<Vec<Cell>> {
-    let cells = |row: &Row| {
-        let account = if row.account_configured { "configured" } else { "not configured" };
-        let owed = row.owed();
+    fn cells(&self, _: &Screen) -> Vec<Cell> {
+        let account = if self.account_configured { "configured" } else { "not configured" };
+        let owed = self.owed();
         let owed = if owed.is_empty() { "nothing".to_owned() } else { owed.join(" and ") };
-        let resource = row.resource.to_string();
-        [resource.as_str(), &row.name, account, &row.state, &owed].map(Cell::new).to_vec()
-    };
-    rows.iter().map(cells).collect()
+        let resource = self.resource.to_string();
+        [resource.as_str(), &self.name, account, &self.state, &owed].map(Cell::new).to_vec()
+    }
 }
 
-fn question(rows: &[Row]) -> String {
+fn question(rows: &[ForgottenRecord]) -> String {
     let what = count(rows.len(), "resource");
     let sizes = rows.iter().filter(|row| row.saved.is_some()).count();
     let described = rows.iter().filter(|row| row.only_recorded).count();
@@ -324,7 +321,7 @@ mod tests {
             let why = obstacle(elsewhere.rules(), false).unwrap();
             assert!(why.contains("configure its account hz-eu again"), "{why}");
             assert_eq!(obstacle(elsewhere.rules(), true), None);
-            let row = Row::of(&record, &elsewhere.configuration);
+            let row = ForgottenRecord::of(&record, &elsewhere.configuration);
             assert_eq!(row.owed(), ["how to recreate it"]);
             assert_eq!(
                 question(&[row]),

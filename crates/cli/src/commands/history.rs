@@ -93,7 +93,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
     let found = find(args, &store, (&in_force.configuration, &zone), now).await?;
     let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
-    let rows: Vec<Row<'_>> = found.entries.iter().map(Row::of).collect();
+    let rows: Vec<FinishedTransition<'_>> =
+        found.entries.iter().map(FinishedTransition::of).collect();
     screen.rows(&rows, "No stop or start ended in this period.")?;
     if found.left_out > 0 {
         output::remark(&format!("and {} older\n", found.left_out));
@@ -192,7 +193,7 @@ impl Newest {
 
 /// One finished stop or start.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Row<'h> {
+pub(super) struct FinishedTransition<'h> {
     /// The resource.
     resource: &'h ResourceRef,
     /// The resource's name at that time.
@@ -236,7 +237,7 @@ pub(super) struct Row<'h> {
     entry: &'h HistoryEntry,
 }
 
-impl<'h> Row<'h> {
+impl<'h> FinishedTransition<'h> {
     fn of(entry: &'h HistoryEntry) -> Self {
         let after = |at: Timestamp| at.duration_since(entry.claimed_at).as_secs();
         Self {
@@ -264,7 +265,7 @@ impl<'h> Row<'h> {
     }
 }
 
-impl print::Row for Row<'_> {
+impl print::Row for FinishedTransition<'_> {
     const COLUMNS: &'static [Column] = &[
         Column::of("Ended"),
         Column::wide("Resource"),
@@ -390,7 +391,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     fn drawn(entries: &[HistoryEntry], zone: &TimeZone) -> String {
-        let rows: Vec<_> = entries.iter().map(Row::of).collect();
+        let rows: Vec<_> = entries.iter().map(FinishedTransition::of).collect();
         Screen::plain(zone, at("17 12:00")).table(&rows)
     }
 
@@ -507,7 +508,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     #[test]
     fn programs_read_all_that_history_has() {
         let entries = done();
-        let rows: Vec<_> = entries[2..].iter().map(Row::of).collect();
+        let rows: Vec<_> = entries[2..].iter().map(FinishedTransition::of).collect();
         let json = serde_json::to_string_pretty(&rows).unwrap();
         insta::assert_snapshot!(json, @r#"
         [

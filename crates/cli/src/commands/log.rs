@@ -35,7 +35,7 @@ pub struct Args {
 
 /// A configuration that came into force.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Row {
+pub(super) struct AppliedGeneration {
     /// Its generation.
     generation: Generation,
     /// Whether it is in force now.
@@ -68,8 +68,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(entry: LogEntry, in_force: Generation) -> Row {
-    Row {
+fn row(entry: LogEntry, in_force: Generation) -> AppliedGeneration {
+    AppliedGeneration {
         generation: entry.generation,
         in_force: entry.generation == in_force,
         applied_at: entry.applied_at,
@@ -78,7 +78,7 @@ fn row(entry: LogEntry, in_force: Generation) -> Row {
     }
 }
 
-impl print::Row for Row {
+impl print::Row for AppliedGeneration {
     const COLUMNS: &'static [Column] =
         &[Column::number("Generation"), Column::of("Applied"), Column::of("By"), Column::text("")];
 

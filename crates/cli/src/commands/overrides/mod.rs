@@ -33,7 +33,7 @@ use crate::{
 use change::{Change, OverrideRequest, cleared};
 use effects::StoredState;
 use render::DisplayZones;
-pub(super) use render::{ChangeReport, Row};
+pub(super) use render::{ChangeReport, OverrideView};
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
 
 /// A longer override needs confirmation: a slip, or a sign that the schedule should change.
@@ -161,6 +161,13 @@ struct TargetArgs {
     schedule: Option<String>,
 }
 
+impl Args {
+    /// Whether overrides are only listed.
+    pub(crate) fn lists(&self) -> bool {
+        matches!(self.command, OverrideCommand::List(_))
+    }
+}
+
 /// Sets, lists or clears overrides.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
@@ -258,14 +265,14 @@ async fn list(args: &ListArgs, context: &Context) -> anyhow::Result<Exit> {
 }
 
 /// Returns the rows of a list: active overrides first, then ended ones, the latest first.
-fn rows(stored: StoredState<'_>, now: Timestamp, all: bool) -> Vec<Row> {
+fn rows(stored: StoredState<'_>, now: Timestamp, all: bool) -> Vec<OverrideView> {
     let (mut active, mut ended): (Vec<_>, Vec<_>) =
         stored.overrides.iter().partition(|one| has_not_ended(one, now));
     active.sort_by_key(|one| one.ends_at);
     ended.retain(|one| all && one.ends_at + REMEMBERED > now);
     ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
     let rows = active.into_iter().chain(ended);
-    rows.map(|one| Row::of(stored, one, now)).collect()
+    rows.map(|one| OverrideView::of(stored, one, now)).collect()
 }
 
 /// Reports whether an override has yet to end. One that ended as it began was never in force.

@@ -45,7 +45,7 @@ impl DisplayZones {
 
 /// One override.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::commands) struct Row {
+pub(in crate::commands) struct OverrideView {
     /// The resource that is overridden; null if it is a schedule.
     resource: Option<ResourceRef>,
     /// The resource's name; null if it is unknown, or if a schedule is overridden.
@@ -73,7 +73,7 @@ pub(in crate::commands) struct Row {
     timezone: Option<String>,
 }
 
-impl Row {
+impl OverrideView {
     pub(super) fn of(stored: StoredState<'_>, one: &Override, now: Timestamp) -> Self {
         let (resource, schedule) = match &one.target {
             Target::Resource(reference) => (Some(reference.clone()), None),
@@ -133,13 +133,13 @@ pub(in crate::commands) struct ChangeReport {
     pub(super) dry_run: bool,
     /// The override after the change. One that is cleared ends at that instant.
     #[serde(rename = "override")]
-    pub(super) row: Row,
+    pub(super) row: OverrideView,
     /// What governs, or would govern, at the instant of the change without the override.
     pub(super) otherwise: Governor,
     /// How the end was understood, if the clock skips or repeats it; null otherwise.
     pub(super) remark: Option<String>,
     /// The active override of the same target that was there before; null if there was none.
-    pub(super) replaced: Option<Row>,
+    pub(super) replaced: Option<OverrideView>,
     /// The resources that the override concerns, and what happens to them.
     pub(super) resources: Vec<Concerned>,
 }
@@ -161,10 +161,13 @@ impl ChangeReport {
         Self {
             done,
             dry_run: false,
-            row: Row { begins_later: one.set_at > now + SKEW, ..Row::of(stored, one, from) },
+            row: OverrideView {
+                begins_later: one.set_at > now + SKEW,
+                ..OverrideView::of(stored, one, from)
+            },
             otherwise: stored.governor(&one.target, from),
             remark,
-            replaced: before.map(|before| Row::of(stored, before, now)),
+            replaced: before.map(|before| OverrideView::of(stored, before, now)),
             resources: stored.effects(one, from),
         }
     }
@@ -207,7 +210,7 @@ impl ChangeReport {
 
     /// The report for people.
     pub(super) fn text(&self, zones: &DisplayZones) -> String {
-        let Row { desired, ends_at, .. } = self.row;
+        let OverrideView { desired, ends_at, .. } = self.row;
         let mut lines: Vec<(&str, String)> = Vec::new();
         let title = match self.done {
             Done::Set => {
@@ -343,7 +346,7 @@ fn takes_over(governor: &Governor, before: Desired, zones: &DisplayZones) -> Str
     }
 }
 
-impl print::Row for Row {
+impl print::Row for OverrideView {
     const COLUMNS: &'static [Column] = &[
         Column::of("Target"),
         Column::of("Desired"),
