@@ -57,16 +57,9 @@ Examples:
   offhours hours web-1 --since 90d
   offhours hours --month 2026-10 --prices prices.toml -o json | jq .total
 
-Money: a Droplet and a Hetzner server are billed in full while off: 0 saved,
-unless they were on a smaller plan meanwhile, or hibernated: then they are
-billed only while they are there, each server that is made again by the hours
-that it has begun, and their snapshots always. A Droplet, node or database is
-billed for at most 672 hours of a calendar month (UTC), so that the first 48
-stopped hours of 30 days save nothing. A database saves the difference of its
-two plans, if the small one was seen; the cost of its storage is left out.
-What cost more than it saved, such as snapshots of a machine that was off for
-a few hours, says so. `~` marks an estimate. Give the prices yourself, since
-no API lists them all:
+Money: what is powered off is billed in full; a smaller plan, zero nodes or
+hibernating save, less snapshots and begun hours (docs/stopping.md). `~` marks
+an estimate. Give the prices yourself, since no API lists them all:
 
   currency = \"USD\"
   [node-hour]           # a pool's node, by its plan

@@ -61,11 +61,7 @@ Examples:
   offhours rehearse do-main/droplet/3164444 --key team -o json | jq '.obstacles'
   offhours rehearse hz-eu/server/42 --cycle
 
-A token that may only read is enough. One of DigitalOcean needs the scopes
-account:read, actions:read, block_storage:read, database:read, droplet:read,
-firewall:read, load_balancer:read, monitoring:read, project:read,
-regions:read, reserved_ip:read, sizes:read, ssh_key:read, tag:read and
-vpc:read.
+A token that may only read is enough: docs/deploying.md has its scopes.
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {

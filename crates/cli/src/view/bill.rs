@@ -56,7 +56,7 @@ pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
 }
 
 /// The width of the bar of what would have been charged.
-const BAR: usize = 30;
+const BAR: u32 = 30;
 
 /// The bill for people: what was charged, and what would have been, as two bars for each account.
 pub(crate) fn drawn(bill: &BTreeMap<AccountName, Charge>) -> String {
@@ -64,9 +64,9 @@ pub(crate) fn drawn(bill: &BTreeMap<AccountName, Charge>) -> String {
     for (account, charge) in bill {
         let (charged, running) = (charge.charged.as_f64(), charge.left_running.as_f64());
         let percent = charge.saved_percent();
-        let share = format!("{:.0}", (100.0 - percent) * 0.3);
-        let filled = share.parse().unwrap_or(BAR).min(BAR);
-        let bar = format!("{}{}", "#".repeat(filled), ".".repeat(BAR - filled));
+        let filled = f64::from(BAR) * (1.0 - percent / 100.0);
+        let bar = (0..BAR).map(|at| if f64::from(at) < filled { '#' } else { '.' });
+        let bar: String = bar.collect();
         let saved = charge.left_running.less(charge.charged).as_f64();
         let currency = &charge.currency;
         // Writing to a string cannot fail.
@@ -74,7 +74,7 @@ pub(crate) fn drawn(bill: &BTreeMap<AccountName, Charge>) -> String {
             text,
             "{account:<10} without  {}  {running:>7.2} {currency}\n\
              {:<10} with     {bar}  {charged:>7.2} {currency}: {saved:.2} {currency} saved, {percent:.0} %",
-            "#".repeat(BAR),
+            "#".repeat(BAR as usize),
             ""
         );
     }
