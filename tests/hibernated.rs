@@ -199,8 +199,10 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         terminal.local(CONFIGURATION, "19:40:00").await;
         let status = terminal.shown(&["status", SERVER]).await;
         assert_eq!((&status["schedule"], &status["state"]), (&Value::Null, &json!("hibernated")));
-        let needed = status["needs_person"].as_str().unwrap();
-        assert!(needed.starts_with("orphaned: `offhours start` restores it"), "{needed}");
+        let problem = &status["problems"][0];
+        assert_eq!(problem["what"], "orphaned: no schedule covers it any more");
+        let remedy = problem["remedy"].as_str().unwrap();
+        assert!(remedy.starts_with("`offhours start hz-eu/server/"), "{remedy}");
         let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
         assert!(why.contains("by its own tag"), "{why}");
 
@@ -238,7 +240,7 @@ fn without_us_it_is_made_again_by_the_commands_that_are_printed() {
         // To Offhours it is an unrelated machine until a person says otherwise.
         terminal.local(CONFIGURATION, "20:00:00").await;
         let own = terminal.shown(&["status", SERVER]).await;
-        let needed = own["needs_person"].as_str().unwrap();
+        let needed = own["problems"][0]["what"].as_str().unwrap();
         assert!(needed.contains("Offhours did not make it"), "{needed}");
         let ended = terminal.run(&["forget", SERVER, "--anyway", "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -497,8 +499,8 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
 
         let status = terminal.shown(&["status"]).await;
         assert_eq!(status["resource"], SERVER);
-        let needed = status["needs_person"].as_str().unwrap();
-        assert!(needed.contains("configure it again"), "{needed}");
+        let needed = status["problems"][0]["remedy"].as_str().unwrap();
+        assert!(needed.contains("configure the account again"), "{needed}");
         assert!(!needed.contains("forget"), "{needed}");
         assert_eq!(terminal.shown(&["status", "build"]).await["resource"], SERVER);
         let doctor = terminal.run(&["doctor"]).await.stdout;

@@ -320,7 +320,7 @@ fn only_simulated_clouds_and_tests_listen() {
 
 #[test]
 fn only_lifecycle_moves_a_record_s_phase() {
-    occurs_only_in(&["lifecycle"], &[".phase ="]);
+    occurs_only_in(&["lifecycle"], &[".phase = "]);
 }
 
 #[test]

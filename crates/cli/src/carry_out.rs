@@ -20,8 +20,9 @@ use crate::{
     Exit,
     connection::{Functions, Session},
     context::Context,
-    output, progress,
-    state::problem,
+    output,
+    problems::reported,
+    progress,
     view::{GOES_ON, NOTHING_ASKED, View},
 };
 
@@ -236,7 +237,7 @@ impl PendingCommand<'_> {
             });
             let watched = record.watched_until().filter(|_| picked_up);
             match &record.phase {
-                Phase::InFlight { .. } if problem(&record).is_some() => {
+                Phase::InFlight { .. } if reported(&record).is_some() => {
                     self.needs_person = true;
                     self.asked.remove(&record.reference);
                 }

@@ -26,7 +26,7 @@ fn snapshot_price(kind: ResourceKind) -> Option<Money> {
 
 /// What a machine is recreated from, with everything that a person needs to do it manually.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Hibernated {
+pub(crate) struct Hibernated {
     /// Whether the machine is hibernated, so that it does not exist now.
     asleep: bool,
     /// The machine's present id at its cloud; null while it does not exist.
@@ -258,21 +258,6 @@ fn next_in_words(part: Part) -> &'static str {
         Part::Delete | Part::On => "nothing more, once that is seen",
         Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => "",
     }
-}
-
-/// What is missing before a schedule may hibernate a machine. `None` if nothing is.
-pub(crate) fn rehearsal_missing(record: &Record) -> Option<String> {
-    let kept = record.hibernation.as_deref();
-    if kept.is_some_and(Hibernation::is_rehearsed) {
-        return None;
-    }
-    let begun = kept.is_some_and(|kept| !kept.wakes.is_empty());
-    Some(if begun {
-        "not over yet: it has to be seen to run for ten minutes".to_owned()
-    } else {
-        let reference = &record.reference;
-        format!("missing: `offhours rehearse {reference} --cycle`, while you look on")
-    })
 }
 
 #[cfg(test)]

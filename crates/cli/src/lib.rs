@@ -20,6 +20,7 @@ mod listing;
 pub mod output;
 mod overriding;
 mod print;
+mod problems;
 mod progress;
 mod remedies;
 mod resolve;

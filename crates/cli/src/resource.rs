@@ -9,7 +9,7 @@ use domain::{
     explanation::{StandingCommand, next_edge, standing_command},
     hibernation::{MARK_LABEL, OF_LABEL},
     membership::{Membership, Subject, Via},
-    overdue::overdue,
+    overdue::judged_overdue,
     reason::Reason,
     record::{Ending, Phase, Record},
     resource::{AutoscaleBounds, Power, SavedState},
@@ -27,8 +27,9 @@ use crate::{
     hibernated::Hibernated,
     output::shortened,
     print::{Row, Screen},
+    problems::{Problem, problems},
     resolve::nearest::advice,
-    state::{PhaseName, State, is_overdue, needs_person, stands_until},
+    state::{PhaseName, State, stands_until},
     table::{Cell, Column},
     time::{NextEdge, short},
 };
@@ -67,8 +68,10 @@ pub(crate) struct ResourceView {
     /// Its phase.
     pub phase: PhaseName,
     /// Its state in a word or two: `running`, `stopping`, `stop stuck`. The reason is in
-    /// `needs_person`.
+    /// `problems`.
     pub state: String,
+    #[serde(skip)]
+    pub(crate) power: Power,
     /// Why no change may be sent now, in the provider's words; null if one may be.
     pub busy: Option<String>,
     /// Whether it is held until `offhours approve`.
@@ -94,8 +97,8 @@ pub(crate) struct ResourceView {
     /// Since when it should have been in the desired state, if that is longer than its kind usually
     /// takes; null otherwise.
     pub overdue_since: Option<Timestamp>,
-    /// What only a person can resolve, and how; null if nothing needs a person.
-    pub needs_person: Option<String>,
+    /// What is not as it should be, the gravest first.
+    pub problems: Vec<Problem>,
     /// The latest failure; null if there is none.
     pub last_error: Option<String>,
     /// What else is worth knowing; null if nothing is.
@@ -155,8 +158,7 @@ impl ResourceView {
         let remarks = remarks(record, hibernation.as_ref(), &verdict, rules, (zone, now));
         let policy = verdict.membership.policy(rules.configuration);
         let state = State::of(record);
-        let overdue = overdue(record, rules, in_force.since, now);
-        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, zone, now));
+        let overdue = judged_overdue(record, &verdict, rules.configuration, in_force.since, now);
         let observed = record.observed.as_ref();
         let (nodes, autoscale) = match observed.and_then(|observed| observed.size.as_ref()) {
             Some(SavedState::Database { nodes, .. }) => (Some(*nodes), None),
@@ -181,6 +183,7 @@ impl ResourceView {
             desired: verdict.desired,
             phase: state.phase,
             state: state.words,
+            power: state.power,
             busy: observed.and_then(|observed| observed.busy.clone()),
             held: record.held,
             since: state.since,
@@ -190,7 +193,7 @@ impl ResourceView {
             manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),
-            needs_person: needs_person(record, &verdict, rules, now).or_else(is_late),
+            problems: problems(record, &verdict, in_force, (zone, now)),
             last_error: record.last_error.as_ref().map(Reason::to_string),
             remark: in_one(by_hand.into_iter().chain(remarks)),
             hibernation,
@@ -206,6 +209,11 @@ impl ResourceView {
         };
         let tags = self.tags.iter().chain(&self.cluster_tags);
         tags.map(String::as_str).filter(move |tag| !is_mark(tag))
+    }
+
+    /// What is left to a person; `None` if nothing is.
+    pub(crate) fn needs_person(&self) -> Option<&Problem> {
+        self.problems.first().filter(|problem| problem.needs_person)
     }
 
     fn size(&self) -> Option<String> {
@@ -231,7 +239,8 @@ impl ResourceView {
         if let Some(live) = &self.live {
             return Some(live.clone());
         }
-        if let Some(problem) = self.needs_person.as_ref().or(self.last_error.as_ref()) {
+        let problem = self.needs_person().map(|problem| &problem.what);
+        if let Some(problem) = problem.or(self.last_error.as_ref()) {
             return Some(shortened(problem));
         }
         let overridden = self.overridden.as_ref().map(|one| {
@@ -277,7 +286,7 @@ impl Row for ResourceView {
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let mark = |cell: Cell| match self.needs_person {
+        let mark = |cell: Cell| match self.needs_person() {
             Some(_) => cell.alarming(),
             None => cell.coloured_by(self.desired),
         };
@@ -332,7 +341,7 @@ impl Row for Wide<'_> {
             next,
             saved,
             Cell::new(tags.join(" ")),
-            if view.schedule.is_none() && view.needs_person.is_none() {
+            if view.schedule.is_none() && view.needs_person().is_none() {
                 Cell::default()
             } else {
                 remark
@@ -440,7 +449,7 @@ mod tests {
         orders     office    running  stopped Mon 18:00 UTC  status is resizing
         stream               running                         no smaller plan
         web        office    running  stopped Mon 18:00 UTC
-        held       office    running  stopped Mon 18:00 UTC  held: `offhours approve` releases it
+        held       office    running  stopped Mon 18:00 UTC  held: too many joined schedules at once
         plain                running                         no schedule names it
         opted-out            running                         opted out by a tag on the resource
         prod-web             running                         protected by `name:*prod*`
@@ -456,7 +465,7 @@ mod tests {
         do-main/database/d     orders     2 x db-s-2vcpu-4gb     fra1    office    by its tag                                                  running  running  stopped Mon 18:00 UTC  offhours:office                 status is resizing
         do-main/database/k     stream     2 x db-s-2vcpu-4gb     fra1              no smaller plan                                             any      running                         offhours:office
         do-main/droplet/1      web        s-1vcpu-1gb            fra1    office    by its tag                                                  running  running  stopped Mon 18:00 UTC  offhours:office
-        do-main/droplet/2      held       s-1vcpu-1gb            fra1    office    by its tag                                                  running  running  stopped Mon 18:00 UTC  offhours:office                 held: `offhours approve` releases it
+        do-main/droplet/2      held       s-1vcpu-1gb            fra1    office    by its tag                                                  running  running  stopped Mon 18:00 UTC  offhours:office                 held: too many joined schedules at once
         do-main/droplet/3      plain      s-1vcpu-1gb            fra1              no schedule names it                                        any      running                         team:web
         do-main/droplet/4      opted-out  s-1vcpu-1gb            fra1              opted out by a tag on the resource                          any      running                         offhours:off
         do-main/droplet/5      prod-web   s-1vcpu-1gb            fra1              protected by `name:*prod*`                                  any      running                         offhours:office

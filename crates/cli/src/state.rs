@@ -2,13 +2,8 @@
 
 use domain::{
     ScheduleName,
-    decision::{Decision, LeaveReason, Rules, Verdict},
     explanation::StandingCommand,
-    left_behind::{LeftBehind, barrier, left_behind},
-    membership::Membership,
-    overdue::Overdue,
-    reason::Reason,
-    record::{Ask, Cause, Direction, OBSERVATION_AGE, Phase, Record},
+    record::{Cause, Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
@@ -18,12 +13,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::AccountState;
 
-use crate::time::{length, short};
+use crate::{
+    problems::reported,
+    time::{length, short},
+};
 
 /// The phase of a resource, as a word for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PhaseName {
+pub(crate) enum PhaseName {
     /// Nothing is in progress: it is running or stopped.
     Settled,
     /// It is being stopped or started.
@@ -44,6 +42,8 @@ pub(crate) struct State {
     pub(crate) words: String,
     /// When the phase began, as far as the record shows.
     pub(crate) since: Option<Timestamp>,
+    /// Whether it runs or is stopped; `Between` unless that is settled.
+    pub(crate) power: Power,
 }
 
 impl State {
@@ -62,7 +62,7 @@ impl State {
                 (PhaseName::InFlight, at.to_string(), seen_since(record, at))
             }
             Phase::InFlight { transition } => {
-                let words = match (transition.direction, problem(record)) {
+                let words = match (transition.direction, reported(record)) {
                     (Direction::Stop, _) => "stopping",
                     (Direction::Start, None) => "starting",
                     (Direction::Start, Some(_)) => "start failing",
@@ -81,7 +81,15 @@ impl State {
                 (PhaseName::Gone, "gone at the provider".to_owned(), Some(*since))
             }
         };
-        Self { phase, words, since }
+        let power = match record.phase {
+            Phase::Settled { .. } if record.is_hibernated() => Power::Stopped,
+            Phase::Settled { at } => at,
+            Phase::InFlight { .. }
+            | Phase::Refused { .. }
+            | Phase::Stuck { .. }
+            | Phase::Gone { .. } => Power::Between,
+        };
+        Self { phase, words, since, power }
     }
 }
 
@@ -92,7 +100,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
         Phase::InFlight { transition } => {
             let watched = record.watched_until();
-            match (watched, transition.direction, problem(record)) {
+            match (watched, transition.direction, reported(record)) {
                 (Some(until), direction, _) => format!("It is {}", watching(direction, until)),
                 (None, Direction::Start, Some(_)) => "Its start is failing".to_owned(),
                 (None, Direction::Stop | Direction::Start, _) => {
@@ -136,127 +144,6 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     let observed = record.observed.as_ref()?;
     let is_that = record.kind().is_sized() || observed.power == at;
     is_that.then_some(observed.at)
-}
-
-/// What a person has to look at while a transition goes on.
-pub(crate) fn problem(record: &Record) -> Option<&Reason> {
-    record.in_flight()?;
-    record.request.as_ref()?.problem.as_ref()
-}
-
-/// What only a person can resolve, and how.
-pub(crate) fn needs_person(
-    record: &Record,
-    verdict: &Verdict,
-    rules: Rules<'_>,
-    now: Timestamp,
-) -> Option<String> {
-    let left = left_behind(record, rules, now);
-    if let Some(left @ (LeftBehind::Unreachable | LeftBehind::Gone)) = left {
-        return Some(bring_back(record, rules, left));
-    }
-    if matches!(record.phase, Phase::Gone { .. }) {
-        return None;
-    }
-    match &record.phase {
-        Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
-            return Some(reason.clone());
-        }
-        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
-    }
-    if let Some(problem) = record.hibernation_problem() {
-        return Some(problem.to_owned());
-    }
-    // A failing start that nothing asks for any more is not asked for again.
-    if let Some(problem) = problem(record).filter(|_| left.is_none()) {
-        let request = record.request.as_ref();
-        let is_retried = request.is_some_and(|one| matches!(one.ask, Ask::Failed { .. }));
-        return Some(if is_retried {
-            format!("asked again every 15 minutes: {problem}")
-        } else {
-            problem.to_string()
-        });
-    }
-    if record.held {
-        let approve = "`offhours approve` releases it";
-        return Some(match record.lost_storage {
-            Some(lost) => format!("held: it came back with {lost}; add some, or {approve}"),
-            None => format!("held: {approve}"),
-        });
-    }
-    if let Some(left) = left {
-        return Some(bring_back(record, rules, left));
-    }
-    if let Some(saved) = record.unlike_saved() {
-        return Some(format!(
-            "its plan does not compare with the saved {saved}: resize it, or give that up with \
-             `offhours forget --anyway {}`",
-            record.reference
-        ));
-    }
-    match &verdict.decision {
-        Decision::Leave(reason) => {
-            let conflict = matches!(&verdict.membership, Membership::Excluded(exclusion) if exclusion.is_conflict());
-            let unknown = matches!(reason, LeaveReason::UnknownSchedule(_));
-            (conflict || unknown).then(|| reason.to_string())
-        }
-        Decision::Act(_) | Decision::AskAgain(_) => None,
-    }
-}
-
-/// Why the record of a machine that may be hibernated is kept.
-pub(crate) const ONLY_RECORDED: &str = "only its record says how to recreate it";
-
-/// How a person restores a resource that nothing else restores.
-fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> String {
-    match (left, barrier(record, rules.configuration)) {
-        (LeftBehind::Orphaned, Some(barrier)) => {
-            format!("orphaned: {barrier}; once that ends, `offhours start` restores it")
-        }
-        (LeftBehind::Orphaned, None) => "orphaned: `offhours start` restores it".to_owned(),
-        (LeftBehind::Unreachable, _) => {
-            let account = &record.reference.account;
-            if record.is_irreplaceable() {
-                return format!(
-                    "{ONLY_RECORDED}, and its account {account} is not configured: configure it \
-                     again"
-                );
-            }
-            let saved = record.saved.as_ref();
-            let owed = saved.map_or_else(|| "a size".to_owned(), ToString::to_string);
-            format!(
-                "owed {owed}, and its account {account} is not configured: configure it again, or \
-                 give that up with `offhours forget {}`",
-                record.reference
-            )
-        }
-        (LeftBehind::Gone, _) => format!("gone: {}", gone_and_ours(record)),
-    }
-}
-
-/// What a person has to decide about a gone resource that was stopped by Offhours.
-pub(crate) fn gone_and_ours(record: &Record) -> String {
-    let saved = record.saved.as_ref();
-    let lost =
-        saved.map_or_else(|| "stopped by Offhours".to_owned(), |saved| format!("owed {saved}"));
-    format!(
-        "{lost}; check that the account's token is of its project, or, if it was deleted, \
-         `offhours forget --anyway {}`",
-        record.reference
-    )
-}
-
-/// Says that a resource is overdue, since when in the zone's local time, and the last error.
-pub(crate) fn is_overdue(
-    record: &Record,
-    overdue: Overdue,
-    zone: &TimeZone,
-    now: Timestamp,
-) -> String {
-    let Overdue { desired, since } = overdue;
-    let error = record.last_error.as_ref();
-    let error = error.map_or_else(String::new, |error| format!("; last error: {error}"));
-    format!("overdue: should have been {desired} since {}{error}", short(since, zone, now))
 }
 
 /// Why nothing can be done in an account until a person intervenes.

@@ -88,7 +88,7 @@ async fn examine(
     printer.report(hibernation::check(&session.functions()?, &contents).await)?;
     printer.report(accounts::inventories(&contents, now))?;
     printer.report(accounts::loads(&contents, &zone, now))?;
-    printer.report(records::check(&contents, now))?;
+    printer.report(records::check(&contents, &zone, now))?;
     printer.report(rules::check(&contents, now))
 }
 

@@ -26,8 +26,9 @@ use crate::{
     exit::UsageError,
     output,
     print::{self, Screen},
+    problems::{ONLY_RECORDED, gone},
     resolve,
-    state::{ONLY_RECORDED, PhaseName, State, gone_and_ours, sentence},
+    state::{PhaseName, State, sentence},
     table::{Cell, Column},
 };
 
@@ -266,7 +267,7 @@ fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> 
         return None;
     }
     if matches!(record.phase, Phase::Gone { .. }) {
-        return left_behind(record, rules, now).map(|_| gone_and_ours(record));
+        return left_behind(record, rules, now).map(|_| gone(record).join("; "));
     }
     Some(match &record.saved {
         Some(saved) => format!(

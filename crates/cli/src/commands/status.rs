@@ -13,7 +13,7 @@ use std::{
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{
     AccountName, ResourceKind, ScheduleName, configuration::Configuration, invocation::Question,
-    left_behind::is_ghost, record::Record,
+    left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
@@ -53,7 +53,7 @@ Examples:
   offhours status --wide --unscheduled   what no schedule covers, and why
   offhours status --refresh              after an inventory of all accounts
   offhours status --live                 by each resource's own Status operation
-  offhours status -o json | jq '.[] | select(.needs_person)'")]
+  offhours status -o json | jq '.[] | select(any(.problems[]; .needs_person))'")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// Only these resources: a reference, a unique name, or a pattern with `*` and `?`.
@@ -332,7 +332,7 @@ impl<'a> View<'a> {
 
     fn exit(&self) -> Exit {
         let resources =
-            !self.args.accounts && self.rows.iter().any(|row| row.needs_person.is_some());
+            !self.args.accounts && self.rows.iter().any(|row| row.needs_person().is_some());
         if resources || !self.failing_accounts().is_empty() {
             Exit::NeedsPerson
         } else {
@@ -378,7 +378,7 @@ fn is_wanted(args: &Args, row: &ResourceView) -> bool {
         && (!args.unscheduled || row.schedule.is_none())
         && (args.schedule.is_none() || row.schedule == args.schedule)
         && (args.kinds.is_empty() || args.kinds.contains(&row.kind))
-        && (!args.needs_person || row.needs_person.is_some())
+        && (!args.needs_person || row.needs_person().is_some())
 }
 
 fn unknown_tag(tag: &str, rows: &[ResourceView]) -> UsageError {
@@ -394,7 +394,7 @@ fn unknown_tag(tag: &str, rows: &[ResourceView]) -> UsageError {
 fn sort(rows: &mut [ResourceView], by: Sort) {
     rows.sort_by_cached_key(|row| {
         let (attention, next) = match by {
-            Sort::Attention => (row.needs_person.is_none(), None),
+            Sort::Attention => (row.needs_person().is_none(), None),
             Sort::Name => (false, None),
             Sort::Next => (row.next.is_none(), row.next.map(|next| next.at)),
         };
@@ -469,17 +469,14 @@ impl Summary {
         let mut all = Self::default();
         for row in rows {
             all.all += 1;
-            match (row.phase, row.state.as_str()) {
-                (PhaseName::Settled, "running") => all.running += 1,
-                (PhaseName::Settled, "stopped" | "hibernated") => all.stopped += 1,
-                (PhaseName::InFlight, _) => all.under_way += 1,
-                (
-                    PhaseName::Settled | PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone,
-                    _,
-                ) => {}
+            all.under_way += usize::from(row.phase == PhaseName::InFlight);
+            match row.power {
+                Power::Running => all.running += 1,
+                Power::Stopped => all.stopped += 1,
+                Power::Between => {}
             }
             all.overdue += usize::from(row.overdue_since.is_some());
-            all.need_person += usize::from(row.needs_person.is_some());
+            all.need_person += usize::from(row.needs_person().is_some());
         }
         all
     }
@@ -498,8 +495,8 @@ impl fmt::Display for Summary {
         }
         match self.need_person {
             0 => Ok(()),
-            1 => f.write_str("; 1 needs attention"),
-            many => write!(f, "; {many} need attention"),
+            1 => f.write_str("; 1 needs attention (`offhours why NAME`)"),
+            many => write!(f, "; {many} need attention (`offhours why NAME`)"),
         }
     }
 }

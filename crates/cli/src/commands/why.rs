@@ -4,17 +4,14 @@ mod text;
 
 use anyhow::Context as _;
 use domain::{
-    ResourceRef, ScheduleName,
+    ScheduleName,
     configuration::Target,
     decision::judge,
     explanation::{Explanation, explain},
     membership::Subject,
-    overdue::overdue,
-    reason::Reason,
     record::Record,
-    resource::{LostStorage, SavedState},
+    resource::LostStorage,
     schedule::{Schedule, desired_or_any},
-    stop_method::StopMethod,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -27,11 +24,12 @@ use crate::{
     connection::{all_records, readable},
     context::Context,
     exit::UsageError,
-    hibernated::{Hibernated, rehearsal_missing, steps},
+    hibernated::steps,
     output,
     print::Screen,
     resolve::find,
-    state::{PhaseName, State, is_overdue, needs_person, sentence},
+    resource::ResourceView,
+    state::sentence,
     time::short,
 };
 
@@ -46,7 +44,7 @@ Examples:
   offhours why web-1
   offhours why do-main/droplet/3164444 --full
   offhours why office-hours
-  offhours why web-1 -o json | jq .decision")]
+  offhours why web-1 -o json | jq .explanation.decision")]
 pub struct Args {
     /// Resource: a reference, a unique name, or a pattern that matches one; or a schedule.
     #[arg(value_name = "NAME", add = candidates::resources())]
@@ -85,7 +83,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         Format::Json | Format::Csv => output::print_json(&why)?,
         Format::Table => output::print_lines(&text::render(&why, follows, args.full))?,
     }
-    Ok(if why.needs_person.is_some() { Exit::NeedsPerson } else { Exit::Done })
+    Ok(if why.view.needs_person().is_some() { Exit::NeedsPerson } else { Exit::Done })
 }
 
 /// Says what a schedule wants, and what follows it.
@@ -135,54 +133,29 @@ fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedul
 /// Why one resource is in its state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Why {
-    /// The resource.
-    pub resource: ResourceRef,
-    /// Its name at the provider.
-    pub name: String,
-    /// The instant at which this was asked.
-    pub now: Timestamp,
+    #[serde(flatten)]
+    view: ResourceView,
     /// When the resource's account was last listed completely, which is how old its tags may be;
     /// null if it never was.
-    pub inventory_at: Option<Timestamp>,
-    /// Its phase.
-    pub phase: PhaseName,
-    /// Its state in a word or two: `running`, `stopping`, `stop stuck`. The reason is in
-    /// `needs_person`.
-    pub state: String,
-    /// When the phase began, as far as the record shows; null if it does not.
-    pub since: Option<Timestamp>,
-    /// How a stop would stop it, by its schedule's methods, or by the defaults if it follows no
-    /// schedule.
-    pub method: StopMethod,
-    /// The saved state that a start will restore; null if there is none.
-    pub saved: Option<SavedState>,
+    inventory_at: Option<Timestamp>,
     /// Storage that the latest start could not restore; null if there is none.
-    pub lost_storage: Option<LostStorage>,
+    lost_storage: Option<LostStorage>,
     /// Number of failures in a row.
-    pub attempts: u32,
-    /// The latest failure; null if there is none.
-    pub last_error: Option<String>,
-    /// What only a person can resolve, and how; null if nothing needs a person.
-    pub needs_person: Option<String>,
-    /// What the machine is recreated from; omitted unless it is or was hibernated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hibernation: Option<Hibernated>,
+    attempts: u32,
     /// While the machine is being hibernated or woken: the outcome of the latest request, and what
     /// follows. Omitted otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<[String; 2]>,
-    /// What is missing before its schedule may hibernate it; omitted if nothing is, or if its
-    /// schedule does not hibernate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rehearsal: Option<String>,
+    steps: Option<[String; 2]>,
     /// The chain of reasons.
-    #[serde(flatten)]
-    pub explanation: Explanation,
+    explanation: Explanation,
     #[serde(skip)]
     zone: TimeZone,
     /// The state, as the beginning of a sentence.
     #[serde(skip)]
     sentence: String,
+    /// Whether its new state was seen, and is being watched.
+    #[serde(skip)]
+    is_watched: bool,
 }
 
 impl Why {
@@ -193,35 +166,16 @@ impl Why {
         now: Timestamp,
         inventory_at: Option<Timestamp>,
     ) -> Self {
-        let rules = in_force.rules();
-        let present = judge(record, Subject::recorded(record), rules, now);
-        let State { phase, words, since } = State::of(record);
-        let policy = present.membership.policy(rules.configuration);
-        let overdue = overdue(record, rules, in_force.since, now);
-        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
-        let method = StopMethod::of(record.kind(), &policy);
-        let hibernation = Hibernated::of(record);
-        let hibernates = method == StopMethod::Hibernate;
         Self {
-            resource: record.reference.clone(),
-            name: record.name.clone(),
-            now,
+            view: ResourceView::of(record, in_force, &zone, now),
             inventory_at,
-            phase,
-            state: words,
-            since,
-            method,
-            saved: record.saved.clone(),
             lost_storage: record.lost_storage,
             attempts: record.attempts,
-            last_error: record.last_error.as_ref().map(Reason::to_string),
-            needs_person: needs_person(record, &present, rules, now).or_else(is_late),
-            hibernation,
             steps: steps(record, |at| short(at, &zone, now)),
-            rehearsal: rehearsal_missing(record).filter(|_| hibernates),
-            explanation: explain(record, rules, now),
-            zone,
+            explanation: explain(record, in_force.rules(), now),
             sentence: sentence(record),
+            is_watched: record.watched_until().is_some(),
+            zone,
         }
     }
 }

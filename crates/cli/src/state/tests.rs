@@ -1,5 +1,7 @@
 //! Tests of when an account needs a person, and of the wording.
 
+use domain::reason::Reason;
+
 use super::*;
 
 fn at(time: &str) -> Timestamp {

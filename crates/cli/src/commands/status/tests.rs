@@ -119,12 +119,12 @@ async fn what_is_overdue_is_counted_named_and_explained() {
     let rows = rows(&store, &["web-1"]).await.unwrap();
     fits(&rows);
     assert_eq!(rows[0].overdue_since, Some(at("2026-11-20T07:00:00Z")));
-    let why = rows[0].needs_person.as_deref();
+    let why = rows[0].needs_person().map(|problem| problem.what.as_str());
     assert_eq!(
         why,
         Some(
-            "overdue: should have been running since Fri 08:00 CET; last error: token refused: no \
-             such token"
+            "overdue: should have been running since Fri 08:00 CET; failed 44 times in a row, last \
+             error: token refused: no such token"
         )
     );
 }

@@ -101,7 +101,9 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!(
             "It is stopped, and a start is due.\n\
-             It needs attention: overdue: should have been running since Fri 08:00 CET.\n{next}"
+             It needs attention: overdue: should have been running since Fri 08:00 CET.\n\
+             What to do: it is asked for again until it succeeds: `offhours doctor` checks its \
+             account and the functions.\n{next}"
         ),
     );
     let joined = Record { joined_at: Some(at("2026-11-20T17:50:00Z")), ..unhandled };
@@ -117,7 +119,8 @@ fn the_answer_comes_first_in_a_sentence() {
         &following("ofice", seen("do-main/droplet/3", "slip")),
         &all,
         "It is running and left alone: its tag names the schedule `ofice`, which does not exist.\n\
-         It needs attention: its tag names the schedule `ofice`, which does not exist.",
+         It needs attention: its tag names the schedule `ofice`, which does not exist.\n\
+         What to do: correct the tag, or add the schedule (did you mean `office`?).",
     );
     let gone = Record { phase: Phase::Gone { since: now() }, ..web() };
     check(&gone, &all, "It is gone at the provider.");
@@ -127,13 +130,19 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!(
             "It is running and left alone: held until `offhours approve`.\n\
-             It needs attention: held: `offhours approve` releases it.\n{next}"
+             It needs attention: held: too many joined schedules at once.\n\
+             What to do: `offhours approve do-main/droplet/1` releases it.\n{next}"
         ),
     );
     check(
         &stuck_pool(),
         &all,
-        &format!("Its stop is stuck.\nIt needs attention: 2 nodes are still draining.\n{next}"),
+        &format!(
+            "Its stop is stuck.\nIt needs attention: 2 nodes are still draining.\n\
+             What to do: look at it in the provider's console; `offhours stop {}` asks again.\n\
+             {next}",
+            stuck_pool().reference
+        ),
     );
 }
 

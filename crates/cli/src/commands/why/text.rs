@@ -9,6 +9,7 @@ use domain::{
         DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing, StandingCommand,
     },
     record::{Cause, ManualCommand},
+    resource::Power,
     schedule::{
         Definition, Desired, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation,
         PeriodSays, Schedule, Turn, desired_or_any,
@@ -18,7 +19,8 @@ use jiff::{SignedDuration, Timestamp, civil::Date};
 
 use super::Why;
 use crate::{
-    hibernated::Hibernated,
+    problems::Problem,
+    resource::ResourceView,
     state::{PhaseName, stands_until},
     time::{length, local, short},
 };
@@ -28,14 +30,15 @@ const LABEL: usize = 26;
 
 /// The answer, and on demand everything that leads to it.
 pub(super) fn render(why: &Why, schedule: Option<&Schedule>, full: bool) -> String {
-    let text = Text { why, explanation: &why.explanation };
-    let mut lines = vec![format!("{}  {}", why.name, why.resource)];
+    let text = Text { why, view: &why.view, explanation: &why.explanation };
+    let name = &why.view.name;
+    let mut lines = vec![format!("{name}  {}", why.view.resource)];
     if full {
         lines.extend([text.instant(), String::new()]);
     }
     lines.extend(text.answer());
     if !full {
-        lines.push(format!("Every rule and what was decided: offhours why {} --full", why.name));
+        lines.push(format!("Every rule and what was decided: offhours why {name} --full"));
         lines.push(String::new());
         return lines.join("\n");
     }
@@ -65,6 +68,7 @@ fn labelled(label: &str, words: &str) -> String {
 
 struct Text<'w> {
     why: &'w Why,
+    view: &'w ResourceView,
     explanation: &'w Explanation,
 }
 
@@ -82,8 +86,10 @@ impl Text<'_> {
     /// The lines of the summary.
     fn answer(&self) -> Vec<String> {
         let mut lines = vec![self.present()];
-        if let Some(needed) = &self.why.needs_person {
-            lines.push(format!("It needs attention: {needed}."));
+        for Problem { what, remedy, needs_person } in &self.view.problems {
+            let label = if *needs_person { "It needs attention" } else { "Not as it should be" };
+            lines.push(format!("{label}: {what}."));
+            lines.push(format!("What to do: {remedy}."));
         }
         if let Some(EdgeExplanation { at: Some(at), to, .. }) = &self.explanation.next.edge {
             let ahead = length(at.duration_since(self.explanation.at));
@@ -97,17 +103,14 @@ impl Text<'_> {
     fn present(&self) -> String {
         let desired = desired_or_any(self.explanation.desired);
         let state = &self.why.sentence;
-        match (&self.explanation.decision, self.why.phase) {
-            (_, PhaseName::InFlight) => match self.why.since {
-                // Its end state was seen and is being watched; the sentence says until when.
-                Some(_) if self.why.state != "stopping" && self.why.state != "starting" => {
-                    format!("{state}.")
-                }
-                Some(since) => {
-                    let taken = length(self.why.now.duration_since(since));
+        match (&self.explanation.decision, self.view.phase) {
+            (_, PhaseName::InFlight) => match self.view.since {
+                Some(since) if !self.why.is_watched => {
+                    let taken = length(self.explanation.at.duration_since(since));
                     format!("{state}, for {taken} now.")
                 }
-                None => format!("{state}."),
+                // The sentence says until when it is watched.
+                Some(_) | None => format!("{state}."),
             },
             (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
             (DecisionExplanation::Leave { reason, words }, PhaseName::Settled) => match *reason {
@@ -144,9 +147,11 @@ impl Text<'_> {
     }
 
     fn is_as_desired(&self) -> bool {
-        let desired = self.explanation.desired;
-        let asleep = self.why.hibernation.as_ref().is_some_and(Hibernated::is_asleep);
-        desired_or_any(desired) == self.why.state || asleep && desired == Some(Desired::Stopped)
+        match self.explanation.desired {
+            Some(Desired::Running) => self.view.power == Power::Running,
+            Some(Desired::Stopped) => self.view.power == Power::Stopped,
+            None => false,
+        }
     }
 
     /// Reports whether the last edge handled was only observed, so that nothing was done about it.
@@ -164,7 +169,7 @@ impl Text<'_> {
     /// Says that the next start begins early; `None` if it begins at the time its schedule names.
     fn early(&self) -> Option<String> {
         let edge = self.explanation.next.edge.as_ref()?;
-        let lead = self.why.hibernation.as_ref()?.lead()?;
+        let lead = self.view.hibernation.as_ref()?.lead()?;
         let starts = edge.to == Some(Desired::Running) && edge.cause == Cause::Schedule;
         let begun = edge.at? - SignedDuration::from_mins(lead);
         let begun = begun.to_zoned(self.why.zone.clone());
@@ -177,15 +182,14 @@ impl Text<'_> {
         let mut add = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
         };
-        add("rehearsal", self.why.rehearsal.clone());
         if let Some([became, next]) = &self.why.steps {
             add("now", Some(became.clone()));
             add("then", Some(next.clone()));
         }
-        let Some(kept) = &self.why.hibernation else {
+        let Some(kept) = &self.view.hibernation else {
             return lines;
         };
-        let reference = self.why.resource.id.to_string();
+        let reference = self.view.resource.id.to_string();
         let machine = match kept.present() {
             None => Some("none: its snapshot stands for it".to_owned()),
             Some(present) if present != reference => {
@@ -195,7 +199,7 @@ impl Text<'_> {
         };
         add("machine", machine);
         if kept.present().is_none() {
-            add("made again from", Some(kept.waking(self.why.now)));
+            add("made again from", Some(kept.waking(self.explanation.at)));
             add("made again as", kept.as_it_was().map(str::to_owned));
         }
         add("snapshots", Some(kept.kept()));
@@ -361,12 +365,12 @@ impl Text<'_> {
             labelled("last edge handled", &handled),
             labelled("decision", &decision(&explanation.decision)),
             labelled("state", &self.state()),
-            labelled("a stop's method", self.why.method.name()),
+            labelled("a stop's method", self.view.method.name()),
         ];
         let mut add = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
         };
-        add("saved, to be put back", self.why.saved.as_ref().map(ToString::to_string));
+        add("saved, to be put back", self.view.saved.as_ref().map(ToString::to_string));
         add("mode", explanation.observed_by.map(observer));
         let held = explanation.held.then(|| match self.why.lost_storage {
             Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
@@ -382,12 +386,12 @@ impl Text<'_> {
     }
 
     fn state(&self) -> String {
-        let since = self.why.since.map(|since| format!(", since {}", self.time(since)));
-        format!("{}{}", self.why.state, since.unwrap_or_default())
+        let since = self.view.since.map(|since| format!(", since {}", self.time(since)));
+        format!("{}{}", self.view.state, since.unwrap_or_default())
     }
 
     fn last_error(&self) -> Option<String> {
-        let error = self.why.last_error.as_ref()?;
+        let error = self.view.last_error.as_ref()?;
         Some(match self.why.attempts {
             0 | 1 => error.clone(),
             many => format!("{error} ({many} times in a row)"),
