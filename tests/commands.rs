@@ -81,18 +81,18 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let (code, shown) = (ended.code, ended.stdout.as_str());
         assert_eq!((code, shown), (Some(0), "Nothing was held.\n"));
 
-        let ended = terminal.run(&["export"]).await;
+        let ended = terminal.run(&["config", "show"]).await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
         let file = ended.stdout;
         assert!(file.starts_with("# Generation 1, applied by "), "{file}");
         let exported = configuration_file::parse(&file, "exported").unwrap();
         let applied = configuration_file::parse(&office_hours("", "", ""), "applied").unwrap();
         assert!(exported.configuration.eq_ignoring_generation(&applied.configuration));
-        let ended = terminal.run(&["export", "-o", "json"]).await;
+        let ended = terminal.run(&["config", "show", "-o", "json"]).await;
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(ended.code, Some(0));
         assert_eq!(document["timezone"], "Europe/Berlin");
-        let ended = terminal.run(&["export", "--generation", "9"]).await;
+        let ended = terminal.run(&["config", "show", "9"]).await;
         assert_eq!(ended.code, Some(2));
         let shown = ended.stderr;
         assert!(shown.contains("there is no generation 9"), "{shown}");

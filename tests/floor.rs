@@ -88,7 +88,7 @@ fn a_pipeline_gives_up_no_guard_rail_unless_it_says_so() {
 
         terminal.write(&office_hours("", "", ""));
         let refused = terminal.run(&["apply", "--yes"]).await;
-        assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+        assert_eq!(refused.code, Some(1), "{}", refused.stdout);
         let words = &refused.stderr;
         assert!(words.contains("2 guard rails") && words.contains("--loosen"), "{words}");
         assert!(words.contains("`name:*prod*` is no longer protected"), "{words}");
@@ -99,10 +99,10 @@ fn a_pipeline_gives_up_no_guard_rail_unless_it_says_so() {
 
         let loosened = terminal.run(&["apply", "--yes", "--loosen"]).await;
         assert_eq!(loosened.code, Some(0), "{}", loosened.stderr);
-        let back = terminal.run(&["apply", "--yes", "--rollback"]).await;
+        let back = terminal.run(&["config", "rollback", "--yes"]).await;
         assert_eq!(back.code, Some(0), "{}", back.stderr);
-        let again = terminal.run(&["apply", "--yes", "--rollback"]).await;
-        assert_eq!(again.code, Some(2), "{}", again.stdout);
+        let again = terminal.run(&["config", "rollback", "--yes"]).await;
+        assert_eq!(again.code, Some(1), "{}", again.stdout);
     });
 }
 

@@ -66,8 +66,8 @@ async fn names_and_tags_are_one_line_and_what_hides_in_them_is_never_touched() {
         &["why", "--full", "do-main/droplet/5"],
         &["override", "running", "do-main/droplet/1", "--for", "1h", "--reason", reason],
         &["override", "list"],
-        &["log"],
-        &["export"],
+        &["config", "log"],
+        &["config", "show"],
     ] {
         is_plain(&terminal.run(arguments).await);
     }

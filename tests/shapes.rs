@@ -1,4 +1,4 @@
-//! JSON output: each command's document has the shape that `offhours schema` prints for it.
+//! JSON output: each command's document has the shape that `offhours config schema` prints for it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const COMMANDS: [(&str, &[&str]); 16] = [
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
     ("preview", &["preview"]),
-    ("log", &["log"]),
+    ("log", &["config", "log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),
     ("override-list", &["override", "list"]),
     ("status", &["status", "--live"]),
@@ -27,11 +27,11 @@ const COMMANDS: [(&str, &[&str]); 16] = [
     ("outcome", &["stop", "orders", "--dry-run"]),
     ("outcome", &["start", "web"]),
     ("why", &["why", "--full", "web"]),
-    ("configuration", &["export"]),
+    ("configuration", &["config", "show"]),
 ];
 
 async fn schema(terminal: &Terminal, what: &str) -> Validator {
-    let ended = terminal.bare(&["schema", what]).await;
+    let ended = terminal.bare(&["config", "schema", what]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let schema: Value = serde_json::from_str(&ended.stdout).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()

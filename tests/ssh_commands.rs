@@ -62,10 +62,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         let validated = configured(&lab, terminal.bare(&["validate"]).await, 0);
         says(&validated.stdout, &["1 account", "2 machines"]);
         let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 0);
-        says(
-            &applied.stdout,
-            &["The key of lab works: 2 machines\n", "Applied as generation 1.\n"],
-        );
+        says(&applied.stdout, &["The key of lab works: 2 machines\n", "Applied as generation 1: "]);
         let listed = run(&["list", "--refresh"]).await;
         says(&listed.stdout, &["build", "render", "office", "running"]);
         assert!(!listed.stdout.contains('?'), "{}", listed.stdout);
@@ -93,7 +90,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         assert_eq!(lab.changes().len(), 2, "doctor changes nothing");
 
         // What was applied, with everything that a file contains.
-        let exported = configured(&lab, terminal.run(&["export"]).await, 0);
+        let exported = configured(&lab, terminal.run(&["config", "show"]).await, 0);
         says(
             &exported.stdout,
             &["[accounts.lab.machines.build]", "stop = \"stop build\"", &lab.sshd.host_key()[..40]],
@@ -137,7 +134,7 @@ fn a_wrong_pin_is_reported_by_apply_and_by_doctor_with_what_to_do() {
         terminal.write(&two(&lab, &wrong));
         let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 3);
         says(&applied.stderr, &["warning: account lab could not be listed: ", "host-key-changed"]);
-        says(&applied.stdout, &["Applied as generation 1.\n"]);
+        says(&applied.stdout, &["Applied as generation 1: "]);
         let checked = terminal.run(&["doctor"]).await;
         let checked = ended(&lab, checked, 3);
         says(
@@ -160,16 +157,18 @@ fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() 
         terminal.write(&[&lab.account(""), &render, OFFICE].concat());
         let left = "left behind: build (lab/machine/build) is held stopped, and its account has no \
                     machine `build`\n";
-        let rehearsed = configured(&lab, terminal.run(&["apply", "--dry-run"]).await, 3);
+        let rehearsed = configured(&lab, terminal.run(&["apply", "--dry-run"]).await, 1);
         says(&rehearsed.stderr, &[left]);
         says(&rehearsed.stdout, &["build (lab/machine/build): no schedule, no longer office"]);
-        let refused = configured(&lab, terminal.run(&["apply", "--yes"]).await, 2);
-        says(&refused.stderr, &[left, "1 resource would be left behind", "--restore", "--leave"]);
-        assert!(!refused.stderr.contains("`offhours start` restores"));
+        let refused = configured(&lab, terminal.run(&["apply", "--yes"]).await, 1);
+        let start = "start it first by `offhours start lab/machine/build`";
+        says(&refused.stderr, &[left, "1 resource would be left stopped", start, "--leave"]);
+        assert!(!refused.stderr.contains("restores them later"));
         assert_eq!(lab.changes().len(), 2, "two stops");
 
-        let restored = configured(&lab, terminal.run(&["apply", "--yes", "--restore"]).await, 0);
-        says(&restored.stdout, &["Applied as generation 2.\n"]);
+        configured(&lab, terminal.run(&["start", "lab/machine/build"]).await, 0);
+        let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 0);
+        says(&applied.stdout, &["Applied as generation 2: "]);
         assert!(lab.runs("build") && !lab.runs("render"));
         assert_eq!(lab.changes()[2..], ["start build"]);
     });
@@ -267,7 +266,7 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
         assert_eq!(told["changed"]["by"]["arn"], ARN);
         assert_eq!(told["changed"]["action"]["applied"]["generation"], 2);
         assert_eq!(*asked, inventory);
-        let generation = applied.stdout.find("Applied as generation 2.\n");
+        let generation = applied.stdout.find("Applied as generation 2: ");
         let works = applied.stdout.find("The key of lab works: 2 machines\n");
         assert!(generation.is_some() && generation < works, "{}", applied.stdout);
         says(&applied.stderr, &["account lab is not tried before it is applied"]);

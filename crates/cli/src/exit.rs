@@ -15,6 +15,8 @@ pub enum Exit {
     BadUsage,
     /// Done, and something needs a person: for `offhours status`, its help says what that is.
     NeedsPerson,
+    /// There is something to apply, which `offhours apply --dry-run --exit-code` asked for.
+    Changes,
 }
 
 impl Exit {
@@ -39,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::BadUsage => 2,
             Exit::NeedsPerson => 3,
+            Exit::Changes => 4,
         })
     }
 }

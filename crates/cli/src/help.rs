@@ -14,19 +14,22 @@ use crate::{Arguments, Exit, output};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
-    ("Configure", &["validate", "apply", "log", "export", "import", "schema"]),
+    ("Configure", &["validate", "apply", "config", "import"]),
     ("Money", &["savings", "hours"]),
     ("Run and repair", &["local", "doctor", "completions", "help"]),
 ];
 
 /// What other programs call it, and what does it here.
-const HABITS: [(&str, &str); 10] = [
+const HABITS: [(&str, &str); 13] = [
     ("plan", "`offhours apply --dry-run` shows what would change"),
     ("diff", "`offhours apply --dry-run` shows what would change"),
     ("logs", "`offhours activity` shows who did what, `offhours history` each stop and start"),
+    ("log", "`offhours config log` lists what was applied, `offhours activity` who did what"),
+    ("export", "`offhours config show` prints the configuration in force"),
+    ("schema", "`offhours config schema` prints it"),
     ("pause", "`offhours override running TARGET --until WHEN` keeps it running until then"),
     ("extend", "`offhours override running TARGET --until WHEN` replaces the override there is"),
-    ("undo", "`offhours override clear` ends an override, `offhours apply --rollback` goes back"),
+    ("undo", "`offhours override clear` ends an override, `offhours config rollback` goes back"),
     ("init", "`offhours savings` needs no set-up; the README has a first offhours.toml"),
     ("version", "`offhours --version` shows it"),
     ("whoami", "`offhours activity` shows under which name you act"),

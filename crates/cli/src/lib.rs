@@ -45,9 +45,9 @@ pub use exit::Exit;
 use exit::UsageError;
 
 use commands::{
-    activity, apply as apply_command, approve, completions, doctor as doctor_command, export,
-    forget, history, hours as hours_command, import as import_command, log, manual, overrides,
-    preview, rehearse, savings, schema, status, validate, why,
+    activity, apply as apply_command, approve, completions, config, doctor as doctor_command,
+    forget, history, hours as hours_command, import as import_command, manual, overrides, preview,
+    rehearse, savings, status, validate, why,
 };
 use context::Context;
 use domain::{record::Direction, schedule::time_zone_database};
@@ -75,7 +75,8 @@ A configuration is one TOML file, offhours.toml unless --config names another:
 
 Tag a resource offhours:office (Hetzner: label offhours=office), and it runs
 only in these hours. Each command's --help has examples.
-Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 needs attention"
+Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 needs attention,
+4 `apply --dry-run --exit-code` has changes"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -89,11 +90,9 @@ enum Command {
     Validate(validate::Args),
     Preview(preview::Args),
     Apply(Box<apply_command::Args>),
-    Log(log::Args),
     Activity(activity::Args),
-    Export(export::Args),
+    Config(config::Args),
     Import(import_command::Args),
-    Schema(schema::Args),
     #[command(visible_alias = "ls", alias = "get")]
     Status(status::Args),
     Why(why::Args),
@@ -122,13 +121,15 @@ impl Command {
         if let Self::Override(args) = self {
             return args.lists();
         }
+        if let Self::Config(args) = self {
+            return args.lists();
+        }
         matches!(
             self,
             Self::Status(_)
                 | Self::Preview(_)
                 | Self::History(_)
                 | Self::Activity(_)
-                | Self::Log(_)
                 | Self::Hours(_)
                 | Self::Savings(_)
                 | Self::Doctor(_)
@@ -167,7 +168,6 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Validate(args) => validate::run(args, context, clock.now()),
         Command::Preview(args) => wait_for(preview::run(args, context, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
-        Command::Log(args) => wait_for(log::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         #[cfg(feature = "local")]
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
@@ -183,9 +183,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Hours(args) => wait_for(hours_command::run(args, context)),
         Command::Savings(args) => wait_for(savings::run(args, context, clock.now())),
         Command::Rehearse(args) => wait_for(rehearse::run(args, context, clock.now())),
-        Command::Export(args) => wait_for(export::run(args, context)),
+        Command::Config(args) => wait_for(config::run(args, context)),
         Command::Completions(args) => completions::run(args),
-        Command::Schema(args) => schema::run(args),
         Command::Environment(help::Environment {}) => help::environment(),
         Command::Import(args) => import_command::run(args, context),
         Command::Doctor(args) => wait_for(doctor_command::run(args, context)),

@@ -229,7 +229,7 @@ fn a_reader_that_goes_away_is_a_quiet_end() {
 
 /// A validator for the schema that the command prints.
 fn served_schema(what: &str) -> jsonschema::Validator {
-    let (code, schema, stderr) = parts(&offhours(&["schema", what]));
+    let (code, schema, stderr) = parts(&offhours(&["config", "schema", what]));
     assert_eq!((code, stderr.as_str()), (0, ""));
     jsonschema::validator_for(&json(&schema)).expect("a schema")
 }
@@ -263,11 +263,11 @@ fn what_is_printed_as_json_fits_the_schema_that_is_served() {
         let output = offhours(&[what, "--config", config, "-o", "json"]);
         check_fits(what, &json(&parts(&output).1));
     }
-    let (_, by_name, _) = parts(&offhours(&["schema", "configuration"]));
-    let (code, by_default, _) = parts(&offhours(&["schema"]));
+    let (_, by_name, _) = parts(&offhours(&["config", "schema", "configuration"]));
+    let (code, by_default, _) = parts(&offhours(&["config", "schema"]));
     assert_eq!(code, 0);
     assert_eq!(json(&by_default), json(&by_name));
-    let (code, _, stderr) = parts(&offhours(&["schema", "preveiw"]));
+    let (code, _, stderr) = parts(&offhours(&["config", "schema", "preveiw"]));
     assert_eq!(code, 2);
     assert!(stderr.contains("'preview'"), "{stderr}");
 }
@@ -355,10 +355,10 @@ fn usage_lines_say_the_same_whatever_the_environment_gives() {
 
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in
-        ["validate", "preview", "override", "export", "schema", "import", "history", "hours"]
+    for command in ["validate", "preview", "override", "config show", "import", "history", "hours"]
     {
-        let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
+        let words: Vec<_> = command.split(' ').chain(["--help"]).collect();
+        let (code, stdout, stderr) = parts(&offhours(&words));
         assert_eq!((code, stderr.as_str()), (0, ""));
         assert!(stdout.contains(&format!("Examples:\n  offhours {command}")), "{stdout}");
     }
@@ -382,7 +382,7 @@ fn a_file_that_is_not_text_is_named_with_the_line_where_that_shows() {
 
 #[test]
 fn a_limit_of_no_entries_is_bad_usage() {
-    let ended = offhours(&["log", "-n", "0"]);
+    let ended = offhours(&["config", "log", "-n", "0"]);
     assert_eq!(ended.status.code(), Some(2));
     let answer = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(answer.contains("invalid value '0' for '--limit <N>'"), "{answer}");
@@ -498,8 +498,9 @@ fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
         let (code, stdout, stderr) = parts(&without_privileges(&folder, arguments));
         (code, stdout, stderr)
     };
-    for command in ["log", "status", "export"] {
-        let (code, stdout, stderr) = run(&[command, "--data", "store.db"]);
+    for command in ["config log", "status", "config show"] {
+        let words: Vec<_> = command.split(' ').chain(["--data", "store.db"]).collect();
+        let (code, stdout, stderr) = run(&words);
         assert_eq!(code, 0, "{command}: {stderr}");
         let note = "note: store.db is read-only: this shows a copy of its present state\n";
         assert!(stderr.starts_with(note), "{command}: {stderr}");

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use offhours::{
-    commands::schema::{What, schema},
+    commands::config::schema::{What, schema},
     configuration_file::{Problem, parse, write},
 };
 use serde_json::Value;

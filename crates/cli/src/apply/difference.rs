@@ -1,69 +1,33 @@
-//! The difference between two configurations, key by key.
+//! The difference between two configurations, as the lines of their files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use domain::{
-    ScheduleName,
-    configuration::{Account, Configuration, Rule},
-};
-use jiff::Timestamp;
+use domain::configuration::Configuration;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
 
-use crate::{configuration_file::written::File, shape, time::NextEdge};
+use crate::{
+    configuration_file::{commented, written::File},
+    output::{Paint, Style},
+};
 
-/// How many coming edges of a changed schedule are shown.
-const EDGES: usize = 2;
-
-/// The most lines of [`Difference::lines`], and the most characters of each: they are stored.
-const LINES: usize = 100;
-const LINE_CHARACTERS: usize = 300;
-
-/// Cuts a line that is too long to be stored.
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LINE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
-
-/// The difference between a new configuration and an old one.
+/// What differs in one table of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Difference {
-    /// Changes that concern the whole service.
-    pub settings: Vec<KeyChange>,
-    /// Changes of accounts.
-    pub accounts: Vec<EntryChange>,
-    /// Changes of schedules.
-    pub schedules: Vec<EntryChange>,
-}
-
-/// An account or a schedule that was added, changed or removed.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct EntryChange {
-    /// Its name.
-    pub name: String,
+pub struct TableChange {
+    /// The table, such as `accounts.do-main` or `schedules.office`; empty for the settings of the
+    /// whole service.
+    pub table: String,
     /// How it changed.
     pub change: Change,
-    /// The keys that differ. For a new entry, all of its keys that are not defaults; for a removed
-    /// one, none.
-    pub keys: Vec<KeyChange>,
-    /// The schedule's next edges under the old configuration; omitted if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub edges_before: Vec<NextEdge>,
-    /// The schedule's next edges under the new configuration; omitted if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub edges_after: Vec<NextEdge>,
-    /// The schedule's time zone, for people.
-    #[serde(skip)]
-    pub timezone: Option<jiff::tz::TimeZone>,
+    /// Its lines that differ, each with `-` or `+` before it. Defaults are left out.
+    pub lines: Vec<String>,
 }
 
-/// How an account or a schedule changed.
+/// How a table changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -75,228 +39,158 @@ pub enum Change {
     Removed,
 }
 
-/// A key whose value differs. A list is given as a whole, before and after.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct KeyChange {
-    /// The key's path.
-    pub key: String,
-    /// The old value, or the default if the key was not set; null if there was neither.
-    pub before: Option<Value>,
-    /// The new value, or the default if the key is not set; null if there is neither.
-    pub after: Option<Value>,
-}
-
-impl Difference {
-    /// Compares two configurations as they stand at an instant.
-    #[must_use]
-    pub fn between(old: &Configuration, new: &Configuration, now: Timestamp) -> Self {
-        let rules = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
-            let schedules = configuration.schedules.iter();
-            schedules.map(|(name, rule)| (name.to_string(), flat(rule))).collect()
+/// Compares two configurations, table by table.
+#[must_use]
+pub fn between(old: &Configuration, new: &Configuration) -> Vec<TableChange> {
+    let text = |configuration| commented(&File::without_defaults(configuration), &BTreeMap::new());
+    let (old, new) = (text(old), text(new));
+    let (old, new) = (tables(&old), tables(&new));
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();
+    let change = |table: &str| {
+        let (before, after) = (old.get(table), new.get(table));
+        let change = match (before, after) {
+            _ if table.is_empty() => Change::Changed,
+            (None, _) => Change::Added,
+            (_, None) => Change::Removed,
+            (Some(_), Some(_)) => Change::Changed,
         };
-        let accounts = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
-            let accounts = configuration.accounts.iter();
-            accounts.map(|(name, account)| (name.to_string(), flat_account(account))).collect()
-        };
-        let schema = shape::of::<File>().to_value();
-        let tables = &schema["$defs"];
-        let mut schedule_defaults = defaults(&tables["schedule"]);
-        schedule_defaults.extend(below("methods", defaults(&tables["methods"])));
-        let mut schedules = entries(&rules(old), &rules(new), &schedule_defaults);
-        for entry in &mut schedules {
-            let rule = |configuration: &Configuration| {
-                let name: ScheduleName = entry.name.parse().ok()?;
-                configuration.schedules.get(&name).cloned()
-            };
-            let (before, after) = (rule(old), rule(new));
-            entry.edges_before = next_edges(before.as_ref(), now);
-            entry.edges_after = next_edges(after.as_ref(), now);
-            entry.timezone = after.or(before).map(|rule| rule.schedule.timezone().clone());
-        }
-        let mut account_defaults = defaults(&tables["account"]);
-        account_defaults.extend(defaults(&tables["ssh-account"]));
-        Self {
-            settings: keys(&object(&old.settings), &object(&new.settings), &defaults(&schema)),
-            accounts: entries(&accounts(old), &accounts(new), &account_defaults),
-            schedules,
-        }
-    }
-
-    /// Returns what differs in a line for the settings and for each account and schedule.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let joined = |keys: &[KeyChange]| {
-            let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
-            keys.join("; ")
-        };
-        let settings = (!self.settings.is_empty()).then(|| joined(&self.settings));
-        let entry = |kind: &str, entry: &EntryChange| match entry.change {
-            Change::Added => format!("{kind} {} added", entry.name),
-            Change::Removed => format!("{kind} {} removed", entry.name),
-            Change::Changed => format!("{kind} {}: {}", entry.name, joined(&entry.keys)),
-        };
-        let accounts = self.accounts.iter().map(|one| entry("account", one));
-        let schedules = self.schedules.iter().map(|one| entry("schedule", one));
-        let all = settings.into_iter().chain(accounts).chain(schedules);
-        let mut lines: Vec<_> = all.map(|line| cut(&line)).collect();
-        if let Some(more) = lines.len().checked_sub(LINES).filter(|more| *more > 0) {
-            lines.truncate(LINES);
-            lines.push(format!("and {more} more"));
-        }
-        lines
-    }
-
-    /// Reports whether both say the same.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.accounts.is_empty() && self.schedules.is_empty()
-    }
-}
-
-fn next_edges(rule: Option<&Rule>, now: Timestamp) -> Vec<NextEdge> {
-    let edges = rule.into_iter().flat_map(|rule| rule.schedule.edges(now));
-    edges.take(EDGES).map(NextEdge::from).collect()
-}
-
-/// The default values of a table's keys, by its schema.
-fn defaults(table: &Value) -> Map<String, Value> {
-    let properties = table["properties"].as_object().into_iter().flatten();
-    properties
-        .filter_map(|(key, property)| Some((key.clone(), property.get("default")?.clone())))
-        .collect()
-}
-
-fn entries(
-    old: &BTreeMap<String, Map<String, Value>>,
-    new: &BTreeMap<String, Map<String, Value>>,
-    defaults: &Map<String, Value>,
-) -> Vec<EntryChange> {
-    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let change = |name: &String| {
-        let (change, keys) = match (old.get(name), new.get(name)) {
-            (Some(old), Some(new)) => (Change::Changed, keys(old, new, defaults)),
-            (None, Some(new)) => (Change::Added, keys(&Map::new(), new, &Map::new())),
-            (_, None) => (Change::Removed, Vec::new()),
-        };
-        EntryChange {
-            name: name.clone(),
-            change,
-            keys,
-            edges_before: Vec::new(),
-            edges_after: Vec::new(),
-            timezone: None,
-        }
+        let text = |lines: Option<&String>| lines.cloned().unwrap_or_default();
+        let lines = differing(&text(before), &text(after));
+        TableChange { table: table.to_owned(), change, lines }
     };
     let changes = names.into_iter().map(change);
-    changes.filter(|entry| entry.change != Change::Changed || !entry.keys.is_empty()).collect()
+    changes.filter(|one| one.change != Change::Changed || !one.lines.is_empty()).collect()
 }
 
-/// The keys that were changed, added or removed. A key that is not set has its default, if any.
-fn keys(
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-    defaults: &Map<String, Value>,
-) -> Vec<KeyChange> {
-    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let value = |map: &Map<String, Value>, name| map.get(name).or(defaults.get(name)).cloned();
-    names
-        .into_iter()
-        .filter(|name| old.get(*name) != new.get(*name))
-        .map(|name| KeyChange {
-            key: name.clone(),
-            before: value(old, name),
-            after: value(new, name),
-        })
+/// The lines of each table, by its name.
+fn tables(text: &str) -> BTreeMap<&str, String> {
+    let mut tables = BTreeMap::<_, String>::new();
+    let mut table = "";
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            Some(name) => {
+                table = name;
+                tables.entry(table).or_default();
+            }
+            None => tables.entry(table).or_default().extend([line, "\n"]),
+        }
+    }
+    tables
+}
+
+fn differing(old: &str, new: &str) -> Vec<String> {
+    let difference = TextDiff::from_lines(old, new);
+    let mark = |tag| match tag {
+        ChangeTag::Delete => Some('-'),
+        ChangeTag::Insert => Some('+'),
+        ChangeTag::Equal => None,
+    };
+    let lines = difference.iter_all_changes();
+    lines
+        .filter_map(|one| Some(format!("{} {}", mark(one.tag())?, one.value().trim_end())))
         .collect()
 }
 
-/// An account's keys, those of its machines as `machines.NAME.KEY`.
-fn flat_account(account: &Account) -> Map<String, Value> {
-    let mut keys = object(account);
-    let Some(Value::Object(machines)) = keys.remove("machines") else {
-        return keys;
-    };
-    for (name, machine) in machines {
-        keys.extend(below(&format!("machines.{name}"), object(&machine)));
+impl TableChange {
+    /// What the table describes, such as `schedule` and `office`.
+    fn kind_and_name(&self) -> (&'static str, String) {
+        match self.table.split('.').collect::<Vec<_>>()[..] {
+            ["accounts", account, "machines", machine] => {
+                ("machine", format!("{account}/{machine}"))
+            }
+            ["accounts", name] => ("account", name.to_owned()),
+            ["schedules", name] => ("schedule", name.to_owned()),
+            _ => ("settings", String::new()),
+        }
     }
-    keys
+
+    /// The table and its lines, each with what becomes of it.
+    #[must_use]
+    pub fn drawn(&self, style: Style) -> String {
+        let (mark, paint) = match self.change {
+            Change::Added => ("+ ", Some(Paint::Added)),
+            Change::Changed => ("  ", None),
+            Change::Removed => ("- ", Some(Paint::Removed)),
+        };
+        let line = |paint: Option<Paint>, text: &str| {
+            let text = paint.map_or_else(|| text.to_owned(), |paint| style.paint(paint, text));
+            text + "\n"
+        };
+        let head = match self.table.as_str() {
+            "" => String::new(),
+            table => line(paint, &format!("{mark}[{table}]")),
+        };
+        let lines = self.lines.iter().map(|text| {
+            line(Some(if text.starts_with('+') { Paint::Added } else { Paint::Removed }), text)
+        });
+        head + &lines.collect::<String>()
+    }
 }
 
-/// A rule's keys on one level, as its author writes them, its methods as `methods.KIND`.
-fn flat(rule: &Rule) -> Map<String, Value> {
-    let mut keys = object(rule);
-    if let Some(Value::Object(schedule)) = keys.remove("schedule") {
-        keys.extend(schedule);
-    }
-    if let Some(Value::Object(methods)) = keys.remove("methods") {
-        keys.extend(below("methods", methods));
-    }
-    keys
-}
-
-/// The keys of a table within another, by their paths.
-fn below(table: &str, keys: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
-    keys.into_iter().map(move |(key, value)| (format!("{table}.{key}"), value))
-}
-
-fn object(value: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(object)) => object,
-        // Never happens: accounts, rules and settings are structs with text for keys.
-        Ok(_) | Err(_) => Map::new(),
-    }
-}
-
-/// Writes the difference on one line: `mode: "act" → "observe"`; for lists, what was added
-/// and removed.
-impl fmt::Display for KeyChange {
+/// In one line: `schedule office: - graceful = false, + graceful = true`.
+impl fmt::Display for TableChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.before, &self.after) {
-            (None, None) => Ok(()),
-            (None, Some(after)) => write!(f, "{}: {}", self.key, inline(after)),
-            (Some(before), None) => write!(f, "{}: {} → not set", self.key, inline(before)),
-            (Some(Value::Array(before)), Some(Value::Array(after))) => {
-                let gone = before.iter().filter(|one| !after.contains(one));
-                let come = after.iter().filter(|one| !before.contains(one));
-                let gone = gone.map(|one| format!("without {}", inline(one)));
-                let come = come.map(|one| format!("with {}", inline(one)));
-                let all: Vec<_> = gone.chain(come).collect();
-                if all.is_empty() {
-                    write!(f, "{}: in another order", self.key)
-                } else {
-                    write!(f, "{}: {}", self.key, all.join(", "))
-                }
-            }
-            (Some(before), Some(after)) => {
-                write!(f, "{}: {} → {}", self.key, inline(before), inline(after))
+        let Self { change, lines, .. } = self;
+        let (kind, name) = self.kind_and_name();
+        let table = format!("{kind} {name}");
+        let table = table.trim_end();
+        match change {
+            Change::Added => write!(f, "{table} added"),
+            Change::Removed => write!(f, "{table} removed"),
+            Change::Changed => {
+                let brief = |line: &String| {
+                    let (mark, value) = line.split_at(1);
+                    format!("{mark} {}", value.trim().trim_end_matches(','))
+                };
+                write!(f, "{table}: {}", lines.iter().map(brief).collect::<Vec<_>>().join(", "))
             }
         }
     }
 }
 
-/// Formats a value as inline TOML.
-fn inline(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let fields: Vec<_> =
-                fields.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
-            format!("{{ {} }}", fields.join(", "))
-        }
-        Value::Array(values) => match values.as_slice() {
-            [one @ Value::String(_)] => inline(one),
-            values => {
-                let values: Vec<_> = values.iter().map(inline).collect();
-                format!("[{}]", values.join(", "))
-            }
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+/// The most lines of [`stored`], and the most characters of each.
+const LINES: usize = 100;
+const LINE_CHARACTERS: usize = 300;
+
+/// The changes as they are stored with an apply: a line for each table.
+#[must_use]
+pub fn stored(changes: &[TableChange]) -> Vec<String> {
+    let mut lines: Vec<_> = changes.iter().take(LINES).map(|one| cut(&one.to_string())).collect();
+    if let Some(more) = changes.len().checked_sub(LINES).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
     }
+    lines
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// How many tables changed, in words: `1 schedule added, 2 accounts changed`.
+#[must_use]
+pub fn counted(changes: &[TableChange]) -> String {
+    let mut counts = BTreeMap::<(&str, &str), usize>::new();
+    for one in changes {
+        let (what, _) = one.kind_and_name();
+        let how = match one.change {
+            Change::Added => "added",
+            Change::Changed => "changed",
+            Change::Removed => "removed",
+        };
+        *counts.entry((what, how)).or_default() += 1;
+    }
+    let words = counts.into_iter().map(|((what, how), number)| match what {
+        "settings" => format!("{what} {how}"),
+        what => format!("{} {how}", crate::configuration_file::count(number, what)),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::schedule::desired_or_any;
-
     use super::*;
     use crate::configuration_file::parse;
 
@@ -315,112 +209,88 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 periods = [{ begin = "08:00", end = "19:00" }]
 "#;
 
-    fn lines(old: &str, new: &str) -> String {
+    fn compared(old: &str, new: &str) -> Vec<TableChange> {
         let configuration = |text| parse(text, "FILE").unwrap().configuration;
-        let now = "2026-11-23T12:00:00Z".parse().unwrap();
-        let difference = Difference::between(&configuration(old), &configuration(new), now);
-        let mut lines: Vec<_> = difference.settings.iter().map(ToString::to_string).collect();
-        for entry in difference.accounts.iter().chain(&difference.schedules) {
-            lines.push(format!("{:?} {}", entry.change, entry.name));
-            lines.extend(entry.keys.iter().map(|key| format!("  {key}")));
-            let edges = |edges: &[NextEdge]| {
-                let edges: Vec<_> =
-                    edges.iter().map(|e| format!("{} {}", e.at, desired_or_any(e.to))).collect();
-                edges.join(", ")
-            };
-            lines.push(format!("  before: {}", edges(&entry.edges_before)));
-            lines.push(format!("  after: {}", edges(&entry.edges_after)));
-        }
-        lines.join("\n")
+        between(&configuration(old), &configuration(new))
     }
 
     #[test]
-    fn an_apply_is_kept_as_a_line_for_each_account_and_schedule() {
-        let configuration = |text: &str| parse(text, "FILE").unwrap().configuration;
+    fn a_configuration_does_not_differ_from_itself_in_another_form() {
+        assert_eq!(compared(OLD, OLD), []);
+        let rewritten = OLD
+            .replace("timezone = \"Europe/Berlin\"\n", "")
+            .replace("periods", "timezone = \"Europe/Berlin\"\nperiods");
+        assert_eq!(compared(OLD, &rewritten), []);
+    }
+
+    #[test]
+    fn each_table_shows_the_lines_that_differ() {
         let new = OLD
-            .replace("18:00", "17:00")
-            .replace("protect = [\"name:*prod*\", \"tag:live\"]\n", "")
+            .replace("[\"name:*prod*\", \"tag:live\"]", "[\"name:*prod*\"]")
             .replace("[accounts.old]", "[accounts.hz-eu]")
-            .replace("[schedules.same]", "graceful = true\n[schedules.other]");
-        let now = "2026-11-23T12:00:00Z".parse().unwrap();
-        let difference = Difference::between(&configuration(OLD), &configuration(&new), now);
-        insta::assert_snapshot!(difference.lines().join("\n"), @r#"
-        protect: ["name:*prod*", "tag:live"] → not set
+            .replace("[schedules.same]", "graceful = true\n[schedules.other]")
+            .replace(
+                "\"08:00\", end = \"19:00\" }]\ngraceful",
+                "\"07:00\", end = \"19:00\" }]\ngraceful",
+            );
+        let changes = compared(OLD, &new);
+        let drawn: Vec<_> = changes.iter().map(|one| one.drawn(Style::PLAIN)).collect();
+        insta::assert_snapshot!(drawn.concat(), @r#"
+        - protect = ["name:*prod*", "tag:live"]
+        + protect = ["name:*prod*"]
+        + [accounts.hz-eu]
+        + provider = "hetzner"
+        + token = "env:HZ"
+        - [accounts.old]
+        - provider = "hetzner"
+        - token = "env:HZ"
+          [schedules.office]
+        - periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+        + periods = [{ weekdays = "mon-fri", begin = "07:00", end = "19:00" }]
+        + graceful = true
+        + [schedules.other]
+        + timezone = "Europe/Berlin"
+        + periods = [{ begin = "08:00", end = "19:00" }]
+        - [schedules.same]
+        - timezone = "Europe/Berlin"
+        - periods = [{ begin = "08:00", end = "19:00" }]
+        "#);
+        let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        settings: - protect = ["name:*prod*", "tag:live"], + protect = ["name:*prod*"]
         account hz-eu added
         account old removed
-        schedule office: graceful: false → true
+        schedule office: - periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }], + periods = [{ weekdays = "mon-fri", begin = "07:00", end = "19:00" }], + graceful = true
         schedule other added
         schedule same removed
         "#);
-        assert_eq!(cut(&"ä".repeat(400)).chars().count(), 301);
-    }
-
-    #[test]
-    fn a_configuration_does_not_differ_from_itself() {
-        assert_eq!(lines(OLD, OLD), "");
-    }
-
-    #[test]
-    fn each_method_differs_by_itself() {
-        let resized = OLD.replace(
-            "19:00\" }]\n[schedules.same]",
-            "19:00\" }]\nmethods = { droplet = \"resize\" }\nresize_to = \"s-1vcpu-1gb\"\n\
-             [schedules.same]",
+        assert_eq!(
+            counted(&changes),
+            "1 account added, 1 account removed, 1 schedule added, 1 schedule changed, 1 schedule \
+             removed, settings changed"
         );
-        let rescaled = OLD.replace(
-            "19:00\" }]\n[schedules.same]",
-            "19:00\" }]\nmethods = { server = \"rescale\", database = \"standbys\" }\n\
-             start_small = true\n[schedules.same]",
-        );
-        insta::assert_snapshot!(lines(OLD, &resized), @r#"
-        Changed office
-          methods.droplet: "power-off" → "resize"
-          resize_to: "s-1vcpu-1gb"
-          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
-          after: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
-        "#);
-        insta::assert_snapshot!(lines(&resized, &rescaled), @r#"
-        Changed office
-          methods.database: "smallest-plan" → "standbys"
-          methods.droplet: "resize" → "power-off"
-          methods.server: "power-off" → "rescale"
-          resize_to: "s-1vcpu-1gb" → not set
-          start_small: false → true
-          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
-          after: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
-        "#);
     }
 
     #[test]
-    fn everything_that_differs_is_named_and_nothing_else() {
-        let new = OLD
-            .replace(r#""tag:live""#, r#""tag:production""#)
-            .replace(
-                "19:00\" }]\n[schedules.same]",
-                "18:00\" }]\ngraceful = true\n[schedules.same]",
+    fn a_list_and_the_machines_of_an_account_differ_line_by_line() {
+        let machine = |name: &str| {
+            format!("[accounts.lab.machines.{name}]\nstart = \"a\"\nstop = \"o\"\nstatus = \"s\"\n")
+        };
+        let key = "AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
+        let old = format!(
+            "[accounts.lab]\nprovider = \"ssh\"\nhost = \"jump.example.net\"\nuser = \"u\"\n\
+             key = \"env:K\"\nhost_keys = [\"ssh-ed25519 {key}\"]\n{}",
+            machine("build")
+        );
+        let new = old.clone() + &machine("test");
+        assert_eq!(counted(&compared(&old, &new)), "1 machine added");
+        let periods = |second: &str| {
+            format!(
+                "[schedules.s]\ntimezone = \"UTC\"\nperiods = [\n  {{ begin = \"08:00\", end = \
+                 \"10:00\" }},\n  {{ begin = \"{second}\", end = \"19:00\" }},\n]\n"
             )
-            .replace("[accounts.old]", "[accounts.hz-eu]")
-            .replace("\"env:DO\"", "\"ssm:/offhours/do\"\nread_token = \"ssm:/offhours/do-read\"");
-        insta::assert_snapshot!(lines(OLD, &new), @r#"
-        protect: without "tag:live", with "tag:production"
-        Changed do-main
-          read_token: "ssm:/offhours/do-read"
-          token: "env:DO" → "ssm:/offhours/do"
-          before: 
-          after: 
-        Added hz-eu
-          provider: "hetzner"
-          token: "env:HZ"
-          before: 
-          after: 
-        Removed old
-          before: 
-          after: 
-        Changed office
-          graceful: false → true
-          periods: without { begin = "08:00", end = "19:00", weekdays = "mon-fri" }, with { begin = "08:00", end = "18:00", weekdays = "mon-fri" }
-          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
-          after: 2026-11-23T17:00:00Z stopped, 2026-11-24T07:00:00Z running
-        "#);
+        };
+        let change = &compared(&periods("11:00"), &periods("12:00"))[0];
+        insta::assert_snapshot!(change, @r#"schedule s: - { begin = "11:00", end = "19:00" }, + { begin = "12:00", end = "19:00" }"#);
     }
 }

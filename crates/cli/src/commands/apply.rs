@@ -1,17 +1,16 @@
 //! `offhours apply`: puts a file's configuration into force, after showing what that leads to.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
 use anyhow::Context as _;
 use domain::{
-    activity::{Action, Author},
-    configuration::{Account, Configuration, Floor, Generation, Mode, Override, Target},
+    activity::Author,
+    configuration::{Account, Configuration, Floor, Generation, Mode},
     decision::Rules,
-    invocation::CommandTarget,
     record::{Direction, Record},
-    schedule::{Desired, desired_or_any},
+    schedule::desired_or_any,
 };
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 use report::{
     consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched},
     load::{Overload, overloads},
@@ -24,20 +23,18 @@ use super::Format;
 use crate::{
     Exit,
     apply::{
-        difference::{Change, Difference, EntryChange},
+        difference::{self, TableChange},
         loosening::loosened,
         moves::{Moves, MovingStop, UnknownMoves, forecast},
         trials::{AccountTrial, Login, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
     author::{author, reason},
-    carry_out::{Command, Until, carry_out},
-    configuration_file::{self, ListedResources, Parsed, Problem, count},
+    configuration_file::{self, ListedResources, count},
     connection::{Session, all_records, limit_of, readable},
     context::Context,
-    exit::UsageError,
-    output::{self, Paint, Style},
-    overriding::{publish, replace_override},
+    output::{self, Style},
+    overriding::publish,
     remedies,
     time::{NextEdge, local, short},
 };
@@ -45,8 +42,8 @@ use crate::{
 /// The most resources named in one list for people; JSON has all of them.
 const MANY: usize = 20;
 
-/// How long a restored resource is kept running at most: longer than a start may take.
-const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+/// How many coming edges of a changed schedule are shown.
+const EDGES: usize = 2;
 
 /// Put a configuration into force, after showing what it changes.
 ///
@@ -56,35 +53,42 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// configuration holds.
 ///
 /// An apply is refused if resources that Offhours holds stopped would be left with nothing to bring
-/// them back, unless --restore or --leave says what to do with them. An account that only has
-/// another name keeps all that is known of its resources: write `was = "OLD"` under its new name.
+/// them back, unless --leave says so; the command that starts them is shown. An account that only
+/// has another name keeps all that is known of its resources: write `was = "OLD"` under its new name.
 ///
 /// If a schedule moves machines to another plan while they are stopped, or hibernates them, the
 /// command shows from which plan to which, and what that saves. It is refused if one of them could
 /// not come back.
 ///
-/// Exit code 3 if it was applied, but the token of a new or changed account cannot list it.
+/// Exit code 1 if it is refused, and 3 if it was applied, but the token of a new or changed account
+/// cannot list it.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 Examples:
-  offhours apply --data offhours.db            to a local store
-  offhours apply --dry-run                     exit code 3: it has changes
-  offhours apply --config staging.toml --yes   from a pipeline
-  offhours apply --message \"shorter Fridays\"   shown by `offhours activity`
-  offhours apply --restore                     starts what it would strand
-  offhours apply --rollback                    to what was in force before
-  offhours apply --rollback=7                  to what generation 7 said")]
+  offhours apply --data offhours.db              to a local store
+  offhours apply --dry-run                       what would change
+  offhours apply --dry-run --exit-code           ends with 4 if something would
+  offhours apply --config staging.toml --yes     from a pipeline
+  offhours apply --message \"shorter Fridays\"     shown by `offhours activity`
+  offhours config rollback                       to what was in force before")]
 pub struct Args {
     /// Configuration file to apply.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// How a configuration is put into force.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(super) struct Options {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// First start the resources that would be left stopped with nothing to bring them back.
-    #[arg(long, conflicts_with = "leave")]
-    restore: bool,
+    /// With --dry-run: end with exit code 4 if something would change.
+    #[arg(long, requires = "dry_run")]
+    exit_code: bool,
     /// Leave resources stopped that nothing would bring back, and end overrides whose schedule or
     /// account goes. `offhours start` brings back resources that a schedule releases; nothing brings
     /// back those in an account that is removed. Refused if one of the latter is owed a size.
@@ -93,154 +97,81 @@ pub struct Args {
     /// With --yes: apply even if a pattern of `protect` or an observe mode is given up.
     #[arg(long)]
     loosen: bool,
-    /// Apply the configuration that was in force before, or generation N, instead of a file.
-    #[arg(
-        long,
-        value_name = "N",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "previous",
-        conflicts_with = "config"
-    )]
-    rollback: Option<Rollback>,
     /// What this apply is for: `offhours activity` shows it.
     #[arg(long, short, value_name = "TEXT", value_parser = reason)]
     message: Option<String>,
 }
 
-/// Which configuration to go back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rollback {
-    /// The one in force before.
-    Previous,
-    /// What a generation said.
-    To(Generation),
-}
-
-impl FromStr for Rollback {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse() {
-            Ok(number) => Ok(Self::To(Generation(number))),
-            Err(_) if text == "previous" => Ok(Self::Previous),
-            Err(_) => Err("write the number of a generation, as `offhours log` lists them"),
-        }
-    }
-}
-
 /// The configuration to apply, and where it comes from.
-struct ProposedConfiguration {
+pub(super) struct ProposedConfiguration {
     /// The file or the generation, in words.
-    source: String,
-    configuration: Configuration,
-    warnings: Vec<Problem>,
-    repeats: Option<Generation>,
+    pub source: String,
+    pub configuration: Configuration,
+    pub warnings: Vec<String>,
+    /// The generation that it repeats, for a rollback.
+    pub repeats: Option<Generation>,
 }
 
-/// Compares the configurations, asks for confirmation, and applies.
+/// Applies a file.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let (session, mut plan) = plan(args, context).await?;
-    let is_first = plan.in_force.configuration.generation.0 == 0;
-    if plan.difference.is_empty() && !is_first && plan.ahead == 0 && plan.applied_instead.is_none()
-    {
-        return plan.nothing_to_do(context.format);
-    }
-    plan.moves = forecast(&session, &plan.proposed, plan.now).await;
-    if context.format == Format::Table {
-        output::print_lines(&plan.render(Style::of_stdout()))?;
-    }
-    plan.warn();
-    let strands = if args.restore { Ok(()) } else { plan.refuse_to_strand(args) };
-    let moves = plan.refuse_one_way_moves();
-    let lapses = plan.refuse_to_end_overrides(args);
-    let twice = plan.refuse_what_is_reached_twice();
-    if args.dry_run {
-        for refusal in
-            [&twice, &moves, &strands, &lapses].into_iter().filter_map(|one| one.as_ref().err())
-        {
-            output::warn(refusal);
-        }
-        return plan.end(context.format, None, Exit::NeedsPerson);
-    }
-    twice?;
-    moves?;
-    strands?;
-    lapses?;
-    plan.refuse_to_loosen(args, context)?;
-    let author = author(&session, args.message.clone()).await?;
-    if !confirm("Apply?", context)? {
-        output::remark("Nothing was applied.\n");
-        return Ok(Exit::Failed);
-    }
-    let generation = plan.carry_out(&session, (args, context), &author).await?;
-    if context.format == Format::Table {
-        output::print(&format!("Applied as generation {generation}.\n"))?;
-    }
-    plan.try_applied(&session, context.format).await?;
-    let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
-    let exit = if unlisted { Exit::NeedsPerson } else { Exit::Done };
-    plan.end(context.format, Some(generation), exit)
-}
-
-/// Compares what the arguments ask for with what is in force.
-async fn plan(args: &Args, context: &Context) -> anyhow::Result<(Session, Plan)> {
     // An invalid file is refused before any store is opened.
-    let file = match args.rollback {
-        None => Some(configuration_file::load(&args.config, ListedResources::NeedAccounts)?),
-        Some(_) => None,
-    };
-    let session = if args.dry_run && context.connection.is_there() {
+    let parsed = configuration_file::load(&args.config, ListedResources::NeedAccounts)?;
+    let session = if args.options.dry_run && context.connection.is_there() {
         context.connection.open().await?
     } else {
         context.connection.open_or_create().await?
     };
-    let head = session.store.head_and_overrides().await?.head;
-    let proposed = match (file, args.rollback) {
-        (Some(parsed), _) => from_file(args, parsed, session.now),
-        (None, rollback) => {
-            earlier(&session, rollback.unwrap_or(Rollback::Previous), &head).await?
-        }
-    };
-    let plan = Plan::make((&session, context), proposed, head).await?;
-    Ok((session, plan))
-}
-
-fn from_file(args: &Args, parsed: Parsed, now: Timestamp) -> ProposedConfiguration {
-    ProposedConfiguration {
+    let warnings = parsed.warnings_at(session.now);
+    let proposed = ProposedConfiguration {
         source: args.config.display().to_string(),
-        warnings: parsed.warnings_at(now),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
         configuration: parsed.configuration,
         repeats: None,
-    }
+    };
+    put_into_force(proposed, &args.options, (&session, context)).await
 }
 
-/// Reads what an earlier generation said.
-async fn earlier(
-    session: &Session,
-    rollback: Rollback,
-    head: &Head,
-) -> anyhow::Result<ProposedConfiguration> {
-    let log = session.store.log(usize::MAX).await?;
-    let mut newest_first = log.iter();
-    let found = match rollback {
-        Rollback::To(wanted) => newest_first.find(|entry| entry.generation == wanted),
-        Rollback::Previous => newest_first.find(|entry| entry.generation < head.generation),
-    };
-    let Some(entry) = found else {
-        let text = match rollback {
-            Rollback::To(wanted) => format!("generation {wanted} was never in force"),
-            Rollback::Previous => "nothing was in force before".to_owned(),
-        };
-        return Err(UsageError(format!("{text}: `offhours log` lists what was")).into());
-    };
-    let configuration = session.store.configuration(entry.generation).await?;
-    Ok(ProposedConfiguration {
-        source: format!("generation {}", entry.generation),
-        configuration,
-        warnings: Vec::new(),
-        repeats: Some(entry.generation),
-    })
+/// Shows what a configuration changes, asks for confirmation, and applies it.
+pub(super) async fn put_into_force(
+    proposed: ProposedConfiguration,
+    options: &Options,
+    (session, context): (&Session, &Context),
+) -> anyhow::Result<Exit> {
+    let mut plan = Plan::make((session, context), proposed).await?;
+    if plan.changes_nothing() {
+        return plan.nothing_to_do(context.format);
+    }
+    plan.moves = forecast(session, &plan.proposed, plan.now).await;
+    plan.judge(options, context);
+    if context.format == Format::Table {
+        output::print_lines(&plan.render(Style::of_stdout()))?;
+    }
+    for warning in &plan.warnings {
+        output::remark(&format!("warning: {warning}\n"));
+    }
+    if plan.is_refused() || options.dry_run {
+        let allowed = if options.exit_code { Exit::Changes } else { Exit::Done };
+        return plan.end(context.format, None, allowed);
+    }
+    let author = author(session, options.message.clone()).await?;
+    if !confirm("Apply?", context)? {
+        output::remark("Nothing was applied.\n");
+        return Ok(Exit::Failed);
+    }
+    // An edge may have passed while the question was open.
+    plan.look_again(session).await?;
+    plan.judge(options, context);
+    if plan.is_refused() {
+        return plan.end(context.format, None, Exit::Failed);
+    }
+    let generation = plan.apply(session, &author).await?;
+    if context.format == Format::Table {
+        output::print(&format!("Applied as generation {generation}: {}.\n", plan.counted()))?;
+    }
+    plan.try_applied(session, context.format).await?;
+    let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
+    let exit = if unlisted { Exit::NeedsPerson } else { Exit::Done };
+    plan.end(context.format, Some(generation), exit)
 }
 
 /// What an apply does, or would do.
@@ -251,7 +182,7 @@ pub(super) struct Plan {
     /// The generation in force; 0 if nothing was ever applied.
     in_force_generation: Generation,
     /// How the new configuration differs from the one in force.
-    difference: Difference,
+    difference: Vec<TableChange>,
     /// What happens to resources because of it.
     consequences: Consequences,
     /// The outcome of its stops that leave a plan, a standby, or the machine itself.
@@ -262,31 +193,27 @@ pub(super) struct Plan {
     overloads: Vec<Overload>,
     /// The guard rails that it gives up: patterns of `protect`, and observe modes.
     loosened: Vec<String>,
-    /// Valid settings that look like mistakes.
-    warnings: Vec<Problem>,
-    /// Whether a newer program wrote the configuration in force. It cannot be compared then, and
-    /// all of it is replaced.
-    replaces_newer: bool,
-    /// Number of records that were handled under a later generation than the one in force, because
-    /// the table of the schedules was restored from a backup. Applying takes a later number.
-    ahead: usize,
+    /// What is allowed, but should be known first.
+    warnings: Vec<String>,
+    /// Why it is refused, and what to do; empty if it is not.
+    refused: Vec<String>,
     /// The generation as which it was applied; null if it was not.
     applied: Option<Generation>,
+    /// What is odd about the configuration itself and the one in force.
+    #[serde(skip)]
+    known: Vec<String>,
     #[serde(skip)]
     proposed: Configuration,
     #[serde(skip)]
     repeats: Option<Generation>,
     #[serde(skip)]
     in_force: InForce,
-    /// Why the guard rails of the deployment are unknown, if they are.
-    #[serde(skip)]
-    floor_unread: Option<String>,
     #[serde(skip)]
     head: Head,
+    /// Whether the configuration in force is not the one applied last, or could not be read, or
+    /// records were handled under a later one: applying mends that.
     #[serde(skip)]
-    unread: Option<StoreError>,
-    #[serde(skip)]
-    applied_instead: Option<LogEntry>,
+    mends: bool,
     #[serde(skip)]
     now: Timestamp,
     #[serde(skip)]
@@ -297,9 +224,9 @@ impl Plan {
     async fn make(
         (session, context): (&Session, &Context),
         mut proposed: ProposedConfiguration,
-        head: Head,
     ) -> anyhow::Result<Self> {
         let store = &session.store;
+        let head = store.head_and_overrides().await?.head;
         let (in_force, unread) = match store.in_force().await {
             Err(error) if error.hides_configuration() => {
                 (store.in_force_without_configuration().await?, Some(error))
@@ -314,29 +241,30 @@ impl Plan {
             proposed.configuration.take_back_renames(old);
         }
         proposed.configuration.floor = old.floor.clone();
-        let difference = Difference::between(old, &proposed.configuration, session.now);
-        let loosened = loosened(old, &proposed.configuration);
-        let accounts = try_accounts(session, old, &proposed.configuration).await?;
+        let applied_instead = store.applied_instead(head.generation).await?;
+        let mut known = about_in_force(generation, unread.as_ref(), applied_instead.as_ref());
+        if let Some(error) = &session.floor_unread {
+            known.push(format!("cannot read what the deployment itself protects: {error}"));
+        }
+        known.extend(proposed.warnings);
         let zone = context.zone(&proposed.configuration, None);
         let mut plan = Self {
             source: proposed.source,
             in_force_generation: generation,
-            difference,
+            difference: difference::between(old, &proposed.configuration),
             consequences: Consequences::default(),
             moves: Moves::default(),
-            accounts,
+            accounts: try_accounts(session, old, &proposed.configuration).await?,
             overloads: Vec::new(),
-            loosened,
-            warnings: proposed.warnings,
-            replaces_newer: unread.as_ref().is_some_and(StoreError::is_newer),
-            ahead: 0,
+            loosened: loosened(old, &proposed.configuration),
+            warnings: Vec::new(),
+            refused: Vec::new(),
             applied: None,
+            known,
+            mends: unread.is_some() || applied_instead.is_some(),
             proposed: proposed.configuration,
             repeats: proposed.repeats,
             in_force,
-            floor_unread: session.floor_unread.clone(),
-            unread,
-            applied_instead: store.applied_instead(head.generation).await?,
             head,
             now: session.now,
             zone,
@@ -345,13 +273,25 @@ impl Plan {
         Ok(plan)
     }
 
+    fn changes_nothing(&self) -> bool {
+        let is_first = self.in_force_generation.0 == 0;
+        self.difference.is_empty() && !is_first && !self.mends
+    }
+
     /// Works out the consequences from the records as they are now.
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
         add_unknown(&mut records, &self.accounts, &self.proposed);
         let generation = self.in_force_generation;
-        let ahead = records.iter().filter(|r| r.is_ahead_of(generation));
-        self.ahead = ahead.count();
+        let ahead = records.iter().filter(|record| record.is_ahead_of(generation)).count();
+        if ahead > 0 && !self.mends {
+            self.mends = true;
+            self.known.push(format!(
+                "a later generation than {generation} has handled {}: the table of the schedules \
+                 was restored from a backup; applying takes a later number",
+                count(ahead, "record"),
+            ));
+        }
         let handled = records.iter().filter_map(|record| record.handled.as_ref());
         let last = handled.map(|handled| handled.generation).max();
         let mut proposed = self.proposed.clone();
@@ -367,30 +307,20 @@ impl Plan {
         Ok(())
     }
 
-    /// Restores what would be left behind, if that was asked for, and applies. Returns the
-    /// generation that is now in force.
-    async fn carry_out(
-        &mut self,
-        session: &Session,
-        (args, context): (&Args, &Context),
-        author: &Author,
-    ) -> anyhow::Result<Generation> {
-        let restorer = Author { why: Some("apply --restore".to_owned()), ..author.clone() };
-        let overridden = if args.restore {
-            self.restore(session, &restorer, context).await?
-        } else {
-            Vec::new()
-        };
-        // An edge may have passed while the question was open, or while something started.
-        self.look_again(session).await?;
-        if !args.leave {
-            self.report_stranded();
-        }
-        self.refuse_to_strand(args)?;
-        self.refuse_to_end_overrides(args)?;
-        let generation = self.apply(session, author).await?;
-        self.end_overrides(session, &restorer, overridden).await;
-        Ok(generation)
+    /// Decides what to warn of, and whether to refuse it.
+    fn judge(&mut self, options: &Options, context: &Context) {
+        self.warnings = self.warnings();
+        let refused = [
+            self.reached_twice(),
+            self.left_behind(options),
+            self.lapsing(options),
+            self.loosening(options, context),
+        ];
+        self.refused = self.without_return(true).chain(refused.into_iter().flatten()).collect();
+    }
+
+    fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
     }
 
     /// Tries the accounts that could not be tried before they were in force.
@@ -398,7 +328,9 @@ impl Plan {
         try_applied(session, &mut self.accounts, &self.proposed).await;
         for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
             trial.later = false;
-            output::remark(&warnings(trial));
+            for warning in of_trial(trial) {
+                output::remark(&format!("warning: {warning}\n"));
+            }
             if format == Format::Table {
                 output::print(&listed(trial))?;
             }
@@ -418,6 +350,7 @@ impl Plan {
         Ok(Exit::Done)
     }
 
+    /// Says why it is refused, if it is.
     fn end(
         &mut self,
         format: Format,
@@ -425,88 +358,81 @@ impl Plan {
         exit: Exit,
     ) -> anyhow::Result<Exit> {
         self.applied = applied;
+        for refusal in &self.refused {
+            output::remark(&format!("error: refused: {refusal}\n"));
+        }
         if format == Format::Json {
             output::print_json(self)?;
         }
-        Ok(exit)
+        Ok(if self.is_refused() { Exit::Failed } else { exit })
     }
 
-    /// Warns of what is allowed but should be known before confirming.
-    fn warn(&self) {
-        if self.replaces_newer {
-            output::remark(&format!(
-                "warning: a newer offhours than this one wrote generation {}: it cannot be compared, \
-                 and all of it is replaced\n",
-                self.in_force_generation
-            ));
-        }
-        if let Some(StoreError::NoGeneration(generation)) = self.unread {
-            output::remark(&format!(
-                "warning: generation {generation} is in force, but it is not stored: it cannot be \
-                 compared, and all of it is replaced\n"
-            ));
-        }
-        if let Some(applied) = &self.applied_instead {
-            output::remark(&format!(
-                "warning: generation {} is in force, although generation {} was applied last, by \
-                 {}: applying takes a new number\n",
-                self.in_force_generation, applied.generation, applied.author
-            ));
-        }
-        if self.ahead > 0 {
-            output::remark(&format!(
-                "warning: a later generation than {} has handled {}: the table of the schedules was \
-                 restored from a backup; applying takes a later number\n",
-                self.in_force_generation,
-                count(self.ahead, "record"),
-            ));
-        }
-        if let Some(error) = &self.floor_unread {
-            output::remark(&format!(
-                "warning: cannot read what the deployment itself protects: {error}\n"
-            ));
-        }
-        for problem in &self.warnings {
-            output::remark(&format!("warning: {problem}\n"));
-        }
+    /// What changes, in words: `1 schedule changed; 2 resources stop at once`.
+    fn counted(&self) -> String {
+        let tables = difference::counted(&self.difference);
+        let tables = if tables.is_empty() { "as it was".to_owned() } else { tables };
+        let soon = |direction: Direction| {
+            let all = self.consequences.soon.iter();
+            let now = all.filter(|one| one.direction == direction && one.at <= self.now);
+            let number = now.filter(|one| !one.observed_only).count();
+            let verb = if number == 1 { format!("{direction}s") } else { direction.to_string() };
+            (number > 0).then(|| format!("; {} {verb} at once", count(number, "resource")))
+        };
+        let soon = [Direction::Stop, Direction::Start].into_iter().filter_map(soon);
+        tables + &soon.collect::<String>()
+    }
+
+    /// What is allowed but should be known before confirming.
+    fn warnings(&self) -> Vec<String> {
+        let Consequences { held, conflicts, unmatched, hard_cuts, stranded, .. } =
+            &self.consequences;
+        let mut all = self.known.clone();
         for trial in &self.accounts {
-            output::remark(&warnings(trial));
-            if trial.later {
-                output::remark(&self.tried_later(trial));
-            }
+            all.extend(of_trial(trial));
+            all.extend(trial.later.then(|| self.tried_later(trial)));
         }
-        for held in &self.consequences.held {
-            output::remark(&format!(
-                "warning: {} of account {} would join schedules at once, more than max_new = {}: \
-                 held, and not touched until `offhours approve`\n",
+        all.extend(held.iter().map(|held| {
+            format!(
+                "{} of account {} would join schedules at once, more than max_new = {}: held, and \
+                 not touched until `offhours approve`",
                 count(held.resources.len(), "resource"),
                 held.account,
                 held.max_new,
-            ));
-        }
-        for one in &self.consequences.conflicts {
-            let Conflict { name, resource, reason } = one;
-            output::remark(&format!(
-                "warning: nothing would be sent for {name} ({resource}): {reason}\n"
-            ));
-        }
-        for Unmatched { schedule, name } in &self.consequences.unmatched {
-            output::remark(&format!(
-                "warning: schedule {schedule} lists the name `{name}`, and no known resource has it\n"
-            ));
-        }
-        for schedule in &self.consequences.hard_cuts {
-            output::remark(&format!(
-                "warning: schedule {schedule} cuts the power of its Droplets; with graceful = true \
-                 their guests are asked to shut down first\n"
-            ));
-        }
-        for one in &self.overloads {
+            )
+        }));
+        all.extend(conflicts.iter().map(|Conflict { name, resource, reason }| {
+            format!("nothing would be sent for {name} ({resource}): {reason}")
+        }));
+        all.extend(unmatched.iter().map(|Unmatched { schedule, name }| {
+            format!("schedule {schedule} lists the name `{name}`, and no known resource has it")
+        }));
+        all.extend(hard_cuts.iter().map(|schedule| {
+            format!(
+                "schedule {schedule} cuts the power of its Droplets; with graceful = true their \
+                 guests are asked to shut down first"
+            )
+        }));
+        all.extend(self.overloads.iter().map(|one| {
             let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);
-            output::remark(&format!("warning: account {}: {found}; {remedy}\n", one.account));
-        }
-        self.warn_of_moves();
-        self.report_stranded();
+            format!("account {}: {found}; {remedy}", one.account)
+        }));
+        all.extend(self.moves.unknown.iter().map(|UnknownMoves { account, error }| {
+            let whose = account.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            format!("could not check the plans{whose} to which stops would resize: {error}")
+        }));
+        let refusals = self.without_return(false);
+        all.extend(refusals.map(|refusal| format!("no stop until this is mended: {refusal}")));
+        all.extend(stranded.iter().map(|one| {
+            let kept = match &one.saved {
+                Some(saved) => format!("owed {saved}"),
+                None => "held stopped".to_owned(),
+            };
+            let only = one.only_recorded.then_some(", only its record says how to recreate it");
+            let only = only.unwrap_or_default();
+            let Stranded { name, resource, reason, .. } = one;
+            format!("left behind: {name} ({resource}) is {kept}{only}, and {reason}")
+        }));
+        all
     }
 
     /// Says that an account is not tried before it is applied, and why.
@@ -520,32 +446,9 @@ impl Plan {
         };
         format!(
             "account {name} is not tried before it is applied: its {login} has not been used at {} \
-             before\n",
+             before",
             destination.unwrap_or_default(),
         )
-    }
-
-    /// Names what could not come back from its stop, with the reason, and what could not be asked.
-    fn warn_of_moves(&self) {
-        for UnknownMoves { account, error } in &self.moves.unknown {
-            let whose = account
-                .as_ref()
-                .map_or_else(String::new, |account| format!(" in account {account}"));
-            output::remark(&format!(
-                "warning: what its stops lead to that leave a plan{whose} is unknown: {error}\n"
-            ));
-        }
-        for stop in &self.moves.stops {
-            let Some(refusal) = stop.refusal() else {
-                continue;
-            };
-            let weight = if self.is_asked_anew(stop) {
-                "refused"
-            } else {
-                "warning: no stop until this is mended"
-            };
-            output::remark(&format!("{weight}: {refusal}\n"));
-        }
     }
 
     /// Reports whether this configuration asks for a stop that the one in force does not. A stop
@@ -559,28 +462,73 @@ impl Plan {
         self.repeats.is_none() && before != policy(&self.proposed)
     }
 
-    /// Names what would be left behind, with the reason.
-    fn report_stranded(&self) {
-        for one in &self.consequences.stranded {
-            let mut kept = match &one.saved {
-                Some(saved) => format!("owed {saved}"),
-                None => "held stopped".to_owned(),
-            };
-            if one.only_recorded {
-                kept += ", only its record says how to recreate it";
-            }
-            output::remark(&format!(
-                "left behind: {} ({}) is {kept}, and {}\n",
-                one.name, one.resource, one.reason
-            ));
+    /// A second account that reaches the same resources: neither of the two could act.
+    fn reached_twice(&self) -> Option<String> {
+        let twice = &self.consequences.twice;
+        let first = twice.first()?;
+        let [one, other] = &first.resources;
+        Some(format!(
+            "{} would be reached by two accounts, such as {} as {one} and {other}, and nothing \
+             would be sent for them: keep one of the accounts",
+            count(twice.len(), "resource"),
+            first.name,
+        ))
+    }
+
+    /// Stops from which a resource could not come back: those that are asked for anew, or others.
+    fn without_return(&self, anew: bool) -> impl Iterator<Item = String> {
+        let stops = self.moves.stops.iter();
+        let stops = stops.filter(move |stop| self.is_asked_anew(stop) == anew);
+        stops.filter_map(MovingStop::refusal)
+    }
+
+    /// Resources that nothing would bring back, with the commands that start them first; and sizes
+    /// that no later command could restore, in any case.
+    fn left_behind(&self, options: &Options) -> Option<String> {
+        let stranded = &self.consequences.stranded;
+        let lost: Vec<_> =
+            stranded.iter().filter(|one| one.account_goes && one.saved.is_some()).collect();
+        let first = stranded.first().filter(|_| !options.leave || !lost.is_empty())?;
+        let (resisting, yielding): (Vec<_>, Vec<_>) = stranded.iter().partition(|one| one.resists);
+        let start = command("offhours start", "", &yielding);
+        let keep = command("offhours override running", " --for 1h", &resisting);
+        let commands: Vec<_> = start.into_iter().chain(keep).collect();
+        let number = count(stranded.len(), "resource");
+        let otherwise = if lost.is_empty() {
+            format!("pass --leave{}", self.brought_back_by())
+        } else {
+            let account = &lost.first().unwrap_or(&first).resource.account;
+            let forget = command("offhours forget --anyway", "", &lost).unwrap_or_default();
+            format!(
+                "give the sizes up by {forget}, or, if the account was only renamed, write `was = \
+                 \"{account}\"` under its new name"
+            )
+        };
+        Some(format!(
+            "{number} would be left stopped with nothing to bring {} back: start {0} first by {}; \
+             or {otherwise}",
+            if stranded.len() == 1 { "it" } else { "them" },
+            commands.join(" and "),
+        ))
+    }
+
+    /// How the resources left behind can be brought back.
+    fn brought_back_by(&self) -> &'static str {
+        let stranded = &self.consequences.stranded;
+        if stranded.iter().any(|one| one.account_goes) {
+            ", which starts nothing later in an account that is removed"
+        } else if stranded.iter().any(|one| one.barred) {
+            ": `offhours start` restores them once what is named above has ended"
+        } else {
+            ": `offhours start` restores them later"
         }
     }
 
-    /// Refuses to end overrides before their time unless a flag allows it.
-    fn refuse_to_end_overrides(&self, args: &Args) -> Result<(), UsageError> {
+    /// Overrides that would end before their time.
+    fn lapsing(&self, options: &Options) -> Option<String> {
         let lapsing = &self.consequences.lapsing;
-        if lapsing.is_empty() || args.leave {
-            return Ok(());
+        if lapsing.is_empty() || options.leave {
+            return None;
         }
         let ends = lapsing.iter().map(|one| {
             format!(
@@ -591,194 +539,31 @@ impl Plan {
                 one.by
             )
         });
-        Err(UsageError(format!(
+        Some(format!(
             "{} would end at once, because what it applies to goes ({}): set it anew for what takes \
              its place and clear it, or pass --leave",
             count(lapsing.len(), "override"),
             ends.collect::<Vec<_>>().join("; "),
-        )))
+        ))
     }
 
-    /// Refuses a second account that reaches the same resources: neither of the two could act.
-    fn refuse_what_is_reached_twice(&self) -> Result<(), UsageError> {
-        let twice = &self.consequences.twice;
-        let Some(first) = twice.first() else {
-            return Ok(());
-        };
-        let [one, other] = &first.resources;
-        Err(UsageError(format!(
-            "{} would be reached by two accounts, such as {} as {one} and {other}, and nothing \
-             would be sent for them: keep one of the accounts",
-            count(twice.len(), "resource"),
-            first.name,
-        )))
-    }
-
-    /// Refuses to give up guard rails that no person was asked about.
-    fn refuse_to_loosen(&self, args: &Args, context: &Context) -> Result<(), UsageError> {
-        if self.loosened.is_empty() || args.loosen || !context.yes {
-            return Ok(());
+    /// Guard rails that would be given up without a person having been asked.
+    fn loosening(&self, options: &Options, context: &Context) -> Option<String> {
+        if self.loosened.is_empty() || options.loosen || !context.yes {
+            return None;
         }
-        Err(UsageError(format!(
+        Some(format!(
             "{} would be given up ({}): pass --loosen as well, or confirm it in a terminal",
             count(self.loosened.len(), "guard rail"),
             self.loosened.join("; "),
-        )))
-    }
-
-    /// Refuses stops from which a resource could not come back.
-    fn refuse_one_way_moves(&self) -> Result<(), UsageError> {
-        let stops = self.moves.stops.iter();
-        let refused = stops.filter(|stop| stop.refused.is_some() && self.is_asked_anew(stop));
-        let refused = refused.count();
-        if refused == 0 {
-            return Ok(());
-        }
-        Err(UsageError(format!(
-            "{} could not come back from the stop that {} asks for: follow the advice given for \
-             each, or have it follow a schedule with another method",
-            count(refused, "resource"),
-            if refused == 1 { "its schedule" } else { "their schedules" },
-        )))
-    }
-
-    /// Refuses to leave resources behind unless a flag allows it, and to lose sizes in any case.
-    fn refuse_to_strand(&self, args: &Args) -> Result<(), UsageError> {
-        self.refuse_to_lose_sizes()?;
-        let stranded = self.consequences.stranded.len();
-        if stranded == 0 || args.leave {
-            return Ok(());
-        }
-        Err(UsageError(format!(
-            "{} would be left behind with nothing to bring {}: pass --restore to start them first, \
-             or --leave{}",
-            count(stranded, "resource"),
-            if stranded == 1 { "it back" } else { "them back" },
-            self.brought_back_by(),
-        )))
-    }
-
-    /// Refuses to remove an account whose resources are owed a size: no later command could put it
-    /// back.
-    fn refuse_to_lose_sizes(&self) -> Result<(), UsageError> {
-        let owed = self.consequences.stranded.iter();
-        let owed: Vec<_> = owed.filter(|one| one.account_goes && one.saved.is_some()).collect();
-        let Some(first) = owed.first() else {
-            return Ok(());
-        };
-        let account = &first.resource.account;
-        let number = count(owed.len(), "resource");
-        let references: Vec<_> = owed.iter().map(|one| one.resource.to_string()).collect();
-        Err(UsageError(format!(
-            "{number} would be owed a size that Offhours cannot put back without the account: pass \
-             --restore to start them first; or, if {account} was only renamed, write `was = \
-             \"{account}\"` under its new name; or give the sizes up with `offhours forget \
-             --anyway {}`",
-            references.join(" ")
-        )))
-    }
-
-    /// How the resources left behind can be brought back.
-    fn brought_back_by(&self) -> &'static str {
-        let mut stranded = self.consequences.stranded.iter();
-        let barred = |one: &Stranded| one.barred && !one.account_goes;
-        if stranded.clone().any(barred) {
-            " (`offhours start` restores them later, but only once what is named above has ended)"
-        } else if stranded.clone().all(|one| !one.account_goes) {
-            " (`offhours start` restores them later)"
-        } else if stranded.all(|one| one.account_goes) {
-            " (Offhours cannot start them later)"
-        } else {
-            " (`offhours start` restores them later, but not what is no longer in the file)"
-        }
-    }
-
-    /// Starts what would be left behind, under the configuration in force. Returns the overrides
-    /// set for that.
-    async fn restore(
-        &self,
-        session: &Session,
-        author: &Author,
-        context: &Context,
-    ) -> anyhow::Result<Vec<Override>> {
-        let stranded = &self.consequences.stranded;
-        if stranded.is_empty() {
-            return Ok(Vec::new());
-        }
-        let overridden = self.override_what_resists(session, author).await?;
-        let references: Vec<_> = stranded.iter().map(|one| one.resource.clone()).collect();
-        let command = Command {
-            direction: Direction::Start,
-            target: CommandTarget::Resources(references),
-            author: Some(author.clone()),
-            until: Until::Seen,
-            rehearsal: false,
-        };
-        // In JSON, the only output is the document at the end.
-        let shown = Some(context).filter(|context| context.format == Format::Table);
-        match carry_out(session, &command, shown).await? {
-            Exit::Done => Ok(overridden),
-            Exit::Failed | Exit::BadUsage | Exit::NeedsPerson => {
-                anyhow::bail!("not all could be started, so nothing was applied")
-            }
-        }
-    }
-
-    /// Overrides for a while what a command alone could not start: an enforced schedule would undo
-    /// the start, and an override that keeps the resource stopped would win over it.
-    async fn override_what_resists(
-        &self,
-        session: &Session,
-        author: &Author,
-    ) -> anyhow::Result<Vec<Override>> {
-        let mut overridden = Vec::new();
-        let stranded = self.consequences.stranded.iter();
-        for one in stranded.filter(|one| one.resists) {
-            let target = Target::Resource(one.resource.clone());
-            let known = self.in_force.overrides.of(&target);
-            let replaced = known.filter(|known| known.is_active(self.now));
-            let running = Override {
-                set_at: self.now,
-                ends_at: self.now + RESTORED_WITHIN,
-                target,
-                desired: Desired::Running,
-                by: author.by.to_string(),
-                why: author.why.clone(),
-            };
-            let set = author.does(Action::set(&running), self.now);
-            replace_override(session, &running, known, set).await?;
-            let instead = replaced.map_or_else(String::new, |replaced| {
-                format!(", in place of that by {}", replaced.by)
-            });
-            output::remark(&format!(
-                "{} ({}): an override keeps it running until {}{instead}\n",
-                one.name,
-                one.resource,
-                local(running.ends_at, &self.zone),
-            ));
-            overridden.push(running);
-        }
-        Ok(overridden)
-    }
-
-    /// Ends the overrides that [`Self::restore`] set, once nothing is left to overrule.
-    async fn end_overrides(&self, session: &Session, author: &Author, overridden: Vec<Override>) {
-        let now = self.now.max(session.present());
-        for one in overridden {
-            let ended = Override { ends_at: now.min(one.ends_at), ..one.clone() };
-            let target = one.target.clone();
-            let cleared = author.does(Action::OverrideCleared { target }, now);
-            // An override that stays ends by itself.
-            if let Err(error) = replace_override(session, &ended, Some(&one), cleared).await {
-                output::warn(&*error);
-            }
-        }
+        ))
     }
 
     async fn apply(&self, session: &Session, author: &Author) -> anyhow::Result<Generation> {
         let replaces = self.in_force_generation;
         let store = &session.store;
-        let applying = Applying { author: author.clone(), changes: self.difference.lines() };
+        let applying =
+            Applying { author: author.clone(), changes: difference::stored(&self.difference) };
         let applied = match self.repeats {
             Some(to) => store.roll_back(to, replaces, applying.clone(), self.now).await,
             None => store.apply(&self.proposed, applying.clone(), self.now).await,
@@ -823,16 +608,9 @@ impl Plan {
                 local(at, &self.zone),
             ),
         };
-        // Writing to a string cannot fail, here and below.
-        for change in &self.difference.settings {
-            writeln!(text, "{}", style.paint(Paint::Changed, &format!("~ {change}"))).ok();
-        }
-        for (what, entries) in
-            [("account", &self.difference.accounts), ("schedule", &self.difference.schedules)]
-        {
-            for entry in entries {
-                text += &rendered(what, entry, style);
-            }
+        for change in &self.difference {
+            text += &change.drawn(style);
+            text += &self.next(change).unwrap_or_default();
         }
         for trial in &self.accounts {
             text += &listed(trial);
@@ -848,8 +626,8 @@ impl Plan {
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
             text += &list(&heading, &near.collect::<Vec<_>>());
         }
-        let (asleep, smaller): (Vec<_>, Vec<_>) =
-            self.moves.stops.iter().partition(|stop| stop.hibernates());
+        let stops = self.moves.stops.iter().filter(|stop| self.is_asked_anew(stop));
+        let (asleep, smaller): (Vec<_>, Vec<_>) = stops.partition(|stop| stop.hibernates());
         for (heading, stops) in
             [("Stops that change a plan", smaller), ("Stops that hibernate", asleep)]
         {
@@ -857,6 +635,26 @@ impl Plan {
             text += &list(heading, &stops.collect::<Vec<_>>());
         }
         text
+    }
+
+    /// The next edges of a schedule, if they change.
+    fn next(&self, change: &TableChange) -> Option<String> {
+        let name = change.table.strip_prefix("schedules.")?.parse().ok()?;
+        let edges = |configuration: &Configuration| {
+            let rule = configuration.schedules.get(&name);
+            let edges = rule.into_iter().flat_map(|rule| rule.schedule.edges(self.now));
+            let edges = edges.take(EDGES).map(NextEdge::from).map(|edge| {
+                format!("{} {}", desired_or_any(edge.to), short(edge.at, &self.zone, self.now))
+            });
+            edges.collect::<Vec<_>>().join(", ")
+        };
+        let (before, after) = (edges(&self.in_force.configuration), edges(&self.proposed));
+        match (before.as_str(), after.as_str()) {
+            (_, "") => None,
+            ("", after) => Some(format!("  next: {after}\n")),
+            (before, after) if before == after => None,
+            (before, after) => Some(format!("  next: {after}; before: {before}\n")),
+        }
     }
 
     fn describe_soon(&self, one: &Soon) -> String {
@@ -893,35 +691,6 @@ fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], proposed: &
     records.extend(unknown.cloned());
 }
 
-fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {
-    let (mark, paint) = match entry.change {
-        Change::Added => ('+', Paint::Added),
-        Change::Changed => ('~', Paint::Changed),
-        Change::Removed => ('-', Paint::Removed),
-    };
-    let mut text = style.paint(paint, &format!("{mark} {what} {}", entry.name));
-    text.push('\n');
-    for key in &entry.keys {
-        writeln!(text, "    {key}").ok();
-    }
-    let zone = entry.timezone.clone().unwrap_or(TimeZone::UTC);
-    let edges = |edges: &[NextEdge]| {
-        let edges = edges.iter();
-        let edges: Vec<_> = edges
-            .map(|edge| format!("{} {}", local(edge.at, &zone), desired_or_any(edge.to)))
-            .collect();
-        edges.join(", ")
-    };
-    let differ = entry.edges_before != entry.edges_after;
-    if !entry.edges_before.is_empty() && entry.change == Change::Changed && differ {
-        writeln!(text, "    next before: {}", edges(&entry.edges_before)).ok();
-    }
-    if !entry.edges_after.is_empty() && differ {
-        writeln!(text, "    next: {}", edges(&entry.edges_after)).ok();
-    }
-    text
-}
-
 /// `The token of do-main works: 3 droplets in fra1, 2 servers in nbg1 (not chosen)`
 fn listed(trial: &AccountTrial) -> String {
     if trial.error.is_some() || trial.later {
@@ -953,25 +722,52 @@ fn listed(trial: &AccountTrial) -> String {
     format!("The {login} of {} works: {found}{untried}\n", trial.account)
 }
 
-/// The warnings of a trial, one per line.
-fn warnings(trial: &AccountTrial) -> String {
-    let mut text = String::new();
-    if let Some(error) = &trial.error {
-        let name = &trial.account;
-        writeln!(text, "warning: account {name} could not be listed: {error}").ok();
-    }
-    for unread in &trial.unread {
-        writeln!(text, "warning: account {}: {unread}", trial.account).ok();
-    }
-    for UnknownState { resource, reason } in &trial.unknown {
-        writeln!(
-            text,
-            "warning: the state of {resource} is unknown ({reason}): until it is known, the machine \
-             is neither stopped nor started"
+/// What is odd about the configuration in force.
+fn about_in_force(
+    generation: Generation,
+    unread: Option<&StoreError>,
+    applied_instead: Option<&LogEntry>,
+) -> Vec<String> {
+    let unread = unread.map(|error| {
+        let why = if error.is_newer() {
+            format!("a newer offhours than this one wrote generation {generation}")
+        } else {
+            format!("generation {generation} is in force, but it is not stored")
+        };
+        format!("{why}: it cannot be compared, and all of it is replaced")
+    });
+    let instead = applied_instead.map(|applied| {
+        format!(
+            "generation {generation} is in force, although generation {} was applied last, by {}: \
+             applying takes a new number",
+            applied.generation, applied.author
         )
-        .ok();
-    }
-    text
+    });
+    unread.into_iter().chain(instead).collect()
+}
+
+/// A command for resources, as it is typed; `None` for none.
+fn command(command: &str, options: &str, resources: &[&Stranded]) -> Option<String> {
+    let references: Vec<_> =
+        resources.iter().take(MANY).map(|one| one.resource.to_string()).collect();
+    let more = if resources.len() > MANY { " …" } else { "" };
+    let references = references.join(" ");
+    (!resources.is_empty()).then(|| format!("`{command} {references}{more}{options}`"))
+}
+
+/// What a trial warns of.
+fn of_trial(trial: &AccountTrial) -> Vec<String> {
+    let name = &trial.account;
+    let failed =
+        trial.error.iter().map(|error| format!("account {name} could not be listed: {error}"));
+    let unread = trial.unread.iter().map(|unread| format!("account {name}: {unread}"));
+    let unknown = trial.unknown.iter().map(|UnknownState { resource, reason }| {
+        format!(
+            "the state of {resource} is unknown ({reason}): until it is known, the machine is \
+             neither stopped nor started"
+        )
+    });
+    failed.chain(unread).chain(unknown).collect()
 }
 
 /// `The deployment protects name:*prod* and only observes, whatever is applied.`

@@ -64,7 +64,7 @@ struct Aws {
 /// The result of an import.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Report {
-    /// The configuration, as `offhours schema` describes it.
+    /// The configuration, as `offhours config schema` describes it.
     configuration: File,
     /// The differences from the original.
     remarks: Vec<Remark>,

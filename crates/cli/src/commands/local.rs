@@ -335,7 +335,7 @@ async fn put_into_force(
     if let Some(first) = stranded.first() {
         return Err(UsageError(format!(
             "this configuration would leave {} stopped, such as {}: use `offhours apply` with \
-             --restore or --leave",
+             --leave",
             count(stranded.len(), "resource"),
             first.resource,
         ))

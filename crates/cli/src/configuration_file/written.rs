@@ -66,7 +66,19 @@ impl File {
     /// is at the top.
     pub(crate) fn of(configuration: &Configuration) -> Self {
         let timezone = commonest_timezone(configuration);
-        let holidays = shared_holidays(configuration);
+        Self::sharing(timezone, shared_holidays(configuration), configuration)
+    }
+
+    /// The file in which each schedule says everything itself.
+    pub(crate) fn without_defaults(configuration: &Configuration) -> Self {
+        Self::sharing(None, Vec::new(), configuration)
+    }
+
+    fn sharing(
+        timezone: Option<String>,
+        holidays: Vec<String>,
+        configuration: &Configuration,
+    ) -> Self {
         let schedules = configuration.schedules.iter();
         let table = |rule| ScheduleTable::of(rule, timezone.as_deref(), holidays.len());
         Self {

@@ -57,7 +57,7 @@ Examples:
   offhours override stopped web-1 --until next-edge --dry-run
   offhours override list
   offhours override clear web-1
-  offhours schema override   what -o json prints
+  offhours config schema override   what -o json prints
 
 Times are read in the zone of the target's schedule, and the answer shows the
 resulting instant there and here, and what takes over then."

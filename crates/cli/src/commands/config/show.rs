@@ -1,12 +1,12 @@
-//! `offhours export`: the configuration in force, as an equivalent file.
+//! `offhours config show`: the configuration in force, as an equivalent file.
 
 use anyhow::bail;
 use domain::configuration::{Configuration, Generation};
 use store::{LogEntry, Store};
 
-use super::Format;
 use crate::{
     Exit,
+    commands::Format,
     configuration_file::{self, written},
     context::Context,
     exit::UsageError,
@@ -20,17 +20,17 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours export > offhours.toml
-  offhours export --generation 7 | diff - offhours.toml
-  offhours export --data offhours.db -o json | jq .schedules")]
-pub struct Args {
+  offhours config show > offhours.toml
+  offhours config show 7 | diff - offhours.toml
+  offhours config show -o json | jq .schedules")]
+pub(super) struct Args {
     /// An older generation to print, by its number [default: the one in force].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(value_name = "NUMBER")]
     generation: Option<u64>,
 }
 
 /// Prints one generation.
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let store = context.connection.open().await?.store;
     let wanted = args.generation.map(Generation);
     let (configuration, heading) = generation(&store, wanted).await?;
@@ -57,7 +57,7 @@ async fn generation(
     let wanted = wanted.unwrap_or(present);
     let Some(entry) = log.iter().find(|entry| entry.generation == wanted) else {
         return Err(UsageError(format!(
-            "there is no generation {wanted}: `offhours log` lists those that were in force"
+            "there is no generation {wanted}: `offhours config log` lists those that were in force"
         ))
         .into());
     };
@@ -88,7 +88,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{apply::difference::Difference, configuration_file::parse, fixtures::empty_store};
+    use crate::{apply::difference, configuration_file::parse, fixtures::empty_store};
 
     const NOW: &str = "2026-11-21T09:30:00.123Z";
 
@@ -126,7 +126,7 @@ mod tests {
 
         for unknown in [0, 3] {
             let error = generation(&store, Some(Generation(unknown))).await.unwrap_err();
-            let message = format!("there is no generation {unknown}: `offhours log`");
+            let message = format!("there is no generation {unknown}: `offhours config log`");
             assert!(error.to_string().starts_with(&message), "{error}");
             assert_eq!(Exit::of(&error), Exit::BadUsage);
         }
@@ -150,7 +150,7 @@ mod tests {
                 let text = format!("# {heading}\n{}", configuration_file::write(&stored));
                 let read = parse(&text, "exported")
                     .map_err(|problems| TestCaseError::fail(format!("{problems:#?} in\n{text}")))?;
-                let difference = Difference::between(&stored, &read.configuration, now);
+                let difference = difference::between(&stored, &read.configuration);
                 prop_assert!(difference.is_empty(), "{difference:#?}");
                 prop_assert!(stored.eq_ignoring_generation(&wanted), "{stored:#?}");
                 Ok(())

@@ -1,17 +1,23 @@
-//! `offhours schema`: the schemas of the configuration and of what commands print as JSON.
+//! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
 use domain::activity::Activity;
 use lifecycle::Outcome;
 use report::{hours::Report, savings};
 use schemars::Schema;
 
-use super::{
-    apply, approve, forget, history, import, log, overrides, preview::Coming, rehearse, status,
-    validate, why,
-};
+use super::log;
 use crate::{
-    Exit, configuration_file::written::File, doctor::Finding, output, resource::ResourceView,
-    shape, view::Line,
+    Exit,
+    commands::{
+        apply, approve, forget, history, import, overrides, preview::Coming, rehearse, status,
+        validate, why,
+    },
+    configuration_file::written::File,
+    doctor::Finding,
+    output,
+    resource::ResourceView,
+    shape,
+    view::Line,
 };
 
 /// Print the JSON schema of the configuration or of a command.
@@ -21,9 +27,9 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours schema > offhours.schema.json
-  offhours schema preview | jq .properties")]
-pub struct Args {
+  offhours config schema > offhours.schema.json
+  offhours config schema preview | jq .properties")]
+pub(super) struct Args {
     /// What to describe: the configuration, or the JSON output of the command of this name.
     #[arg(value_enum, value_name = "WHAT", default_value_t)]
     what: What,
@@ -53,7 +59,7 @@ pub enum What {
     Import,
     /// Each line of `offhours local -o json`
     Local,
-    /// `offhours log -o json`
+    /// `offhours config log -o json`
     Log,
     /// `offhours override running`, `stopped` and `clear` with `-o json`
     Override,
@@ -78,7 +84,7 @@ pub enum What {
 }
 
 /// Prints a schema.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     output::print_json(&schema(args.what))?;
     Ok(Exit::Done)
 }

@@ -1,0 +1,156 @@
+//! `offhours config log`: which configuration was in force when, and who applied it.
+
+use domain::configuration::{Configuration, Generation};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::LogEntry;
+
+use crate::{
+    Exit,
+    apply::difference::{self, TableChange},
+    commands::Format,
+    context::Context,
+    output,
+    print::{self, Screen},
+    table::{Cell, Column},
+};
+
+/// List the configurations that were in force, newest first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours config log
+  offhours config log -p -n 1            what the latest apply changed, line by line
+  offhours config rollback               back to the second of them
+  offhours config show 7                 what generation 7 said")]
+pub(super) struct Args {
+    /// Number of configurations to list.
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    limit: u32,
+    /// Show the lines that each of them changed.
+    #[arg(long, short)]
+    patch: bool,
+}
+
+/// A configuration that came into force.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::commands) struct AppliedGeneration {
+    /// Its generation.
+    generation: Generation,
+    /// Whether it is in force now.
+    in_force: bool,
+    /// When it came into force.
+    applied_at: Timestamp,
+    /// Who applied it.
+    author: String,
+    /// For a rollback: the generation whose content it repeats; null otherwise.
+    repeats: Option<Generation>,
+    /// What it changed; null if it, or the one before, is not stored any more.
+    changes: Option<Vec<TableChange>>,
+}
+
+/// Prints the log.
+pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open().await?;
+    let store = &session.store;
+    let in_force = store.head_and_overrides().await?.head.generation;
+    let entries = store.log(args.limit as usize + 1).await?;
+    let mut rows = Vec::new();
+    let mut newer = None;
+    for entry in entries {
+        let configuration = store.configuration(entry.generation).await.ok();
+        let row = row(entry, in_force);
+        if let Some((mut row, applied)) = newer.replace((row, configuration.clone())) {
+            row.changes = changed(configuration.as_ref(), applied.as_ref());
+            rows.push(row);
+        }
+    }
+    if let Some((mut oldest, applied)) = newer.filter(|_| rows.len() < args.limit as usize) {
+        // Generation 0 says nothing.
+        let before = match oldest.generation {
+            Generation(1) => store.configuration(Generation(0)).await.ok(),
+            Generation(_) => None,
+        };
+        oldest.changes = changed(before.as_ref(), applied.as_ref());
+        rows.push(oldest);
+    }
+    let read = store.in_force().await.ok();
+    let configuration = read.as_ref().map(|read| &*read.configuration);
+    let screen = context.screen(configuration, None, session.now);
+    if args.patch && context.format == Format::Table {
+        for row in &rows {
+            output::print(&row.drawn(&screen))?;
+        }
+    } else {
+        screen.rows(&rows, "Nothing was applied yet: `offhours apply` does.")?;
+    }
+    if store.applied_instead(in_force).await?.is_some() {
+        output::remark(&format!(
+            "warning: generation {in_force} is in force, which is not the one applied last: see \
+             `offhours doctor`\n"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn changed(
+    before: Option<&Configuration>,
+    after: Option<&Configuration>,
+) -> Option<Vec<TableChange>> {
+    Some(difference::between(before?, after?))
+}
+
+fn row(entry: LogEntry, in_force: Generation) -> AppliedGeneration {
+    AppliedGeneration {
+        generation: entry.generation,
+        in_force: entry.generation == in_force,
+        applied_at: entry.applied_at,
+        author: entry.author,
+        repeats: entry.repeats,
+        changes: None,
+    }
+}
+
+impl AppliedGeneration {
+    /// What came into force when, by whom, and each line that changed.
+    fn drawn(&self, screen: &Screen) -> String {
+        let head = format!(
+            "Generation {}, {} by {}\n",
+            self.generation,
+            screen.date(self.applied_at),
+            self.author
+        );
+        let lines = self.changes.iter().flatten().map(|change| change.drawn(screen.style));
+        head + &lines.collect::<String>() + "\n"
+    }
+}
+
+impl print::Row for AppliedGeneration {
+    const COLUMNS: &'static [Column] = &[
+        Column::number("Generation"),
+        Column::of("Applied"),
+        Column::of("By"),
+        Column::text("Changes"),
+    ];
+
+    fn cells(&self, screen: &Screen) -> Vec<Cell> {
+        let repeats = self.repeats.map(|of| format!("a rollback to generation {of}"));
+        let in_force = self.in_force.then(|| "in force".to_owned());
+        let changes = self.changes.as_ref();
+        let changes = changes.map_or_else(|| "?".to_owned(), |all| difference::counted(all));
+        let remarks: Vec<_> = in_force.into_iter().chain(repeats).chain([changes]).collect();
+        vec![
+            Cell::new(self.generation),
+            Cell::new(screen.date(self.applied_at)),
+            Cell::new(&self.author),
+            Cell::new(remarks.join("; ")),
+        ]
+    }
+}
