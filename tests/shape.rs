@@ -121,28 +121,6 @@ fn dispatch_cannot_reach_a_machine() {
 }
 
 #[test]
-fn the_command_without_local_stores_links_no_engine_and_no_simulator() {
-    let linked = |features: &[&str]| {
-        let output = Command::new(env!("CARGO"))
-            .args(["tree", "--offline", "--package", "offhours"])
-            .args(["--edges", "normal", "--prefix", "none"])
-            .args(features)
-            .current_dir(root())
-            .output()
-            .unwrap();
-        assert!(output.status.success());
-        let tree = String::from_utf8(output.stdout).unwrap();
-        let names = tree.lines().filter_map(|line| line.split(' ').next());
-        names.map(str::to_owned).collect::<BTreeSet<_>>()
-    };
-    let (whole, lean) = (linked(&[]), linked(&["--no-default-features"]));
-    for name in ["local", "cloud-simulator", "dynoxide-rs", "libsqlite3-sys", "rusqlite", "stop"] {
-        assert!(whole.contains(name), "{name}: is the test still right?");
-        assert!(!lean.contains(name), "{name} is linked");
-    }
-}
-
-#[test]
 fn domain_does_no_io() {
     let dependencies = dependencies();
     let known: BTreeSet<_> = PURE.iter().map(ToString::to_string).collect();

@@ -1,9 +1,8 @@
 //! Where the commands find the service: a local store's file, or AWS.
 
-#[cfg(feature = "local")]
-use std::sync::Arc;
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,7 +21,6 @@ use environment::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
-#[cfg(feature = "local")]
 use local::{
     file::{DataFile, Purpose},
     local_store::LocalStore,
@@ -30,7 +28,6 @@ use local::{
 };
 use report::load::Limit;
 use store::{AccountState, ReadItems, Store, StoreError, Tables};
-#[cfg(feature = "local")]
 use tokio::sync::mpsc;
 
 use crate::{exit::UsageError, output};
@@ -41,7 +38,6 @@ use crate::{exit::UsageError, output};
 pub struct Connection {
     /// File of a local store, as given to `offhours local --data`. Without it, the store is at AWS,
     /// found as the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
-    #[cfg(feature = "local")]
     #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA", global = true)]
     data: Option<PathBuf>,
     /// Profile of the AWS tools' configuration.
@@ -51,7 +47,6 @@ pub struct Connection {
     #[arg(long, value_name = "NAME", global = true)]
     region: Option<String>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
-    #[cfg(feature = "local")]
     #[arg(
         long,
         value_name = "URL",
@@ -81,7 +76,6 @@ pub struct Session {
 #[derive(Debug)]
 enum Place {
     /// In a file on this machine.
-    #[cfg(feature = "local")]
     Local(Box<LocalStore>),
     /// At AWS.
     Aws { config: Box<SdkConfig>, prefix: String },
@@ -91,7 +85,6 @@ enum Place {
 #[derive(Debug)]
 pub enum Functions {
     /// In this process, on a local store.
-    #[cfg(feature = "local")]
     Local {
         /// The functions.
         service: Arc<Service>,
@@ -110,7 +103,6 @@ impl Functions {
         invocation: Invocation,
     ) -> anyhow::Result<Report> {
         Ok(match self {
-            #[cfg(feature = "local")]
             Self::Local { service, news } => {
                 let report = service.command(direction, invocation).await?;
                 // What was published on the way is also in the report.
@@ -124,7 +116,6 @@ impl Functions {
     /// Asks poll-status and waits for its report.
     pub async fn ask(&self, question: Question) -> anyhow::Result<Report> {
         Ok(match self {
-            #[cfg(feature = "local")]
             Self::Local { service, .. } => {
                 let report = service.ask(question).await;
                 // Work that poll-status invoked is finished before this process ends.
@@ -139,7 +130,6 @@ impl Functions {
     /// AWS poll by themselves, so nothing is returned for them.
     pub async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
         match self {
-            #[cfg(feature = "local")]
             Self::Local { service, news } => {
                 service.poll_once().await?;
                 let news = std::iter::from_fn(|| news.try_recv().ok());
@@ -162,7 +152,6 @@ impl Functions {
         due: Vec<ResourceRef>,
     ) -> Result<(), lifecycle::Error> {
         match self {
-            #[cfg(feature = "local")]
             Self::Local { service, .. } => {
                 service.command(direction, Invocation::Due(due)).await?;
             }
@@ -175,46 +164,22 @@ impl Functions {
     #[must_use]
     pub fn lambda(&self) -> Option<&LambdaFunctions> {
         match self {
-            #[cfg(feature = "local")]
             Self::Local { .. } => None,
             Self::Lambda(lambda) => Some(lambda),
         }
     }
 }
 
-/// What a command does with the store: a local store is only read, changed, or created if missing.
-#[cfg(not(feature = "local"))]
-#[derive(Debug, Clone, Copy)]
-enum Purpose {
-    Read,
-    Change,
-    Create,
-}
-
 impl Connection {
     /// A connection to a local store's file, or to AWS as configured by the environment.
-    #[cfg_attr(
-        not(feature = "local"),
-        expect(unused_variables, reason = "without local stores there is no file")
-    )]
     pub(crate) fn at(data: Option<PathBuf>) -> Self {
-        Self {
-            #[cfg(feature = "local")]
-            data,
-            profile: None,
-            region: None,
-            #[cfg(feature = "local")]
-            simulate: None,
-        }
+        Self { data, profile: None, region: None, simulate: None }
     }
 
     /// The address of the simulator that stands in for the clouds, if one is named.
     #[must_use]
     pub fn simulator(&self) -> Option<&str> {
-        #[cfg(feature = "local")]
-        return self.simulate.as_deref();
-        #[cfg(not(feature = "local"))]
-        None
+        self.simulate.as_deref()
     }
 
     /// Refuses options that contradict each other, wherever they were given.
@@ -263,21 +228,15 @@ impl Connection {
     /// The file of a local store. `None` for AWS.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
-        #[cfg(feature = "local")]
-        return self.data.as_deref();
-        #[cfg(not(feature = "local"))]
-        None
+        self.data.as_deref()
     }
 
     async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
         self.check()?;
         let prefix = settings::table_prefix()?;
-        #[cfg(feature = "local")]
         if let Some(path) = &self.data {
             return self.open_local(path, purpose, &prefix).await;
         }
-        #[cfg(not(feature = "local"))]
-        let _ = purpose;
         let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
         let config = aws::config_of(profile, region).await?;
         let store = Store::connect(&config, Tables::prefixed(&prefix));
@@ -297,7 +256,6 @@ impl Connection {
         })
     }
 
-    #[cfg(feature = "local")]
     async fn open_local(
         &self,
         path: &Path,
@@ -322,7 +280,6 @@ impl Connection {
 }
 
 /// Says what was done to the file of a store when it was opened.
-#[cfg(feature = "local")]
 pub(crate) fn remark_on(file: &DataFile, path: &Path) {
     let path = path.display();
     if file.is_copy() {
@@ -371,7 +328,6 @@ impl Session {
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(opened) => opened.is_simulated(),
             Place::Aws { .. } => false,
         }
@@ -380,7 +336,6 @@ impl Session {
     /// Returns the functions, in this process or at AWS.
     pub fn functions(&self) -> anyhow::Result<Functions> {
         Ok(match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(opened) => {
                 let (service, news) = opened.functions()?;
                 Functions::Local { service, news }
@@ -394,7 +349,6 @@ impl Session {
     /// Asks AWS who is subscribed to the stack's alerts. `None` for a local store, which mails none.
     pub(crate) async fn subscriptions(&self) -> Option<Result<Subscriptions, SubscriptionsError>> {
         match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(_) => None,
             Place::Aws { config, prefix } => Some(subscriptions(config, prefix).await),
         }
@@ -406,7 +360,6 @@ impl Session {
     pub async fn person(&self) -> anyhow::Result<Person> {
         let shell = std::env::var("USER").ok();
         let person = match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(_) => match &shell {
                 Some(shell) if self.is_simulated() => Person::from(shell.as_str()),
                 _ => {
@@ -427,7 +380,6 @@ impl Session {
     /// on a local store hold tokens.
     pub fn providers(&self) -> anyhow::Result<Option<Providers>> {
         match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(opened) => Ok(Some(opened.providers()?)),
             Place::Aws { .. } => Ok(None),
         }
@@ -435,7 +387,6 @@ impl Session {
 
     /// Reads the current time again, from the store's clock or the simulator's.
     pub async fn read_clock(&self) -> anyhow::Result<Timestamp> {
-        #[cfg(feature = "local")]
         if let Place::Local(opened) = &self.place
             && let Some(now) = opened.simulated_now().await?
         {
@@ -453,7 +404,6 @@ impl Session {
     /// Waits: in real time, or by advancing a simulator's clock.
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.place {
-            #[cfg(feature = "local")]
             Place::Local(opened) => opened.wait(duration).await,
             Place::Aws { .. } => {
                 self.clock.sleep(duration).await;

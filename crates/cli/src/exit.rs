@@ -24,7 +24,6 @@ impl Exit {
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         let is_usage = |cause: &(dyn std::error::Error + 'static)| {
-            #[cfg(feature = "local")]
             if cause.is::<local::Unusable>() {
                 return true;
             }

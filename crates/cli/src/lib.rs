@@ -107,7 +107,6 @@ enum Command {
     Hours(hours_command::Args),
     Savings(savings::Args),
     Rehearse(rehearse::Args),
-    #[cfg(feature = "local")]
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
@@ -169,7 +168,6 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, context, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
-        #[cfg(feature = "local")]
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
         Command::Status(args) if args.watches() => wait_for_own_end(status::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),

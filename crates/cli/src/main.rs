@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use offhours::Arguments;
 
 /// With the system allocator a simulation takes a quarter longer.
-#[cfg(feature = "local")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

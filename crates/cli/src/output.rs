@@ -55,7 +55,6 @@ pub fn report(error: &anyhow::Error) {
     }
     let words = environment::in_words(error.as_ref());
     remark(&format!("error: {words}\n"));
-    #[cfg(feature = "local")]
     if let Some(advice) = local::file::advice(&words) {
         remark(&format!("  {advice}\n"));
     }

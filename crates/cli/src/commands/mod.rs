@@ -10,7 +10,6 @@ pub mod forget;
 pub mod history;
 pub mod hours;
 pub mod import;
-#[cfg(feature = "local")]
 pub mod local;
 pub mod manual;
 pub mod overrides;

@@ -18,7 +18,6 @@ use domain::{
     schedule::Desired,
 };
 use jiff::Timestamp;
-#[cfg(feature = "local")]
 use local::clouds::Clouds;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -123,13 +122,10 @@ struct Followed {
 async fn of_file(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Followed> {
     let file = args.config.clone().unwrap_or_default();
     let parsed = configuration_file::load(&file, ListedResources::MayStandAlone)?;
-    #[cfg(feature = "local")]
     let now = match context.connection.simulator() {
         Some(url) => Clouds::elsewhere(url).await?.1.unwrap_or(now),
         None => now,
     };
-    #[cfg(not(feature = "local"))]
-    let _ = context;
     for warning in parsed.advice(now) {
         output::remark(&format!("warning: {warning}\n"));
     }
