@@ -46,8 +46,8 @@ use exit::UsageError;
 
 use commands::{
     activity, apply as apply_command, approve, completions, config, doctor as doctor_command,
-    forget, history, hours as hours_command, import as import_command, manual, overrides, preview,
-    rehearse, savings, status, validate, why,
+    forget, history, hours as hours_command, import as import_command, man, manual, overrides,
+    preview, rehearse, savings, status, validate, why,
 };
 use context::Context;
 use domain::{record::Direction, schedule::time_zone_database};
@@ -110,6 +110,7 @@ enum Command {
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
+    Man(man::Args),
     #[command(hide = true)]
     Environment(help::Environment),
 }
@@ -183,6 +184,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Rehearse(args) => wait_for(rehearse::run(args, context, clock.now())),
         Command::Config(args) => wait_for(config::run(args, context)),
         Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
         Command::Environment(help::Environment {}) => help::environment(),
         Command::Import(args) => import_command::run(args, context),
         Command::Doctor(args) => wait_for(doctor_command::run(args, context)),

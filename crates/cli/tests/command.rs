@@ -368,6 +368,21 @@ fn every_command_has_examples_in_its_help() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let (code, stdout, stderr) = parts(&offhours(&["man", folder.to_str().expect("text")]));
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "", ""));
+    for (page, words) in [
+        ("offhours", "Stop cloud resources when nobody uses them"),
+        ("offhours-status", "Show"),
+        ("offhours-config-rollback", "in force before"),
+    ] {
+        let page = fs::read_to_string(folder.join(format!("{page}.1"))).expect("a page");
+        assert!(page.contains(".TH ") && page.contains(words), "{page}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_text_is_named_with_the_line_where_that_shows() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary.toml");
     fs::write(&path, b"# a comment\n\x7fELF\xff\xfe").expect("the file can be written");

@@ -11,6 +11,7 @@ pub mod history;
 pub mod hours;
 pub mod import;
 pub mod local;
+pub mod man;
 pub mod manual;
 pub mod overrides;
 pub mod preview;
