@@ -239,7 +239,10 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         world.run_until(monday("18:36:00")).await;
         let (code, shown) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;
         assert_eq!(code, Some(0), "{shown}");
-        assert!(shown.contains("1 x db-s-2vcpu-4gb is in its history alone"), "{shown}");
+        assert!(
+            shown.contains("1 x db-s-2vcpu-4gb is in `offhours history` for 90 days"),
+            "{shown}"
+        );
         let store = world.local.store();
         for gone in [ORDERS, DROPLET, POOL] {
             assert_eq!(store.record(&reference(gone)).await.unwrap(), None);

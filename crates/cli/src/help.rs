@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["validate", "apply", "config", "import"]),
     ("Money", &["savings", "hours"]),
-    ("Run and repair", &["local", "doctor", "completions", "help"]),
+    ("Run and repair", &["local", "doctor", "completions", "man", "help"]),
 ];
 
 /// What other programs call it, and what does it here.

@@ -1,18 +1,16 @@
 //! `offhours forget`: deletes the record of a resource, once a person has seen what it is owed.
 
 use domain::{
-    ResourceRef,
     activity::Author,
     configuration::Configuration,
     decision::Rules,
     left_behind::left_behind,
     record::{Phase, Record},
-    resource::SavedState,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::StoreError;
+use store::{InForce, StoreError};
 
 use super::Format;
 use crate::{
@@ -25,11 +23,11 @@ use crate::{
     context::Context,
     exit::UsageError,
     output,
-    print::{self, Screen},
+    print::Screen,
     problems::{ONLY_RECORDED, gone},
     resolve,
-    state::{PhaseName, State, sentence},
-    table::{Cell, Column},
+    resource::{ResourceView, Wide},
+    state::sentence,
 };
 
 /// Delete the records of resources, such as a removed account's.
@@ -74,18 +72,8 @@ pub struct Args {
 /// A resource whose record is to be deleted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ForgottenRecord {
-    /// The resource.
-    resource: ResourceRef,
-    /// Its name at the provider.
-    name: String,
-    /// Whether its account is configured.
-    account_configured: bool,
-    /// The phase that its record had.
-    phase: PhaseName,
-    /// Its state in a word or two: `running`, `stopping`, `stop stuck`.
-    state: String,
-    /// The size that it is owed, which only history shows once it is forgotten; null if none is.
-    saved: Option<SavedState>,
+    #[serde(flatten)]
+    view: ResourceView,
     /// Whether only its record says how to recreate it: it may be hibernated, or lacks something
     /// that it had.
     only_recorded: bool,
@@ -96,15 +84,9 @@ pub(super) struct ForgottenRecord {
 }
 
 impl ForgottenRecord {
-    fn of(record: &Record, configuration: &Configuration) -> Self {
-        let state = State::of(record);
+    fn of(record: &Record, in_force: &InForce, screen: &Screen) -> Self {
         Self {
-            resource: record.reference.clone(),
-            name: record.name.clone(),
-            account_configured: is_configured(record, configuration),
-            phase: state.phase,
-            state: state.words,
-            saved: record.saved.clone(),
+            view: ResourceView::of(record, in_force, &screen.zone, screen.now),
             only_recorded: record.is_irreplaceable(),
             forgotten: false,
             error: None,
@@ -113,7 +95,7 @@ impl ForgottenRecord {
 
     /// What would be known from its history alone, in words; empty if nothing.
     fn owed(&self) -> Vec<String> {
-        let saved = self.saved.iter().map(ToString::to_string);
+        let saved = self.view.saved.iter().map(ToString::to_string);
         let described = self.only_recorded.then(|| "how to recreate it".to_owned());
         saved.chain(described).collect()
     }
@@ -125,11 +107,12 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let records = resolve::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
+    let screen = context.screen(rules.configuration, None, session.now);
     let mut rows: Vec<_> =
-        records.iter().map(|record| ForgottenRecord::of(record, rules.configuration)).collect();
+        records.iter().map(|record| ForgottenRecord::of(record, &in_force, &screen)).collect();
     if context.format == Format::Table {
-        let screen = context.screen(rules.configuration, None, session.now);
-        output::print(&screen.table(&rows))?;
+        let views: Vec<_> = rows.iter().map(|row| Wide(&row.view)).collect();
+        output::print(&screen.table(&views))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if args.dry_run {
@@ -172,42 +155,27 @@ fn end(format: Format, rows: &[ForgottenRecord]) -> anyhow::Result<Exit> {
                 let owed = row.owed().join(" and ");
                 let owed = match owed.as_str() {
                     "" => String::new(),
-                    owed => format!(": {owed} is in its history alone"),
+                    owed => format!(": {owed} is in `offhours history` for 90 days"),
                 };
-                output::print(&format!("forgotten {} {}{owed}\n", row.resource, row.name))?;
+                output::print(&format!(
+                    "forgotten {} {}{owed}\n",
+                    row.view.resource, row.view.name
+                ))?;
             }
         }
     }
     let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
     let mut exit = Exit::Done;
     for (row, error) in failed {
-        output::remark(&format!("error: {}: {error}\n", row.resource));
+        output::remark(&format!("error: {}: {error}\n", row.view.resource));
         exit = Exit::Failed;
     }
     Ok(exit)
 }
 
-impl print::Row for ForgottenRecord {
-    const COLUMNS: &'static [Column] = &[
-        Column::wide("Resource"),
-        Column::of("Name"),
-        Column::wide("Account"),
-        Column::of("State"),
-        Column::of("Owed"),
-    ];
-
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        let account = if self.account_configured { "configured" } else { "not configured" };
-        let owed = self.owed();
-        let owed = if owed.is_empty() { "nothing".to_owned() } else { owed.join(" and ") };
-        let resource = self.resource.to_string();
-        [resource.as_str(), &self.name, account, &self.state, &owed].map(Cell::new).to_vec()
-    }
-}
-
 fn question(rows: &[ForgottenRecord]) -> String {
     let what = count(rows.len(), "resource");
-    let sizes = rows.iter().filter(|row| row.saved.is_some()).count();
+    let sizes = rows.iter().filter(|row| row.view.saved.is_some()).count();
     let described = rows.iter().filter(|row| row.only_recorded).count();
     let sizes = (sizes > 0).then(|| count(sizes, "owed size"));
     let described =
@@ -289,6 +257,7 @@ fn is_configured(record: &Record, configuration: &Configuration) -> bool {
 #[cfg(test)]
 mod tests {
     use domain::record::Direction;
+    use jiff::tz::TimeZone;
 
     use super::*;
     use crate::scene::{OFFICE, asleep, database, in_force, monday, saved, transition};
@@ -322,7 +291,7 @@ mod tests {
             let why = obstacle(elsewhere.rules(), false).unwrap();
             assert!(why.contains("configure its account hz-eu again"), "{why}");
             assert_eq!(obstacle(elsewhere.rules(), true), None);
-            let row = ForgottenRecord::of(&record, &elsewhere.configuration);
+            let row = ForgottenRecord::of(&record, &elsewhere, &Screen::plain(&TimeZone::UTC, now));
             assert_eq!(row.owed(), ["how to recreate it"]);
             assert_eq!(
                 question(&[row]),

@@ -9,13 +9,9 @@ use crate::{Arguments, Exit};
 
 /// Write the manual pages into a folder, one for each command.
 #[derive(Debug, clap::Args)]
-#[command(
-    hide = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
-  offhours man /usr/local/share/man/man1
-  offhours man pages && man pages/offhours-status.1"
-)]
+  offhours man /usr/local/share/man/man1")]
 pub struct Args {
     /// The folder. It is created if it does not exist.
     #[arg(value_name = "FOLDER")]
