@@ -138,16 +138,21 @@ pub struct Args {
     observe: bool,
     /// Use the DynamoDB engine that listens at this address, instead of the embedded one, which
     /// listens nowhere. For tests: anyone who reaches that engine can change what is done.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "data", hide = true)]
     store: Option<SocketAddr>,
     /// Address on which the simulated clouds listen.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", hide = true)]
     clouds_address: SocketAddr,
     /// Show every event and request, not only edges and problems.
     #[arg(long, short)]
     verbose: bool,
     /// Apply the configuration, serve the simulated clouds, and invoke nothing: for `cargo lambda`.
-    #[arg(long, requires_all = ["store", "simulate"], conflicts_with_all = ["duration", "from"])]
+    #[arg(
+        long,
+        requires_all = ["store", "simulate"],
+        conflicts_with_all = ["duration", "from"],
+        hide = true
+    )]
     no_timers: bool,
 }
 
