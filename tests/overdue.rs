@@ -45,8 +45,10 @@ async fn needs_a_person(terminal: &Terminal) {
     for command in [["status"].as_slice(), &["status", "--needs-person"]] {
         let ended = terminal.run(command).await;
         assert_eq!(ended.code, Some(3), "{}", ended.stdout);
-        let counted =
-            ", 3 overdue; 3 need attention (`offhours why NAME`); account do-main: token refused\n";
+        let counted = ", 3 overdue; 3 need attention; account do-main: token refused
+\
+                       `offhours why NAME` says why, and what to do.
+";
         assert!(ended.stderr.ends_with(counted), "{}", ended.stderr);
         let words = "overdue: should have been running since Tue 08:00 CET";
         assert!(ended.stdout.contains(words), "{}", ended.stdout);

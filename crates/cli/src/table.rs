@@ -139,6 +139,12 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
         let others = taken(&widths) - natural.min(LEAST_TEXT);
         widths[text] = Some(natural.min(room.saturating_sub(others)));
     }
+    // However little is left: a row is one line.
+    let total: usize = widths.iter().flatten().map(|width| width + GAP).sum();
+    let excess = total.saturating_sub(room + GAP);
+    if let Some(last) = widths.iter_mut().rev().flatten().next() {
+        *last = last.saturating_sub(excess).max(1);
+    }
     widths
 }
 

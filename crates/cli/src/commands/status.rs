@@ -289,6 +289,9 @@ impl<'a> View<'a> {
         }
         output::print(&text)?;
         output::remark(&format!("{}\n", self.in_a_line()));
+        if self.rows.iter().any(|row| row.needs_person().is_some()) {
+            output::remark("`offhours why NAME` says why, and what to do.\n");
+        }
         Ok(())
     }
 
@@ -495,8 +498,8 @@ impl fmt::Display for Summary {
         }
         match self.need_person {
             0 => Ok(()),
-            1 => f.write_str("; 1 needs attention (`offhours why NAME`)"),
-            many => write!(f, "; {many} need attention (`offhours why NAME`)"),
+            1 => f.write_str("; 1 needs attention"),
+            many => write!(f, "; {many} need attention"),
         }
     }
 }
