@@ -124,7 +124,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         assert_eq!((&listed["resource"], &listed["state"]), (&json!(SERVER), &json!("running")));
         assert_ne!(listed["hibernation"]["present"], "server/42");
         let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
-        assert!(why.contains(" at its cloud, since it was made again"), "{why}");
+        assert!(why.contains(" at its cloud, since it was recreated"), "{why}");
     });
 }
 
@@ -174,7 +174,7 @@ fn while_it_is_made_again_it_is_said_what_is_waited_for() {
         terminal.simulator.fault(stays).await;
         terminal.local_until(CONFIGURATION, tuesday("05:50:30")).await;
         let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
-        for expected in ["making it again: asked for at ", "what it had, then on"] {
+        for expected in ["recreate it: sent at ", "reattach what it had, then switch it on"] {
             assert!(why.contains(expected), "{expected}: {why}");
         }
         // The machine being created counts as this resource, not as another one.
@@ -272,14 +272,14 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
         };
         let without_key = CONFIGURATION.replace("ssh_key = \"team\"", "");
         let ended = apply(&without_key).await;
-        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert_eq!(ended.code, Some(1), "{}", ended.stdout);
         assert!(ended.stderr.contains("no SSH key is named"), "{}", ended.stderr);
         let ended = apply(CONFIGURATION).await;
-        assert_eq!(ended.code, Some(2));
+        assert_eq!(ended.code, Some(1));
         for expected in [
             "kept (hz-eu/server/43), schedule office: no hibernate, because its backups would be deleted",
             "accept = [\"lost-backups\"]",
-            "1 resource could not come back",
+            "error: refused: kept",
         ] {
             assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
         }
@@ -486,11 +486,11 @@ fn a_machine_that_wakes_is_left_behind_when_its_account_goes_and_its_record_is_k
         let removed = CONFIGURATION.replace("accounts.hz-eu", "accounts.hz-us");
         terminal.write(&removed);
         let ended = terminal.run(&["apply", "--yes"]).await;
-        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert_eq!(ended.code, Some(1), "{}", ended.stdout);
         for expected in [
             "left behind: build (hz-eu/server/42)",
             "only its record says how to recreate it",
-            "--leave (Offhours cannot start them later)",
+            "or pass --leave, which starts nothing later in an account that is removed",
         ] {
             assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
         }

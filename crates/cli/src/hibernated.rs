@@ -119,7 +119,7 @@ impl Hibernated {
     /// The snapshot it is recreated from, its lead time and what is kept, in one line.
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         format!(
-            "made again from {}, {} min early; {}",
+            "recreated from {}, {} min early; {}",
             self.waking(now),
             self.lead_minutes,
             self.kept()
@@ -224,26 +224,26 @@ pub(crate) fn steps(record: &Record, time: impl Fn(Timestamp) -> String) -> Opti
     let what = part_in_words(request.part)?;
     let at = time(request.asked_at);
     let became = match &request.ask {
-        Ask::Open => "not answered: nothing else is sent before it can no longer have an effect",
-        Ask::Accepted { .. } => "accepted: it has to be seen before anything else is sent",
-        Ask::Failed { .. } => "failed: it is asked for again",
-        Ask::Done { .. } => "seen",
+        Ask::Open => "no answer yet; waiting until it can no longer have an effect",
+        Ask::Accepted { .. } => "accepted; waiting until it is seen",
+        Ask::Failed { .. } => "failed; it is sent again",
+        Ask::Done { .. } => "done",
     };
-    let became = format!("{what}: asked for at {at}, and {became}");
+    let became = format!("{what}: sent at {at}, {became}");
     Some([became, next_in_words(request.part).to_owned()])
 }
 
 fn part_in_words(part: Part) -> Option<&'static str> {
     Some(match part {
-        Part::Off => "switching it off",
-        Part::Keep => "letting a public address outlive it",
-        Part::Snapshot => "making its snapshot",
-        Part::Protect => "protecting its snapshot",
-        Part::Delete => "deleting it",
-        Part::Create => "making it again",
-        Part::Attach => "giving back what it had",
-        Part::On => "switching it on",
-        Part::Remove => "removing a snapshot that is not needed",
+        Part::Off => "switch it off",
+        Part::Keep => "keep its public address",
+        Part::Snapshot => "take its snapshot",
+        Part::Protect => "protect its snapshot",
+        Part::Delete => "delete it",
+        Part::Create => "recreate it",
+        Part::Attach => "reattach what it had",
+        Part::On => "switch it on",
+        Part::Remove => "remove an old snapshot",
         Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => return None,
     })
 }
@@ -251,11 +251,11 @@ fn part_in_words(part: Part) -> Option<&'static str> {
 /// The next steps, unless something observed in the meantime changes them.
 fn next_in_words(part: Part) -> &'static str {
     match part {
-        Part::Off | Part::Keep | Part::Remove => "a snapshot, then its deletion once that is seen",
-        Part::Snapshot | Part::Protect => "its deletion, once all that it needs is seen",
-        Part::Create => "what it had, then on",
-        Part::Attach => "the rest of what it had, then on",
-        Part::Delete | Part::On => "nothing more, once that is seen",
+        Part::Off | Part::Keep | Part::Remove => "take a snapshot, then delete the machine",
+        Part::Snapshot | Part::Protect => "delete the machine",
+        Part::Create => "reattach what it had, then switch it on",
+        Part::Attach => "reattach the rest, then switch it on",
+        Part::Delete | Part::On => "nothing more",
         Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => "",
     }
 }

@@ -72,7 +72,7 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
     let now = monday("09:00:00");
     assert_eq!(
         shown().in_words(now),
-        "made again from snapshot 8 of 4.5 GB, 3h old, 25 min early; 2 snapshots kept, 1 proven"
+        "recreated from snapshot 8 of 4.5 GB, 3h old, 25 min early; 2 snapshots kept, 1 proven"
     );
     // DigitalOcean's documentation gives a price; its API does not.
     let mut record = asleep();
@@ -111,12 +111,12 @@ fn what_is_under_way_is_said_with_what_follows() {
         said(Direction::Start, Part::On, accepted),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
-    switching it off: asked for at 18:05, and accepted: it has to be seen before anything else is sent | a snapshot, then its deletion once that is seen
-    letting a public address outlive it: asked for at 18:05, and not answered: nothing else is sent before it can no longer have an effect | a snapshot, then its deletion once that is seen
-    protecting its snapshot: asked for at 18:05, and seen | its deletion, once all that it needs is seen
-    deleting it: asked for at 18:05, and accepted: it has to be seen before anything else is sent | nothing more, once that is seen
-    making it again: asked for at 18:05, and failed: it is asked for again | what it had, then on
-    giving back what it had: asked for at 18:05, and accepted: it has to be seen before anything else is sent | the rest of what it had, then on
-    switching it on: asked for at 18:05, and accepted: it has to be seen before anything else is sent | nothing more, once that is seen
+    switch it off: sent at 18:05, accepted; waiting until it is seen | take a snapshot, then delete the machine
+    keep its public address: sent at 18:05, no answer yet; waiting until it can no longer have an effect | take a snapshot, then delete the machine
+    protect its snapshot: sent at 18:05, done | delete the machine
+    delete it: sent at 18:05, accepted; waiting until it is seen | nothing more
+    recreate it: sent at 18:05, failed; it is sent again | reattach what it had, then switch it on
+    reattach what it had: sent at 18:05, accepted; waiting until it is seen | reattach the rest, then switch it on
+    switch it on: sent at 18:05, accepted; waiting until it is seen | nothing more
     ");
 }

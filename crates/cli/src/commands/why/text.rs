@@ -193,18 +193,18 @@ impl Text<'_> {
         let machine = match kept.present() {
             None => Some("none: its snapshot stands for it".to_owned()),
             Some(present) if present != reference => {
-                Some(format!("{present} at its cloud, since it was made again"))
+                Some(format!("{present} at its cloud, since it was recreated"))
             }
             Some(_) => None,
         };
         add("machine", machine);
         if kept.present().is_none() {
-            add("made again from", Some(kept.waking(self.explanation.at)));
-            add("made again as", kept.as_it_was().map(str::to_owned));
+            add("recreated from", Some(kept.waking(self.explanation.at)));
+            add("recreated as", kept.as_it_was().map(str::to_owned));
         }
         add("snapshots", Some(kept.kept()));
         let lead =
-            kept.lead().map(|lead| format!("{lead} min early, for being made again takes long"));
+            kept.lead().map(|lead| format!("{lead} min early: recreating it takes that long"));
         add("starts begin", lead);
         lines
     }
@@ -374,7 +374,7 @@ impl Text<'_> {
         add("mode", explanation.observed_by.map(observer));
         let held = explanation.held.then(|| match self.why.lost_storage {
             Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
-            None => "joined with too many others: `offhours approve`".to_owned(),
+            None => "too many joined at once: `offhours approve` releases it".to_owned(),
         });
         add("held", held);
         let words = "found running before its start: the next stop leaves it running";
