@@ -1022,7 +1022,15 @@ impl Override {
     /// Reports whether the override wins at this instant.
     #[must_use]
     pub fn is_active(&self, at: Timestamp) -> bool {
-        self.set_at <= at && at < self.ends_at
+        self.set_at <= at && at < self.ends_at && self.counts()
+    }
+
+    /// Reports whether it was meant to hold for any time. One that was cleared in the first second
+    /// of its life is as good as never set: by a clock of whole seconds, it still holds. Its end is
+    /// an edge all the same, because a function may have followed it meanwhile.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.ends_at.duration_since(self.set_at) >= SignedDuration::from_secs(1)
     }
 }
 

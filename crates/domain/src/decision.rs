@@ -451,6 +451,10 @@ pub fn coming_edges<'a>(
         // People see the times that they configured.
         schedule.lead = SignedDuration::ZERO;
     }
+    let DesiredStates { resource_override, schedule_override, .. } = &mut desired_states;
+    for one in [resource_override, schedule_override] {
+        *one = one.filter(|o| o.counts());
+    }
     let mut last = EdgeKey { instant: after, rank: Rank::Manual };
     std::iter::from_fn(move || {
         let edge = desired_states.next(last)?;
@@ -596,7 +600,7 @@ impl<'a> DesiredStates<'a> {
     fn made_by_people(&self) -> impl Iterator<Item = DesiredEdge> {
         let resource = self.resource_override.into_iter().flat_map(|o| {
             let after = self.below_resource_override(o.ends_at);
-            [Some(set(o)), ended(o, after)].into_iter().flatten()
+            [Some(set(o)).filter(|_| o.counts()), ended(o, after)].into_iter().flatten()
         });
         let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
         let schedule = self.schedule_override.into_iter().flat_map(move |o| {
@@ -604,7 +608,7 @@ impl<'a> DesiredStates<'a> {
             // If both overrides end together, the end of the resource's own override says what
             // changes.
             let just_before = o.ends_at - INSTANT_BEFORE;
-            let set = Some(set(o)).filter(|_| !masked(o.set_at));
+            let set = Some(set(o)).filter(|_| o.counts() && !masked(o.set_at));
             let ended = ended(o, after).filter(|_| !masked(o.ends_at) && !masked(just_before));
             [set, ended].into_iter().flatten()
         });

@@ -367,6 +367,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     let schedule = verdict.membership.schedule().cloned().map(Target::Schedule);
     let set = |target: Option<Target>| {
         let one = target.and_then(|target| rules.overrides.of(&target));
+        let one = one.filter(|one| one.counts());
         let applies = one.is_some_and(|one| one.is_active(at));
         (one.cloned(), applies)
     };

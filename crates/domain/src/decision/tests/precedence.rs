@@ -240,6 +240,31 @@ fn clearing_an_override_ends_it_there() {
 }
 
 #[test]
+fn an_override_that_was_cleared_within_a_second_is_seen_by_nobody_and_undone_where_it_was_followed()
+{
+    let second = |millis: i64| at("mon 10:00") + SignedDuration::from_millis(millis);
+    for target in [ID, "office"] {
+        let mut world = world().overriding(target, STOPPED, "mon 10:00", "mon 10:20");
+        let cleared = |one: &Override| Override { ends_at: second(999), ..one.clone() };
+        world.overrides = world.overrides.iter().map(cleared).collect();
+        let record = office_droplet().having_handled("mon 08:00", RUNNING);
+        check(&world, &record, "mon 10:00", RUNNING, "mon 08:00", Rank::Schedule);
+        assert_eq!(override_of(&record, world.rules(), at("mon 10:00")), None);
+        assert_eq!(coming(&world, &record, "mon 10:00", 1), ["mon 19:00 stopped"]);
+        // A function was faster than the person who cleared it.
+        let mut followed = record.clone();
+        followed.handled.as_mut().unwrap().key =
+            EdgeKey { instant: at("mon 10:00"), rank: Rank::OverrideSet };
+        followed.handled.as_mut().unwrap().desired = Some(STOPPED);
+        let verdict = judge(&followed, Subject::recorded(&followed), world.rules(), second(999));
+        let Decision::Act(due) = verdict.decision else {
+            panic!("nothing is undone: {:?}", verdict.decision);
+        };
+        assert_eq!((due.handled.key.instant, due.direction), (second(999), START));
+    }
+}
+
+#[test]
 fn a_schedules_override_that_ends_under_that_of_the_resource_changes_nothing() {
     let world = world().overriding("office", STOPPED, "mon 09:00", "mon 11:00").overriding(
         ID,
