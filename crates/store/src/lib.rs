@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use condition::{TableCondition, TableProblem};
 pub use configure::{ApplyError, Applying};
 pub use item::{Head, LogEntry, ReportedEdge};
-pub use overrides::OverrideError;
+pub use overrides::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};
 pub use records::{ReadItems, Unreadable};

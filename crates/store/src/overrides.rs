@@ -1,5 +1,6 @@
 //! Overrides: one item per target, kept after its end until it is replaced.
 
+use aws_sdk_dynamodb::types::Put;
 use domain::{
     ResourceRef, ScheduleName,
     activity::Activity,
@@ -10,9 +11,23 @@ use jiff::Timestamp;
 
 use crate::{
     HeadAndOverrides, Store, StoreError, failed,
-    item::{self, Stored as _},
+    item::{self, Item, Stored as _},
     write::Expected,
 };
+
+/// How many overrides one transaction sets.
+pub const OVERRIDES_AT_ONCE: usize = 50;
+
+/// An override to set, what it replaces, and the entry in the activity log.
+#[derive(Debug, Clone)]
+pub struct OverrideChange {
+    /// The override.
+    pub one: Override,
+    /// The override that its target is known to have.
+    pub replaces: Option<Override>,
+    /// The entry.
+    pub activity: Activity,
+}
 
 /// Why an override was not set.
 #[derive(Debug, thiserror::Error)]
@@ -36,15 +51,39 @@ impl Store {
         replaces: Option<&Override>,
         activity: &Activity,
     ) -> Result<(), OverrideError> {
-        self.put_override(one, replaces, Some(activity)).await
+        let change = OverrideChange {
+            one: one.clone(),
+            replaces: replaces.cloned(),
+            activity: activity.clone(),
+        };
+        self.replace_overrides(&[change]).await
     }
 
-    pub(crate) async fn put_override(
+    /// The same for several targets, all or none of them: at most [`OVERRIDES_AT_ONCE`].
+    pub async fn replace_overrides(&self, changes: &[OverrideChange]) -> Result<(), OverrideError> {
+        let (mut puts, mut items) = (Vec::new(), Vec::new());
+        for OverrideChange { one, replaces, activity } in changes {
+            let (item, put) = self.override_put(one, replaces.as_ref())?;
+            puts.extend([put, self.put_activity(activity)?]);
+            items.push((item, &one.target));
+        }
+        let refused = self.write_all("write an override", puts, None).await?;
+        let Some((_, first)) = items.first() else { return Ok(()) };
+        match refused {
+            None => Ok(()),
+            Some(refused) if items.iter().any(|(item, _)| refused.is_for(item)) => Ok(()),
+            Some(refused) => {
+                let of = items.iter().find(|(item, _)| refused.is_in_place_of(item));
+                Err(OverrideError::Overtaken(of.map_or(*first, |(_, target)| *target).clone()))
+            }
+        }
+    }
+
+    fn override_put(
         &self,
         one: &Override,
         replaces: Option<&Override>,
-        activity: Option<&Activity>,
-    ) -> Result<(), OverrideError> {
+    ) -> Result<(Item, Put), StoreError> {
         let item = one.to_item()?;
         let expected = match replaces {
             None => Expected::nothing(),
@@ -62,15 +101,17 @@ impl Store {
             }
         };
         let put = expected.put(&self.tables.schedules, item.clone());
-        let what = "write an override";
-        let refused = match activity {
-            Some(activity) => {
-                let both = vec![put, self.put_activity(activity)?];
-                self.write_all(what, both, None).await?
-            }
-            None => self.write(what, put).await?,
-        };
-        match refused {
+        Ok((item, put))
+    }
+
+    /// Writes an override that no person sets.
+    pub(crate) async fn put_override(
+        &self,
+        one: &Override,
+        replaces: Option<&Override>,
+    ) -> Result<(), OverrideError> {
+        let (item, put) = self.override_put(one, replaces)?;
+        match self.write("write an override", put).await? {
             None => Ok(()),
             Some(refused) if refused.is_for(&item) => Ok(()),
             Some(_) => Err(OverrideError::Overtaken(one.target.clone())),
@@ -91,7 +132,7 @@ impl Store {
             deleted.map_err(failed("delete a former override"))?;
         }
         for one in &present.former {
-            match self.put_override(one, None, None).await {
+            match self.put_override(one, None).await {
                 // Another writer replaced it first.
                 Ok(()) | Err(OverrideError::Overtaken(_)) => {}
                 Err(OverrideError::Store(error)) => return Err(error),

@@ -150,7 +150,7 @@ impl Store {
                 own.is_none_or(|own| own.set_at < copy.set_at || left && own.set_at == copy.set_at);
             if earlier {
                 if own != Some(&copy) {
-                    written(self.put_override(&copy, own, None).await)?;
+                    written(self.put_override(&copy, own).await)?;
                 }
                 copies.push(copy);
             }
@@ -175,11 +175,11 @@ impl Store {
             let own = overrides.of(&copy.target);
             let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
             if is_copied || own.is_none_or(|own| own.set_at < copy.set_at) {
-                written(self.put_override(&copy, own, None).await)?;
+                written(self.put_override(&copy, own).await)?;
             }
             if now < old.ends_at {
                 let ended = Override { ends_at: now.max(old.set_at), ..old.clone() };
-                written(self.put_override(&ended, Some(old), None).await)?;
+                written(self.put_override(&ended, Some(old)).await)?;
             }
         }
         Ok(())

@@ -109,6 +109,11 @@ impl WriteRefusal {
     pub(crate) fn is_for(&self, item: &Item) -> bool {
         matches!(self, Self::Replaced(Some(standing)) if standing == item)
     }
+
+    /// Reports whether another item of this one's name, in the same partition, is stored.
+    pub(crate) fn is_in_place_of(&self, item: &Item) -> bool {
+        matches!(self, Self::Replaced(Some(standing)) if standing.get("name") == item.get("name"))
+    }
 }
 
 impl Store {

@@ -5,7 +5,7 @@ use domain::{
 };
 use jiff::SignedDuration;
 use store::{
-    OverrideError, Store,
+    OVERRIDES_AT_ONCE, OverrideChange, OverrideError, Store,
     item::{self, Stored as _},
 };
 use testing::set_override;
@@ -241,6 +241,28 @@ async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     let set = setting(&second);
     let replaced = store.replace_override(&second, Some(&first), &set);
     replaced.await.unwrap();
+}
+
+#[tokio::test]
+async fn several_overrides_are_set_together_or_not_at_all() {
+    let store = World::new().await.store();
+    let first = running(of_server(1), 1);
+    store.replace_override(&first, None, &setting(&first)).await.unwrap();
+    let change = |number, known: Option<&Override>| {
+        let one = running(of_server(number), 2);
+        OverrideChange { activity: setting(&one), replaces: known.cloned(), one }
+    };
+    let refused = store.replace_overrides(&[change(2, None), change(1, None)]).await;
+    assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
+    let overrides = store.head_and_overrides().await.unwrap().overrides;
+    assert!(overrides.iter().eq([&first]));
+
+    let many: Vec<_> = (2..=OVERRIDES_AT_ONCE).map(|number| change(number, None)).collect();
+    let all: Vec<_> = many.into_iter().chain([change(1, Some(&first))]).collect();
+    store.replace_overrides(&all).await.unwrap();
+    let overrides = store.head_and_overrides().await.unwrap().overrides;
+    assert_eq!(overrides.iter().count(), OVERRIDES_AT_ONCE);
+    assert_eq!(overrides.of(&of_server(1)), Some(&all[all.len() - 1].one));
 }
 
 #[tokio::test]
