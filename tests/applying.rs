@@ -350,7 +350,7 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
         let terminal = Terminal::new("17:50:00").await;
         let office = office_hours("", "", "");
         terminal.local(&office, "17:55:00").await;
-        let release = ["override", "running", "schedule:office", "--for", "3h"];
+        let release = ["override", "running", "--schedule", "office", "--for", "3h"];
         assert_eq!(terminal.run(&release).await.code, Some(0));
         let renamed = office.replace("office", "bureau");
         let (code, shown) = apply(&terminal, &renamed, &["--yes"]).await;
@@ -364,7 +364,7 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
         let (code, plan) = apply(&terminal, &renamed, &["--yes", "--leave"]).await;
         assert_eq!(code, Some(0), "{plan}");
         // One that is over holds up nothing.
-        let cleared = ["override", "clear", "schedule:office"];
+        let cleared = ["override", "clear", "--schedule", "office"];
         terminal.run(&cleared).await;
         let (code, plan) = apply(&terminal, &office, &["--yes"]).await;
         assert_eq!(code, Some(0), "{plan}");

@@ -318,17 +318,17 @@ class Planner:
             word = self._random.choice(("stop", "start"))
             yield self._offhours(at, word, member.reference, "--no-wait")
             return
-        target = member.reference
+        target = (member.reference,)
         if share > 0.75:
-            target = f"schedule:{self._random.choice(SCHEDULES)}"
+            target = ("--schedule", self._random.choice(SCHEDULES))
         desired = self._random.choice((RUNNING, STOPPED))
         lasting = self._random.randint(1, 5)
         if at + (lasting + 1) * MINUTE >= self._calm:
             return
-        yield self._offhours(at, "override", desired, target, "--for", f"{lasting}m", "--yes")
+        yield self._offhours(at, "override", desired, *target, "--for", f"{lasting}m", "--yes")
         if share > 0.6:
             cleared = at + self._random.uniform(0.2, 0.9) * lasting * MINUTE
-            yield self._offhours(cleared, "override", "clear", target)
+            yield self._offhours(cleared, "override", "clear", *target)
 
     def _offhours(self, at: float, *arguments: str) -> Act:
         named = " ".join(NAMES.get(argument, argument) for argument in arguments)

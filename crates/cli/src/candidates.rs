@@ -5,11 +5,12 @@ use std::{
     collections::BTreeSet,
     env,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use domain::configuration::Configuration;
+use domain::{configuration::Configuration, record::Record};
 
 use crate::{
     configuration_file::{self, ListedResources},
@@ -21,40 +22,33 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The schedules.
 pub(crate) fn schedules() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| listed(|names| names.schedules))
+    let names = |known: &Known| known.0.schedules.keys().map(ToString::to_string).collect();
+    ArgValueCandidates::new(move || listed(names))
 }
 
 /// The accounts.
 pub(crate) fn accounts() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| listed(|names| names.accounts))
+    let names = |known: &Known| known.0.accounts.keys().map(ToString::to_string).collect();
+    ArgValueCandidates::new(move || listed(names))
 }
 
 /// The resources, by name where that is unique and by reference elsewhere.
 pub(crate) fn resources() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| listed(|names| names.resources))
+    let names = |Known(_, records): &Known| {
+        let is_alone = |one: &Record| records.iter().filter(|r| r.name == one.name).count() == 1;
+        let name = |one: &Record| {
+            if is_alone(one) { one.name.clone() } else { one.reference.to_string() }
+        };
+        records.iter().map(name).collect()
+    };
+    ArgValueCandidates::new(move || listed(names))
 }
 
-#[derive(Debug, Default)]
-struct Names {
-    schedules: BTreeSet<String>,
-    accounts: BTreeSet<String>,
-    resources: BTreeSet<String>,
-}
-
-impl Names {
-    /// The names in a configuration, which has no resource names.
-    fn of(configuration: &Configuration) -> Self {
-        let (schedules, accounts) = (&configuration.schedules, &configuration.accounts);
-        Self {
-            schedules: schedules.keys().map(ToString::to_string).collect(),
-            accounts: accounts.keys().map(ToString::to_string).collect(),
-            resources: BTreeSet::new(),
-        }
-    }
-}
+/// What is known: a file has no records.
+struct Known(Arc<Configuration>, Vec<Record>);
 
 /// Returns the candidates. A failure is not shown at a prompt; it yields no names.
-fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
+fn listed(names: impl Fn(&Known) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
     let runtime = tokio::runtime::Builder::new_multi_thread();
     let Ok(runtime) = { runtime }.enable_all().build() else {
         return Vec::new();
@@ -63,32 +57,21 @@ fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate>
         let stored = tokio::time::timeout(PATIENCE, stored());
         stored.await.ok().and_then(Result::ok)
     };
-    let names = runtime.block_on(tokio::task::LocalSet::new().run_until(stored));
+    let known = runtime.block_on(tokio::task::LocalSet::new().run_until(stored));
     runtime.shutdown_background();
-    let names = which(names.or_else(of_file).unwrap_or_default());
+    let names = known.or_else(of_file).as_ref().map(names).unwrap_or_default();
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-async fn stored() -> anyhow::Result<Names> {
+async fn stored() -> anyhow::Result<Known> {
     let store = Connection::at(data()).open().await?.store;
-    let configuration = store.in_force().await?.configuration;
-    let records = all_records(&store).await?;
-    let mut names = Names::of(&configuration);
-    for record in &records {
-        let is_alone = records.iter().filter(|other| other.name == record.name).count() == 1;
-        names.resources.insert(if is_alone {
-            record.name.clone()
-        } else {
-            record.reference.to_string()
-        });
-    }
-    Ok(names)
+    Ok(Known(store.in_force().await?.configuration, all_records(&store).await?))
 }
 
-fn of_file() -> Option<Names> {
+fn of_file() -> Option<Known> {
     let parsed =
         configuration_file::load(Path::new("offhours.toml"), ListedResources::NeedAccounts);
-    Some(Names::of(&parsed.ok()?.configuration))
+    Some(Known(Arc::new(parsed.ok()?.configuration), Vec::new()))
 }
 
 /// The store's file, if the command line so far or the environment names one.

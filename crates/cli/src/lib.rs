@@ -17,13 +17,13 @@ mod help;
 mod hibernated;
 pub mod import;
 mod listing;
+mod names;
 pub mod output;
 mod overriding;
 mod print;
 mod problems;
 mod progress;
 mod remedies;
-mod resolve;
 mod resource;
 #[cfg(test)]
 mod scene;

@@ -37,6 +37,13 @@ pub fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
 }
 
+/// Writes remarks to standard error, each on a line of its own.
+pub fn remarks(texts: &[String]) {
+    for text in texts {
+        remark(&format!("{text}\n"));
+    }
+}
+
 /// Warns on standard error about something the command can continue without: `warning:`, then the
 /// causes.
 pub fn warn(error: &dyn std::error::Error) {

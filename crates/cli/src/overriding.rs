@@ -1,8 +1,14 @@
 //! Sets and clears overrides, and has poll-status publish what a person did.
 
-use domain::{activity::Activity, configuration::Override, invocation::Question};
+use anyhow::Context as _;
+use domain::{activity::Activity, invocation::Question};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use store::{OVERRIDES_AT_ONCE, OverrideChange};
 
 use crate::{connection::Session, output};
+
+/// How many changes poll-status is told of at a time.
+const ASKED_AT_ONCE: usize = 8;
 
 /// The override is written, but poll-status could not be asked to make due what it concerns.
 #[derive(Debug, thiserror::Error)]
@@ -12,26 +18,41 @@ use crate::{connection::Session, output};
 )]
 pub(crate) struct NotYetDue;
 
-/// Writes an override in place of the one that its target is known to have, with the entry in the
-/// activity log, and asks poll-status to make due what it concerns and to publish it.
+/// Writes overrides, each with its entry in the activity log, and asks poll-status to make due what
+/// they concern and to publish them. All or none are written, unless there are very many: then the
+/// error says how many were.
 ///
 /// # Errors
-/// [`NotYetDue`] as the context of an error after which the override is in force all the same.
-pub(crate) async fn replace_override(
+/// [`NotYetDue`] as the context of an error after which the overrides are in force all the same.
+pub(crate) async fn replace_overrides(
     session: &Session,
-    one: &Override,
-    replaces: Option<&Override>,
-    activity: Activity,
+    changes: &[OverrideChange],
 ) -> anyhow::Result<()> {
-    let store = &session.store;
-    store.replace_override(one, replaces, &activity).await?;
+    let mut written = 0;
+    let mut failure = None;
+    for some in changes.chunks(OVERRIDES_AT_ONCE) {
+        if let Err(error) = session.store.replace_overrides(some).await {
+            failure = Some(anyhow::Error::new(error));
+            break;
+        }
+        written += some.len();
+    }
     let asked = async {
-        let question = Question::Changed(Box::new(activity));
-        session.functions()?.ask(question).await
+        let functions = session.functions()?;
+        let activities = changes[..written].iter().map(|change| change.activity.clone());
+        let questions = activities.map(|activity| Question::Changed(Box::new(activity)));
+        let asked = stream::iter(questions.map(|question| functions.ask(question)));
+        asked.buffer_unordered(ASKED_AT_ONCE).try_collect::<Vec<_>>().await
     };
-    match asked.await {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.context(NotYetDue)),
+    let asked = if written == 0 { Ok(Vec::new()) } else { asked.await };
+    match failure {
+        Some(error) if written == 0 => Err(error),
+        Some(error) => {
+            let (last, all) = (&changes[written - 1].one.target, changes.len());
+            let context = format!("only {written} of {all} overrides are written, up to {last}");
+            Err(error).context(context)
+        }
+        None => asked.map(drop).context(NotYetDue),
     }
 }
 

@@ -20,7 +20,7 @@ use store::InForce;
 
 use crate::{
     configuration_file::count,
-    resolve::nearest::advice,
+    names::nearest::advice,
     time::{ago, length, short},
 };
 

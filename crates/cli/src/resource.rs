@@ -25,10 +25,10 @@ use store::InForce;
 
 use crate::{
     hibernated::Hibernated,
+    names::nearest::advice,
     output::shortened,
     print::{Row, Screen},
     problems::{Problem, problems},
-    resolve::nearest::advice,
     state::{PhaseName, State, stands_until},
     table::{Cell, Column},
     time::{NextEdge, short},

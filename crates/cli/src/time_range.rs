@@ -7,19 +7,19 @@ use report::hours::{Period, kept_since};
 use crate::{
     exit::UsageError,
     output,
-    time::{Moment, Month, local},
+    time::{Asked, Month, Reader, When, local},
 };
 
 /// A time range, as requested.
 #[derive(Debug, Clone, Copy)]
-pub enum RequestedRange {
-    /// From one moment until another, or until now.
-    Between(Moment, Option<Moment>),
+pub enum RequestedRange<'a> {
+    /// From one time until another, or until now.
+    Between(&'a When, Option<&'a When>),
     /// A calendar month.
     Month(Month),
 }
 
-impl RequestedRange {
+impl RequestedRange<'_> {
     /// Returns the requested period, limited to now and to how long history is kept. Cutting its
     /// beginning is reported. Days and local times are in `zone`.
     pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
@@ -29,11 +29,14 @@ impl RequestedRange {
                 Period { from, until }
             }
             Self::Between(since, until) => {
-                let instant = |moment: Moment| {
-                    let instant = moment.instant(zone, now);
-                    instant.map_err(|_| UsageError("that is too long ago".to_owned()))
+                let reader = Reader { now, zone, schedule: None };
+                let instant = |when: &When, asked| {
+                    let instant = when.resolve(asked, reader);
+                    instant.map_err(|error| UsageError(error.to_string()))
                 };
-                Period { from: instant(since)?, until: until.map_or(Ok(now), instant)? }
+                let from = instant(since, Asked::PastBegin)?;
+                let until = until.map_or(Ok(now), |until| instant(until, Asked::PastEnd))?;
+                Period { from, until }
             }
         };
         let usage = |text| Err(UsageError(text).into());
@@ -63,6 +66,11 @@ impl RequestedRange {
     }
 }
 
+/// A period, for people.
+pub(crate) fn shown(Period { from, until }: Period, zone: &TimeZone) -> String {
+    format!("from {} until {}", local(from, zone), local(until, zone))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,7 +82,7 @@ mod tests {
     fn period(since: &str, until: Option<&str>) -> anyhow::Result<Period> {
         let until = until.map(|text| text.parse().unwrap());
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        RequestedRange::Between(since.parse().unwrap(), until).period(&zone, now())
+        RequestedRange::Between(&since.parse().unwrap(), until.as_ref()).period(&zone, now())
     }
 
     #[track_caller]
@@ -84,10 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_ago_local_or_instants() {
+    fn a_range_lies_in_the_past_and_has_its_last_day() {
         check("7d", None, "2026-11-14T12:00:00Z 2026-11-21T12:00:00Z");
         check("36h", Some("1h"), "2026-11-20T00:00:00Z 2026-11-21T11:00:00Z");
-        check("2026-10-25", Some("2026-10-26"), "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z");
+        check("2026-10-25", Some("2026-10-25"), "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z");
+        check("monday", Some("today"), "2026-11-15T23:00:00Z 2026-11-21T12:00:00Z");
         check(
             "2026-11-01 09:00",
             Some("2026-11-01T10:00:00+01:00"),
@@ -110,7 +119,7 @@ mod tests {
     fn a_period_is_some_time_of_the_kept_past() {
         let refusal = |since, until| period(since, until).unwrap_err().to_string();
         assert_eq!(
-            refusal("2026-11-22", None),
+            refusal("tomorrow", None),
             "Sun 2026-11-22 00:00 CET is in the future: pass an earlier --since"
         );
         assert!(refusal("1h", Some("2h")).contains("before it begins"));

@@ -1,18 +1,19 @@
 //! `offhours activity`: what persons changed, who and why.
 
-use domain::{activity::Activity, record::Record};
+use domain::{AccountName, ScheduleName, activity::Activity};
 use jiff::{Timestamp, tz::TimeZone};
+use report::hours::Period;
 use store::Store;
 
 use crate::{
     Exit, candidates,
-    connection::{Session, all_records},
+    connection::Session,
     context::Context,
+    names::{Names, history::report_unreadable},
     print::{Row, Screen},
-    resolve::history::report_unreadable,
     table::{Cell, Column},
-    time::{Moment, local},
-    time_range::RequestedRange,
+    time::{When, local},
+    time_range::{self, RequestedRange},
 };
 
 /// Show what persons changed, newest first: who, when, what and why.
@@ -25,24 +26,29 @@ use crate::{
 Examples:
   offhours activity
   offhours activity web-1 --since 30d
-  offhours activity schedule:office-hours
-  offhours activity --by ada --since 2026-10-01 --until 2026-11-01
+  offhours activity --schedule office-hours
+  offhours activity --by ada --since 2026-10-01 --until 2026-10-31
   offhours activity -o json | jq '.[] | select(.action.applied)'")]
 pub struct Args {
-    /// Only what names this resource, by reference or by name; or this schedule or account, as
-    /// schedule:NAME or account:NAME.
-    #[arg(value_name = "TARGET", add = candidates::resources())]
-    target: Option<String>,
+    /// Only what names these resources: references, names, or patterns with `*` and `?`.
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
+    resources: Vec<String>,
+    /// Only what names this schedule as a whole.
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
+    schedule: Option<ScheduleName>,
+    /// Only what names this account as a whole.
+    #[arg(long, value_name = "NAME", add = candidates::accounts())]
+    account: Option<AccountName>,
     /// Only what these persons did: part of a name or of an ARN.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
-    /// local times are in the zone of the output (see --tz).
+    /// Start of the time range: 36h, 7d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
+    /// the zone of the output (see --tz).
     #[arg(long, value_name = "WHEN", default_value = "7d")]
-    since: Moment,
-    /// End of the time range [default: now].
+    since: When,
+    /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
-    until: Option<Moment>,
+    until: Option<When>,
     /// Show at most N entries, the newest ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
@@ -55,8 +61,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = store.in_force().await.ok();
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
     let screen = context.screen(configuration, None, now);
-    let (entries, unreadable) = find(args, &store, &screen.zone, now).await?;
-    screen.rows(&entries, "Nothing was changed in this period.")?;
+    let range = RequestedRange::Between(&args.since, args.until.as_ref());
+    let period = range.period(&screen.zone, now)?;
+    let (entries, unreadable) = find(args, &store, period, now).await?;
+    let period = time_range::shown(period, &screen.zone);
+    screen.rows(&entries, &format!("Nothing was changed {period}."))?;
     report_unreadable(unreadable);
     Ok(Exit::Done)
 }
@@ -65,16 +74,12 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 async fn find(
     args: &Args,
     store: &Store,
-    zone: &TimeZone,
+    period: Period,
     now: Timestamp,
 ) -> anyhow::Result<(Vec<Activity>, usize)> {
-    let period = RequestedRange::Between(args.since, args.until).period(zone, now)?;
-    let wanted = match &args.target {
-        Some(target) => Some(names(target, &all_records(store).await?)),
-        None => None,
-    };
+    let wanted = args.wanted(store, now).await?;
     // By a clock of whole seconds, the present second is not over yet.
-    let until = args.until.map_or(Timestamp::MAX, |_| period.until);
+    let until = args.until.as_ref().map_or(Timestamp::MAX, |_| period.until);
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let mut pages = store.activity_between(period.from, until);
     let (mut found, mut unreadable) = (Vec::new(), 0);
@@ -85,8 +90,7 @@ async fn find(
         let by = |one: &Activity| args.by.as_ref().is_none_or(|by| one.by.matches(by));
         let names = |one: &Activity| {
             let targets = one.action.targets();
-            let is_wanted = |wanted: &Vec<String>| targets.iter().any(|one| wanted.contains(one));
-            wanted.as_ref().is_none_or(is_wanted)
+            wanted.is_empty() || targets.iter().any(|one| wanted.contains(one))
         };
         found.extend(page.entries.into_iter().filter(|one| by(one) && names(one)));
     }
@@ -94,16 +98,22 @@ async fn find(
     Ok((found, unreadable))
 }
 
-/// Returns how entries name a target: a resource by its reference, whatever name it has.
-fn names(target: &str, records: &[Record]) -> Vec<String> {
-    for kind in ["schedule", "account"] {
-        if let Some(name) = target.strip_prefix(&format!("{kind}:")) {
-            return vec![format!("{kind} {name}")];
+impl Args {
+    /// How entries name what is wanted: a resource by its reference, whatever name it has.
+    async fn wanted(&self, store: &Store, now: Timestamp) -> anyhow::Result<Vec<String>> {
+        let whole = [
+            self.schedule.as_ref().map(|name| format!("schedule {name}")),
+            self.account.as_ref().map(|name| format!("account {name}")),
+        ];
+        let mut wanted: Vec<_> = whole.into_iter().flatten().collect();
+        if !self.resources.is_empty() {
+            let names = Names::read(store, now).await?;
+            let selection = names.in_history(&self.resources);
+            wanted.extend(selection.references.iter().map(ToString::to_string));
+            wanted.extend(self.resources.iter().cloned());
         }
+        Ok(wanted)
     }
-    let named = records.iter().filter(|record| record.name == target);
-    let references = named.map(|record| record.reference.to_string());
-    references.chain([target.to_owned()]).collect()
 }
 
 impl Row for Activity {

@@ -22,8 +22,7 @@ use crate::{
     connection::all_records,
     context::Context,
     exit::UsageError,
-    output,
-    resolve::{self, nearest::exists},
+    names, output,
 };
 
 /// Release resources that are held until a person approves them.
@@ -94,7 +93,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 /// Returns the held resources that the arguments select.
 async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<ResourceRef>> {
     if !args.resources.is_empty() {
-        let found = resolve::find(store, &args.resources, now).await?;
+        let found = names::find(store, &args.resources, now).await?;
         if let Some(other) = found.iter().find(|record| !record.held) {
             return Err(UsageError(format!("{} is not held", other.name)).into());
         }
@@ -102,7 +101,7 @@ async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<
     }
     if let Some(account) = &args.account {
         let accounts = &store.in_force().await?.configuration.accounts;
-        exists("account", account.as_str(), accounts.keys().map(AccountName::as_str))?;
+        names::check_account(account, accounts.keys())?;
     }
     let mut records = all_records(store).await?;
     let selected = |of: &AccountName| args.account.as_ref().is_none_or(|account| account == of);

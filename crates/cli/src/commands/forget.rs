@@ -22,10 +22,9 @@ use crate::{
     connection::Session,
     context::Context,
     exit::UsageError,
-    output,
+    names, output,
     print::Screen,
     problems::{ONLY_RECORDED, gone},
-    resolve,
     resource::{ResourceView, Wide},
     state::sentence,
 };
@@ -104,7 +103,7 @@ impl ForgottenRecord {
 /// Shows the records, asks for confirmation, and deletes them.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let records = resolve::find(&session.store, &args.resources, session.now).await?;
+    let records = names::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
     let screen = context.screen(rules.configuration, None, session.now);

@@ -1,31 +1,31 @@
 //! `offhours history`: what was done, newest first.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::Configuration,
     history::HistoryEntry,
     record::{Cause, Direction, Ending},
     resource::SavedState,
     stop_method::StopMethod,
 };
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
+use report::hours::Period;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{HistoryQuery, Store};
+use store::{HistoryQuery, InForce, Store};
 
 use crate::{
     Exit, candidates,
     connection::{Session, all_records},
     context::Context,
     hibernated::Hibernated,
+    names::{Names, check_schedule, history::report_unreadable},
     output,
     print::{self, Screen},
-    resolve::history::{HistorySelection, check_schedule, report_unreadable},
     table::{Cell, Column},
-    time::{Moment, length},
-    time_range::RequestedRange,
+    time::{When, length},
+    time_range::{self, RequestedRange},
 };
 
 /// Show every finished stop and start, newest first.
@@ -39,7 +39,7 @@ use crate::{
 Examples:
   offhours history
   offhours history web-1 --since 30d
-  offhours history --schedule office-hours --since 2026-10-01 --until 2026-11-01
+  offhours history --schedule office-hours --since 2026-10-01 --until 2026-10-31
   offhours history --direction stop --limit 20
   offhours history -o json | jq '.[] | select(.ending == \"refused\") | .reason'
 
@@ -49,19 +49,19 @@ person did the opposite meanwhile), let go (opted out meanwhile), turned (the
 opposite was desired meanwhile), kept (a person's size was kept), gone
 (deleted at the provider), forgotten (by `offhours forget`).")]
 pub struct Args {
-    /// Only these resources, by reference or by name.
+    /// Only these resources: references, names, or patterns with `*` and `?`.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only stops and starts under this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Start of the time range: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
-    /// local times are in the zone of the output (see --tz).
+    /// Start of the time range: 36h, 7d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
+    /// the zone of the output (see --tz).
     #[arg(long, value_name = "WHEN", default_value = "7d")]
-    since: Moment,
-    /// End of the time range [default: now].
+    since: When,
+    /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
-    until: Option<Moment>,
+    until: Option<When>,
     /// Only stops, or only starts.
     #[arg(long, value_enum)]
     direction: Option<Towards>,
@@ -91,11 +91,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
-    let found = find(args, &store, (&in_force.configuration, &zone), now).await?;
+    let period = RequestedRange::Between(&args.since, args.until.as_ref()).period(&zone, now)?;
+    let found = find(args, &store, (&in_force, period), now).await?;
     let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
     let rows: Vec<FinishedTransition<'_>> =
         found.entries.iter().map(FinishedTransition::of).collect();
-    screen.rows(&rows, "No stop or start ended in this period.")?;
+    let period = time_range::shown(period, &zone);
+    screen.rows(&rows, &format!("No stop or start ended {period}."))?;
+    output::remarks(&found.unknown);
     if found.left_out > 0 {
         output::remark(&format!("and {} older\n", found.left_out));
     }
@@ -111,84 +114,51 @@ struct SearchResult {
     /// The number of entries beyond the limit.
     left_out: usize,
     unreadable: usize,
+    /// What was named and is unknown.
+    unknown: Vec<String>,
 }
 
 async fn find(
     args: &Args,
     store: &Store,
-    (configuration, zone): (&Configuration, &TimeZone),
+    (in_force, period): (&InForce, Period),
     now: Timestamp,
 ) -> anyhow::Result<SearchResult> {
-    let period = RequestedRange::Between(args.since, args.until).period(zone, now)?;
     let records = match args.resources.as_slice() {
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let mut selection = HistorySelection::of(&args.resources, &records, configuration, now)?
-        .with_former_names(configuration);
+    let names = Names::new(in_force.clone(), records, now);
+    let mut selection = names.in_history(&args.resources);
     let finished = HistoryQuery {
         since: period.from,
         // By a clock of whole seconds, the present second is not over yet.
-        until: args.until.map_or(Timestamp::MAX, |_| period.until),
+        until: args.until.as_ref().map_or(Timestamp::MAX, |_| period.until),
         schedule: args.schedule.clone(),
     };
     let direction = args.direction.map(Direction::from);
-    let mut newest = Newest::of(args.limit);
+    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    let (mut newest, mut all) = (BTreeMap::new(), 0);
     let unreadable = selection
         .read(store, finished, |entry| {
             if direction.is_none_or(|direction| direction == entry.direction) {
-                newest.take(entry);
+                let when = Reverse((entry.finished_at, entry.transition_key()));
+                newest.insert((when, entry.reference.clone()), entry);
+                all += 1;
+                if newest.len() > limit {
+                    newest.pop_last();
+                }
             }
             Ok(())
         })
         .await?;
-    selection.check()?;
-    let seen = newest.all > 0;
-    check_schedule(args.schedule.as_ref(), configuration, seen)?;
-    let all = newest.all;
-    let entries = newest.sorted();
-    Ok(SearchResult { left_out: all - entries.len(), entries, unreadable })
-}
-
-/// Keeps the newest of very many entries, using little more memory than those need.
-#[derive(Debug)]
-struct Newest {
-    limit: usize,
-    entries: Vec<HistoryEntry>,
-    /// The number of entries taken so far.
-    all: usize,
-}
-
-impl Newest {
-    /// How many more than the limit are kept, so that sorting is rare.
-    const SPARE: usize = 1_000;
-
-    fn of(limit: Option<u32>) -> Self {
-        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        Self { limit: limit.unwrap_or(usize::MAX), entries: Vec::new(), all: 0 }
+    // History may have what is configured no more.
+    if let (0, Some(name)) = (all, &args.schedule) {
+        check_schedule(name, &in_force.configuration)?;
     }
-
-    fn take(&mut self, entry: HistoryEntry) {
-        self.all += 1;
-        self.entries.push(entry);
-        if self.entries.len() > self.limit.saturating_add(Self::SPARE) {
-            self.cut();
-        }
-    }
-
-    fn cut(&mut self) {
-        let order = |entry: &HistoryEntry| {
-            let key = entry.transition_key();
-            (Reverse((entry.finished_at, key)), entry.reference.clone())
-        };
-        self.entries.sort_by_cached_key(order);
-        self.entries.truncate(self.limit);
-    }
-
-    fn sorted(mut self) -> Vec<HistoryEntry> {
-        self.cut();
-        self.entries
-    }
+    let entries: Vec<_> = newest.into_values().collect();
+    let unknown = selection.unknown();
+    Ok(SearchResult { left_out: all - entries.len(), entries, unreadable, unknown })
 }
 
 /// One finished stop or start.
@@ -343,6 +313,7 @@ fn size(entry: &HistoryEntry) -> String {
 mod tests {
     use clap::Parser;
     use domain::resource::Power;
+    use jiff::tz::TimeZone;
 
     use super::*;
     use crate::{exit::UsageError, fixtures::*, time::shared_zone};
@@ -408,7 +379,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let zone = shared_zone(None, &in_force.configuration).unwrap();
-        find(&args, &store, (&in_force.configuration, zone), at("17 12:00")).await
+        let range = RequestedRange::Between(&args.since, args.until.as_ref());
+        let now = at("17 12:00");
+        find(&args, &store, (&in_force, range.period(zone, now)?), now).await
     }
 
     #[track_caller]
@@ -470,18 +443,15 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             (&expected.map(str::to_owned)[..], 3)
         );
         // Midnight in the office's zone is two hours before midnight UTC.
-        let day = found("--schedule office --since 2026-06-16 --until 2026-06-17").await.unwrap();
+        let day = found("--schedule office --since 2026-06-16 --until 2026-06-16").await.unwrap();
         let expected = ["2026-06-16T06:01:00Z web start", "2026-06-16T06:00:00Z orders start"];
         assert_eq!(lines(&day), expected);
         assert_eq!(lines(&found("--since 1h").await.unwrap()), [""; 0]);
     }
 
     #[tokio::test]
-    async fn an_unknown_name_is_bad_usage_with_the_nearest_one() {
+    async fn an_unknown_schedule_and_an_empty_range_are_bad_usage() {
         for (line, expected) in [
-            ("ordres", "did you mean `orders`?"),
-            ("wbe", "did you mean `web`?"),
-            ("hz-eu/server/7", "no resource `hz-eu/server/7`, and history has none"),
             ("--schedule ofice", "did you mean `office`?"),
             ("--since 2h --until 3h", "before it begins"),
         ] {
@@ -489,8 +459,25 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             assert!(error.is::<UsageError>(), "{error:?}");
             assert!(error.to_string().contains(expected), "{error}");
         }
-        // A known name with no history is not a mistake.
-        assert_eq!(lines(&found("web --since 1h").await.unwrap()), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_history_does_not_have_in_this_time_is_said_and_no_mistake() {
+        let unknown = async |line: &str| {
+            let found = found(line).await.unwrap();
+            assert_eq!(lines(&found), [""; 0], "{line}");
+            found.unknown.join(" ")
+        };
+        for (line, near) in [("ordres", "orders"), ("wbe", "web")] {
+            let unknown = unknown(line).await;
+            assert!(unknown.ends_with(&format!("did you mean `{near}`?")), "{unknown}");
+        }
+        assert!(unknown("orders --since 1h").await.contains("nor has this time of history"));
+        for known in ["web --since 1h", "hz-eu/server/7"] {
+            assert_eq!(unknown(known).await, "");
+        }
+        let both = found("or* w?b").await.unwrap();
+        assert_eq!((lines(&both).len(), both.unknown), (5, Vec::new()));
     }
 
     #[test]
@@ -585,26 +572,6 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
           }
         ]
         "#);
-    }
-
-    #[test]
-    fn the_newest_are_kept_however_they_come() {
-        let mut newest = Newest::of(Some(3));
-        let day = SignedDuration::from_hours(24);
-        let times = (0..2 * Newest::SPARE).map(|number| (number * 7919) % 5000);
-        for seconds in times.clone() {
-            let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
-            newest.take(HistoryEntry {
-                finished_at: at("15 00:00") + day + seconds,
-                ..stop("15 00:00", "15 00:00")
-            });
-        }
-        let mut expected: Vec<_> = times.collect();
-        expected.sort_unstable();
-        let kept = newest.sorted();
-        let seconds = kept.iter().map(|e| e.finished_at.duration_since(at("16 00:00")).as_secs());
-        let expected = expected.iter().rev().take(3).map(|s| i64::try_from(*s).unwrap());
-        assert!(seconds.eq(expected));
     }
 
     #[test]

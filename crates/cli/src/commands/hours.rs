@@ -23,11 +23,11 @@ use crate::{
     connection::{Session, all_records, readable},
     context::Context,
     exit::UsageError,
+    names::{Names, check_schedule, history::report_unreadable},
     output,
     print::{self, Screen},
-    resolve::history::{HistorySelection, check_schedule, report_unreadable},
     table::{Cell, Column},
-    time::{Moment, Month},
+    time::{Month, When},
     time_range::RequestedRange,
 };
 
@@ -53,7 +53,7 @@ const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL
 Examples:
   offhours hours
   offhours hours --month 2026-10 --by schedule
-  offhours hours --schedule office-hours --since 2026-10-01 --until 2026-11-01
+  offhours hours --schedule office-hours --since 2026-10-01 --until 2026-10-31
   offhours hours web-1 --since 90d
   offhours hours --month 2026-10 --prices prices.toml -o json | jq .total
 
@@ -80,13 +80,13 @@ pub struct Args {
     /// Only stops under this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Start of the time range: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and
-    /// local times are in the zone of the output (see --tz).
+    /// Start of the time range: 36h, 30d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
+    /// the zone of the output (see --tz).
     #[arg(long, value_name = "WHEN", default_value = "30d")]
-    since: Moment,
-    /// End of the time range [default: now].
+    since: When,
+    /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
-    until: Option<Moment>,
+    until: Option<When>,
     /// Calendar month, in UTC, as the time range.
     #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
@@ -145,7 +145,7 @@ impl Args {
     ) -> anyhow::Result<HoursQuery<'a>> {
         let asked = match self.month {
             Some(month) => RequestedRange::Month(month),
-            None => RequestedRange::Between(self.since, self.until),
+            None => RequestedRange::Between(&self.since, self.until.as_ref()),
         };
         Ok(HoursQuery {
             resources: &self.resources,
@@ -177,25 +177,27 @@ impl HoursQuery<'_> {
         now: Timestamp,
     ) -> anyhow::Result<Report> {
         let configuration = &in_force.configuration;
-        let records = all_records(store).await?;
-        let mut selection = HistorySelection::of(self.resources, &records, configuration, now)?;
+        let names = Names::new(in_force.clone(), all_records(store).await?, now);
+        let mut selection = names.in_history(self.resources);
         let mut collector = Collector::new(self.period, now, &configuration.schedules);
         collector.prices = self.prices;
         collector.only = self.schedule;
         collector.unseen_since = unseen_since(store, now).await?;
-        let mut walk = Walk::new(collector, &records);
+        let mut walk = Walk::new(collector, &names.records);
         // Stops that began before the period, or ended after it, matter as well.
         let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
         let unreadable = selection.read(store, all, |entry| walk.pass(entry)).await?;
-        selection.check()?;
+        output::remarks(&selection.unknown());
         walk.finish_one()?;
-        for record in records.iter().filter(|record| selection.includes_record(record)) {
+        for record in names.records.iter().filter(|record| selection.includes_record(record)) {
             if !walk.counted.contains(&record.reference) {
                 walk.collector.count(&record.reference, &[], Some(record));
             }
         }
         let report = walk.collector.report(self.by, unreadable);
-        check_schedule(self.schedule, configuration, !report.rows.is_empty())?;
+        if let (true, Some(name)) = (report.rows.is_empty(), self.schedule) {
+            check_schedule(name, configuration)?;
+        }
         Ok(report)
     }
 }
@@ -467,7 +469,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 
     #[tokio::test]
     async fn what_began_before_the_period_or_ended_after_it_counts_within_it() {
-        let line = "workers --since 2026-06-17 --until 2026-06-18";
+        let line = "workers --since 2026-06-17 --until 2026-06-17";
         let report = reported(line, None).await.unwrap();
         assert_eq!(report.rows.len(), 1);
         assert!((report.rows[0].stopped_hours - 24.0).abs() < 1e-9);
@@ -484,9 +486,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         assert_eq!(of("").await, ["gone", "idle", "web", "workers"]);
         assert_eq!(of("gone").await, ["gone"]);
         assert_eq!(of("hz-eu/server/2 web").await, ["idle", "web"]);
+        assert_eq!(of("wokers").await, [""; 0]);
         assert_eq!(of("--schedule office").await, ["gone", "idle", "web", "workers"]);
         for (line, expected) in [
-            ("wokers", "did you mean `workers`?"),
             ("--schedule ofice", "did you mean `office`?"),
             ("--month 2026-07", "is in the future"),
         ] {

@@ -4,27 +4,28 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    ResourceRef,
     configuration::Configuration,
     decision::judge,
     explanation::standing_command,
-    invocation::CommandTarget,
     membership::{Membership, Subject},
-    record::{Direction, Phase, Record},
+    record::{Direction, Record},
 };
 
-use super::Format;
+use super::{
+    Format,
+    overrides::{self, SetArgs},
+    targets::Selected,
+};
 use crate::{
     Exit,
     ask::confirm,
-    author::{author, reason},
-    candidates,
+    author::author,
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
-    connection::{Session, all_records, readable},
+    connection::{Session, readable},
     context::Context,
     output,
-    resolve::{self, nearest::exists},
     state::stands_until,
 };
 
@@ -37,58 +38,44 @@ Examples:
   offhours stop \"ci-*\"                     all whose names match
   offhours stop --schedule office-hours --dry-run
   offhours start --account hz-eu --no-wait
+  offhours start web-1 --for 2h            then the schedule takes over
 
 A manual command stands until the schedule's next edge; what follows no
 schedule stays as it was left. It is declined for what is protected, opted
 out, or under an enforced schedule. Exit code 3: done, and something needs a
-person.")]
+person. With --for or --until it is an override, and ends by itself: see
+`offhours override`.")]
 pub struct Args {
-    /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
-    #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"], add = candidates::resources())]
-    resources: Vec<String>,
-    /// All resources that follow this schedule.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "account"], add = candidates::schedules())]
-    schedule: Option<ScheduleName>,
-    /// All resources in this account that follow a schedule.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "schedule"], add = candidates::accounts())]
-    account: Option<AccountName>,
-    /// Show the requests that would be sent, after reading each resource, and send nothing.
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    set: SetArgs,
     /// Return as soon as the stop or start is requested.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with_all = ["dry_run", "lasting", "until"])]
     no_wait: bool,
-    /// Reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
 }
 
 /// Stops or starts resources and, unless told not to wait, follows them until the result is seen.
 pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow::Result<Exit> {
+    let (args, no_wait) = (&args.set, args.no_wait);
+    if args.begins_or_ends() {
+        return overrides::set(args, direction.desired(), context).await;
+    }
     let session = context.connection.open_for_write().await?;
-    let Target { named, records } = target(args, &session).await?;
-    let in_force = session.store.in_force().await?;
-    let unscheduled = follow_no_schedule(&records, &in_force.configuration);
-    let whole = args.resources.is_empty();
-    let asks = whole || records.len() >= MANY || !unscheduled.is_empty();
-    if direction == Direction::Stop
-        && asks
-        && !args.dry_run
-        && !records.is_empty()
-        && !confirm(&question(&records, &unscheduled), context)?
-    {
-        output::remark("Nothing was stopped.\n");
-        return Ok(Exit::Done);
+    let Selected { command: target, records, in_force, .. } =
+        args.targets.select(&session.store, session.now).await?;
+    if direction == Direction::Stop && !args.dry_run {
+        let all: Vec<_> = records.iter().collect();
+        let question = question(&all, &in_force.configuration, args.targets.are_whole(), "");
+        if let Some(question) = question
+            && !confirm(&question, context)?
+        {
+            output::remark("Nothing was stopped.\n");
+            return Ok(Exit::Done);
+        }
     }
     let author =
         if args.dry_run { None } else { Some(author(&session, args.reason.clone()).await?) };
-    let command = Command {
-        direction,
-        target: named,
-        author,
-        until: if args.no_wait { Until::Asked } else { Until::Seen },
-        rehearsal: false,
-    };
+    let until = if no_wait { Until::Asked } else { Until::Seen };
+    let command = Command { direction, target, author, until, rehearsal: false };
     let exit = carry_out(&session, &command, Some(context)).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
@@ -97,16 +84,6 @@ pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow
         }
     }
     Ok(exit)
-}
-
-/// Returns the resources that no schedule starts again. What may not be touched is not among them,
-/// because the command is declined.
-fn follow_no_schedule<'r>(records: &'r [Record], configuration: &Configuration) -> Vec<&'r Record> {
-    let follows_none = |record: &&Record| {
-        let membership = Membership::of(Subject::recorded(record), configuration);
-        matches!(membership, Membership::Unnamed | Membership::Unknown { .. })
-    };
-    records.iter().filter(follows_none).collect()
 }
 
 /// Returns until when the commands stand that these resources follow now, in a line for each end.
@@ -141,8 +118,24 @@ const MANY: usize = 10;
 /// The most resources named in a line.
 const NAMED: usize = 20;
 
-fn question(records: &[Record], unscheduled: &[&Record]) -> String {
-    let warning = match unscheduled {
+/// Returns what to ask before resources are stopped: many, a whole schedule or account, or what no
+/// schedule starts again. What may not be touched is not among the last, because the command is
+/// declined. `time` says until when, if the stop ends by itself.
+pub(super) fn question(
+    records: &[&Record],
+    configuration: &Configuration,
+    is_whole: bool,
+    time: &str,
+) -> Option<String> {
+    let follows_none = |record: &&&Record| {
+        let membership = Membership::of(Subject::recorded(record), configuration);
+        matches!(membership, Membership::Unnamed | Membership::Unknown { .. })
+    };
+    let unscheduled: Vec<_> = records.iter().filter(follows_none).copied().collect();
+    if records.is_empty() || !is_whole && records.len() < MANY && unscheduled.is_empty() {
+        return None;
+    }
+    let warning = match unscheduled.as_slice() {
         [] => String::new(),
         [one] => format!("{} follows no schedule: nothing will start it again. ", one.name),
         several => format!(
@@ -151,81 +144,54 @@ fn question(records: &[Record], unscheduled: &[&Record]) -> String {
         ),
     };
     let resources = count(records.len(), "resource");
-    format!("{warning}Stop {resources}: {}?", names(records))
+    Some(format!("{warning}Stop {resources}{time}: {}?", names(records.iter().copied())))
 }
 
 fn names<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
-    let mut records = records.into_iter();
-    let first = records.by_ref().take(NAMED);
-    let first = first.map(|record| record.name.as_str());
-    let names = first.collect::<Vec<_>>().join(", ");
-    match records.count() {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    }
+    in_a_line(records.into_iter().map(|record| record.name.as_str()))
 }
 
-/// The target that a command names, and the resources it covers.
-struct Target {
-    named: CommandTarget,
-    records: Vec<Record>,
-}
-
-/// Resolves the target. Unknown names fail here.
-async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
-    let following = async |which: &dyn Fn(&Record) -> bool| {
-        let mut records = all_records(&session.store).await?;
-        let is_there = |record: &Record| !matches!(record.phase, Phase::Gone { .. });
-        records.retain(|record| record.opted_in && is_there(record) && which(record));
-        anyhow::Ok(records)
-    };
-    let configuration = session.store.in_force().await?.configuration;
-    if let Some(name) = &args.schedule {
-        let known = configuration.schedules.keys().map(ScheduleName::as_str);
-        exists("schedule", name.as_str(), known)?;
-        let records = following(&|record| record.schedule.as_ref() == Some(name)).await?;
-        let named = CommandTarget::Schedule(name.clone());
-        return Ok(Target { named, records });
+/// Names in a line, and how many are left out of it.
+pub(super) fn in_a_line<'n>(mut names: impl Iterator<Item = &'n str>) -> String {
+    let first: Vec<_> = names.by_ref().take(NAMED).collect();
+    let first = first.join(", ");
+    match names.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
-    if let Some(name) = &args.account {
-        let known = configuration.accounts.keys().map(AccountName::as_str);
-        exists("account", name.as_str(), known)?;
-        let records = following(&|record| record.reference.account == *name).await?;
-        let named = CommandTarget::Account(name.clone());
-        return Ok(Target { named, records });
-    }
-    let records = resolve::find(&session.store, &args.resources, session.now).await?;
-    let references = records.iter().map(|record| record.reference.clone());
-    let named = CommandTarget::Resources(references.collect());
-    Ok(Target { named, records })
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::resource::Power;
-
     use super::*;
-    use crate::fixtures::record;
+    use crate::scene::{OFFICE, configuration, machine};
 
     #[test]
     fn the_question_names_what_it_is_about() {
-        let records = |count: usize| -> Vec<_> {
-            let named = |number| Record {
-                name: format!("ci-{number}"),
-                ..record("hz-eu/server/1", Power::Running, "15 00:00")
+        let configuration = configuration(OFFICE);
+        let asked = |count: usize, free: usize, is_whole, time| {
+            let named = |number| {
+                let tags: &[&str] = if number > count - free { &[] } else { &["offhours:office"] };
+                machine("do-main/droplet/1", &format!("ci-{number}"), tags)
             };
-            (1..=count).map(named).collect()
+            let records: Vec<_> = (1..=count).map(named).collect();
+            let records: Vec<_> = records.iter().collect();
+            question(&records, &configuration, is_whole, time)
         };
-        let two = records(2);
-        assert_eq!(question(&two, &[]), "Stop 2 resources: ci-1, ci-2?");
-        let many = question(&records(25), &[]);
+        assert_eq!(asked(2, 0, false, ""), None);
+        assert_eq!(asked(0, 0, true, ""), None);
+        assert_eq!(asked(2, 0, true, "").as_deref(), Some("Stop 2 resources: ci-1, ci-2?"));
+        let many = asked(25, 0, false, " until noon").unwrap();
+        assert!(many.starts_with("Stop 25 resources until noon: ci-1, "), "{many}");
         assert!(many.ends_with("ci-19, ci-20 and 5 more?"), "{many}");
         assert_eq!(
-            question(&two, &[&two[1]]),
-            "ci-2 follows no schedule: nothing will start it again. Stop 2 resources: ci-1, ci-2?"
+            asked(2, 1, false, "").as_deref(),
+            Some(
+                "ci-2 follows no schedule: nothing will start it again. Stop 2 resources: ci-1, \
+                 ci-2?"
+            )
         );
-        let all: Vec<_> = two.iter().collect();
-        let both = question(&two, &all);
+        let both = asked(2, 2, false, "").unwrap();
         let warning = "ci-1, ci-2 follow no schedule: nothing will start them again. Stop";
         assert!(both.starts_with(warning), "{both}");
     }

@@ -18,6 +18,7 @@ pub mod preview;
 pub mod rehearse;
 pub mod savings;
 pub mod status;
+mod targets;
 pub mod validate;
 pub mod why;
 

@@ -29,11 +29,11 @@ use crate::{
     connection::all_records,
     context::Context,
     exit::UsageError,
+    names::{check_schedule, find},
     output,
     print::{self, Screen},
-    resolve::{find, nearest::exists},
     table::{Cell, Column},
-    time::{Length, When},
+    time::{Asked, Length, Reader, When},
 };
 
 /// Show what will be stopped and started, and when.
@@ -58,7 +58,7 @@ pub struct Args {
     /// Configuration file to follow, instead of what is in force.
     #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Instant to begin at [default: now].
+    /// Time to begin at, such as "friday 18:00", 2026-12-24 or an instant [default: now].
     #[arg(long, value_name = "WHEN")]
     at: Option<When>,
     /// How far to look ahead, such as 36h, 7d or 2w.
@@ -77,15 +77,17 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     };
     let configuration = &*subject.configuration;
     if let Some(name) = &args.schedule {
-        let known = configuration.schedules.keys().map(ScheduleName::as_str);
-        exists("schedule", name.as_str(), known)?;
+        check_schedule(name, configuration)?;
     }
     let screen = context.screen(configuration, args.schedule.as_ref(), subject.now);
-    let from = match args.at {
-        Some(at) => at.instant(&screen.zone)?,
+    let from = match &args.at {
+        Some(at) => {
+            let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };
+            let at = at.resolve(Asked::Begin, reader);
+            at.map_err(|error| UsageError(error.to_string()))?
+        }
         None => Timestamp::from_second(subject.now.as_second())?,
     };
-    let screen = Screen { now: from, ..screen };
     if args.week {
         if screen.format != Format::Table {
             return Err(UsageError("--week is a picture: leave -o out".to_owned()).into());
@@ -246,9 +248,10 @@ impl print::Row for Coming {
             0 | 1 => names.join(", "),
             several => format!("{several}: {}", names.join(", ")),
         };
+        let is_now = self.cause.is_none() && self.at.as_second() == screen.now.as_second();
         let by = self.cause.filter(|cause| *cause != "schedule");
         vec![
-            Cell::new(if self.cause.is_none() { "now".to_owned() } else { screen.time(self.at) }),
+            Cell::new(if is_now { "now".to_owned() } else { screen.time(self.at) }),
             Cell::desired(self.to),
             Cell::any(self.schedule.as_ref()),
             Cell::any(by.map(|cause| cause.replace('-', " "))),

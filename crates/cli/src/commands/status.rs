@@ -26,12 +26,9 @@ use crate::{
     context::Context,
     exit::UsageError,
     listing::{Failure, Spinners, not_listed},
+    names::{check_account, check_schedule, find, nearest::nearest},
     output,
     print::Screen,
-    resolve::{
-        find,
-        nearest::{exists, nearest},
-    },
     resource::{ResourceView, Wide},
     state::PhaseName,
 };
@@ -237,10 +234,8 @@ impl<'a> View<'a> {
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let in_force = store.in_force().await?;
-        let schedules = &in_force.configuration.schedules;
         if let Some(name) = &args.schedule {
-            let known = schedules.keys().map(ScheduleName::as_str);
-            exists("schedule", name.as_str(), known)?;
+            check_schedule(name, &in_force.configuration)?;
         }
         let selected = read(args, store, &in_force.configuration, now).await?;
         let mut view = Self {
@@ -423,8 +418,7 @@ async fn read(
     }
     let mut accounts = store.accounts().await?;
     for name in &args.accounts_named {
-        let known = accounts.iter().map(AccountName::as_str);
-        exists("account", name.as_str(), known)?;
+        check_account(name, &accounts)?;
     }
     let is_asked = !args.accounts_named.is_empty();
     accounts.retain(|account| !is_asked || args.accounts_named.contains(account));

@@ -15,7 +15,7 @@ use domain::{
 use provider::Base;
 
 use super::document::Field;
-use crate::resolve::nearest::advice;
+use crate::names::nearest::advice;
 
 /// The accounts of a file.
 #[derive(Default)]

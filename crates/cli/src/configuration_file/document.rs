@@ -13,7 +13,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{Problem, written::File};
 use crate::{
-    resolve::nearest::{advice, nearest},
+    names::nearest::{advice, nearest},
     shape,
 };
 

@@ -11,7 +11,7 @@ use serde::{
 use toml::de::DeValue;
 
 use super::document::Field;
-use crate::resolve::nearest::advice;
+use crate::names::nearest::advice;
 
 impl Field<'_> {
     /// Reads the value as far as it can be read.

@@ -9,7 +9,7 @@ use domain::{
 };
 
 use super::{ListedResources, accounts::Accounts, document::Field};
-use crate::resolve::nearest::advice;
+use crate::names::nearest::advice;
 
 /// The places of each entry, across all schedules.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use report::consequences::{Unmatched, unmatched_names};
 use super::{Check, Finding, or_ok, store::StoreContents};
 use crate::{
     configuration_file::count,
-    resolve::nearest::{advice, nearest},
+    names::nearest::{advice, nearest},
     time::ago,
 };
 

@@ -1,7 +1,7 @@
 //! Instants and durations as people write and read them.
 
-pub mod end;
 mod length;
+mod month;
 mod when;
 
 use domain::{
@@ -14,7 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use length::{Length, NotALength};
-pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
+pub use month::{Month, NotAMonth};
+pub use when::{Asked, NoInstant, NotAWhen, Reader, When};
 
 /// A coming edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

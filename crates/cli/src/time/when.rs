@@ -1,154 +1,349 @@
-//! Instants as people write them.
+//! Times as people write them: one grammar for every option that takes one.
+//!
+//! Nothing here reads a clock or knows a zone: a [`When`] is what was written, and [`When::resolve`]
+//! turns it into an instant.
 
 use std::{fmt, str::FromStr};
 
+use domain::schedule::{self, Schedule};
 use jiff::{
     Timestamp, ToSpan as _, Zoned,
-    civil::{Date, DateTime},
-    tz::TimeZone,
+    civil::{Date, Weekday},
+    tz::{AmbiguousOffset, TimeZone},
 };
 
 use super::Length;
+use crate::names::nearest::nearest;
 
-/// An instant, as a person writes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// An exact instant.
-    Instant(Timestamp),
-    /// A local time, in a zone that depends on the subject.
-    Local(DateTime),
+/// Words for days. Weekdays may be shortened to three letters.
+const DAYS: [(&str, Day); 10] = [
+    ("today", Day::InDays(0)),
+    ("tomorrow", Day::InDays(1)),
+    ("yesterday", Day::InDays(-1)),
+    ("monday", Day::Weekday(Weekday::Monday)),
+    ("tuesday", Day::Weekday(Weekday::Tuesday)),
+    ("wednesday", Day::Weekday(Weekday::Wednesday)),
+    ("thursday", Day::Weekday(Weekday::Thursday)),
+    ("friday", Day::Weekday(Weekday::Friday)),
+    ("saturday", Day::Weekday(Weekday::Saturday)),
+    ("sunday", Day::Weekday(Weekday::Sunday)),
+];
+
+/// The word for the schedule's next edge.
+const NEXT_EDGE: &str = "next-edge";
+
+/// A time, as a person writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct When {
+    text: String,
+    said: Said,
 }
 
-/// Not a valid instant.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "write an instant such as 2026-06-15T07:00:00Z, or a local time such as \"2026-06-15 09:00\""
-)]
-pub struct NotAnInstant;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// `2h`: this far from now.
+    Away(Length),
+    /// `in 2h`: this long after now.
+    Ahead(Length),
+    At(Timestamp),
+    /// When the clock shows this time.
+    Clock(TimeOfDay),
+    /// On a day, at a time; the whole day without one.
+    On(Day, Option<TimeOfDay>),
+    NextEdge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Day {
+    InDays(i32),
+    /// The nearest day of this name in the direction of the option.
+    Weekday(Weekday),
+    /// `next monday`: the first one after today.
+    Next(Weekday),
+    Date(Date),
+}
+
+/// A clock reading, in seconds from midnight. 24:00 is the end of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TimeOfDay(i64);
+
+/// Which instant an option asks for. This decides what `2h`, `21:00` or `monday` is: ago or ahead,
+/// and the first or the last instant of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The beginning of a time that is over.
+    PastBegin,
+    /// The end of a time that is over.
+    PastEnd,
+    /// The beginning of a time to come.
+    Begin,
+    /// The end of a time to come.
+    End,
+}
+
+impl Asked {
+    fn is_past(self) -> bool {
+        matches!(self, Self::PastBegin | Self::PastEnd)
+    }
+
+    fn is_end(self) -> bool {
+        matches!(self, Self::PastEnd | Self::End)
+    }
+
+    /// Reports whether an instant lies in the direction that is asked for.
+    fn has(self, at: Timestamp, now: Timestamp) -> bool {
+        if self.is_past() { at < now } else { at > now }
+    }
+}
+
+/// Not a valid time: what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{advice}write a time such as 2h, 21:00 or \"friday 18:00\"")]
+pub struct NotAWhen {
+    advice: String,
+}
+
+impl NotAWhen {
+    fn near(word: &str) -> Self {
+        let words = DAYS.map(|(name, _)| name).into_iter();
+        let near = nearest(word, words.chain(["noon", "midnight", NEXT_EDGE]));
+        Self { advice: near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default() }
+    }
+
+    fn because(advice: &str) -> Self {
+        Self { advice: format!("{advice}; ") }
+    }
+}
+
+/// A time that means no instant here: what was written, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` {why}: write a time such as 2h, 21:00 or \"friday 18:00\"")]
+pub struct NoInstant {
+    text: String,
+    why: &'static str,
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Length> for When {
+    fn from(length: Length) -> Self {
+        Self { text: super::length(length.duration()), said: Said::Away(length) }
+    }
+}
 
 impl FromStr for When {
-    type Err = NotAnInstant;
+    type Err = NotAWhen;
 
-    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
+    fn from_str(text: &str) -> Result<Self, NotAWhen> {
+        let text = text.trim().to_owned();
         let instant =
             text.parse().or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
-        match instant {
-            Ok(instant) => Ok(Self::Instant(instant)),
-            Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
+        let said = match instant {
+            Ok(at) => Said::At(at),
+            Err(_) => Said::parse(&text.to_lowercase())?,
+        };
+        Ok(Self { text, said })
+    }
+}
+
+impl Said {
+    fn parse(text: &str) -> Result<Self, NotAWhen> {
+        if text == NEXT_EDGE {
+            return Ok(Self::NextEdge);
+        }
+        if let Some(time) = TimeOfDay::parse(text) {
+            return Ok(Self::Clock(time));
+        }
+        if let Some(length) = text.strip_prefix('+').or_else(|| text.strip_prefix("in ")) {
+            return length.parse().map(Self::Ahead).map_err(|_| NotAWhen::near(length));
+        }
+        if let Ok(length) = text.parse() {
+            return Ok(Self::Away(length));
+        }
+        if text == "tonight" {
+            return Err(NotAWhen::because("`tonight` has no hour"));
+        }
+        let (is_next, text) = match text.strip_prefix("next ") {
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, text),
+        };
+        let (day, time) = match text.split_once('t') {
+            Some((date, time)) if parse_date(date).is_some() => (date, Some(time)),
+            _ => match text.split_once(char::is_whitespace) {
+                Some((day, time)) => (day, Some(time)),
+                None => (text, None),
+            },
+        };
+        let day = match (is_next, Day::parse(day)?) {
+            (false, day) => day,
+            (true, Day::Weekday(weekday)) => Day::Next(weekday),
+            (true, Day::InDays(_) | Day::Next(_) | Day::Date(_)) => {
+                return Err(NotAWhen::because("`next` is followed by a weekday"));
+            }
+        };
+        let Some(time) = time else { return Ok(Self::On(day, None)) };
+        let time = time.trim();
+        let time = time.strip_prefix("at ").unwrap_or(time);
+        if time == "midnight" {
+            return Err(NotAWhen::because("a day begins at 00:00 and ends at 24:00"));
+        }
+        let time = TimeOfDay::parse(time).ok_or_else(|| NotAWhen::near(time))?;
+        Ok(Self::On(day, Some(time)))
+    }
+}
+
+impl Day {
+    fn parse(word: &str) -> Result<Self, NotAWhen> {
+        if let Some(date) = parse_date(word) {
+            return Ok(Self::Date(date));
+        }
+        let names = |name: &str, day: Self| {
+            name == word || matches!(day, Self::Weekday(_)) && name.get(..3) == Some(word)
+        };
+        let known = DAYS.into_iter().find(|&(name, day)| names(name, day));
+        known.map(|(_, day)| day).ok_or_else(|| NotAWhen::near(word))
+    }
+
+    /// The calendar date, as seen from `today`. `None` past the end of the calendar.
+    fn date(self, asked: Asked, today: Date) -> Option<Date> {
+        let days = match self {
+            Self::InDays(days) => days,
+            Self::Date(date) => return Some(date),
+            Self::Weekday(weekday) if asked.is_past() => -after_today(weekday, today.weekday()),
+            Self::Weekday(weekday) | Self::Next(weekday) => after_today(today.weekday(), weekday),
+        };
+        today.checked_add(days.days()).ok()
+    }
+}
+
+/// The days from one weekday to the next of a name: at least one.
+fn after_today(from: Weekday, to: Weekday) -> i32 {
+    match from.until(to) {
+        0 => 7,
+        days => i32::from(days),
+    }
+}
+
+/// Reads `YYYY-MM-DD`, and no other date format.
+fn parse_date(text: &str) -> Option<Date> {
+    let plain = |(at, c): (usize, u8)| match at {
+        4 | 7 => c == b'-',
+        _ => c.is_ascii_digit(),
+    };
+    let plain = text.len() == 10 && text.bytes().enumerate().all(plain);
+    text.parse().ok().filter(|_| plain)
+}
+
+impl TimeOfDay {
+    const END_OF_DAY: Self = Self(24 * 60 * 60);
+
+    /// Reads `noon`, `midnight`, `9am`, `9:30pm`, and `HH:MM` or `HH:MM:SS` up to 24:00.
+    fn parse(text: &str) -> Option<Self> {
+        let halves = [("am", 0), ("pm", 12)];
+        let half = |(word, hours)| Some((text.strip_suffix(word)?.trim_end(), hours));
+        let (clock, hours) = match (text, halves.into_iter().find_map(half)) {
+            ("noon", _) => return Some(Self(12 * 60 * 60)),
+            ("midnight", _) => return Some(Self(0)),
+            (_, Some((clock, hours))) => (clock, Some(hours)),
+            (_, None) => (text, None),
+        };
+        let mut parts = clock.split(':');
+        let first = parts.next()?;
+        let rest: Vec<_> = parts.collect();
+        let number = |part: &str, least: usize, most: i64| {
+            let plain = (least..=2).contains(&part.len());
+            let plain = plain && part.bytes().all(|c| c.is_ascii_digit());
+            part.parse::<i64>().ok().filter(|&n| plain && n <= most)
+        };
+        let hour = match hours {
+            None => number(first, 1, 24)?,
+            Some(hours) => number(first, 1, 12).filter(|&hour| hour > 0)? % 12 + hours,
+        };
+        let (minute, second) = match (rest.as_slice(), hours) {
+            ([], Some(_)) => ("00", "00"),
+            ([minute], _) => (*minute, "00"),
+            ([minute, second], None) => (*minute, *second),
+            _ => return None,
+        };
+        let time = Self((hour * 60 + number(minute, 2, 59)?) * 60 + number(second, 2, 59)?);
+        (time.0 <= Self::END_OF_DAY.0).then_some(time)
+    }
+
+    /// The instant at which a zone's clock shows this time on a day. If it skips the time, that is
+    /// the jump; if it shows it twice, the first one for a beginning and the last one for an end.
+    fn on(self, date: Date, asked: Asked, zone: &TimeZone) -> Option<Timestamp> {
+        let reading = date.at(0, 0, 0, 0).checked_add(self.0.seconds()).ok()?;
+        let ambiguous = zone.to_ambiguous_timestamp(reading);
+        match ambiguous.offset() {
+            AmbiguousOffset::Fold { .. } if !asked.is_end() => ambiguous.earlier().ok(),
+            AmbiguousOffset::Unambiguous { .. }
+            | AmbiguousOffset::Gap { .. }
+            | AmbiguousOffset::Fold { .. } => Some(schedule::ends_at(zone, reading)),
         }
     }
+}
+
+/// For whom and when a time is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    /// The present.
+    pub now: Timestamp,
+    /// The zone of days and clock readings.
+    pub zone: &'a TimeZone,
+    /// The schedule of which `next-edge` is an edge.
+    pub schedule: Option<&'a Schedule>,
 }
 
 impl When {
-    /// The instant. A local time is taken in `zone`.
-    pub fn instant(self, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
-        match self {
-            Self::Instant(instant) => Ok(instant),
-            Self::Local(local) => Ok(local.to_zoned(zone.clone())?.timestamp()),
-        }
+    /// The instant that is meant. Whether that is before or after now is left to the caller.
+    pub fn resolve(&self, asked: Asked, reader: Reader<'_>) -> Result<Timestamp, NoInstant> {
+        let Reader { now, zone, schedule } = reader;
+        let no = |why| NoInstant { text: self.text.clone(), why };
+        let today = now.to_zoned(zone.clone()).date();
+        let towards = if asked.is_past() { -1 } else { 1 };
+        let at = match self.said {
+            Said::At(at) => Some(at),
+            Said::Away(length) if asked.is_past() => now.checked_sub(length.duration()).ok(),
+            Said::Away(length) | Said::Ahead(length) => now.checked_add(length.duration()).ok(),
+            Said::Clock(time) => either_day(asked, now, towards, |days| {
+                time.on(today.checked_add(days.days()).ok()?, asked, zone)
+            }),
+            // At ten on a Friday, `friday 18:00` is today.
+            Said::On(Day::Weekday(weekday), Some(time)) if weekday == today.weekday() => {
+                either_day(asked, now, 7 * towards, |days| {
+                    time.on(today.checked_add(days.days()).ok()?, asked, zone)
+                })
+            }
+            Said::On(day, time) => {
+                let whole = if asked.is_end() { TimeOfDay::END_OF_DAY } else { TimeOfDay(0) };
+                let date = day.date(asked, today);
+                date.and_then(|date| time.unwrap_or(whole).on(date, asked, zone))
+            }
+            Said::NextEdge => {
+                let schedule = schedule.ok_or_else(|| no("needs a schedule"))?;
+                // An edge to no desired state neither starts nor stops anything.
+                let edge = schedule.edges(now).find(|edge| edge.desired.is_some());
+                Some(edge.ok_or_else(|| no("never comes: its schedule has no edges"))?.at)
+            }
+        };
+        at.ok_or_else(|| no("is beyond the end of the calendar"))
     }
 }
 
-/// An instant in the past, as a person writes it.
-#[derive(Debug, Clone, Copy)]
-pub enum Moment {
-    /// This long ago.
-    Ago(Length),
-    /// At this time.
-    When(When),
-}
-
-/// Not a valid instant in the past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "write how long ago, such as 36h or 7d, a day or local time such as 2026-10-01 or \
-     \"2026-10-01 09:00\", or an instant such as 2026-10-01T07:00:00Z"
-)]
-pub struct NotAMoment;
-
-impl FromStr for Moment {
-    type Err = NotAMoment;
-
-    fn from_str(text: &str) -> Result<Self, NotAMoment> {
-        let when = text.parse().map(Self::When);
-        when.or_else(|_| text.parse().map(Self::Ago).map_err(|_| NotAMoment))
-    }
-}
-
-impl Moment {
-    /// The instant, relative to `now`. A local time is taken in `zone`.
-    pub fn instant(self, zone: &TimeZone, now: Timestamp) -> Result<Timestamp, jiff::Error> {
-        match self {
-            Self::Ago(length) => now.checked_sub(length.duration()),
-            Self::When(when) => when.instant(zone),
-        }
-    }
-}
-
-/// A calendar month, in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Month(Date);
-
-/// Not a valid month.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write a month such as 2026-10")]
-pub struct NotAMonth;
-
-impl FromStr for Month {
-    type Err = NotAMonth;
-
-    fn from_str(text: &str) -> Result<Self, NotAMonth> {
-        let shape = text.len() == "2026-10".len();
-        let first = format!("{text}-01").parse();
-        first.ok().filter(|_| shape).map(Self).ok_or(NotAMonth)
-    }
-}
-
-impl fmt::Display for Month {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.strftime("%Y-%m"))
-    }
-}
-
-impl Month {
-    /// The beginning of the month and of the next one.
-    pub fn bounds(self) -> Result<[Timestamp; 2], jiff::Error> {
-        let first = |date: Date| date.to_zoned(TimeZone::UTC).map(|midnight| midnight.timestamp());
-        Ok([first(self.0)?, first(self.0.checked_add(1.month())?)?])
-    }
+/// The instant on the present day if it lies in the direction that is asked for, or else the one so
+/// many days away.
+fn either_day(
+    asked: Asked,
+    now: Timestamp,
+    away: i32,
+    on: impl Fn(i32) -> Option<Timestamp>,
+) -> Option<Timestamp> {
+    on(0).filter(|at| asked.has(*at, now)).or_else(|| on(away))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instants_and_local_times_are_distinguished() {
-        for text in [
-            "2026-06-15T07:00:00Z",
-            "2026-06-15 07:00:00Z",
-            "2026-06-15T09:00:00+02:00",
-            "2026-06-15T09:00[Europe/Berlin]",
-        ] {
-            let expected = When::Instant("2026-06-15T07:00:00Z".parse().unwrap());
-            assert_eq!(text.parse::<When>().unwrap(), expected, "{text}");
-        }
-        for text in ["2026-06-15 09:00", "2026-06-15T09:00", "2026-06-15T09:00:00"] {
-            let expected = When::Local("2026-06-15T09:00".parse().unwrap());
-            assert_eq!(text.parse::<When>().unwrap(), expected, "{text}");
-        }
-        for text in ["", "09:00", "tomorrow", "2026-02-30", "15.06.2026"] {
-            assert!(text.parse::<When>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_names_no_moment_or_month_is_refused() {
-        for text in ["", "7", "-7d", "0s", "yesterday", "2026-10", "2026-02-30"] {
-            assert!(text.parse::<Moment>().is_err(), "{text}");
-        }
-        for text in ["", "2026", "2026-13", "2026-1", "2026-10-01", "10-2026"] {
-            assert_eq!(text.parse::<Month>(), Err(NotAMonth), "{text}");
-        }
-    }
-}
+mod tests;

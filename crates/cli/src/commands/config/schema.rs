@@ -61,7 +61,7 @@ pub enum What {
     Local,
     /// `offhours config log -o json`
     Log,
-    /// `offhours override running`, `stopped` and `clear` with `-o json`
+    /// `offhours override running`, `stopped`, `extend` and `clear` with `-o json`
     Override,
     /// `offhours override list -o json`
     OverrideList,
@@ -105,7 +105,7 @@ pub fn schema(what: What) -> Schema {
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::AppliedGeneration>>(),
         What::Outcome => shape::of::<Outcome>(),
-        What::Override => shape::of::<overrides::ChangeReport>(),
+        What::Override => shape::of::<overrides::Answer>(),
         What::OverrideList => shape::of::<Vec<overrides::OverrideView>>(),
         What::Preview => shape::of::<Vec<Coming>>(),
         What::Rehearse => shape::of::<rehearse::Rehearsal>(),

@@ -1,131 +1,332 @@
-//! A change to the overrides, worked out in full before anything is written.
+//! Changes to the overrides, worked out in full before anything is written.
+
+use std::collections::BTreeSet;
 
 use domain::{
-    activity::Author,
-    configuration::{Override, Target},
+    ScheduleName,
+    activity::{Action, Author},
+    configuration::{Override, Rule, Target},
+    decision::{Decision, LeaveReason, judge},
+    invocation::CommandTarget,
+    membership::{Membership, Subject},
+    record::{Phase, Record, SKEW},
     schedule::Desired,
 };
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use store::OverrideError;
+use jiff::{SignedDuration, Timestamp};
+use store::InForce;
 
-use super::{
-    effects::{StoredState, edge_at},
-    has_not_ended,
-    render::{ChangeReport, Done},
-};
+use super::SetArgs;
 use crate::{
+    commands::{manual, targets::Selected},
+    context::Context,
     exit::UsageError,
-    time::{
-        end::{End, ResolvedEnd},
-        local,
-    },
+    print::Screen,
+    time::{Asked, Length, Reader, When, local},
 };
 
-/// An override as a person requests it.
+/// A longer override needs confirmation: a slip, or a sign that the schedule should change.
+const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// One that ends or begins later than this is a slip.
+const AT_MOST: SignedDuration = SignedDuration::from_hours(10 * 366 * 24);
+
+/// Overrides as a person requests them.
 #[derive(Debug)]
-pub(super) struct OverrideRequest {
-    pub(super) target: Target,
+pub(super) struct Request<'a> {
+    pub(super) args: &'a SetArgs,
     pub(super) desired: Desired,
-    /// When it begins; now if this is absent.
-    pub(super) begin: Option<End>,
-    pub(super) end: End,
+    pub(super) until: When,
     pub(super) author: Author,
 }
 
-/// A change to the overrides, and the report of it.
+/// A change to one target's override.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The override to write.
+    /// The override to write. One that is cleared ends now.
     pub(super) one: Override,
     /// The override of the same target that it replaces, ended or not.
     pub(super) replaces: Option<Override>,
-    pub(super) report: ChangeReport,
+    pub(super) clears: bool,
 }
 
-impl OverrideRequest {
-    /// Works out the change to write, for a person in the zone `here`.
+impl Change {
+    pub(super) fn action(&self) -> Action {
+        if self.clears {
+            Action::OverrideCleared { target: self.one.target.clone() }
+        } else {
+            Action::set(&self.one)
+        }
+    }
+
+    /// When the change takes effect.
+    fn from(&self) -> Timestamp {
+        if self.clears { self.one.ends_at } else { self.one.set_at }
+    }
+
+    /// Whether the override begins later than now. The edge of one that begins now may be a moment
+    /// later.
+    pub(super) fn begins_later(&self, now: Timestamp) -> bool {
+        self.one.set_at > latest_edge(now)
+    }
+}
+
+impl Request<'_> {
+    /// Works out the changes to write.
     ///
     /// # Errors
-    /// [`UsageError`] for a resource that is never touched, and for an invalid end.
-    pub(super) fn change(
-        self,
-        stored: StoredState<'_>,
+    /// [`UsageError`] for a resource that is never touched, for an invalid end, and if nothing is
+    /// left to override. A resource that only a pattern or an account names is left out instead.
+    pub(super) fn changes(
+        &self,
+        selected: &Selected,
+        context: &Context,
         now: Timestamp,
-        here: &TimeZone,
-    ) -> Result<Change, UsageError> {
-        if let Some(reason) = stored.exclusion(&self.target) {
-            let refused = format!("{}: {reason}; nothing was set", self.target);
-            return Err(UsageError(refused));
+    ) -> Result<Vec<Change>, UsageError> {
+        let (mut changes, mut excluded) = (Vec::new(), None);
+        for target in &selected.overridden {
+            let record = selected.record(target);
+            match record.and_then(|record| exclusion(record, &selected.in_force)) {
+                None => changes.push(self.change(target, selected, context, now)?),
+                Some(reason) => {
+                    let refused = UsageError(format!("{target}: {reason}; nothing was set"));
+                    if record.is_some_and(|record| self.args.targets.name_exactly(record)) {
+                        return Err(refused);
+                    }
+                    excluded = Some(refused);
+                }
+            }
         }
-        let replaces = stored.overrides.of(&self.target);
-        let zone = stored.zone(&self.target, here);
-        let begin = match self.begin {
-            Some(begin) => Some(self.resolved(begin, stored, now, here)?),
-            None => None,
-        };
-        if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
-            return Err(UsageError(format!(
-                "{}: it is overridden until {}, and the new override would end that now: `offhours \
-                 override clear` it first, or set the new one later",
-                self.target,
-                local(active.ends_at, zone)
-            )));
+        match excluded {
+            _ if !changes.is_empty() => Ok(changes),
+            Some(refused) => Err(refused),
+            None => Err(UsageError("nothing follows a schedule there: nothing was set".to_owned())),
         }
-        let resolved =
-            self.resolved(self.end, stored, begin.map_or(now, |begin| begin.at), here)?;
-        let remarks = begin.into_iter().chain([resolved]);
-        let remarks: Vec<_> = remarks.filter_map(|one| one.remark(zone)).collect();
-        let remark = (!remarks.is_empty()).then(|| remarks.join("; "));
-        let set_at = match begin {
-            Some(begin) => begin.at,
-            None => edge_at(now, &stored.concerned(&self.target), replaces),
-        };
-        let one = Override {
-            target: self.target,
-            desired: self.desired,
-            set_at,
-            // An override that ends as it begins was never in force.
-            ends_at: resolved.at.max(set_at + SignedDuration::from_millis(1)),
-            by: self.author.by.to_string(),
-            why: self.author.why,
-        };
-        Ok(Change {
-            report: ChangeReport::new(Done::Set, stored, &one, remark, now),
-            replaces: replaces.cloned(),
-            one,
-        })
     }
 
-    fn resolved(
+    fn change(
         &self,
-        time: End,
-        stored: StoredState<'_>,
+        target: &Target,
+        selected: &Selected,
+        context: &Context,
         now: Timestamp,
-        here: &TimeZone,
-    ) -> Result<ResolvedEnd, UsageError> {
-        let zone = stored.zone(&self.target, here);
-        let schedule = stored.schedule(&self.target).map(|(_, rule)| &rule.schedule);
-        let resolved = time.resolve(now, zone, schedule);
-        resolved.map_err(|error| UsageError(format!("{}: {error}", self.target)))
+    ) -> Result<Change, UsageError> {
+        let rule = selected.rule(target);
+        let zone = context.zone(&*selected.in_force.configuration, rule.map(|(name, _)| name));
+        let resolved = |when: &When, asked, now| {
+            let schedule = rule.map(|(_, rule)| &rule.schedule);
+            let at = when.resolve(asked, Reader { now, zone: &zone, schedule });
+            let at = at.map_err(|error| UsageError(format!("{target}: {error}")))?;
+            if at.duration_since(now) > AT_MOST {
+                let far = format!("{target}: `{when}` is more than ten years away");
+                return Err(UsageError(far));
+            }
+            if at > now {
+                return Ok(at);
+            }
+            let (at, now) = (local(at, &zone), local(now, &zone));
+            Err(UsageError(format!("{target}: `{when}` is {at}, which is not after {now}")))
+        };
+        let replaces = selected.in_force.overrides.of(target);
+        let begin =
+            self.args.from.as_ref().map(|from| resolved(from, Asked::Begin, now)).transpose()?;
+        if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
+            return Err(UsageError(format!(
+                "{target}: it is overridden until {}, and the new override would end that now: \
+                 `offhours override clear` it first, or set the new one later",
+                local(active.ends_at, &zone)
+            )));
+        }
+        let ends_at = resolved(&self.until, Asked::End, begin.unwrap_or(now))?;
+        let set_at = begin.unwrap_or_else(|| edge_at(now, &selected.concerned(target), replaces));
+        let one = Override {
+            target: target.clone(),
+            desired: self.desired,
+            set_at,
+            // A shorter one was never in force.
+            ends_at: ends_at.max(set_at + SignedDuration::from_secs(1)),
+            by: self.author.by.to_string(),
+            why: self.author.why.clone(),
+        };
+        Ok(Change { one, replaces: replaces.cloned(), clears: false })
     }
 }
 
-/// Works out the change that ends a target's override now.
+/// Works out the changes that end these overrides later.
+pub(super) fn extended(
+    active: &[Override],
+    length: Length,
+    author: &Author,
+) -> Result<Vec<Change>, UsageError> {
+    let extended = |one: &Override| {
+        let ends_at = one.ends_at.checked_add(length.duration()).ok()?;
+        let why = author.why.clone().or_else(|| one.why.clone());
+        let longer = Override { ends_at, by: author.by.to_string(), why, ..one.clone() };
+        Some(Change { one: longer, replaces: Some(one.clone()), clears: false })
+    };
+    let changes = active.iter().map(extended).collect::<Option<_>>();
+    changes.ok_or_else(|| UsageError("that is beyond the end of the calendar".to_owned()))
+}
+
+/// Works out the changes that end these overrides now.
+pub(super) fn cleared(active: &[Override], selected: &Selected, now: Timestamp) -> Vec<Change> {
+    let cleared = |one: &Override| {
+        let ends_at = edge_at(now, &selected.concerned(&one.target), Some(one));
+        let ended = Override { ends_at, ..one.clone() };
+        Change { one: ended, replaces: Some(one.clone()), clears: true }
+    };
+    active.iter().map(cleared).collect()
+}
+
+/// Reports whether an override has yet to end.
 ///
-/// # Errors
-/// [`OverrideError::Overtaken`] if the target has no active override any more.
-pub(super) fn cleared(
-    stored: StoredState<'_>,
-    target: &Target,
+/// The store's clock has whole seconds, so one that ends within this second is over.
+pub(super) fn has_not_ended(one: &Override, now: Timestamp) -> bool {
+    now.as_second() < one.ends_at.as_second() && one.counts()
+}
+
+/// Why a resource cannot be overridden.
+fn exclusion(record: &Record, in_force: &InForce) -> Option<String> {
+    let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
+    match (&record.phase, membership) {
+        (Phase::Gone { .. }, _) => Some("it is gone at the provider".to_owned()),
+        (_, Membership::Excluded(exclusion)) => Some(exclusion.to_string()),
+        (_, Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed) => None,
+    }
+}
+
+impl Selected {
+    /// What these overrides concern.
+    pub(super) fn overridden(
+        overrides: &[Override],
+        in_force: InForce,
+        records: Vec<Record>,
+    ) -> Self {
+        let command = CommandTarget::Resources(Vec::new());
+        let overridden: Vec<_> = overrides.iter().map(|one| one.target.clone()).collect();
+        let mut all = Self { command, overridden, records, in_force };
+        let concerned = all.overridden.iter().flat_map(|target| all.concerned(target));
+        let concerned: BTreeSet<_> = concerned.map(|record| record.reference.clone()).collect();
+        all.records.retain(|record| concerned.contains(&record.reference));
+        all
+    }
+
+    /// The record of a resource; `None` for a schedule.
+    fn record(&self, target: &Target) -> Option<&Record> {
+        match target {
+            Target::Resource(reference) => {
+                self.records.iter().find(|record| record.reference == *reference)
+            }
+            Target::Schedule(_) => None,
+        }
+    }
+
+    /// The schedule that a target is, or follows.
+    fn rule(&self, target: &Target) -> Option<(&ScheduleName, &Rule)> {
+        let configuration = &self.in_force.configuration;
+        match target {
+            Target::Resource(_) => {
+                let subject = Subject::recorded(self.record(target)?);
+                let membership = Membership::of(subject, configuration);
+                configuration.schedules.get_key_value(membership.schedule()?)
+            }
+            Target::Schedule(name) => configuration.schedules.get_key_value(name),
+        }
+    }
+
+    /// The resources that an override of a target concerns.
+    fn concerned(&self, target: &Target) -> Vec<&Record> {
+        let Target::Schedule(name) = target else {
+            return self.record(target).into_iter().collect();
+        };
+        let follows = |record: &&Record| {
+            let subject = Subject::recorded(record);
+            let membership = Membership::of(subject, &self.in_force.configuration);
+            !matches!(record.phase, Phase::Gone { .. }) && membership.schedule() == Some(name)
+        };
+        self.records.iter().filter(follows).collect()
+    }
+}
+
+/// How the answer is shown: in the zone of the schedule, if it is about one.
+pub(super) fn screen(
+    changes: &[Change],
+    selected: &Selected,
+    context: &Context,
     now: Timestamp,
-) -> Result<Change, OverrideError> {
-    let active = stored.overrides.of(target).filter(|one| has_not_ended(one, now));
-    let active = active.ok_or_else(|| OverrideError::Overtaken(target.clone()))?;
-    let edge_at = edge_at(now, &stored.concerned(target), Some(active));
-    let one = Override { ends_at: edge_at, ..active.clone() };
-    Ok(Change {
-        report: ChangeReport::new(Done::Cleared, stored, &one, None, now),
-        replaces: Some(active.clone()),
-        one,
-    })
+) -> Screen {
+    let schedule = |change: &Change| selected.rule(&change.one.target).map(|(name, _)| name);
+    let mut schedules: Vec<_> = changes.iter().map(schedule).collect();
+    schedules.dedup();
+    let one = schedules.first().copied().flatten().filter(|_| schedules.len() == 1);
+    context.screen(&*selected.in_force.configuration, one, now)
+}
+
+/// What is in force after the changes, and an instant at which those hold that begin now.
+pub(super) fn after(
+    changes: &[Change],
+    in_force: &InForce,
+    now: Timestamp,
+) -> (InForce, Timestamp) {
+    let all = in_force.overrides.iter().chain(changes.iter().map(|change| &change.one));
+    let after = InForce { overrides: all.cloned().collect(), ..in_force.clone() };
+    let begin = changes.iter().map(Change::from).filter(|at| *at <= latest_edge(now));
+    (after, begin.fold(now, Timestamp::max))
+}
+
+/// Returns what to ask before overrides are set that stop much, or what nothing starts again, or that
+/// last long.
+pub(super) fn question(
+    changes: &[Change],
+    selected: &Selected,
+    is_whole: bool,
+    context: &Context,
+    now: Timestamp,
+) -> Option<String> {
+    let screen = screen(changes, selected, context, now);
+    let end = changes.iter().map(|change| change.one.ends_at).max()?;
+    let is_long = end.duration_since(now) > LONG;
+    let end = screen.date(end);
+    let long = is_long.then(|| format!("Longer than 30 days: until {end}."));
+    let (after, _) = after(changes, &selected.in_force, now);
+    let is_stopped = |record: &&Record| {
+        let subject = Subject::recorded(record);
+        let begin = changes.iter().map(Change::from).max().unwrap_or(now).max(now);
+        let verdict = judge(record, subject, after.rules(), begin);
+        let is_left = matches!(
+            verdict.decision,
+            Decision::Leave(LeaveReason::Excluded(_) | LeaveReason::Held | LeaveReason::Gone)
+        );
+        verdict.desired == Some(Desired::Stopped) && !is_left
+    };
+    let stops = changes.iter().any(|change| change.one.desired == Desired::Stopped);
+    let stopped: Vec<_> = selected.records.iter().filter(is_stopped).filter(|_| stops).collect();
+    let begin = changes.iter().find(|change| change.begins_later(now));
+    let begin = begin.map(|change| format!("from {} ", screen.date(change.one.set_at)));
+    let time = format!(" {}until {end}", begin.unwrap_or_default());
+    let stops = manual::question(&stopped, &after.configuration, is_whole, &time);
+    match (long, stops) {
+        (Some(long), Some(stops)) => Some(format!("{long} {stops}")),
+        (Some(long), None) => Some(format!("{long} Continue?")),
+        (None, stops) => stops,
+    }
+}
+
+/// Returns the instant for an edge that a person makes now: just after everything handled and after
+/// the edge of `replaced`, or it would never be the latest.
+fn edge_at(now: Timestamp, concerned: &[&Record], replaced: Option<&Override>) -> Timestamp {
+    let handled = concerned
+        .iter()
+        .filter_map(|record| record.handled.as_ref())
+        .map(|handled| handled.key.instant);
+    handled
+        .chain(replaced.map(|one| one.set_at))
+        .filter(|earlier| *earlier <= latest_edge(now))
+        .map(|earlier| earlier + SignedDuration::from_millis(1))
+        .fold(now, Timestamp::max)
+}
+
+/// The latest instant of an edge that was made now. The store's clock has whole seconds, and other
+/// clocks may be ahead of it; an instant that is further ahead than that is ignored.
+fn latest_edge(now: Timestamp) -> Timestamp {
+    now + SKEW + SignedDuration::from_secs(1)
 }

@@ -1,48 +1,45 @@
 //! `offhours override`: temporary overrides of schedules, which end by themselves.
 
+mod answer;
 mod change;
-mod effects;
-mod render;
-mod target;
 #[cfg(test)]
 mod tests;
 
-use clap::ArgGroup;
 use domain::{
-    activity::{Action, Activity, Author},
+    AccountName, ResourceRef, ScheduleName,
+    activity::Author,
     configuration::{Override, Target},
+    record::Record,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
-use store::Store;
+use store::{InForce, OverrideChange, Store};
 
-use super::Format;
+use super::{
+    Format,
+    targets::{Selected, Targets},
+};
 use crate::{
     Exit,
     ask::confirm,
     author::{author, reason},
     candidates,
-    connection::{Session, all_records},
+    connection::{Session, readable},
     context::Context,
     exit::UsageError,
+    names::Names,
     output,
-    overriding::{NotYetDue, replace_override},
-    time::{Length, end::End, here},
+    overriding::{NotYetDue, replace_overrides},
+    time::{Length, When},
 };
 
-use change::{Change, OverrideRequest, cleared};
-use effects::StoredState;
-use render::DisplayZones;
-pub(super) use render::{ChangeReport, OverrideView};
-use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
-
-/// A longer override needs confirmation: a slip, or a sign that the schedule should change.
-const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
+pub(super) use answer::{Answer, OverrideView};
+use change::{Change, Request, cleared, extended, has_not_ended, question};
 
 /// How long ended overrides stay in the list with `--all`.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// Keep a resource or a whole schedule running or stopped for a time.
+/// Keep resources or a whole schedule running or stopped for a time.
 ///
 /// An override wins over the schedule until it ends. It ends by itself; then the schedule takes
 /// over. It does not win over `protect` or opt-outs.
@@ -52,15 +49,14 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
     after_help = "\
 Examples:
   offhours override running web-1 --for 2h
-  offhours override running schedule:office --until 22:00 --reason \"release\"
-  offhours override stopped do-main/droplet/3164444 --until friday
-  offhours override stopped web-1 --until next-edge --dry-run
+  offhours override running --all --until \"tomorrow 9am\" --reason \"release\"
+  offhours override stopped --schedule office --until sunday
+  offhours override extend web-1 2h
   offhours override list
   offhours override clear web-1
   offhours config schema override   what -o json prints
 
-Times are read in the zone of the target's schedule, and the answer shows the
-resulting instant there and here, and what takes over then."
+`offhours override running --help` says how times are written."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -69,66 +65,98 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum OverrideCommand {
-    /// Keep the target running until the given end, and start it if necessary.
+    /// Keep resources running until the given end, and start them if necessary.
+    #[command(after_help = TIMES)]
     Running(SetArgs),
-    /// Keep the target stopped until the given end, and stop it if necessary.
+    /// Keep resources stopped until the given end, and stop them if necessary.
+    #[command(after_help = TIMES)]
     Stopped(SetArgs),
+    Extend(ExtendArgs),
     List(ListArgs),
     Clear(ClearArgs),
 }
 
-#[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("end").required(true).args(["lasting", "until"]))]
-#[command(after_help = "\
-Ends:
-  --for 90m, 2h, 1d12h           from now on; days have 24 hours
-  --until 22:00                  when the clock shows that next
-  --until friday, tomorrow       the end of that day
-  --until 2026-11-24             the end of that day
-  --until \"friday 18:00\"         a day and a time; \"2026-11-24 18:00\"
-  --until 2026-11-24T21:00:00Z   that instant
-  --until next-edge              when the schedule next starts or stops it
+const TIMES: &str = "\
+Times:
+  2h, 90m, 1d12h, in 2h          from now on; days have 24 hours
+  21:00, 9am, noon, midnight     when the clock shows that next
+  today, tomorrow, 2026-11-24    that day: --from its begin, --until its end
+  monday, next monday            the first one after today
+  \"friday 18:00\"                 when that comes next; \"tomorrow 9am\"
+  2026-11-24T21:00:00Z           that instant, or with an offset: +01:00
+  next-edge                      when the schedule next starts or stops it
 
 Examples:
-  offhours override running web-1 --for 2h
-  offhours override running schedule:office --until 22:00 --reason \"release\"
+  offhours override running web-1 \"ci-*\" --for 2h
+  offhours override running --all --until \"tomorrow 9am\" --reason \"release\"
   offhours override stopped --schedule office-hours --until next-edge --dry-run
   offhours override running web-1 --from \"saturday 08:00\" --for 6h
 
-Times are read in the zone of the target's schedule, or in this machine's if
-it follows none. A time that the clock skips there is the jump; one that it
-shows twice is the last one.")]
-struct SetArgs {
+Times are read in the zone of --tz, else of the variable TZ, else of the
+schedule, else of this machine, and the answer has that zone. A time that the
+clock skips there is the jump; of one that it shows twice, --from is the first
+and --until the last one.";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SetArgs {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) targets: Targets,
     /// Length of the override, such as 90m, 2h or 1d12h.
-    #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
+    #[arg(long = "for", value_name = "LENGTH", allow_hyphen_values = true)]
     lasting: Option<Length>,
-    /// Begin of the override, if later than now: written like an end, and a day is its midnight. The
-    /// end counts from there.
-    #[arg(long, value_name = "BEGIN")]
-    from: Option<End>,
-    /// End of the override: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or
-    /// next-edge.
-    #[arg(long, value_name = "END")]
-    until: Option<End>,
-    /// Reason that is shown with the override, and by `offhours activity`.
+    /// End of the override: 21:00, "tomorrow 9am", friday, 2026-11-24, an instant, or next-edge.
+    #[arg(long, value_name = "WHEN", conflicts_with = "lasting")]
+    until: Option<When>,
+    /// Begin of the override, if later than now. The end counts from there.
+    #[arg(long, value_name = "WHEN")]
+    from: Option<When>,
+    /// Reason that `offhours status` and `activity` show.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
-    /// Show what would happen, and write nothing.
+    pub(super) reason: Option<String>,
+    /// Show what would happen, and change nothing.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
-/// End an override now, so that the schedule takes over.
+/// Add some time to the end of overrides.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours override extend web-1 2h
+  offhours override extend --schedule office-hours 1d --reason \"still releasing\"")]
+struct ExtendArgs {
+    /// The overridden resources, and then the time to add: 90m, 2h or 1d12h.
+    #[arg(value_name = "RESOURCE... LENGTH", required = true, add = candidates::resources())]
+    words: Vec<String>,
+    /// The override of this schedule.
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
+    schedule: Option<ScheduleName>,
+    /// All overrides of resources in this account.
+    #[arg(long, value_name = "NAME", conflicts_with = "schedule", add = candidates::accounts())]
+    account: Option<AccountName>,
+    /// All overrides.
+    #[arg(long, conflicts_with_all = ["schedule", "account"])]
+    all: bool,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+/// End overrides now, so that the schedule takes over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours override clear web-1
-  offhours override clear schedule:office-hours --dry-run")]
+  offhours override clear --schedule office-hours --dry-run
+  offhours override clear --all")]
 struct ClearArgs {
     #[command(flatten)]
-    target: TargetArgs,
+    targets: Targets,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ChangeArgs {
     /// Reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
@@ -150,17 +178,6 @@ struct ListArgs {
     all: bool,
 }
 
-#[derive(Debug, clap::Args)]
-struct TargetArgs {
-    /// A resource, by reference or by unique name; or a schedule, as schedule:NAME, or by its name
-    /// if no resource has that name.
-    #[arg(value_name = "TARGET", required_unless_present = "schedule", add = candidates::resources())]
-    target: Option<String>,
-    /// All resources that follow this schedule.
-    #[arg(long, value_name = "NAME", conflicts_with = "target", add = candidates::schedules())]
-    schedule: Option<String>,
-}
-
 impl Args {
     /// Whether overrides are only listed.
     pub(crate) fn lists(&self) -> bool {
@@ -168,180 +185,191 @@ impl Args {
     }
 }
 
-/// Sets, lists or clears overrides.
+/// Sets, extends, lists or clears overrides.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
-        OverrideCommand::Running(args) => set(args, context, Desired::Running).await,
-        OverrideCommand::Stopped(args) => set(args, context, Desired::Stopped).await,
+        OverrideCommand::Running(args) => set(args, Desired::Running, context).await,
+        OverrideCommand::Stopped(args) => set(args, Desired::Stopped, context).await,
+        OverrideCommand::Extend(args) => extend(args, context).await,
         OverrideCommand::List(args) => list(args, context).await,
         OverrideCommand::Clear(args) => clear(args, context).await,
     }
 }
 
-async fn set(args: &SetArgs, context: &Context, desired: Desired) -> anyhow::Result<Exit> {
-    let session = context.connection.open_for_write().await?;
-    let author = author(&session, args.reason.clone()).await?;
-    let store = &session.store;
-    let (mut change, mut zones) = planned(args, desired, &author, store, session.now).await?;
-    let question = question(&change, &zones, session.now);
-    if let Some(question) = question.filter(|_| !args.dry_run) {
-        if !confirm(&question, context)? {
-            anyhow::bail!("nothing was set");
-        }
-        // What was read before the question is stale by now, and an edge may have passed.
-        (change, zones) = planned(args, desired, &author, store, session.present()).await?;
+impl SetArgs {
+    /// Whether a stop or a start with these arguments is an override.
+    pub(super) fn begins_or_ends(&self) -> bool {
+        self.from.is_some() || self.end().is_some()
     }
-    let activity = author.does(Action::set(&change.one), session.present());
-    finish(&session, change, activity, &zones, args.dry_run, context.format).await
+
+    fn end(&self) -> Option<When> {
+        self.lasting.map(When::from).or_else(|| self.until.clone())
+    }
 }
 
-/// Works out the change to write from what is stored now.
-async fn planned(
+/// Sets overrides.
+pub(super) async fn set(
     args: &SetArgs,
     desired: Desired,
-    author: &Author,
-    store: &Store,
-    now: Timestamp,
-) -> anyhow::Result<(Change, DisplayZones)> {
-    let here = here();
-    let word = args.target.word();
-    let records = records_for(store, &word).await?;
-    let in_force = store.in_force().await?;
-    let stored = StoredState {
-        configuration: &in_force.configuration,
-        overrides: &in_force.overrides,
-        records: &records,
+    context: &Context,
+) -> anyhow::Result<Exit> {
+    let until = args.end();
+    let until = until.ok_or_else(|| UsageError("pass --for or --until".to_owned()))?;
+    let session = context.connection.open_for_write().await?;
+    let author = author(&session, args.reason.clone()).await?;
+    let request = Request { args, desired, until, author };
+    let planned = async |now| {
+        let selected = args.targets.select(&session.store, now).await?;
+        let changes = request.changes(&selected, context, now)?;
+        anyhow::Ok((selected, changes))
     };
-    let request = OverrideRequest {
-        target: target(&word, &in_force.configuration, &records, now)?,
-        desired,
-        begin: args.from.map(End::as_begin),
-        end: args.end()?,
-        author: author.clone(),
+    let (selected, changes) = planned(session.now).await?;
+    let question = question(&changes, &selected, args.targets.are_whole(), context, session.now);
+    let (selected, changes) = match question.filter(|_| !args.dry_run) {
+        Some(question) if !confirm(&question, context)? => anyhow::bail!("nothing was set"),
+        // What was read before the question is stale by now, and an edge may have passed.
+        Some(_) => planned(session.present()).await?,
+        None => (selected, changes),
     };
-    let change = request.change(stored, now, &here)?;
-    let zones = DisplayZones::of(stored, &change.one.target, here);
-    Ok((change, zones))
+    finish(&session, &selected, &changes, (&request.author, args.dry_run), context).await
+}
+
+impl ExtendArgs {
+    /// What is extended, and by how much.
+    fn split(&self) -> Result<(Targets, Length), UsageError> {
+        let (last, resources) = self.words.split_last().unzip();
+        let length = last.map_or("", String::as_str);
+        let length = length.parse().map_err(|error| UsageError(format!("`{length}`: {error}")))?;
+        let targets = Targets {
+            resources: resources.unwrap_or_default().to_vec(),
+            schedule: self.schedule.clone(),
+            account: self.account.clone(),
+            all: self.all,
+        };
+        let is_whole = self.schedule.is_some() || self.account.is_some() || self.all;
+        if targets.are_whole() == is_whole {
+            return Ok((targets, length));
+        }
+        let message = "name overridden resources, or pass --schedule, --account or --all";
+        Err(UsageError(message.to_owned()))
+    }
+}
+
+async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
+    let (targets, length) = args.split()?;
+    let session = context.connection.open_for_write().await?;
+    let (selected, active) = Active::read(&session.store, session.now).await?.meant(&targets)?;
+    let author = author(&session, args.change.reason.clone()).await?;
+    let changes = extended(&active, length, &author)?;
+    let question = question(&changes, &selected, targets.are_whole(), context, session.now);
+    if let Some(question) = question.filter(|_| !args.change.dry_run)
+        && !confirm(&question, context)?
+    {
+        anyhow::bail!("nothing was extended");
+    }
+    finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
 }
 
 async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let (store, now) = (&session.store, session.now);
-    let overrides = store.head_and_overrides().await?.overrides;
-    let active: Vec<_> = overrides.iter().filter(|o| has_not_ended(o, now)).collect();
-    let overridden = overridden_records(store, active.iter().copied()).await?;
-    let target = overridden_target(&args.target.word(), &active, &overridden)?;
-    let records = match &target {
-        Target::Resource(_) => overridden,
-        Target::Schedule(_) => all_records(store).await?,
-    };
-    let in_force = store.in_force().await?;
-    let stored = StoredState {
-        configuration: &in_force.configuration,
-        overrides: &in_force.overrides,
-        records: &records,
-    };
-    let change = cleared(stored, &target, now)?;
-    let zones = DisplayZones::of(stored, &target, here());
-    let author = author(&session, args.reason.clone()).await?;
-    let activity = author.does(Action::OverrideCleared { target }, session.present());
-    finish(&session, change, activity, &zones, args.dry_run, context.format).await
+    let (selected, active) =
+        Active::read(&session.store, session.now).await?.meant(&args.targets)?;
+    let author = author(&session, args.change.reason.clone()).await?;
+    let changes = cleared(&active, &selected, session.now);
+    finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
 }
 
 async fn list(args: &ListArgs, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
-    let overrides = store.head_and_overrides().await?.overrides;
-    let records = overridden_records(&store, overrides.iter()).await?;
     let in_force = store.in_force().await?;
-    let stored = StoredState {
-        configuration: &in_force.configuration,
-        overrides: &in_force.overrides,
-        records: &records,
-    };
-    let rows = rows(stored, now, args.all);
+    let records = overridden(&store, in_force.overrides.iter()).await?;
+    let rows = rows(&in_force, &records, now, args.all);
     let screen = context.screen(&*in_force.configuration, None, now);
     screen.rows(&rows, "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
 
 /// Returns the rows of a list: active overrides first, then ended ones, the latest first.
-fn rows(stored: StoredState<'_>, now: Timestamp, all: bool) -> Vec<OverrideView> {
+fn rows(in_force: &InForce, records: &[Record], now: Timestamp, all: bool) -> Vec<OverrideView> {
     let (mut active, mut ended): (Vec<_>, Vec<_>) =
-        stored.overrides.iter().partition(|one| has_not_ended(one, now));
+        in_force.overrides.iter().partition(|one| has_not_ended(one, now));
     active.sort_by_key(|one| one.ends_at);
     ended.retain(|one| all && one.ends_at + REMEMBERED > now);
     ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
     let rows = active.into_iter().chain(ended);
-    rows.map(|one| OverrideView::of(stored, one, now)).collect()
+    rows.map(|one| OverrideView::of(one, in_force, records, now)).collect()
 }
 
-/// Reports whether an override has yet to end. One that ended as it began was never in force.
-///
-/// The store's clock has whole seconds, so one that ends within this second is over.
-fn has_not_ended(one: &Override, now: Timestamp) -> bool {
-    now.as_second() < one.ends_at.as_second() && one.set_at < one.ends_at
-}
-
-impl TargetArgs {
-    /// The target as it was written; `--schedule` is another way to write `schedule:`.
-    fn word(&self) -> String {
-        match (&self.target, &self.schedule) {
-            (Some(target), _) => target.clone(),
-            (None, schedule) => format!("{SCHEDULE}{}", schedule.as_deref().unwrap_or_default()),
-        }
-    }
-}
-
-impl SetArgs {
-    fn end(&self) -> Result<End, UsageError> {
-        let end = self.lasting.map(End::from).or(self.until);
-        end.ok_or_else(|| UsageError("pass --for or --until".to_owned()))
-    }
-}
-
-/// Returns what to ask before an override is set that stops a whole schedule, or lasts long.
-fn question(change: &Change, zones: &DisplayZones, now: Timestamp) -> Option<String> {
-    let one = &change.one;
-    let is_long = one.ends_at.duration_since(now) > LONG;
-    let long = is_long.then(|| format!("Longer than 30 days: until {}.", zones.both(one.ends_at)));
-    let stops = match one.target {
-        Target::Schedule(_) => change.report.question(zones),
-        Target::Resource(_) => None,
+/// Reads the records of the overridden resources.
+async fn overridden(
+    store: &Store,
+    overrides: impl Iterator<Item = &Override>,
+) -> anyhow::Result<Vec<Record>> {
+    let reference = |one: &Override| match &one.target {
+        Target::Resource(reference) => Some(reference.clone()),
+        Target::Schedule(_) => None,
     };
-    match (long, stops) {
-        (Some(long), Some(stops)) => Some(format!("{long} {stops}")),
-        (Some(long), None) => Some(format!("{long} Continue?")),
-        (None, stops) => stops,
+    let references: Vec<ResourceRef> = overrides.filter_map(reference).collect();
+    Ok(readable(store.records(&references).await?))
+}
+
+/// The overrides that have not ended, and all records.
+struct Active {
+    in_force: InForce,
+    records: Vec<Record>,
+    now: Timestamp,
+}
+
+impl Active {
+    async fn read(store: &Store, now: Timestamp) -> anyhow::Result<Self> {
+        let Names { in_force, records, .. } = Names::read(store, now).await?;
+        Ok(Self { in_force, records, now })
+    }
+
+    /// The overrides that are meant, and what they concern.
+    fn meant(self, targets: &Targets) -> Result<(Selected, Vec<Override>), UsageError> {
+        let active = self.in_force.overrides.iter().filter(|one| has_not_ended(one, self.now));
+        let active: Vec<_> = active.collect();
+        let meant: Vec<_> = targets.among(&active, &self.records)?.into_iter().cloned().collect();
+        let selected = Selected::overridden(&meant, self.in_force, self.records);
+        Ok((selected, meant))
     }
 }
 
-/// Writes a change, unless this is a dry run, and prints its report.
+/// Writes changes, unless this is a dry run, and prints the answer.
 async fn finish(
     session: &Session,
-    change: Change,
-    activity: Activity,
-    zones: &DisplayZones,
-    dry_run: bool,
-    format: Format,
+    selected: &Selected,
+    changes: &[Change],
+    (author, dry_run): (&Author, bool),
+    context: &Context,
 ) -> anyhow::Result<Exit> {
+    let at = session.present();
     let written = if dry_run {
         Ok(())
     } else {
-        replace_override(session, &change.one, change.replaces.as_ref(), activity).await
+        let change = |change: &Change| OverrideChange {
+            activity: author.does(change.action(), at),
+            one: change.one.clone(),
+            replaces: change.replaces.clone(),
+        };
+        let changes: Vec<_> = changes.iter().map(change).collect();
+        replace_overrides(session, &changes).await
     };
     let half_done = match written {
         Ok(()) => None,
         Err(error) if error.is::<NotYetDue>() => Some(error),
         Err(error) => return Err(error),
     };
-    let printed = ChangeReport { dry_run, ..change.report };
-    match format {
-        Format::Json | Format::Csv => output::print_json(&printed)?,
-        Format::Table => output::print_lines(&printed.text(zones))?,
+    let screen = change::screen(changes, selected, context, session.now);
+    let answer = Answer::of(changes, selected, &screen, dry_run);
+    match context.format {
+        Format::Json | Format::Csv => output::print_json(&answer)?,
+        Format::Table => output::print(&answer.text(&screen))?,
     }
     match half_done {
         Some(error) => Err(error),
-        None if printed.needs_person() => Ok(Exit::NeedsPerson),
+        None if answer.needs_person() => Ok(Exit::NeedsPerson),
         None => Ok(Exit::Done),
     }
 }

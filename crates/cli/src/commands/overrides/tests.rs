@@ -1,27 +1,19 @@
-use std::collections::BTreeSet;
-
+use clap::Parser as _;
 use domain::{
-    activity::Author,
-    configuration::{Configuration, Generation, Overrides},
-    record::{EdgeKey, Handled, Phase, Rank, Record},
+    configuration::Generation,
+    record::{EdgeKey, Handled, Phase, Rank},
     resource::{Power, Resource},
 };
 use insta::assert_snapshot;
-use jiff::tz::TimeZone;
 
 use super::*;
-use crate::{
-    configuration_file,
-    fixtures::{handled, machine, reference},
-};
+use crate::fixtures::{handled, machine, reference, store_with};
 
 const FILE: &str = r#"
 timezone = "Europe/Berlin"
 protect = ["name:*-prod"]
-[accounts.hz-eu]
-provider = "hetzner"
-token = "env:HZ_TOKEN"
-[schedules.office-hours]
+accounts.hz-eu = { provider = "hetzner", token = "env:HZ_TOKEN" }
+[schedules.office]
 periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 [schedules.wake-up]
 periods = [{ weekdays = "mon-fri", begin = "07:00" }]
@@ -29,21 +21,23 @@ periods = [{ weekdays = "mon-fri", begin = "07:00" }]
 periods = [{ begin = "06:00", end = "23:00" }]
 "#;
 
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Saturday, 13:15 in Berlin: the desired state of `office-hours` is stopped.
+/// Saturday, 13:15 in Berlin: the desired state of `office` is stopped.
 fn saturday() -> Timestamp {
     at("2026-11-21T12:15:00Z")
 }
 
-fn new_york() -> TimeZone {
-    TimeZone::get("America/New_York").unwrap()
-}
-
-fn resource(name: &str) -> Target {
-    Target::Resource(reference(name))
+fn resource(number: u32) -> Target {
+    Target::Resource(reference(&format!("hz-eu/server/{number}")))
 }
 
 fn schedule(name: &str) -> Target {
@@ -59,299 +53,230 @@ fn server(number: u32, name: &str, word: &str) -> Record {
         tags: label.into_iter().collect(),
         ..machine(&reference.id, Power::Stopped)
     };
-    let friday = at("2026-11-20T18:00:00Z");
+    let stopped = handled(at("2026-11-20T18:00:00Z"), Desired::Stopped, "office");
     Record {
-        handled: (!word.is_empty()).then(|| Handled {
-            // An opted-out server follows no schedule.
-            schedule: word.parse().ok(),
-            ..handled(friday, Desired::Stopped, "office-hours")
-        }),
+        // An opted-out server follows no schedule.
+        handled: (!word.is_empty()).then(|| Handled { schedule: word.parse().ok(), ..stopped }),
         ..Record::first_seen(reference, &seen)
     }
 }
 
-fn running(record: Record) -> Record {
-    Record { phase: Phase::Settled { at: Power::Running }, ..record }
-}
-
-/// The stored state that a test starts from.
-struct Stored {
-    configuration: Configuration,
-    overrides: Overrides,
-    records: Vec<Record>,
-}
-
-/// Three servers under `office-hours` and a protected one, one under `wake-up` and one that follows
+/// Three servers under `office` and a protected one, one under `wake-up` and one that follows
 /// nothing.
-fn stored() -> Stored {
-    let parsed = configuration_file::parse(FILE, "FILE").unwrap();
-    Stored {
-        configuration: Configuration { generation: Generation(1), ..parsed.configuration },
-        overrides: Overrides::default(),
-        records: vec![
-            server(1, "web-1", "office-hours"),
-            server(2, "web-2", "office-hours"),
-            running(server(3, "db", "office-hours")),
-            server(4, "api-prod", "office-hours"),
-            server(5, "alarm", "wake-up"),
-            server(6, "stray", ""),
-        ],
+fn servers() -> Vec<Record> {
+    let running = Phase::Settled { at: Power::Running };
+    vec![
+        server(1, "web-1", "office"),
+        server(2, "web-2", "office"),
+        Record { phase: running, ..server(3, "db", "office") },
+        server(4, "api-prod", "office"),
+        server(5, "alarm", "wake-up"),
+        server(6, "stray", ""),
+    ]
+}
+
+/// An override by ada, set an hour ago, or a day before its end if that is earlier.
+fn by_ada(target: Target, desired: Desired, ends_at: &str) -> Override {
+    let an_hour_ago = saturday() - SignedDuration::from_hours(1);
+    Override {
+        target,
+        desired,
+        set_at: an_hour_ago.min(at(ends_at) - SignedDuration::from_hours(24)),
+        ends_at: at(ends_at),
+        by: "ada".to_owned(),
+        why: None,
     }
 }
 
-impl Stored {
-    fn state(&self) -> StoredState<'_> {
-        StoredState {
-            configuration: &self.configuration,
-            overrides: &self.overrides,
-            records: &self.records,
+async fn stored(records: Vec<Record>, overrides: impl IntoIterator<Item = Override>) -> Store {
+    let store = store_with(FILE).await;
+    for record in records {
+        store.save(record).await.unwrap();
+    }
+    let author = Author::from("ada");
+    for one in overrides {
+        let set = author.does(domain::activity::Action::set(&one), one.set_at);
+        store.replace_override(&one, None, &set).await.unwrap();
+    }
+    store
+}
+
+/// What a command line leads to, as bob, on Saturday.
+struct Planned {
+    selected: Selected,
+    changes: Vec<Change>,
+    question: Option<String>,
+}
+
+impl Planned {
+    fn answer(&self) -> Answer {
+        let screen = change::screen(&self.changes, &self.selected, &Context::plain(), saturday());
+        Answer::of(&self.changes, &self.selected, &screen, false)
+    }
+
+    fn text(&self) -> String {
+        let screen = change::screen(&self.changes, &self.selected, &Context::plain(), saturday());
+        self.answer().text(&screen)
+    }
+
+    fn only(&self) -> &Override {
+        assert_eq!(self.changes.len(), 1);
+        &self.changes[0].one
+    }
+}
+
+async fn planned(store: &Store, line: &str) -> anyhow::Result<Planned> {
+    let words = std::iter::once("override").chain(line.split(' '));
+    // A word of a quoted text has a `_` in place of its blank.
+    let args = Line::parse_from(words.map(|word| word.replace('_', " "))).args;
+    let author = Author { by: "bob".into(), why: Some("a demonstration".to_owned()) };
+    let (context, now) = (Context::plain(), saturday());
+    let (whole, selected, changes) = match args.command {
+        OverrideCommand::Running(ref args) | OverrideCommand::Stopped(ref args) => {
+            let runs = line.starts_with("running");
+            let request = Request {
+                args,
+                desired: if runs { Desired::Running } else { Desired::Stopped },
+                until: args.end().unwrap(),
+                author,
+            };
+            let selected = args.targets.select(store, now).await?;
+            let changes = request.changes(&selected, &context, now)?;
+            (args.targets.are_whole(), selected, changes)
         }
-    }
+        OverrideCommand::Clear(args) => {
+            let (selected, active) = Active::read(store, now).await?.meant(&args.targets)?;
+            let changes = cleared(&active, &selected, now);
+            (false, selected, changes)
+        }
+        OverrideCommand::Extend(args) => {
+            let (targets, length) = args.split()?;
+            let (selected, active) = Active::read(store, now).await?.meant(&targets)?;
+            let changes = extended(&active, length, &author)?;
+            (targets.are_whole(), selected, changes)
+        }
+        OverrideCommand::List(_) => unreachable!("a list plans nothing"),
+    };
+    let question = question(&changes, &selected, whole, &context, now);
+    Ok(Planned { selected, changes, question })
+}
 
-    /// Adds an override by ada, set an hour ago, or a day before its end if that is earlier.
-    fn overriding(mut self, target: Target, desired: Desired, ends_at: &str) -> Self {
-        let an_hour_ago = saturday() - SignedDuration::from_hours(1);
-        let one = Override {
-            target,
-            desired,
-            set_at: an_hour_ago.min(at(ends_at) - SignedDuration::from_hours(24)),
-            ends_at: at(ends_at),
-            by: "ada".to_owned(),
-            why: None,
-        };
-        self.overrides = self.overrides.iter().cloned().chain([one]).collect();
-        self
-    }
-
-    fn with(mut self, record: Record) -> Self {
-        self.records.retain(|known| known.reference != record.reference);
-        self.records.push(record);
-        self
-    }
-
-    /// Works out the change that sets an override now, as bob.
-    fn set(&self, target: Target, desired: Desired, until: &str) -> Result<Change, UsageError> {
-        self.set_from(None, target, desired, until)
-    }
-
-    /// Works out the change that sets an override that begins later.
-    fn set_from(
-        &self,
-        from: Option<&str>,
-        target: Target,
-        desired: Desired,
-        until: &str,
-    ) -> Result<Change, UsageError> {
-        let begin = from.map(|from| from.parse::<End>().unwrap().as_begin());
-        let request = OverrideRequest {
-            target,
-            desired,
-            begin,
-            end: until.parse().unwrap(),
-            author: Author { by: "bob".into(), why: Some("a demonstration".to_owned()) },
-        };
-        request.change(self.state(), saturday(), &new_york())
-    }
-
-    fn report(&self, target: Target, desired: Desired, until: &str) -> String {
-        let change = self.set(target, desired, until).unwrap();
-        let zones = DisplayZones::of(self.state(), &change.one.target, new_york());
-        change.report.text(&zones)
-    }
-
-    fn report_of_clearing(&self, target: &Target) -> String {
-        let change = cleared(self.state(), target, saturday()).unwrap();
-        change.report.text(&DisplayZones::of(self.state(), target, new_york()))
+async fn refused(store: &Store, line: &str) -> String {
+    match planned(store, line).await {
+        Ok(_) => panic!("`{line}` is not refused"),
+        Err(error) => error.to_string(),
     }
 }
 
-#[test]
-fn overriding_a_resource_shows_what_was_understood_and_what_takes_over() {
-    let shown = stored().report(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    assert_snapshot!(shown, @r#"
-    web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
-      instead of  stopped, as office-hours wants it now
-      now         stopped; will be started at the next tick
-      then        office-hours takes over: stopped
-      by          bob: a demonstration
-    "#);
-    let shown = stored().report(resource("hz-eu/server/1"), Desired::Running, "next-edge");
-    assert_snapshot!(shown, @r#"
-    web-1 (hz-eu/server/1): running until Mon 2026-11-23 08:00 CET (Mon 2026-11-23 02:00 EST here)
-      instead of  stopped, as office-hours wants it now
-      now         stopped; will be started at the next tick
-      then        office-hours takes over: running too, so nothing happens
-      by          bob: a demonstration
-    "#);
-    let shown = stored().report(resource("hz-eu/server/3"), Desired::Running, "mon 07:59");
-    assert_snapshot!(shown, @r#"
-    db (hz-eu/server/3): running until Mon 2026-11-23 07:59 CET (Mon 2026-11-23 01:59 EST here)
-      instead of  stopped, as office-hours wants it now
-      now         running; already as desired
-      then        office-hours takes over: stopped
-      by          bob: a demonstration
-    "#);
-    let shown = stored().report(resource("hz-eu/server/5"), Desired::Running, "today");
-    assert_snapshot!(shown, @r#"
-    alarm (hz-eu/server/5): running until Sun 2026-11-22 00:00 CET (Sat 2026-11-21 18:00 EST here)
-      instead of  nothing: wake-up has no desired state now
-      now         stopped; will be started at the next tick
-      then        wake-up takes over and has no desired state then: nothing happens
-      by          bob: a demonstration
-    "#);
+#[tokio::test]
+async fn the_answer_has_each_end_with_what_takes_over_and_the_rows_of_status() {
+    let store = stored(servers(), []).await;
+    let text = async |line| planned(&store, line).await.unwrap().text();
+    assert_snapshot!(text("running web-1 --until 22:00").await, @"
+    web-1: running until Sat 2026-11-21 22:00 CET, then office: stopped
+
+    Name   Schedule  State    Next                   Remark
+    web-1  office    stopped  stopped Sat 22:00 CET  override until Sat 22:00 CET (bob, a demonstration)
+    ");
+    assert_snapshot!(text("running alarm web-? --until next-edge").await, @"
+    alarm: running until Mon 2026-11-23 07:00 CET, then wake-up: running
+    web-1, web-2: running until Mon 2026-11-23 08:00 CET, then office: running
+
+    Name   Schedule  State    Next                   Remark
+    alarm  wake-up   stopped  running Mon 07:00 CET  override until Mon 07:00 CET (bob, a demonstration)
+    web-1  office    stopped  running Mon 08:00 CET  override until Mon 08:00 CET (bob, a demonstration)
+    web-2  office    stopped  running Mon 08:00 CET  override until Mon 08:00 CET (bob, a demonstration)
+    ");
+    assert_snapshot!(text("running web-1 alarm stray --until today").await, @"
+    web-1: running until Sun 2026-11-22 00:00 CET, then office: stopped
+    alarm: running until Sun 2026-11-22 00:00 CET, then wake-up: any
+    stray: running until Sun 2026-11-22 00:00 CET, then as it is
+
+    Name   Schedule  State    Next                   Remark
+    web-1  office    stopped  stopped Sun 00:00 CET  override until Sun 00:00 CET (bob, a demonstration)
+    alarm  wake-up   stopped  running Mon 07:00 CET  override until Sun 00:00 CET (bob, a demonstration)
+    stray            stopped                         override until Sun 00:00 CET (bob, a demonstration)
+    ");
+    assert_snapshot!(text("stopped --all --from sunday_22:00 --for 8h").await, @"
+    schedule office: stopped from Sun 2026-11-22 22:00 CET until Mon 2026-11-23 06:00 CET, then office: stopped
+    schedule wake-up: stopped from Sun 2026-11-22 22:00 CET until Mon 2026-11-23 06:00 CET, then wake-up: any
+    schedule web: stopped from Sun 2026-11-22 22:00 CET until Mon 2026-11-23 06:00 CET, then web: running
+
+    Name   Schedule  State    Next
+    web-1  office    stopped  stopped Sun 22:00 CET
+    web-2  office    stopped  stopped Sun 22:00 CET
+    db     office    running  stopped Sun 22:00 CET
+    alarm  wake-up   stopped  stopped Sun 22:00 CET
+    ");
 }
 
-#[test]
-fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
-    let shown = stored().report(resource("hz-eu/server/6"), Desired::Running, "22:00");
-    assert_snapshot!(shown, @r#"
-    stray (hz-eu/server/6): running until Sat 2026-11-21 22:00 EST
-      instead of  nothing: it follows no schedule
-      now         stopped; will be started at the next tick
-      then        nothing takes over: it stays as it is
-      by          bob: a demonstration
-    "#);
+#[tokio::test]
+async fn an_override_of_a_schedule_shows_all_that_follow_it_and_replaces_the_present_one() {
+    let held = Record { held: true, handled: None, ..server(7, "new", "office") };
+    let records: Vec<_> = servers().into_iter().chain([held]).collect();
+    let overrides = [
+        by_ada(resource(2), Desired::Stopped, "2026-11-22T08:00:00Z"),
+        by_ada(schedule("office"), Desired::Stopped, "2026-11-21T15:00:00Z"),
+    ];
+    let store = stored(records, overrides.clone()).await;
+    let planned = planned(&store, "running --schedule office --until friday").await.unwrap();
+    assert_snapshot!(planned.text(), @"
+    schedule office: running until Sat 2026-11-28 00:00 CET, then office: stopped
+
+    Name   Schedule  State    Next                          Remark
+    web-1  office    stopped  stopped 2026-11-28 00:00 CET  override of its schedule until 2026-11-28 00:00 CET (bob, a demonstration)
+    web-2  office    stopped  running Sun 09:00 CET         override until Sun 09:00 CET (ada)
+    db     office    running  stopped 2026-11-28 00:00 CET  override of its schedule until 2026-11-28 00:00 CET (bob, a demonstration)
+    new    office    stopped  stopped 2026-11-28 00:00 CET  held: too many joined schedules at once
+    ");
+    assert!(planned.answer().needs_person());
+    assert_eq!(planned.changes[0].replaces.as_ref(), Some(&overrides[1]));
 }
 
-#[test]
-fn a_time_that_the_clock_repeats_is_pointed_out() {
-    let shown = stored().report(schedule("web"), Desired::Running, "2027-10-31 02:30");
-    assert_snapshot!(shown, @r#"
-    schedule web: running until Sun 2027-10-31 02:30 CET (Sat 2027-10-30 21:30 EDT here)
-      instead of  running, as web wants it now
-      note        the clock shows 02:30 on Sun 2027-10-31 twice: understood as the last time, Sun 2027-10-31 02:30 CET
-      now         nothing follows it at present
-      then        web takes over: stopped
-      by          bob: a demonstration
-    "#);
+#[tokio::test]
+async fn what_stops_much_or_for_long_or_is_started_by_nothing_is_asked_about() {
+    let store = stored(servers(), []).await;
+    for (line, expected) in [
+        ("stopped web-1 --for 2h", None),
+        ("running --all --for 2h", None),
+        (
+            "stopped --schedule office --until sunday",
+            Some("Stop 3 resources until Mon 2026-11-23 00:00 CET: web-1, web-2, db?"),
+        ),
+        (
+            "stopped --account hz-eu --for 1h",
+            Some("Stop 4 resources until Sat 2026-11-21 14:15 CET: web-1, web-2, db, alarm?"),
+        ),
+        (
+            "stopped stray --for 1h",
+            Some(
+                "stray follows no schedule: nothing will start it again. Stop 1 resource until \
+                 Sat 2026-11-21 14:15 CET: stray?",
+            ),
+        ),
+        (
+            "running web-1 --for 31d",
+            Some("Longer than 30 days: until Tue 2026-12-22 13:15 CET. Continue?"),
+        ),
+        (
+            "stopped --schedule wake-up --from monday --for 31d",
+            Some(
+                "Longer than 30 days: until Thu 2026-12-24 00:00 CET. Stop 1 resource from Mon \
+                 2026-11-23 00:00 CET until Thu 2026-12-24 00:00 CET: alarm?",
+            ),
+        ),
+        ("stopped --schedule web --for 1h", None),
+    ] {
+        let planned = planned(&store, line).await.unwrap();
+        assert_eq!(planned.question.as_deref(), expected, "{line}");
+    }
 }
 
-#[test]
-fn overriding_a_schedule_shows_all_that_follow_it() {
-    let held = Record { held: true, handled: None, ..server(7, "new", "office-hours") };
-    let stored = stored()
-        .with(held)
-        .overriding(resource("hz-eu/server/2"), Desired::Stopped, "2026-11-22T08:00:00Z")
-        .overriding(schedule("office-hours"), Desired::Stopped, "2026-11-21T15:00:00Z");
-    let shown = stored.report(schedule("office-hours"), Desired::Running, "friday");
-    assert_snapshot!(shown, @r#"
-    schedule office-hours: running until Sat 2026-11-28 00:00 CET (Fri 2026-11-27 18:00 EST here)
-      instead of  stopped, as office-hours wants it now
-      replaces    stopped until Sat 2026-11-21 16:00 CET (Sat 2026-11-21 10:00 EST here), by ada
-      now         5 resources follow it
-                  will be started at the next tick: web-1
-                  under an override of its own: web-2 (stopped until Sun 2026-11-22 09:00 CET, by ada)
-                  already as desired: db
-                  left alone: api-prod (protected by `name:*-prod`), new (held until `offhours approve`)
-      then        office-hours takes over: stopped
-      by          bob: a demonstration
-    "#);
-    let change = stored.set(schedule("office-hours"), Desired::Running, "friday").unwrap();
-    assert!(change.report.needs_person());
-    let shown = stored.report(schedule("wake-up"), Desired::Stopped, "sunday");
-    assert_snapshot!(shown, @r#"
-    schedule wake-up: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
-      instead of  nothing: wake-up has no desired state now
-      now         1 resource follows it
-                  already as desired: alarm
-      then        wake-up takes over and has no desired state then: nothing happens
-      by          bob: a demonstration
-    "#);
-}
-
-#[test]
-fn many_are_counted_and_few_are_named() {
-    let many = (10..30).map(|number| server(number, &format!("s{number}"), "web"));
-    let stored = many.fold(stored(), Stored::with);
-    let shown = stored.report(schedule("web"), Desired::Stopped, "tomorrow");
-    assert_snapshot!(shown, @r#"
-    schedule web: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
-      instead of  running, as web wants it now
-      now         20 resources follow it
-                  already as desired: s10, s11, s12, s13, s14, s15, s16, s17, and 12 more
-      then        web takes over: stopped too, so nothing happens
-      by          bob: a demonstration
-    "#);
-}
-
-#[test]
-fn in_observe_mode_nothing_is_sent_and_that_is_shown() {
-    let mut stored = stored();
-    stored.configuration.settings.mode = domain::configuration::Mode::Observe;
-    let shown = stored.report(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    assert_snapshot!(shown, @r#"
-    web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
-      instead of  stopped, as office-hours wants it now
-      now         stopped; would be started, but observe mode sends nothing
-      then        office-hours takes over: stopped
-      by          bob: a demonstration
-    "#);
-}
-
-#[test]
-fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
-    let stored =
-        stored().overriding(schedule("office-hours"), Desired::Running, "2026-11-22T08:00:00Z");
-    let shown = stored.report(resource("hz-eu/server/1"), Desired::Stopped, "22:00");
-    assert_snapshot!(shown, @r#"
-    web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
-      instead of  running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by the override of schedule office-hours
-      now         stopped; already as desired
-      then        the override of schedule office-hours takes over: running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here)
-      by          bob: a demonstration
-    "#);
-}
-
-#[test]
-fn clearing_an_override_shows_what_takes_over() {
-    let started = running(server(1, "web-1", "office-hours"));
-    let target = resource("hz-eu/server/1");
-    let stored = stored()
-        .with(Record {
-            handled: Some(Handled {
-                generation: Generation(1),
-                key: EdgeKey {
-                    instant: saturday() - SignedDuration::from_hours(1),
-                    rank: Rank::OverrideSet,
-                },
-                desired: Some(Desired::Running),
-                schedule: None,
-            }),
-            ..started
-        })
-        .overriding(target.clone(), Desired::Running, "2026-11-22T08:00:00Z");
-    assert_snapshot!(stored.report_of_clearing(&target), @r#"
-    web-1 (hz-eu/server/1): no longer overridden
-      was         running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by ada
-      now         office-hours takes over: stopped
-                  running; will be stopped at the next tick
-    "#);
-}
-
-#[test]
-fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
-    let target = resource("hz-eu/server/1");
-    let just_set = |handled: Option<&str>| {
-        let record = Record {
-            handled: handled.map(|instant| Handled {
-                generation: Generation(1),
-                key: EdgeKey { instant: at(instant), rank: Rank::Manual },
-                desired: Some(Desired::Running),
-                schedule: None,
-            }),
-            ..server(1, "web-1", "office-hours")
-        };
-        let mut stored = stored().with(record);
-        let one = Override {
-            target: target.clone(),
-            desired: Desired::Running,
-            set_at: saturday(),
-            ends_at: at("2026-11-22T08:00:00Z"),
-            by: "ada".to_owned(),
-            why: None,
-        };
-        stored.overrides = Overrides::from_iter([one]);
-        stored
+#[tokio::test]
+async fn clearing_ends_an_override_after_all_that_was_handled_under_it() {
+    let one = Override {
+        set_at: saturday(),
+        ..by_ada(resource(1), Desired::Running, "2026-11-22T08:00:00Z")
     };
     for (handled, expected) in [
         (None, "2026-11-21T12:15:00.001Z"),
@@ -360,41 +285,63 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
         // Its clock was wrong: following it would put this edge ahead of every other.
         (Some("2026-11-21T13:15:00Z"), "2026-11-21T12:15:00.001Z"),
     ] {
-        let stored = just_set(handled);
-        let change = cleared(stored.state(), &target, saturday()).unwrap();
-        assert_eq!(change.one.ends_at, at(expected), "{handled:?}");
-        assert_eq!(change.replaces.as_ref(), stored.overrides.of(&target));
+        let record = Record {
+            handled: handled.map(|instant| Handled {
+                generation: Generation(1),
+                key: EdgeKey { instant: at(instant), rank: Rank::Manual },
+                desired: Some(Desired::Running),
+                schedule: None,
+            }),
+            ..server(1, "web-1", "office")
+        };
+        let store = stored(vec![record], [one.clone()]).await;
+        let planned = planned(&store, "clear web-1").await.unwrap();
+        assert_eq!(planned.only().ends_at, at(expected), "{handled:?}");
+        assert_eq!(planned.changes[0].replaces.as_ref(), Some(&one));
     }
 }
 
-#[test]
-fn an_override_begins_after_what_was_handled_and_after_the_one_that_it_replaces() {
-    let target = resource("hz-eu/server/1");
-    let stored = stored();
-    let change = stored.set(target.clone(), Desired::Running, "22:00").unwrap();
-    assert_eq!((change.one.set_at, change.replaces), (saturday(), None));
+#[tokio::test]
+async fn what_is_set_and_cleared_in_one_second_leaves_nothing_to_see() {
+    let one = Override {
+        set_at: saturday() + SignedDuration::from_millis(1),
+        ..by_ada(resource(1), Desired::Running, "2026-11-22T08:00:00Z")
+    };
+    let store = stored(servers(), [one]).await;
+    assert_snapshot!(planned(&store, "clear web-1").await.unwrap().text(), @"
+    web-1: no longer overridden, now office: stopped
 
-    let Override { target, .. } = change.one.clone();
-    let again = Stored { overrides: Overrides::from_iter([change.one.clone()]), ..stored };
-    let next = again.set(target, Desired::Stopped, "22:00").unwrap();
-    assert_eq!(next.one.set_at, at("2026-11-21T12:15:00.001Z"));
-    assert_eq!(next.replaces, Some(change.one));
+    Name   Schedule  State    Next
+    web-1  office    stopped  running Mon 08:00 CET
+    ");
 }
 
-#[test]
-fn what_is_never_touched_cannot_be_overridden() {
-    let gone =
-        Record { phase: Phase::Gone { since: saturday() }, ..server(1, "web-1", "office-hours") };
-    let opted_out = server(2, "web-2", "off");
-    let twice = Record {
-        tags: BTreeSet::from(["offhours=web".to_owned(), "offhours=wake-up".to_owned()]),
-        ..server(3, "db", "")
-    };
-    let unsupported = Record {
-        unsupported: Some("Kafka cannot be resized".to_owned()),
-        ..server(5, "events", "")
-    };
-    let stored = [gone, opted_out, twice, unsupported].into_iter().fold(stored(), Stored::with);
+#[tokio::test]
+async fn an_override_begins_after_the_one_that_it_replaces() {
+    let store = stored(servers(), []).await;
+    let first = planned(&store, "running web-1 --until 22:00").await.unwrap();
+    assert_eq!((first.only().set_at, &first.changes[0].replaces), (saturday(), &None));
+    let first = first.only().clone();
+    let store = stored(servers(), [first.clone()]).await;
+    let next = planned(&store, "stopped web-1 --until 22:00").await.unwrap();
+    assert_eq!(next.only().set_at, at("2026-11-21T12:15:00.001Z"));
+    assert_eq!(next.changes[0].replaces, Some(first));
+}
+
+#[tokio::test]
+async fn what_is_never_touched_cannot_be_overridden_and_a_pattern_leaves_it_out() {
+    let gone = Phase::Gone { since: saturday() };
+    let tags = ["offhours=web", "offhours=wake-up"].map(str::to_owned).into();
+    let unsupported = Some("Kafka cannot be resized".to_owned());
+    let records = vec![
+        Record { phase: gone, ..server(1, "web-1", "office") },
+        server(2, "web-2", "off"),
+        Record { tags, ..server(3, "db", "") },
+        server(4, "api-prod", "office"),
+        Record { unsupported, ..server(5, "events", "") },
+        server(6, "web-6", "office"),
+    ];
+    let store = stored(records, []).await;
     for (number, reason) in [
         (1, "it is gone at the provider"),
         (2, "opted out by a tag on the resource"),
@@ -403,215 +350,176 @@ fn what_is_never_touched_cannot_be_overridden() {
         (5, "Kafka cannot be resized"),
     ] {
         let name = format!("hz-eu/server/{number}");
-        let refused = stored.set(resource(&name), Desired::Running, "22:00");
-        let expected = format!("{name}: {reason}; nothing was set");
-        assert_eq!(refused.unwrap_err().to_string(), expected);
+        for line in
+            [format!("running {name} --until 22:00"), format!("running web-6 {name} --for 1h")]
+        {
+            let expected = format!("{name}: {reason}; nothing was set");
+            assert_eq!(refused(&store, &line).await, expected);
+        }
     }
+    let all = planned(&store, "running * --for 1h").await.unwrap();
+    assert_eq!(all.only().target, resource(6));
+    let none = refused(&store, "running *-prod --for 1h").await;
+    assert!(none.contains("protected by `name:*-prod`"), "{none}");
 }
 
-#[test]
-fn an_override_may_begin_later() {
-    let stored = stored();
-    let set = |from, until| {
-        stored.set_from(Some(from), resource("hz-eu/server/1"), Desired::Running, until)
-    };
-    // A day begins at its midnight, and the end is sought from the begin on.
-    for (from, until, expected) in [
-        ("monday", "tuesday 02:00", ["2026-11-22T23:00:00Z", "2026-11-24T01:00:00Z"]),
-        ("sunday 22:00", "06:00", ["2026-11-22T21:00:00Z", "2026-11-23T05:00:00Z"]),
-        ("next-edge", "next-edge", ["2026-11-23T07:00:00Z", "2026-11-23T18:00:00Z"]),
+#[tokio::test]
+async fn an_override_may_begin_later_and_its_end_is_sought_from_there() {
+    let in_force = by_ada(resource(2), Desired::Running, "2026-11-21T14:00:00Z");
+    let store = stored(servers(), [in_force]).await;
+    for (line, expected) in [
+        ("--from monday --until tuesday_02:00", ["2026-11-22T23:00:00Z", "2026-11-24T01:00:00Z"]),
+        ("--from sunday_22:00 --until 06:00", ["2026-11-22T21:00:00Z", "2026-11-23T05:00:00Z"]),
+        ("--from sunday_22:00 --for 2h", ["2026-11-22T21:00:00Z", "2026-11-22T23:00:00Z"]),
+        ("--from next-edge --until next-edge", ["2026-11-23T07:00:00Z", "2026-11-23T18:00:00Z"]),
     ] {
-        let one = set(from, until).unwrap().one;
-        assert_eq!([one.set_at, one.ends_at], expected.map(at), "{from}");
+        let planned = planned(&store, &format!("running web-1 {line}")).await.unwrap();
+        let one = planned.only();
+        assert_eq!([one.set_at, one.ends_at], expected.map(at), "{line}");
     }
-    let change = set("sunday 22:00", "06:00").unwrap();
-    let zones = DisplayZones::of(stored.state(), &change.one.target, new_york());
-    let text = change.report.text(&zones);
-    assert!(text.contains("running from Sun 2026-11-22 22:00 CET"), "{text}");
-    assert!(text.contains("at first    1 resource at present"), "{text}");
-    assert!(!text.contains("next tick"), "{text}");
-    let refused = set("friday 08:00", "2026-11-24").unwrap_err().to_string();
-    assert!(refused.contains("which is not after now"), "{refused}");
-    let in_force = self::stored().overriding(
-        resource("hz-eu/server/1"),
-        Desired::Running,
-        "2026-11-21T14:00:00Z",
-    );
-    let refused = in_force
-        .set_from(Some("monday"), resource("hz-eu/server/1"), Desired::Running, "tuesday")
-        .unwrap_err()
-        .to_string();
-    assert!(refused.contains("it is overridden until Sat 2026-11-21 15:00 CET"), "{refused}");
-}
-
-#[test]
-fn an_invalid_end_is_refused_with_what_was_understood() {
-    let stored = stored();
-    let refused = |target, until| {
-        let refused = stored.set(target, Desired::Running, until);
-        refused.unwrap_err().to_string()
-    };
-    assert_eq!(
-        refused(resource("hz-eu/server/1"), "2026-11-20"),
-        "hz-eu/server/1: that was understood as Sat 2026-11-21 00:00 CET, which is not after now, \
-         Sat 2026-11-21 13:15 CET"
-    );
-    assert_eq!(
-        refused(resource("hz-eu/server/6"), "next-edge"),
-        "hz-eu/server/6: `next-edge` is an edge of a schedule, and it follows none: write a time \
-         or a span"
-    );
-}
-
-#[test]
-fn a_target_is_a_resource_or_a_schedule_and_never_a_guess() {
-    let stored =
-        stored().with(server(7, "web", "")).with(server(8, "twin", "")).with(server(9, "twin", ""));
-    let found = |word: &str| {
-        let found = target(word, &stored.configuration, &stored.records, saturday());
-        found.map_err(|error| error.to_string())
-    };
-    for (word, expected) in [
-        ("hz-eu/server/1", resource("hz-eu/server/1")),
-        ("web-1", resource("hz-eu/server/1")),
-        ("office-hours", schedule("office-hours")),
-        ("schedule:office-hours", schedule("office-hours")),
-        ("schedule:web", schedule("web")),
-        ("hz-eu/server/7", resource("hz-eu/server/7")),
-    ] {
-        assert_eq!(found(word), Ok(expected), "{word}");
-    }
-    for (word, expected) in [
-        ("web", "`web` is a schedule and a resource: write schedule:web or hz-eu/server/7"),
-        ("twin", "`twin` is the name of several: write hz-eu/server/8 or hz-eu/server/9"),
-        ("ofice-hours", "no resource or schedule `ofice-hours`; did you mean `office-hours`?"),
-        ("stary", "no resource or schedule `stary`; did you mean `stray`?"),
+    for (line, expected) in [
         (
-            "hz-eu/sever/1",
-            "no resource or schedule `hz-eu/sever/1`; did you mean `hz-eu/server/1`?",
+            "running web-1 --from friday_08:00 --until 2026-11-24",
+            "hz-eu/server/1: `2026-11-24` is Wed 2026-11-25 00:00 CET, which is not after Fri \
+             2026-11-27 08:00 CET",
         ),
         (
-            "nothing-like-it",
-            "no resource or schedule `nothing-like-it`; `offhours status` lists those that are \
-             known",
+            "running web-1 --until 2037-01-01",
+            "hz-eu/server/1: `2037-01-01` is more than ten years away",
         ),
-        ("hz-eu/server/99", "no inventory has seen hz-eu/server/99"),
         (
-            "schedule:web-1",
-            "there is no schedule `web-1`; the schedules are office-hours, wake-up, web",
+            "running web-1 --until 2026-11-20",
+            "hz-eu/server/1: `2026-11-20` is Sat 2026-11-21 00:00 CET, which is not after Sat \
+             2026-11-21 13:15 CET",
         ),
-        ("schedule:wake-upp", "there is no schedule `wake-upp`; did you mean `wake-up`?"),
+        (
+            "running web-2 --from monday --for 1h",
+            "hz-eu/server/2: it is overridden until Sat 2026-11-21 15:00 CET, and the new \
+             override would end that now: `offhours override clear` it first, or set the new one \
+             later",
+        ),
+        (
+            "running stray --until next-edge",
+            "hz-eu/server/6: `next-edge` needs a schedule: write a \
+            time such as 2h, 21:00 or \"friday 18:00\"",
+        ),
     ] {
-        assert_eq!(found(word), Err(expected.to_owned()), "{word}");
+        assert_eq!(refused(&store, line).await, expected);
     }
 }
 
-#[test]
-fn only_what_is_overridden_can_be_cleared_known_or_not() {
-    let stored = stored()
-        .with(server(7, "web", ""))
-        .overriding(resource("hz-eu/server/1"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(resource("hz-eu/server/99"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(schedule("web"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(schedule("removed"), Desired::Running, "2026-11-22T08:00:00Z");
-    let active: Vec<_> = stored.overrides.iter().collect();
-    let found = |word: &str| {
-        let found = overridden_target(word, &active, &stored.records);
-        found.map_err(|error| error.to_string())
-    };
-    for (word, expected) in [
-        ("web-1", resource("hz-eu/server/1")),
-        ("hz-eu/server/99", resource("hz-eu/server/99")),
-        // The server of this name has no override.
-        ("web", schedule("web")),
-        ("schedule:removed", schedule("removed")),
-    ] {
-        assert_eq!(found(word), Ok(expected), "{word}");
-    }
-    assert_eq!(
-        found("web-11"),
-        Err("no override of `web-11` is active; did you mean `web-1`?".to_owned())
-    );
-    let none = overridden_target("web", &[], &stored.records);
-    let none = none.unwrap_err().to_string();
-    assert_eq!(none, "no override of `web` is active; there are no active overrides");
-}
+#[tokio::test]
+async fn an_extension_adds_to_the_present_end_and_begins_nothing_anew() {
+    let overrides = [
+        by_ada(resource(1), Desired::Running, "2026-11-21T14:00:00Z"),
+        by_ada(schedule("web"), Desired::Running, "2026-11-22T08:00:00Z"),
+    ];
+    let store = stored(servers(), overrides.clone()).await;
+    let longer = planned(&store, "extend web-1 2h").await.unwrap();
+    let one = longer.only();
+    assert_eq!((one.set_at, one.ends_at), (overrides[0].set_at, at("2026-11-21T16:00:00Z")));
+    assert_eq!((one.by.as_str(), one.why.as_deref()), ("bob", Some("a demonstration")));
+    assert_eq!(longer.changes[0].replaces.as_ref(), Some(&overrides[0]));
+    let both = planned(&store, "extend --all 1d").await.unwrap();
+    assert_snapshot!(both.text(), @"
+    web-1: running until Sun 2026-11-22 15:00 CET, then office: stopped
+    schedule web: running until Mon 2026-11-23 09:00 CET, then web: running
 
-#[test]
-fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
-    let stored = stored()
-        .overriding(resource("hz-eu/server/1"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(resource("hz-eu/server/6"), Desired::Stopped, "2026-11-21T12:15:01Z")
-        .overriding(schedule("office-hours"), Desired::Stopped, "2026-11-21T12:15:00Z")
-        .overriding(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z")
-        .overriding(schedule("wake-up"), Desired::Stopped, "2026-08-23T12:15:00Z");
-    let list = |all| rows(stored.state(), saturday(), all);
-    let screen = crate::print::Screen::plain(&new_york(), saturday());
-    assert_snapshot!(screen.table(&list(false)), @"
-    Target                  Desired  Since          Until          Then                   By
-    stray (hz-eu/server/6)  stopped  Fri 07:15 EST  Sat 07:15 EST  as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 03:00 EST  Sun 03:00 EST  office-hours: stopped  ada
+    Name   Schedule  State    Next                   Remark
+    web-1  office    stopped  stopped Sun 15:00 CET  override until Sun 15:00 CET (bob, a demonstration)
     ");
+    for (line, expected) in [
+        ("extend web-2 2h", "no override of `web-2` is active; did you mean `web-1`?"),
+        ("extend web-1", "`web-1`: write a length of time"),
+        ("extend 2h", "name overridden resources, or pass --schedule"),
+        ("extend web-1 --all 2h", "name overridden resources, or pass --schedule"),
+    ] {
+        let refused = refused(&store, line).await;
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_overridden_can_be_cleared_known_or_not() {
+    let until = "2026-11-22T08:00:00Z";
+    let targets = [resource(1), resource(99), schedule("web"), schedule("removed")];
+    let overrides = targets.map(|target| by_ada(target, Desired::Running, until));
+    let store = stored(servers(), overrides).await;
+    for (line, expected) in [
+        ("clear web-1", vec![resource(1)]),
+        ("clear hz-eu/server/99 web-1", vec![resource(1), resource(99)]),
+        ("clear hz-eu/*", vec![resource(1), resource(99)]),
+        ("clear --schedule removed", vec![schedule("removed")]),
+        ("clear --account hz-eu", vec![resource(1), resource(99)]),
+        ("clear --all", vec![resource(1), resource(99), schedule("removed"), schedule("web")]),
+    ] {
+        let planned = planned(&store, line).await.unwrap();
+        let cleared: Vec<_> = planned.changes.into_iter().map(|one| one.one.target).collect();
+        assert_eq!(cleared, expected, "{line}");
+    }
+    for (line, expected) in [
+        ("clear web-11", "no override of `web-11` is active; did you mean `web-1`?"),
+        (
+            "clear --schedule office",
+            "no override of schedule office is active; the active overrides are web-1, \
+             hz-eu/server/99, --schedule removed, --schedule web",
+        ),
+    ] {
+        assert_eq!(refused(&store, line).await, expected);
+    }
+    let none = refused(&stored(servers(), []).await, "clear --all").await;
+    assert_eq!(none, "no override of anything is active; there are no active overrides");
+}
+
+#[tokio::test]
+async fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
+    let overrides = [
+        by_ada(resource(1), Desired::Running, "2026-11-22T08:00:00Z"),
+        by_ada(resource(6), Desired::Stopped, "2026-11-21T12:15:01Z"),
+        by_ada(schedule("office"), Desired::Stopped, "2026-11-21T12:15:00Z"),
+        by_ada(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z"),
+        by_ada(schedule("wake-up"), Desired::Stopped, "2026-08-23T12:15:00Z"),
+    ];
+    let in_force = stored(servers(), overrides).await.in_force().await.unwrap();
+    let list = |all| rows(&in_force, &servers(), saturday(), all);
+    let screen = Context::plain().screen(&*in_force.configuration, None, saturday());
     assert_snapshot!(screen.table(&list(true)), @"
-    Target                  Desired  Since                 Until                       Then                   By
-    stray (hz-eu/server/6)  stopped  Fri 07:15 EST         Sat 07:15 EST               as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 03:00 EST         Sun 03:00 EST               office-hours: stopped  ada
-    schedule office-hours   stopped  Fri 07:15 EST         ended Sat 07:15 EST         office-hours: stopped  ada
-    schedule web            stopped  2026-08-22 08:15 EDT  ended 2026-08-23 08:15 EDT  web: running           ada
+    Target           Desired  Since                  Until                        Then             By
+    stray            stopped  Fri 13:15 CET          Sat 13:15 CET                as it is         ada
+    web-1            running  Sat 09:00 CET          Sun 09:00 CET                office: stopped  ada
+    schedule office  stopped  Fri 13:15 CET          ended Sat 13:15 CET          office: stopped  ada
+    schedule web     stopped  2026-08-22 14:15 CEST  ended 2026-08-23 14:15 CEST  web: running     ada
     ");
-    assert_snapshot!(serde_json::to_string_pretty(&list(false)).unwrap(), @r#"
-    [
-      {
-        "resource": "hz-eu/server/6",
-        "name": "stray",
-        "schedule": null,
-        "desired": "stopped",
-        "set_at": "2026-11-20T12:15:01Z",
-        "ends_at": "2026-11-21T12:15:01Z",
-        "active": true,
-        "by": "ada",
-        "why": null,
-        "then": {
-          "by": "nothing"
-        },
-        "timezone": null
-      },
-      {
-        "resource": "hz-eu/server/1",
-        "name": "web-1",
-        "schedule": null,
-        "desired": "running",
-        "set_at": "2026-11-21T08:00:00Z",
-        "ends_at": "2026-11-22T08:00:00Z",
-        "active": true,
-        "by": "ada",
-        "why": null,
-        "then": {
-          "by": "schedule",
-          "schedule": "office-hours",
-          "desired": "stopped"
-        },
-        "timezone": "Europe/Berlin"
-      }
-    ]
+    assert_eq!(list(false).len(), 2);
+    assert_snapshot!(serde_json::to_string_pretty(&list(false)[1]).unwrap(), @r#"
+    {
+      "resource": "hz-eu/server/1",
+      "name": "web-1",
+      "schedule": null,
+      "desired": "running",
+      "set_at": "2026-11-21T08:00:00Z",
+      "ends_at": "2026-11-22T08:00:00Z",
+      "active": true,
+      "by": "ada",
+      "why": null,
+      "follows": "office",
+      "then": "stopped"
+    }
     "#);
 }
 
-#[test]
-fn every_answer_fits_the_schema_that_is_served() {
-    let schema = jsonschema::validator_for(crate::shape::of::<ChangeReport>().as_value()).unwrap();
-    let by_schedule = stored()
-        .overriding(schedule("office-hours"), Desired::Running, "2026-11-22T08:00:00Z")
-        .overriding(resource("hz-eu/server/2"), Desired::Stopped, "2026-11-22T08:00:00Z");
-    let changes = [
-        stored().set(resource("hz-eu/server/6"), Desired::Running, "22:00"),
-        by_schedule.set(resource("hz-eu/server/1"), Desired::Stopped, "22:00"),
-        by_schedule.set(schedule("office-hours"), Desired::Stopped, "next-edge"),
-        stored().set(schedule("web"), Desired::Running, "2027-10-31 02:30"),
-        Ok(cleared(by_schedule.state(), &resource("hz-eu/server/2"), saturday()).unwrap()),
-    ];
-    for change in changes {
-        let shown = serde_json::to_value(change.unwrap().report).unwrap();
+#[tokio::test]
+async fn every_answer_fits_the_schema_that_is_served() {
+    let schema = jsonschema::validator_for(crate::shape::of::<Answer>().as_value()).unwrap();
+    let store =
+        stored(servers(), [by_ada(resource(2), Desired::Stopped, "2026-11-22T08:00:00Z")]).await;
+    for line in [
+        "running stray --until 22:00",
+        "stopped --all --until next-edge",
+        "extend web-2 1h",
+        "clear web-2",
+    ] {
+        let shown = serde_json::to_value(planned(&store, line).await.unwrap().answer()).unwrap();
         schema.validate(&shown).unwrap();
         for key in shown.as_object().unwrap().keys() {
             let mut without = shown.clone();
@@ -619,67 +527,4 @@ fn every_answer_fits_the_schema_that_is_served() {
             assert!(!schema.is_valid(&without), "without {key}");
         }
     }
-}
-
-#[test]
-fn the_answer_for_programs_has_the_documented_shape() {
-    let stored =
-        stored().overriding(resource("hz-eu/server/1"), Desired::Stopped, "2026-11-22T08:00:00Z");
-    let change = stored.set(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    let shown = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
-    assert_snapshot!(shown, @r#"
-    {
-      "done": "set",
-      "dry_run": false,
-      "override": {
-        "resource": "hz-eu/server/1",
-        "name": "web-1",
-        "schedule": null,
-        "desired": "running",
-        "set_at": "2026-11-21T12:15:00Z",
-        "ends_at": "2026-11-21T21:00:00Z",
-        "active": true,
-        "by": "bob",
-        "why": "a demonstration",
-        "then": {
-          "by": "schedule",
-          "schedule": "office-hours",
-          "desired": "stopped"
-        },
-        "timezone": "Europe/Berlin"
-      },
-      "otherwise": {
-        "by": "schedule",
-        "schedule": "office-hours",
-        "desired": "stopped"
-      },
-      "remark": null,
-      "replaced": {
-        "resource": "hz-eu/server/1",
-        "name": "web-1",
-        "schedule": null,
-        "desired": "stopped",
-        "set_at": "2026-11-21T08:00:00Z",
-        "ends_at": "2026-11-22T08:00:00Z",
-        "active": true,
-        "by": "ada",
-        "why": null,
-        "then": {
-          "by": "schedule",
-          "schedule": "office-hours",
-          "desired": "stopped"
-        },
-        "timezone": "Europe/Berlin"
-      },
-      "resources": [
-        {
-          "resource": "hz-eu/server/1",
-          "name": "web-1",
-          "state": "stopped",
-          "effect": "starts",
-          "why": null
-        }
-      ]
-    }
-    "#);
 }

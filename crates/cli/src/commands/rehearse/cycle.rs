@@ -14,7 +14,7 @@ use crate::{
     connection::Session,
     context::Context,
     exit::UsageError,
-    output, resolve,
+    names, output,
 };
 
 /// Hibernates the machine and wakes it, following both until the result is seen.
@@ -70,7 +70,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
 
 async fn record(args: &Args, session: &Session) -> anyhow::Result<Record> {
     let named = [args.resource.to_string()];
-    let mut found = resolve::find(&session.store, &named, session.now).await?;
+    let mut found = names::find(&session.store, &named, session.now).await?;
     let missing = || UsageError(format!("{} is not recorded", args.resource));
     Ok(found.pop().ok_or_else(missing)?)
 }

@@ -242,12 +242,12 @@ async fn names_that_are_unknown_are_answered_with_what_is_near() {
         ),
         (
             &["do-main/droplet/99"],
-            "no inventory has seen do-main/droplet/99; the last one of do-main was at 2026-11-20 \
-             17:51 UTC",
+            "no inventory has seen do-main/droplet/99; `offhours status --accounts` shows when the \
+             last one was",
         ),
         (
             &["do-mian/droplet/1"],
-            "no inventory has seen do-mian/droplet/1: there is no account `do-mian`; did you mean \
+            "no inventory has seen do-mian/droplet/1; there is no account `do-mian`; did you mean \
              `do-main`?",
         ),
         (&["--schedule", "ofice"], "there is no schedule `ofice`; did you mean `office`?"),

@@ -1,7 +1,5 @@
 //! Suggests what was probably meant.
 
-use crate::exit::UsageError;
-
 /// The candidate most similar to a word. `None` if none is similar enough.
 pub(crate) fn nearest<'c>(
     word: &str,
@@ -31,19 +29,6 @@ pub(crate) fn advice<'c>(
         (None, []) => format!("there are no {what}"),
         (None, all) => format!("the {what} are {}", all.join(", ")),
     }
-}
-
-/// Checks that a name exists. The error says what to write instead.
-pub(crate) fn exists<'n>(
-    what: &str,
-    name: &str,
-    known: impl Iterator<Item = &'n str> + Clone,
-) -> Result<(), UsageError> {
-    if known.clone().any(|one| one == name) {
-        return Ok(());
-    }
-    let advice = advice(name, &format!("{what}s"), known);
-    Err(UsageError(format!("there is no {what} `{name}`; {advice}")))
 }
 
 #[cfg(test)]

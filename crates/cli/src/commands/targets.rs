@@ -1,0 +1,152 @@
+//! What a person stops, starts or overrides: resources, or a whole schedule, an account or everything.
+
+use domain::{
+    AccountName, ScheduleName,
+    configuration::{Override, Target},
+    invocation::CommandTarget,
+    record::Record,
+};
+use jiff::Timestamp;
+use store::{InForce, Store};
+
+use crate::{
+    candidates,
+    exit::UsageError,
+    names::{self, Names, check_account, check_schedule, nearest::advice},
+};
+
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Targets {
+    /// Resources: references, unique names, or patterns with `*` and `?`.
+    #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account", "all"], add = candidates::resources())]
+    pub(super) resources: Vec<String>,
+    /// All resources that follow this schedule.
+    #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::schedules())]
+    pub(super) schedule: Option<ScheduleName>,
+    /// All resources in this account that follow a schedule.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "schedule"], add = candidates::accounts())]
+    pub(super) account: Option<AccountName>,
+    /// All resources that follow a schedule.
+    #[arg(long, conflicts_with_all = ["resources", "schedule", "account"])]
+    pub(super) all: bool,
+}
+
+/// What was meant.
+#[derive(Debug)]
+pub(super) struct Selected {
+    /// What a stop or a start is told.
+    pub(super) command: CommandTarget,
+    /// What an override applies to. All that follow a schedule are overridden by their schedules, so
+    /// that what joins one later is overridden as well.
+    pub(super) overridden: Vec<Target>,
+    /// The resources that this concerns at present.
+    pub(super) records: Vec<Record>,
+    pub(super) in_force: InForce,
+}
+
+impl Targets {
+    /// Resolves what is meant. Unknown names fail here.
+    pub(super) async fn select(&self, store: &Store, now: Timestamp) -> anyhow::Result<Selected> {
+        let names = Names::of(store, &self.resources, now).await?;
+        let of = |records: &[&Record]| {
+            records.iter().map(|record| record.reference.clone()).collect::<Vec<_>>()
+        };
+        let (mut records, mut schedules) = (names.following(self.schedule.as_ref()), Vec::new());
+        let command = if let Some(name) = &self.schedule {
+            check_schedule(name, names.configuration())?;
+            schedules.push(Target::Schedule(name.clone()));
+            CommandTarget::Schedule(name.clone())
+        } else if let Some(name) = &self.account {
+            check_account(name, names.configuration().accounts.keys())?;
+            records.retain(|record| record.reference.account == *name);
+            CommandTarget::Account(name.clone())
+        } else if self.all {
+            let all = names.configuration().schedules.keys().cloned();
+            schedules.extend(all.map(Target::Schedule));
+            CommandTarget::Resources(of(&records))
+        } else {
+            records = names.select(&self.resources)?;
+            CommandTarget::Resources(of(&records))
+        };
+        let overridden = if schedules.is_empty() {
+            of(&records).into_iter().map(Target::Resource).collect()
+        } else {
+            schedules
+        };
+        let records = records.into_iter().cloned().collect();
+        Ok(Selected { command, overridden, records, in_force: names.in_force })
+    }
+
+    /// Whether it is not only single resources.
+    pub(super) fn are_whole(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// Whether a person wrote this very resource, and not a pattern.
+    pub(super) fn name_exactly(&self, record: &Record) -> bool {
+        let reference = record.reference.to_string();
+        self.resources.iter().any(|word| *word == record.name || *word == reference)
+    }
+
+    /// Resolves which of these overrides are meant. Their targets may no longer be known.
+    pub(super) fn among<'o>(
+        &self,
+        overrides: &[&'o Override],
+        records: &[Record],
+    ) -> Result<Vec<&'o Override>, UsageError> {
+        let name = |one: &Override| match &one.target {
+            Target::Schedule(name) => format!("--schedule {name}"),
+            Target::Resource(reference) => {
+                let record = records.iter().find(|record| record.reference == *reference);
+                record.map_or_else(|| reference.to_string(), |record| record.name.clone())
+            }
+        };
+        let none = |what: &str, word: &str| {
+            let known: Vec<_> = overrides.iter().map(|one| name(one)).collect();
+            let advice = advice(word, "active overrides", known.iter().map(String::as_str));
+            UsageError(format!("no override of {what} is active; {advice}"))
+        };
+        let mut meant: Vec<&Override> = Vec::new();
+        for word in &self.resources {
+            let pattern = names::pattern(word);
+            let is_meant = |one: &&&Override| match (&one.target, &pattern) {
+                (Target::Schedule(_), _) => false,
+                (Target::Resource(reference), Some(pattern)) => {
+                    names::fits(pattern, &name(one), reference)
+                }
+                (Target::Resource(reference), None) => {
+                    *word == name(one) || *word == reference.to_string()
+                }
+            };
+            let found: Vec<_> = overrides.iter().filter(is_meant).copied().collect();
+            match found.as_slice() {
+                [] => return Err(none(&format!("`{word}`"), word)),
+                [first, second, ..] if pattern.is_none() => {
+                    return Err(UsageError(format!(
+                        "`{word}` has several overrides: write {} or {}",
+                        first.target, second.target
+                    )));
+                }
+                found => meant.extend(found),
+            }
+        }
+        if self.are_whole() {
+            let is_meant = |one: &&&Override| match &one.target {
+                Target::Schedule(name) => self.all || self.schedule.as_ref() == Some(name),
+                Target::Resource(reference) => {
+                    self.all || self.account.as_ref() == Some(&reference.account)
+                }
+            };
+            meant.extend(overrides.iter().filter(is_meant));
+            let whole = self.schedule.as_ref().map(|name| ("schedule", name.as_str()));
+            let whole = whole.or(self.account.as_ref().map(|name| ("account", name.as_str())));
+            let (what, word) = whole.unwrap_or(("anything", ""));
+            if meant.is_empty() {
+                return Err(none(format!("{what} {word}").trim_end(), word));
+            }
+        }
+        meant.sort_by_key(|one| &one.target);
+        meant.dedup_by_key(|one| &one.target);
+        Ok(meant)
+    }
+}
