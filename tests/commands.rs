@@ -309,6 +309,8 @@ fn a_preview_follows_the_simulators_clock() {
         let first =
             "now                   running  office\nMon 19:00 CET         stopped  office\n";
         assert!(table.contains(first), "{table}");
+        let valid = terminal.bare(&["validate", &simulate]).await.stdout;
+        assert!(valid.contains("stopped from Mon 2026-11-23 19:00 CET"), "{valid}");
         let picture =
             terminal.bare(&["preview", "--config", "offhours.toml", "--week", &simulate]).await;
         assert!(picture.stdout.contains("\nMon 2026-11-23  ................####"));

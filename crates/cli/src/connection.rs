@@ -22,6 +22,7 @@ use environment::{
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
 use local::{
+    clouds::Clouds,
     file::{DataFile, Purpose},
     local_store::LocalStore,
     service::{Service, ServiceEvent},
@@ -211,6 +212,15 @@ impl Connection {
     /// Opens the store for changes. A missing local store is created.
     pub async fn open_or_create(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Create).await
+    }
+
+    /// The present for a command that needs no store: by the simulator's clock, or this machine's.
+    pub async fn present(&self, clock: &Clock) -> anyhow::Result<Timestamp> {
+        let simulated = match self.simulator() {
+            Some(url) => Clouds::elsewhere(url).await?.1,
+            None => None,
+        };
+        Ok(simulated.unwrap_or_else(|| clock.now()))
     }
 
     /// Whether a local store exists. One at AWS is assumed to exist.

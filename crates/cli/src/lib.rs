@@ -165,8 +165,10 @@ pub fn run(arguments: &Arguments) -> Exit {
             let message = "this command prints no rows: use -o json";
             Err(UsageError(message.to_owned()).into())
         }
-        Command::Validate(args) => validate::run(args, context, clock.now()),
-        Command::Preview(args) => wait_for(preview::run(args, context, clock.now())),
+        Command::Validate(args) => wait_for(async {
+            validate::run(args, context, context.connection.present(&clock).await?)
+        }),
+        Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),

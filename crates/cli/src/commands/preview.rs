@@ -17,8 +17,8 @@ use domain::{
     record::{Phase, Record},
     schedule::Desired,
 };
+use environment::Clock;
 use jiff::Timestamp;
-use local::clouds::Clouds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,9 +70,9 @@ pub struct Args {
 }
 
 /// Prints what happens from `args.at` on, or from now on.
-pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Result<Exit> {
     let subject = match &args.config {
-        Some(_) => of_file(args, context, now).await?,
+        Some(_) => of_file(args, context, clock).await?,
         None => in_force(args, context).await?,
     };
     let configuration = &*subject.configuration;
@@ -121,13 +121,10 @@ struct Followed {
     now: Timestamp,
 }
 
-async fn of_file(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Followed> {
+async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Result<Followed> {
     let file = args.config.clone().unwrap_or_default();
     let parsed = configuration_file::load(&file, ListedResources::MayStandAlone)?;
-    let now = match context.connection.simulator() {
-        Some(url) => Clouds::elsewhere(url).await?.1.unwrap_or(now),
-        None => now,
-    };
+    let now = context.connection.present(clock).await?;
     for warning in parsed.advice(now) {
         output::remark(&format!("warning: {warning}\n"));
     }
