@@ -225,6 +225,10 @@ pub struct ListCost {
     /// How many requests each kind's list takes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: ListRequests,
+    /// How many databases the account has: before a Droplet is deleted, each of them is asked whom it
+    /// lets in.
+    #[serde(default)]
+    pub databases: u32,
     /// How long the last inventory took, even if it failed.
     pub took: SignedDuration,
 }

@@ -63,7 +63,7 @@ impl Pace {
             AccountState::unknown(account.clone())
         };
         Self {
-            share: cost(records, &state, SightRequests::acting(direction)),
+            share: cost(records, &state, sight(&state, direction)),
             facts: cloud.map(|account| account.provider.facts()),
             state,
             direction,
@@ -112,7 +112,7 @@ impl Pace {
         } else {
             allowance.remaining = None;
         }
-        let sight = SightRequests::acting(self.direction);
+        let sight = sight(&self.state, self.direction);
         let first = left.first().map_or(0, |first| first_cost(first, sight));
         let room = |before| {
             let most = allowance.in_a_minute();
@@ -161,6 +161,18 @@ impl Pace {
         if let Err(error) = saved.await {
             let reason = in_words(&error);
             tracing::warn!(account = %account, "Could not keep what {account} has spent: {reason}");
+        }
+    }
+}
+
+/// Returns how many requests it takes to see machines that are or were hibernated.
+fn sight(state: &AccountState, direction: Direction) -> SightRequests {
+    let acting = SightRequests::acting(direction);
+    match direction {
+        Direction::Start => acting,
+        Direction::Stop => {
+            let databases = state.cost.as_ref().map_or(0, |cost| cost.databases);
+            SightRequests { around: acting.around + u64::from(databases), ..acting }
         }
     }
 }
@@ -243,6 +255,16 @@ mod tests {
         // The records handed over take more than there is room for.
         assert_eq!(part(100, 240, 0), 100);
         assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
+    }
+
+    #[test]
+    fn a_stop_of_a_hibernated_machine_asks_each_database_whom_it_lets_in() {
+        let mut state = AccountState::unknown("do-main".parse().unwrap());
+        let around = |state: &AccountState, direction| sight(state, direction).around;
+        let before = [Direction::Stop, Direction::Start].map(|way| around(&state, way));
+        state.cost = Some(store::ListCost { databases: 24, ..store::ListCost::default() });
+        let after = [Direction::Stop, Direction::Start].map(|way| around(&state, way));
+        assert_eq!(after, [before[0] + 24, before[1]]);
     }
 
     #[test]

@@ -274,9 +274,13 @@ impl Taking<'_> {
         let measured = self.others(inventory.client, &listed);
         let rate = account::rate(inventory.client, self.requested_at, measured);
         self.state.rate = rate;
+        let is_database = |look: &&Look| look.resource.id.kind() == ResourceKind::Database;
+        let databases = listed.looks.iter().filter(is_database).count();
+        let databases = u32::try_from(databases).unwrap_or(u32::MAX);
         let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
         let reconciled = reconciled.await;
-        self.state.cost = Some(ListCost { requests: listed.requests, took: self.took() });
+        self.state.cost =
+            Some(ListCost { requests: listed.requests, databases, took: self.took() });
         self.state.token_fails = false;
         if reconciled.is_none() {
             // Due again at the next tick, after those that have waited longer.

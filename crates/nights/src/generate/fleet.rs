@@ -84,7 +84,9 @@ impl Fleet {
         };
         let is_paged = chance.u8(..3) == 0;
         let pages = |size: u8| is_paged.then(|| format!("page_size = {size}\n"));
-        let [few, more] = [2, 5].map(|size| pages(size).unwrap_or_default());
+        // A large account has many things on a page, as the clouds do.
+        let sizes = if is_large { [20, 50] } else { [2, 5] };
+        let [few, more] = sizes.map(|size| pages(size).unwrap_or_default());
         let accounts = format!(
             "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
              token = \"secret-of-do\"\n{more}{}\n\

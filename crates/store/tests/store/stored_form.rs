@@ -750,6 +750,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         tagless_since: Some(monday()),
         cost: Some(ListCost {
             requests: [(ResourceKind::Server, 100)].into(),
+            databases: 4,
             took: SignedDuration::from_secs(13),
         }),
         rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
@@ -763,6 +764,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
     {
       "account": "hz-eu",
       "cost": {
+        "databases": 4,
         "requests": {
           "server": 100
         },
