@@ -1,6 +1,7 @@
 //! The inventory on request: the same as the timer's, but taken when a person asks.
 
 use domain::{AccountName, invocation::Question, record::Phase};
+use jiff::SignedDuration;
 use lifecycle::{Event, Outcome, event::Subject};
 use serde_json::json;
 
@@ -185,5 +186,39 @@ fn a_kind_that_the_token_may_not_read_takes_nothing_else_away_and_is_not_gone() 
         let pool = world.record(POOL).await;
         assert!(!matches!(pool.phase, Phase::Gone { .. }), "{pool:?}");
         assert_eq!(pool.missing_since, None);
+    });
+}
+
+#[test]
+fn prices_are_read_with_the_first_inventory_and_once_a_day() {
+    run(async {
+        let world = at_nine().await;
+        let asked = |path: &str| {
+            let log = world.simulator().log();
+            log.iter().filter(|entry| entry.request.path == path).count()
+        };
+        let read_at = async |account: &str| {
+            let prices = world.local.store().prices().await.unwrap().read;
+            prices.get(&account.parse::<AccountName>().unwrap()).map(|one| one.list.read_at)
+        };
+        // A token that may not read them does no harm: the rest is listed as before.
+        world.simulator().add_fault(fault(&json!({
+            "match": {"path_prefix": "/v2/sizes"},
+            "times": 1,
+            "does": {"answer": {"status": 403, "body": "{\"id\": \"forbidden\"}"}},
+        })));
+        world.run_until(monday("09:55:00")).await;
+        assert_eq!((asked("/v2/sizes"), asked("/v1/pricing")), (1, 1));
+        assert_eq!(read_at("hz-eu").await, Some(monday("09:00:00")));
+        assert_eq!(read_at("do-main").await, None);
+        let states = world.local.store().account_states().await.unwrap().read;
+        assert!(states.values().all(|state| state.error.is_none() && !state.token_fails));
+        // It is asked for them again after an hour.
+        world.run_until(monday("10:05:00")).await;
+        assert_eq!(read_at("do-main").await, Some(monday("10:00:00")));
+        world.run_until(monday("23:59:00")).await;
+        assert_eq!((asked("/v2/sizes"), asked("/v1/pricing")), (2, 1));
+        world.run_until(monday("09:05:00") + SignedDuration::from_hours(24)).await;
+        assert_eq!((asked("/v2/sizes"), asked("/v1/pricing")), (2, 2));
     });
 }

@@ -26,7 +26,10 @@ fn machines_and_pool() -> String {
 const ENGINES: [&str; 5] = ["pg", "mysql", "redis", "valkey", "mongodb"];
 
 /// The allowed requests, reads first. `{id}` is a resource's id, and `{pool_id}` a pool's.
-const PROMISED: [&str; 17] = [
+const PROMISED: [&str; 19] = [
+    // Prices, once a day.
+    "GET /v1/pricing",
+    "GET /v2/sizes",
     "GET /v1/servers",
     "GET /v1/servers/{id}",
     // Shows what others did in the meantime, before the power is cut.

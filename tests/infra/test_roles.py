@@ -134,7 +134,7 @@ ANY_RESOURCE = {"SeeMetrics"}
 #: The partitions that each statement's writes are limited to.
 PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
-    "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest"]),
+    "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest", "prices"]),
     "SetOverrides": ("StringEquals", ["override"]),
     "KeepActivity": ("StringEquals", ["activity"]),
     "MoveOverrides": ("StringEquals", ["head"]),

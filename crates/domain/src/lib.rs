@@ -19,6 +19,7 @@ pub mod money;
 pub mod overdue;
 pub mod pacing;
 pub mod plan;
+pub mod prices;
 pub mod provider;
 pub mod reason;
 pub mod record;

@@ -151,6 +151,16 @@ impl Money {
         Self { nanos: i64::try_from(rounded).unwrap_or(i64::MAX), ..self }
     }
 
+    /// Returns the exact amount as decimal text, such as `0.0312`.
+    #[must_use]
+    pub fn exact(self) -> String {
+        let sign = if self.nanos < 0 { "-" } else { "" };
+        let (whole, part) =
+            (self.nanos.unsigned_abs() / 1_000_000_000, self.nanos.unsigned_abs() % 1_000_000_000);
+        let text = format!("{sign}{whole}.{part:09}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// Returns the amount to the nearest cent, with two decimal places: `-4.20`.
     #[must_use]
     pub fn to_cents(self) -> String {
@@ -237,6 +247,9 @@ mod tests {
             assert_eq!(eur(text).to_cents(), expected, "{text}");
         }
         assert_eq!(eur("4.2").to_string(), "4.20 EUR");
+        for exact in ["0.0312", "-1.5", "63", "0.000000001", "0"] {
+            assert_eq!(eur(exact).exact(), exact);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{
     configuration::Policy,
     membership::target_tags,
     money::{Currency, Money},
+    prices::Rate,
     resource::{MachineSize, Resource},
 };
 
@@ -35,6 +36,14 @@ pub struct Offer {
     pub monthly: Money,
     /// The price of an hour, without taxes.
     pub hourly: Money,
+}
+
+impl Offer {
+    /// Returns its prices.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        Rate { hourly: self.hourly, monthly: self.monthly }
+    }
 }
 
 /// A plan for machines: a Droplet's size, a server's type.
@@ -139,13 +148,15 @@ impl Machine<'_> {
     /// move ends.
     #[must_use]
     pub fn may_have_kept_price(&self) -> bool {
-        self.resource.kind() == ResourceKind::Server
-            && self
-                .resource
-                .facts
-                .created_at
-                .is_none_or(|created_at| created_at < HETZNER_NEW_PRICES)
+        may_have_kept_price(self.resource.kind(), self.resource.facts.created_at)
     }
+}
+
+/// Reports whether a machine of a kind that was created then may still be billed at an old price.
+#[must_use]
+pub fn may_have_kept_price(kind: ResourceKind, created_at: Option<Timestamp>) -> bool {
+    let is_old = created_at.is_none_or(|created_at| created_at < HETZNER_NEW_PRICES);
+    kind == ResourceKind::Server && is_old
 }
 
 /// The plan on which a machine stops.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ResourceKind, configuration::Provider};
+use crate::{ResourceKind, configuration::Provider, money::Currency};
 
 /// The facts of one provider.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct Facts {
     pub endpoint: &'static str,
     /// The setting that overrides the address.
     pub endpoint_setting: &'static str,
+    /// The currency of its prices where it names none.
+    pub currency: Currency,
     /// Requests allowed per hour (DODESC: per token; HZSPEC: per project).
     pub requests_per_hour: u64,
     /// Requests allowed per minute, if it has such a limit (DODESC).
@@ -30,6 +32,7 @@ const DIGITALOCEAN: Facts = Facts {
     kinds: &[ResourceKind::Droplet, ResourceKind::Database, ResourceKind::NodePool],
     endpoint: "https://api.digitalocean.com",
     endpoint_setting: "OFFHOURS_DIGITALOCEAN_URL",
+    currency: Currency::Usd,
     requests_per_hour: 5000,
     requests_per_minute: Some(250),
     has_datacenters: false,
@@ -44,6 +47,7 @@ const HETZNER: Facts = Facts {
     kinds: &[ResourceKind::Server],
     endpoint: "https://api.hetzner.cloud",
     endpoint_setting: "OFFHOURS_HETZNER_URL",
+    currency: Currency::Eur,
     requests_per_hour: 3600,
     requests_per_minute: None,
     has_datacenters: true,

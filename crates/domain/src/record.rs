@@ -188,6 +188,9 @@ pub struct Record {
     /// the end edge.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retained: bool,
+    /// When the provider created it, if it says so: of a machine that was hibernated, the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
     /// When an inventory first listed it; nothing is known from before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_seen_at: Option<Timestamp>,
@@ -877,6 +880,7 @@ impl Record {
             hibernation: None,
             last: None,
             retained: false,
+            created_at: None,
             first_seen_at: None,
             missing_since: None,
             due_at: None,
@@ -899,6 +903,7 @@ impl Record {
         let plan = Some(resource.size.plan()).filter(|plan| !plan.is_empty());
         self.plan = plan.map(str::to_owned);
         self.unsupported.clone_from(&resource.unsupported);
+        self.created_at = resource.facts.created_at;
     }
 
     /// Reports whether nothing was ever done about the resource, as far as this record shows, or it

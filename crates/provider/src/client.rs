@@ -9,6 +9,7 @@ use domain::{
     machine::SshLogin,
     money::{Currency, Money},
     plan::Catalog,
+    prices::PriceList,
     resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
@@ -198,6 +199,16 @@ impl Client {
             Api::DigitalOcean(api) => api.machine_plans().await,
             Api::Hetzner(api) => api.machine_plans().await,
             Api::Ssh(_) => Ok(Catalog::default()),
+        }
+    }
+
+    /// Fetches all prices of the provider, with one request for each page of the list; `None` over
+    /// SSH.
+    pub async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.prices(now).await.map(Some),
+            Api::Hetzner(api) => api.prices(now).await.map(Some),
+            Api::Ssh(_) => Ok(None),
         }
     }
 

@@ -12,6 +12,7 @@ use domain::{
     activity::Activity,
     configuration::{Account, Generation, Override, Rule, Settings, Target},
     history::{HISTORY_DAYS, HistoryEntry},
+    prices::PriceList,
     record::Record,
     text::line,
 };
@@ -42,6 +43,9 @@ pub const OVERRIDE: &str = "override";
 
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
+
+/// The partition of the prices that were read in each account.
+pub const PRICES: &str = "prices";
 
 /// The partition of the edge that was reported last for each schedule. It is in the table
 /// `accounts`, because no function writes the table `schedules`.
@@ -261,6 +265,21 @@ impl Stored for AccountState {
 #[must_use]
 pub fn account_state_key(account: &AccountName) -> Item {
     named(STATE, account.as_str())
+}
+
+/// The prices that were read in an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountPrices {
+    /// The account.
+    pub account: AccountName,
+    /// Its provider's prices.
+    pub list: PriceList,
+}
+
+impl Stored for AccountPrices {
+    fn key(&self) -> Item {
+        named(PRICES, self.account.as_str())
+    }
 }
 
 /// Which edge of a schedule was reported last.

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableProblem};
 pub use configure::{ApplyError, Applying};
-pub use item::{Head, LogEntry, ReportedEdge};
+pub use item::{AccountPrices, Head, LogEntry, ReportedEdge};
 pub use overrides::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};
@@ -211,6 +211,9 @@ pub struct AccountState {
     /// The rate limit that the provider last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// When its prices are read next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices_due_at: Option<Timestamp>,
     /// What start last spent of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_start: Option<Spent>,
@@ -246,6 +249,7 @@ impl AccountState {
             tagless_since: None,
             cost: None,
             rate: None,
+            prices_due_at: None,
             spent_start: None,
             spent_stop: None,
         }

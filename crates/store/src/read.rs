@@ -21,7 +21,7 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    AccountState, ReadItems, StoreError, Tables, Unreadable, failed,
+    AccountPrices, AccountState, ReadItems, StoreError, Tables, Unreadable, failed,
     item::{
         self, AccountPart, ConfigurationItem, ConfigurationPart, Head, HeadItem, Item, LogEntry,
         Stored,
@@ -323,6 +323,13 @@ impl Reader {
     /// Reads what was learned about the accounts.
     pub async fn account_states(&self) -> Result<ReadItems<AccountStates>, StoreError> {
         self.by_name(item::STATE, |state: &AccountState| state.account.clone()).await
+    }
+
+    /// Reads the prices of the accounts.
+    pub async fn prices(
+        &self,
+    ) -> Result<ReadItems<BTreeMap<AccountName, AccountPrices>>, StoreError> {
+        self.by_name(item::PRICES, |prices: &AccountPrices| prices.account.clone()).await
     }
 
     /// Reads a partition of the table `accounts`.

@@ -16,7 +16,7 @@ use domain::{
 };
 
 use crate::{
-    AccountState, Store, StoreError, failed,
+    AccountPrices, AccountState, Store, StoreError, failed,
     item::{self, Item, Stored},
 };
 
@@ -286,8 +286,16 @@ impl Store {
     /// stored.
     pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
         let mut item = state.to_item()?;
-        let names =
-            ["account", "listed_at", "tried_at", "error", "token_fails", "tagless_since", "cost"];
+        let names = [
+            "account",
+            "listed_at",
+            "tried_at",
+            "error",
+            "token_fails",
+            "tagless_since",
+            "cost",
+            "prices_due_at",
+        ];
         let learnt = names.map(|name| (name, item.remove(name)));
         if let Some(rate) = state.rate {
             let learnt = learnt.clone().into_iter().chain(of_rate(rate)?);
@@ -297,6 +305,14 @@ impl Store {
             }
         }
         self.note_of_account(&state.account, learnt, None).await?;
+        Ok(())
+    }
+
+    /// Stores the prices of an account in place of older ones, unless a newer program wrote those.
+    pub async fn save_prices(&self, prices: &AccountPrices) -> Result<(), StoreError> {
+        let mut item = prices.to_item()?;
+        let attributes = ["account", "list"].map(|name| (name, item.remove(name)));
+        self.update("write the prices of an account", prices.key(), attributes, None).await?;
         Ok(())
     }
 

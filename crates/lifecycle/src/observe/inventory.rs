@@ -20,10 +20,12 @@ use domain::{
     record::{INVENTORY_INTERVAL, Phase, Record},
     resource::Look,
 };
-use environment::{Invoke, Metric};
+use environment::{Invoke, Metric, in_words};
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, Listed};
-use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable};
+use store::{
+    AccountPrices, AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable,
+};
 
 use self::{
     covered::{Covered, present_id},
@@ -53,6 +55,12 @@ const ALL_VANISHED: &str = "every recorded resource vanished at once: ignored. I
 
 /// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
+
+/// How long the prices of an account are kept before they are read again.
+const PRICES_LAST: SignedDuration = SignedDuration::from_hours(24);
+
+/// How long after a failure the prices are read again.
+const PRICES_RETRY: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why an inventory continues later.
 const UNFINISHED: &str =
@@ -178,13 +186,15 @@ async fn take(
     for event in set_back::events(context.store, &records, &in_force).await? {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
-    let mut taking = Taking { context, trigger, requested_at, state, doubts_tags: false };
+    let mut taking =
+        Taking { context, trigger, requested_at, state, doubts_tags: false, price_requests: 0 };
     let configuration = &in_force.configuration;
     covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, mut listed)) => {
             let unread = listed.unread_kinds().map(|(kind, _)| kind).collect();
+            taking.read_prices(&client).await;
             let lists = known.sent_before.map(|sent| sent + requests(&listed));
             let sent_before = lists.unwrap_or_else(|| client.requests());
             taking.doubt_tags(&records, &mut listed.looks);
@@ -244,6 +254,8 @@ struct Taking<'a> {
     state: AccountState,
     /// Whether the list lacks all tags, and is not believed in that.
     doubts_tags: bool,
+    /// How many requests it took to read the prices.
+    price_requests: u64,
 }
 
 impl Taking<'_> {
@@ -256,6 +268,32 @@ impl Taking<'_> {
         self.doubts_tags = vanished && self.requested_at.duration_since(since) < TAGS_KEPT_FOR;
         if self.doubts_tags {
             keep_tags(records, looks);
+        }
+    }
+
+    /// Reads and stores what the provider charges, once a day. Nothing depends on it but what people
+    /// are shown of money: a failure leaves the older prices.
+    async fn read_prices(&mut self, client: &Client) {
+        if self.state.prices_due_at.is_some_and(|due_at| self.requested_at < due_at) {
+            return;
+        }
+        let sent = client.requests();
+        let account = self.state.account.clone();
+        let read = match client.prices(self.requested_at).await {
+            Ok(None) => return,
+            Ok(Some(list)) if !list.fits_an_item() => Err("the list is too long".to_owned()),
+            Ok(Some(list)) => {
+                let prices = AccountPrices { account: account.clone(), list };
+                let saved = self.context.store.save_prices(&prices).await;
+                saved.map_err(|error| in_words(&error))
+            }
+            Err(error) => Err(in_words(&error)),
+        };
+        self.price_requests = client.requests() - sent;
+        let wait = if read.is_ok() { PRICES_LAST } else { PRICES_RETRY };
+        self.state.prices_due_at = Some(self.requested_at + wait);
+        if let Err(reason) = read {
+            tracing::warn!(account = %account, "Could not read the prices of {account}: {reason}");
         }
     }
 
@@ -307,7 +345,7 @@ impl Taking<'_> {
     /// Measures what others take of the account's rate limit.
     fn others(&self, client: &Client, listed: &Listed) -> Option<Others> {
         let remaining = client.rate()?.remaining;
-        let lists = requests(listed);
+        let lists = requests(listed) + self.price_requests;
         self.state.others(remaining, self.requested_at, lists)
     }
 

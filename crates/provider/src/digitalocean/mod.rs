@@ -11,6 +11,7 @@ use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
+    prices::{PriceList, Rate},
     resource::{
         ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineFacts,
         MachineSize, NodePoolSize, PlanCapacity, Power, Resource, Size,
@@ -258,6 +259,18 @@ impl Api {
         plans.collect::<Result<_, _>>().map_err(unexpected)
     }
 
+    pub(crate) async fn prices(&self, now: Timestamp) -> Result<PriceList, ProviderError> {
+        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
+        let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
+        for (_, size) in sizes.items {
+            let rate = rate(&size);
+            let rate =
+                rate.map_err(|error| Request::get(SIZES).not_understood(error.to_string()))?;
+            list.add(&size.slug, None, rate);
+        }
+        Ok(list)
+    }
+
     pub(crate) async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
         let path = "/v2/droplets/autoscale";
         let pools = self.all::<schema::AutoscalePool>(path, Reading::UNTIMED);
@@ -403,14 +416,15 @@ fn droplet(droplet: schema::Droplet) -> Resource {
     }
 }
 
-fn plan(size: schema::PlanSize) -> Result<MachinePlan, NotAnAmount> {
+/// A size costs the same in every region.
+fn rate(size: &schema::PlanSize) -> Result<Rate, NotAnAmount> {
     let money = |price: f32| Money::parse(&price.to_string(), Currency::Usd);
-    let offer = Offer {
-        orderable: size.available,
-        deprecated: false,
-        monthly: money(size.price_monthly)?,
-        hourly: money(size.price_hourly)?,
-    };
+    Ok(Rate { hourly: money(size.price_hourly)?, monthly: money(size.price_monthly)? })
+}
+
+fn plan(size: schema::PlanSize) -> Result<MachinePlan, NotAnAmount> {
+    let Rate { hourly, monthly } = rate(&size)?;
+    let offer = Offer { orderable: size.available, deprecated: false, monthly, hourly };
     let regions = size.regions.into_iter();
     Ok(MachinePlan {
         gpu: size.gpu_info.is_some() || size.slug.starts_with("gpu-"),
@@ -435,7 +449,7 @@ fn database(database: schema::Database) -> Resource {
         region: database.region,
         power: Power::Running,
         busy: (!is_idle).then(|| format!("status is {}", database.status)),
-        facts: MachineFacts::default(),
+        facts: MachineFacts { created_at: database.created_at, ..MachineFacts::default() },
         unsupported: unsupported_engine(&database.engine),
         size: Size::Database(DatabaseSize {
             engine: database.engine,
@@ -490,7 +504,8 @@ fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
             labels: or_empty(pool.labels, json!({})),
             taints: or_empty(pool.taints, json!([])),
         }),
-        facts: MachineFacts::default(),
+        // No earlier than its cluster, whose age is all that is listed.
+        facts: MachineFacts { created_at: cluster.created_at, ..MachineFacts::default() },
         unsupported: unreadable,
     }
 }

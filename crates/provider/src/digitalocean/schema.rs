@@ -288,6 +288,7 @@ pub(super) struct Database {
     pub(super) region: String,
     pub(super) status: String,
     pub(super) storage_size_mib: Option<u64>,
+    pub(super) created_at: Option<Timestamp>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) tags: BTreeSet<String>,
 }
@@ -321,6 +322,7 @@ pub(super) struct Cluster {
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) tags: BTreeSet<String>,
     pub(super) status: State,
+    pub(super) created_at: Option<Timestamp>,
     pub(super) node_pools: Option<Vec<Element<NodePool>>>,
 }
 

@@ -10,6 +10,7 @@ use domain::{
     ResourceId, ResourceKind, ServerId,
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
+    prices::{PriceList, Rate},
     resource::{
         ActionEffect, ActionId, ActionState, LoggedAction, MachineFacts, MachineSize, Power,
         Resource, Size,
@@ -120,6 +121,26 @@ impl Api {
         let schema::PricingResponse { pricing } = self.http.read(&request).await?;
         let currency = pricing.currency.parse::<Currency>();
         currency.map_err(|error| request.not_understood(error.to_string()))
+    }
+
+    pub(crate) async fn prices(&self, now: Timestamp) -> Result<PriceList, ProviderError> {
+        let request = Request::get("/v1/pricing");
+        let schema::PricesResponse { pricing } = self.http.read(&request).await?;
+        let read = || -> Result<PriceList, Box<dyn std::error::Error>> {
+            let currency = pricing.currency.parse()?;
+            let amount = |price: &schema::Price| Money::parse(&price.net, currency);
+            let snapshot = amount(&pricing.image.price_per_gb_month)?;
+            let mut list = PriceList::new(currency, now, Some(snapshot));
+            for of_type in &pricing.server_types {
+                for price in &of_type.prices {
+                    let hourly = amount(&price.price_hourly)?;
+                    let rate = Rate { hourly, monthly: amount(&price.price_monthly)? };
+                    list.add(&of_type.name, Some(&price.location), rate);
+                }
+            }
+            Ok(list)
+        };
+        read().map_err(|error| request.not_understood(error.to_string()))
     }
 
     /// Fetches the monthly price of one GB of an image.

@@ -278,6 +278,24 @@ pub(super) struct ImagePricing {
 }
 
 #[derive(Deserialize)]
+pub(super) struct PricesResponse {
+    pub(super) pricing: AllPrices,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AllPrices {
+    pub(super) currency: String,
+    pub(super) image: ImagePrice,
+    pub(super) server_types: Vec<TypePrices>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TypePrices {
+    pub(super) name: String,
+    pub(super) prices: Vec<TypePrice>,
+}
+
+#[derive(Deserialize)]
 pub(super) struct ImagePrice {
     pub(super) price_per_gb_month: Price,
 }

@@ -1,8 +1,11 @@
 //! The plans on offer, request by request.
 
 use domain::{
+    ResourceKind,
+    configuration::Provider,
     money::{Currency, Money},
     plan::Catalog,
+    prices::{OwnPrices, Prices},
 };
 use serde_json::{Value, json};
 
@@ -187,6 +190,42 @@ async fn older_answers_without_locations_go_by_the_type_and_its_prices() {
     };
     assert_eq!(flags("cpx11"), (true, true));
     assert_eq!(flags("cx23"), (true, false));
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn all_prices_of_a_cloud_take_one_request() {
+    let now = "2026-11-23T07:00:00Z".parse().unwrap();
+    let withdrawn = size("c-4", 0.125, json!({"available": false, "regions": null}));
+    let cloud =
+        Script::play([("GET /v2/sizes?per_page=200&page=1", ok(sizes(vec![withdrawn], None)))])
+            .await;
+    let list = cloud.digitalocean().prices(now).await.unwrap().unwrap();
+    cloud.finish();
+    let own = OwnPrices::default();
+    let prices = Prices { provider: Provider::DigitalOcean, list: Some(&list), own: &own };
+    let droplet = prices.of_plan(ResourceKind::Droplet, "c-4", "fra1").unwrap();
+    assert_eq!(droplet.hourly.exact(), "0.125");
+    assert_eq!(prices.of_snapshot().unwrap().to_string(), "0.06 USD");
+
+    let types = [server_type("cx23", json!([]))];
+    let pricing = |price| {
+        let image = json!({"price_per_gb_month": {"net": price, "gross": price}});
+        ok(json!({"pricing": {"currency": "USD", "image": image, "server_types": types}}))
+    };
+    let request = "GET /v1/pricing";
+    let cloud = Script::play([(request, pricing("0.0143")), (request, pricing("free"))]).await;
+    let client = cloud.hetzner(&[]);
+    let list = client.prices(now).await.unwrap().unwrap();
+    let prices = Prices { provider: Provider::Hetzner, list: Some(&list), own: &own };
+    let server = prices.of_plan(ResourceKind::Server, "cx23", "hel1").unwrap();
+    assert_eq!(
+        (server.hourly.exact(), server.monthly.to_string()),
+        ("0.0088".to_owned(), "5.49 USD".to_owned())
+    );
+    assert!(prices.of_plan(ResourceKind::Server, "cx23", "sin").is_err());
+    let error = client.prices(now).await.unwrap_err();
+    assert_eq!(kind(&error), "not understood", "{error}");
     cloud.finish();
 }
 

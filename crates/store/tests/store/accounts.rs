@@ -29,6 +29,7 @@ fn listed(rate: Option<Rate>) -> AccountState {
         tagless_since: None,
         cost: None,
         rate,
+        prices_due_at: None,
         spent_start: None,
         spent_stop: None,
     }

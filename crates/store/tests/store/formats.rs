@@ -209,6 +209,7 @@ fn account_state() -> AccountState {
         tagless_since: None,
         cost: None,
         rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
+        prices_due_at: None,
         spent_start: None,
         spent_stop: None,
     }

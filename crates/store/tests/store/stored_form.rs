@@ -12,7 +12,9 @@ use domain::{
         Account, CloudAccount, Configuration, Generation, Mode, Override, Settings, Target,
     },
     history::HistoryEntry,
-    pacing::Rate,
+    money::{Currency, Money},
+    pacing,
+    prices::{self, PriceList},
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
         Part, Permit, Phase, Rank, Record, Request, Revision, Writer,
@@ -24,7 +26,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Head, ListCost, LogEntry, ReportedEdge, StoreError,
+    AccountPrices, AccountState, Head, ListCost, LogEntry, ReportedEdge, StoreError,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
@@ -753,7 +755,8 @@ async fn the_form_of_what_was_learnt_of_an_account() {
             databases: 4,
             took: SignedDuration::from_secs(13),
         }),
-        rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
+        rate: Some(pacing::Rate { remaining: 3500, at: monday(), limit: None, others: None }),
+        prices_due_at: None,
         spent_start: None,
         spent_stop: None,
     };
@@ -785,6 +788,44 @@ async fn the_form_of_what_was_learnt_of_an_account() {
       "tagless_since": "2026-06-15T07:00:00Z",
       "token_fails": true,
       "tried_at": "2026-06-15T07:05:00Z"
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn the_form_of_the_prices_of_an_account() {
+    let world = World::new().await;
+    let eur = |text| Money::parse(text, Currency::Eur).unwrap();
+    let mut list = PriceList::new(Currency::Eur, monday(), Some(eur("0.0143")));
+    list.add("cpx22", Some("fsn1"), prices::Rate { hourly: eur("0.0312"), monthly: eur("19.49") });
+    let priced = AccountPrices { account: "hz-eu".parse().unwrap(), list };
+    let store = world.store();
+    store.save_prices(&priced).await.unwrap();
+    let read = store.prices().await.unwrap().read;
+    assert!(read.values().eq([&priced]));
+    let items = world.items(&World::tables().accounts).await;
+    assert_snapshot!(shown(&items[0]), @r#"
+    {
+      "account": "hz-eu",
+      "format": 1,
+      "generation_key": "prices",
+      "list": {
+        "currency": "EUR",
+        "plans": {
+          "cpx22": [
+            {
+              "hourly": "0.0312",
+              "monthly": "19.49",
+              "regions": [
+                "fsn1"
+              ]
+            }
+          ]
+        },
+        "read_at": "2026-06-15T07:00:00Z",
+        "snapshot_gb_month": "0.0143"
+      },
+      "name": "hz-eu"
     }
     "#);
 }
