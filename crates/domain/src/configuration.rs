@@ -20,6 +20,7 @@ use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
     hibernation::Risk,
     machine::{Machine, SshLogin},
+    prices::OwnPrices,
     record::Direction,
     reference::{AccountName, MachineName, ResourceId, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Desired, Schedule},
@@ -153,6 +154,10 @@ pub struct Settings {
     #[serde(skip_serializing_if = "is_default_max_new")]
     #[cfg_attr(feature = "schema", schemars(extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_NEW)))]
     pub max_new: u32,
+    /// Prices that replace those that the providers list, and those of databases, which no API has.
+    /// Each is a number in the currency of the account's bill, without taxes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prices: OwnPrices,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -176,6 +181,7 @@ impl Default for Settings {
             protect: Vec::new(),
             max_stops: DEFAULT_MAX_STOPS,
             max_new: DEFAULT_MAX_NEW,
+            prices: OwnPrices::default(),
         }
     }
 }

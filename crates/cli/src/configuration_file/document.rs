@@ -131,7 +131,7 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| shape::of::<File>().to_value()
 
 /// The tables, by their names in the schema, and where each is written. A key that belongs to
 /// several is suggested for the first of them.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("schedule", "in a schedule, [schedules.NAME]"),
     ("", "at the top of the file, before the first [table]"),
     ("account", "in an account at a cloud, [accounts.NAME]"),
@@ -139,6 +139,7 @@ const TABLES: [(&str, &str); 7] = [
     ("machine", "in a machine, [accounts.NAME.machines.NAME]"),
     ("period", "in one of a schedule's periods"),
     ("methods", "in a schedule's methods, methods = { droplet = \"resize\" }"),
+    ("prices", "in the prices, [prices]"),
 ];
 
 /// The kinds whose method cannot be chosen, and why.
@@ -165,7 +166,7 @@ pub(super) struct Field<'t> {
     pub(super) key: &'t str,
     pub(super) is_element: bool,
     /// The key of the table that has it.
-    table: &'t str,
+    pub(super) table: &'t str,
     pub(super) value: &'t DeValue<'t>,
     pub(super) schema: &'static Value,
     pub(super) problems: &'t Problems<'t>,
@@ -275,6 +276,17 @@ impl<'t> Field<'t> {
             (key.parse().map_err(|error| entry.error(error)).ok(), entry)
         };
         entries.iter().map(entry).collect()
+    }
+
+    /// The entries of a table with any keys; `None` if it is no table.
+    pub(super) fn entries(&self) -> Option<Vec<Self>> {
+        let entry = |(name, value): (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)| {
+            let key = name.get_ref();
+            let place = Place { path: self.path_of(key), start: value.span().start };
+            let (table, schema) = (self.key, &self.schema["additionalProperties"]);
+            Self { place, key, table, value: value.get_ref(), schema, ..self.clone() }
+        };
+        Some(self.value.as_table()?.iter().map(entry).collect())
     }
 
     pub(super) fn wrong_type(&self, expected: &str) -> String {

@@ -11,6 +11,7 @@ use domain::{
     },
     hibernation::Risk,
     machine::Machine,
+    prices::{OwnPrices, Price},
     schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 use proptest::{collection, option, prelude::*, sample::select, string::string_regex};
@@ -86,12 +87,35 @@ fn settings() -> impl Strategy<Value = Settings> {
     let protect = collection::vec(pattern(), 0..4);
     let max_stops = prop_oneof![Just(100), 1..=u32::MAX];
     let max_new = prop_oneof![Just(25), 0..=u32::MAX];
-    (mode(), protect, max_stops, max_new).prop_map(|(mode, protect, max_stops, max_new)| Settings {
-        mode,
-        protect,
-        max_stops,
-        max_new,
-    })
+    (mode(), protect, max_stops, max_new, prices()).prop_map(
+        |(mode, protect, max_stops, max_new, prices)| Settings {
+            mode,
+            protect,
+            max_stops,
+            max_new,
+            prices,
+        },
+    )
+}
+
+fn prices() -> impl Strategy<Value = OwnPrices> {
+    let price = || {
+        string_regex(r"[0-9]{1,6}(\.[0-9]{1,9})?")
+            .expect("a regex")
+            .prop_map(|text| Price::parse(&text).expect("a price"))
+    };
+    let plan = || select(vec!["s-2vcpu-4gb", "2 x db-s-1vcpu-2gb", "odd \"plan\""]);
+    let plans = || collection::btree_map(plan().prop_map(str::to_owned), price(), 0..3);
+    let providers = collection::btree_map(select(Provider::ALL.to_vec()), price(), 0..3);
+    (plans(), plans(), plans(), plans(), providers).prop_map(
+        |(database_month, node_hour, machine_hour, machine_month, snapshot_gb_month)| OwnPrices {
+            database_month,
+            node_hour,
+            machine_hour,
+            machine_month,
+            snapshot_gb_month,
+        },
+    )
 }
 
 fn mode() -> impl Strategy<Value = Mode> {

@@ -61,6 +61,10 @@ impl Field<'_> {
             "methods" => "the methods as a table, methods = { droplet = \"resize\", server = \
                           \"rescale\", database = \"standbys\" }"
                 .to_owned(),
+            "prices" => "prices as tables, [prices.machine-hour]".to_owned(),
+            _ if self.table == "prices" => {
+                format!("the prices as a table, [{}]", self.place.path)
+            }
             _ => format!("a string, such as \"{example}\""),
         }
     }
@@ -166,8 +170,19 @@ impl<'t> Field<'t> {
 impl<'de> Deserializer<'de> for &Field<'_> {
     type Error = Unread;
 
-    /// What may be one text or several.
+    /// What may be one text or several, or a price, which keeps the digits that are written.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unread> {
+        if self.schema["type"][0] == "number" {
+            return match self.value {
+                DeValue::Float(number) => visitor.visit_str(number.as_str()),
+                DeValue::Integer(number) => visitor.visit_str(number.as_str()),
+                DeValue::String(text) => visitor.visit_str(text),
+                DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_)
+                | DeValue::Table(_) => self.refused("a price, such as 0.0312"),
+            };
+        }
         if self.value.is_array() && !self.is_element {
             self.deserialize_seq(visitor)
         } else {
@@ -231,7 +246,13 @@ impl<'de> Deserializer<'de> for &Field<'_> {
 
     /// A table whose keys are names is read entry by entry: see [`Field::named`].
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unread> {
-        visitor.visit_map(Field::parts([]))
+        if !self.schema["additionalProperties"].is_object() {
+            return visitor.visit_map(Field::parts([]));
+        }
+        match self.entries() {
+            Some(entries) => visitor.visit_map(Field::parts(entries)),
+            None => self.refused(&self.expected()),
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

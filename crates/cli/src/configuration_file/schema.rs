@@ -51,7 +51,7 @@ fn check_refused(text: &str) {
 }
 
 /// The tables of the schema, each with the path at which a test document puts one of its keys.
-fn tables(schema: &Value) -> [(&Value, &'static str); 7] {
+fn tables(schema: &Value) -> [(&Value, &'static str); 8] {
     let tables = &schema["$defs"];
     [
         (schema, ""),
@@ -61,6 +61,7 @@ fn tables(schema: &Value) -> [(&Value, &'static str); 7] {
         (&tables["schedule"], "schedules.s."),
         (&tables["period"], "schedules.s.periods[0]."),
         (&tables["methods"], "schedules.s.methods."),
+        (&tables["prices"], "prices."),
     ]
 }
 

@@ -4,6 +4,7 @@ use domain::{
     configuration::{
         Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Policy, Provider, ServerMethod,
     },
+    prices::Price,
     schedule::PeriodDefinition,
 };
 
@@ -250,7 +251,7 @@ methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:4: colour: unknown key; the keys here are accounts, holidays, max_new, max_stops, mode, protect, schedules, timezone
+    x.toml:4: colour: unknown key; the keys here are accounts, holidays, max_new, max_stops, mode, prices, protect, schedules, timezone
     x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
@@ -1070,4 +1071,41 @@ fn a_period_may_have_a_first_and_a_last_day() {
     x.toml:1: schedules.s.periods[0].from: has a time; write a day, such as "2026-12-01"
     x.toml:1: schedules.s.periods[0].until: invalid date `12-24`: expected YYYY-MM-DD, as in 2026-12-24
     "#);
+}
+
+#[test]
+fn prices_are_read_with_the_digits_that_are_written() {
+    let text = format!(
+        "{ACCOUNTS}{}",
+        r#"
+[prices.machine-hour]
+cpx22 = 0.0312
+"s-1vcpu-1gb" = "0.00893"
+[prices.database-month]
+"2 x db-s-1vcpu-2gb" = 60
+[prices]
+snapshot-gb-month.hetzner = 0.0143
+"#
+    );
+    let prices = parse(&text, "x.toml").expect("in order").configuration.settings.prices;
+    let price = |text| Price::parse(text).unwrap();
+    assert_eq!(prices.machine_hour["cpx22"], price("0.0312"));
+    assert_eq!(prices.machine_hour["s-1vcpu-1gb"], price("0.00893"));
+    assert_eq!(prices.database_month["2 x db-s-1vcpu-2gb"], price("60"));
+    assert_eq!(prices.snapshot_gb_month[&Provider::Hetzner], price("0.0143"));
+    insta::assert_snapshot!(problems(r#"
+prices.node-hour = 1
+prices.machine-hour = { cpx22 = -1, cpx32 = true, cpx42 = "free" }
+prices.snapshot-gb-month.aws = 0.05
+prices.currency = "USD"
+database-month."db-s-1vcpu-1gb" = 15
+"#), @"
+    x.toml:2: prices.node-hour: is a number; write the prices as a table, [prices.node-hour]
+    x.toml:3: prices.machine-hour.cpx22: not a price: write a decimal number that is not negative, such as 0.0312
+    x.toml:3: prices.machine-hour.cpx32: is true or false; write a price, such as 0.0312
+    x.toml:3: prices.machine-hour.cpx42: not a price: write a decimal number that is not negative, such as 0.0312
+    x.toml:4: prices.snapshot-gb-month: `aws` is not known; the choices are digitalocean, hetzner
+    x.toml:5: prices.currency: unknown key; the keys here are database-month, machine-hour, machine-month, node-hour, snapshot-gb-month
+    x.toml:6: database-month: unknown key; it belongs in the prices, [prices]
+    ");
 }

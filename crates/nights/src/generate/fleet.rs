@@ -170,6 +170,7 @@ impl Fleet {
                 protect: protect.into_iter().collect(),
                 max_stops: if chance.u8(..4) == 0 { 2 } else { 100 },
                 max_new: if self.members.len() > 20 { 1000 } else { 25 },
+                ..Settings::default()
             },
             accounts: BTreeMap::from([
                 (

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName,
     configuration::{CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings},
+    prices::{OwnPrices, Price},
     schedule::{Definition, Schedule},
 };
 use store::{ApplyError, Head, Store};
@@ -148,6 +149,11 @@ async fn everything_that_a_configuration_says_comes_back() {
             protect: vec!["tag:production".parse().unwrap()],
             max_stops: 7,
             max_new: u32::MAX,
+            prices: OwnPrices {
+                database_month: [("2 x db-s-1vcpu-2gb".to_owned(), Price::parse("60").unwrap())]
+                    .into(),
+                ..OwnPrices::default()
+            },
         },
         accounts: [("hz-eu".parse().unwrap(), account)].into(),
         schedules: [
