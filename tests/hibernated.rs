@@ -36,9 +36,9 @@ impl Terminal {
     async fn falls_asleep(&self, cloud: &Cloud) {
         self.local(cloud.configuration, "13:03:00").await;
         let why = self.run(&["why", "--full", "build"]).await.stdout;
-        let first = format!("offhours rehearse {} --cycle", cloud.machine);
+        let first = format!("offhours rehearse {}", cloud.machine);
         assert!(why.contains(&first), "{why}");
-        let rehearse = ["rehearse", cloud.machine, "--cycle", "--yes"];
+        let rehearse = ["rehearse", cloud.machine, "--yes"];
         let ended = self.run(&rehearse).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         self.local(cloud.configuration, "19:30:00").await;
@@ -79,7 +79,7 @@ fn a_rehearsal_sends_a_deletion_again_that_found_the_machine_locked() {
             }))
             .await;
         let began = terminal.simulator.now().await;
-        let ended = terminal.run(&["rehearse", SERVER, "--cycle", "--yes"]).await;
+        let ended = terminal.run(&["rehearse", SERVER, "--yes"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let took = terminal.simulator.now().await.duration_since(began);
         assert!(took.as_hours() < 1, "{took}");
@@ -288,7 +288,7 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
         for expected in [
             "Stops that hibernate:",
             "build (hz-eu/server/42), schedule office: hibernate from cpx22, saves at least ",
-            " EUR a month; not before `offhours rehearse hz-eu/server/42 --cycle`",
+            " EUR a month; not before `offhours rehearse hz-eu/server/42`",
             "kept (hz-eu/server/43), schedule office: only switched off, and stays on cpx22: its backups",
         ] {
             assert!(ended.stdout.contains(expected), "{expected}: {}", ended.stdout);

@@ -43,6 +43,7 @@ mod read_token;
 mod recovery;
 mod rehearse;
 mod runtime;
+mod saved;
 mod savings;
 mod set_back;
 mod shape;

@@ -1,30 +1,25 @@
-//! `offhours rehearse`: what stands in the way of hibernating a machine, judging by what is around
-//! it.
-
-use std::process::Output;
+//! `offhours rehearse --dry-run`: what stands in the way of hibernating a machine, judging by what is
+//! around it, and what it saves. tests/hibernated.rs has the rehearsal itself.
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use crate::{
-    programs::SimulatorProgram,
-    support::{instant, program, run},
+    programs::{CommandOutput, Terminal},
+    support::run,
     traffic,
 };
 
 /// A Droplet and servers with what the clouds can attach to them, and a plain Droplet.
 const FLEET: &str = r#"
 [[accounts]]
-name = "digitalocean"
+name = "do-main"
 provider = "digitalocean"
 token = "secret-do-token"
-read_token = "secret-do-reads"
 
 [[accounts]]
-name = "hetzner"
+name = "hz-eu"
 provider = "hetzner"
 token = "secret-hz-token"
-read_token = "secret-hz-reads"
 
 [[droplets]]
 id = 1
@@ -121,55 +116,58 @@ name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
 "#;
 
-async fn clouds() -> SimulatorProgram {
-    SimulatorProgram::start(FLEET, instant("2026-11-23T12:00:00Z")).await
+const CONFIGURATION: &str = r#"
+timezone = "UTC"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO_TOKEN"
+ssh_key = "team"
+[accounts.hz-eu]
+provider = "hetzner"
+token = "env:HZ_TOKEN"
+ssh_key = "team"
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+resources = ["web", "plain", "build", "old", "ci"]
+mode = "observe"
+methods = { droplet = "hibernate", server = "hibernate" }
+"#;
+
+/// A terminal beside the fleet, with this configuration in force.
+async fn terminal(configuration: &str) -> Terminal {
+    let terminal = Terminal::with_fleet(FLEET, "12:00:00").await;
+    terminal.write(configuration);
+    terminal.local(configuration, "12:06:00").await;
+    terminal
 }
 
-/// Runs the command with read-only tokens. Returns the exit code, standard output and standard
-/// error.
-async fn rehearse(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = Command::new(program("offhours"))
-        .arg("rehearse")
-        .args(arguments)
-        .env("DIGITALOCEAN_TOKEN", "secret-do-reads")
-        .env("HCLOUD_TOKEN", "secret-hz-reads")
-        .env("OFFHOURS_SIMULATE", &clouds.url)
-        .output()
-        .await
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(stdout), text(stderr));
-    assert!(!stdout.contains("secret-") && !stderr.contains("secret-"));
-    (status.code().unwrap(), stdout, stderr)
+async fn rehearse(terminal: &Terminal, arguments: &[&str]) -> CommandOutput {
+    terminal.run(&[&["rehearse", "--dry-run"], arguments].concat()).await
 }
 
 /// Returns the exit code and the rehearsal as JSON.
-async fn report(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, Value) {
-    let arguments = [arguments, &["--key", "team", "-o", "json"]].concat();
-    let (code, stdout, stderr) = rehearse(clouds, &arguments).await;
-    assert_eq!(stderr, "");
-    (code, serde_json::from_str(&stdout).unwrap())
+async fn report(terminal: &Terminal, name: &str) -> (Option<i32>, Value) {
+    let ended = rehearse(terminal, &[name, "-o", "json"]).await;
+    assert_eq!(ended.stderr, "");
+    (ended.code, serde_json::from_str(&ended.stdout).unwrap())
 }
 
 #[track_caller]
-fn has_obstacles(report: &Value, expected: &[&str]) {
-    let obstacles = report["obstacles"].as_array().unwrap();
-    let what = obstacles.iter().map(|one| one["what"].as_str().unwrap());
-    let what: Vec<_> = what.collect();
-    assert_eq!(what.len(), expected.len(), "{what:#?}");
+fn is_refused(report: &(Option<i32>, Value), expected: &[&str]) {
+    let (code, report) = report;
+    assert_eq!((*code, &report["fits"]), (Some(3), &json!(false)));
+    let refused = report["refused"].as_str().unwrap();
     for expected in expected {
-        assert!(what.iter().any(|what| what.contains(expected)), "{expected}: {what:#?}");
+        assert!(refused.contains(expected), "{expected}: {refused}");
     }
 }
 
 #[test]
-fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
+fn what_is_around_a_machine_is_found_and_what_is_accepted_stands_in_no_way() {
     run(async {
-        let clouds = clouds().await;
-        let (code, web) = report(&clouds, &["digitalocean/droplet/1"]).await;
-        assert_eq!((code, &web["fits"]), (3, &json!(false)));
-        has_obstacles(
-            &web,
+        let strict = terminal(CONFIGURATION).await;
+        is_refused(
+            &report(&strict, "web").await,
             &[
                 "its public address 2001:db8:1::1 would be lost",
                 "database orders names it",
@@ -180,78 +178,56 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
                 "no firewall applies to it by a tag",
             ],
         );
-        let put_back = web["put_back"].to_string();
-        for expected in ["203.0.113.20", "volume 506f78a4", "firewall by-number", "front"] {
-            assert!(put_back.contains(expected), "{expected}: {put_back}");
-        }
-
-        let lost = web["lost"].to_string();
-        let outgoing = "address 198.18.0.1, from which its outgoing traffic comes";
-        assert!(lost.contains(outgoing), "{lost}");
-
-        let (code, plain) = report(&clouds, &["digitalocean/droplet/2"]).await;
-        assert_eq!(code, 3);
-        has_obstacles(&plain, &["its public address 198.18.0.2 would be lost"]);
-        let accepting = ["digitalocean/droplet/2", "--accept", "new-ip"];
-        let (code, plain) = report(&clouds, &accepting).await;
-        assert_eq!((code, &plain["fits"]), (0, &json!(true)));
-        assert_eq!(plain["snapshot_minutes"], 50);
-        // The arithmetic is checked by the report's own test.
-        assert_eq!(plain["month"]["snapshots"], 3.0);
-        assert!(plain["month"]["saved"].as_f64().unwrap() > 34.0);
-        let needs = [&accepting[..], &["--needs-private-ip"]].concat();
-        has_obstacles(&report(&clouds, &needs).await.1, &["its private address 10.110.0.4"]);
-        let short = [&accepting[..], &["--hours", "mon-sun 00:30-22:01"]].concat();
-        has_obstacles(
-            &report(&clouds, &short).await.1,
-            &["its snapshot of 25 GB may take 50 min, more than a third of the 149 min"],
+        is_refused(
+            &report(&strict, "plain").await,
+            &["its public address 198.18.0.2 would be lost"],
         );
-        clouds_were_only_read(&clouds).await;
-    });
-}
-
-#[test]
-fn a_server_keeps_its_addresses_and_what_its_owner_protects_is_left() {
-    run(async {
-        let clouds = clouds().await;
-        let (code, ci) = report(&clouds, &["hetzner/server/44"]).await;
-        assert_eq!((code, &ci["fits"]), (0, &json!(true)), "{ci}");
-        let put_back = ci["put_back"].to_string();
-        assert!(put_back.contains("private address 10.0.0.9"), "{put_back}");
-        assert!(put_back.contains("volume 8"), "{put_back}");
-        assert_eq!(ci["snapshot_minutes"], json!(null), "Hetzner names no time");
-        let (_, shown, _) = rehearse(&clouds, &["hetzner/server/44"]).await;
-        let takes = "A stop would take a few minutes for its snapshot, and a start";
-        assert!(shown.contains(takes), "{shown}");
-        let (_, build) = report(&clouds, &["hetzner/server/42"]).await;
-        has_obstacles(
-            &build,
+        is_refused(
+            &report(&strict, "build").await,
             &["protected at the provider", "ISO image", "its backups would be deleted"],
         );
-        let (_, old) = report(&clouds, &["hetzner/server/43"]).await;
-        has_obstacles(&old, &["created before 2026-06-15", "cx22 is no longer listed"]);
-        clouds_were_only_read(&clouds).await;
+        is_refused(
+            &report(&strict, "old").await,
+            &["created before 2026-06-15", "cx22 is no longer listed"],
+        );
+        let (code, ci) = report(&strict, "hz-eu/server/44").await;
+        assert_eq!((code, &ci["fits"]), (Some(0), &json!(true)), "{ci}");
+        let put_back = ci["put_back"].to_string();
+        for expected in ["private address 10.0.0.9", "volume 8"] {
+            assert!(put_back.contains(expected), "{expected}: {put_back}");
+        }
+        clouds_were_only_read(&strict).await;
+
+        let accepting = terminal(&format!("{CONFIGURATION}accept = \"new-ip\"\n")).await;
+        let (code, plain) = report(&accepting, "plain").await;
+        assert_eq!((code, &plain["fits"]), (Some(0), &json!(true)));
+        assert!(plain["lost"].to_string().contains("address 198.18.0.2"), "{plain}");
+        let needs = format!("{CONFIGURATION}accept = \"new-ip\"\nneeds_private_ip = true\n");
+        let needs = terminal(&needs).await;
+        is_refused(&report(&needs, "plain").await, &["its private address 10.110.0.4"]);
     });
 }
 
 #[test]
-fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
+fn every_command_shows_the_same_figure_for_a_machine() {
     run(async {
-        let clouds = clouds().await;
-        let (code, shown, _) = rehearse(&clouds, &["digitalocean/droplet/2"]).await;
-        assert_eq!(code, 3);
-        for expected in [
-            "digitalocean/droplet/2  plain  g-2vcpu-8gb in fra1",
-            "It would not be hibernated:",
-            "accept another one each time (accept = [\"new-ip\"], --accept new-ip)",
-            "name one of the account's keys (ssh_key in its account, --key)",
-            "Lost: address 198.18.0.2, its id and creation date,",
-            "of a month of 730.5 h: at least 34.",
-            "A stop would take up to 50 min for its snapshot, and a start would begin 26 min early.",
-            "With methods = { droplet = \"hibernate\" } in its schedule,",
-        ] {
-            let words: Vec<_> = shown.split_whitespace().collect();
-            assert!(words.join(" ").contains(&expected.replace("  ", " ")), "{expected}: {shown}");
+        let configuration = format!("{CONFIGURATION}accept = \"new-ip\"\n");
+        let terminal = terminal(&configuration).await;
+        let savings = ["savings", "--config", "offhours.toml", "-o", "json"];
+        let savings = terminal.run(&savings).await;
+        let savings: Value = serde_json::from_str(&savings.stdout).unwrap();
+        for name in ["plain", "ci"] {
+            let rows = savings["resources"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["name"] == name).unwrap();
+            let methods = row["methods"].as_array().unwrap();
+            let method = methods.iter().find(|one| one["method"] == "hibernate").unwrap();
+            let (_, found) = report(&terminal, name).await;
+            assert_eq!(found["saved"], method["saved"], "{name}");
+            assert!(found["saved"].as_f64().unwrap() > 0.0, "{name}");
+            let shown = rehearse(&terminal, &[name]).await.stdout;
+            let words = format!("saves at least {:.2} ", found["saved"].as_f64().unwrap());
+            assert!(shown.contains(&words), "{words}: {shown}");
+            assert!(shown.contains("Lost: "), "{shown}");
         }
     });
 }
@@ -259,22 +235,25 @@ fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
 #[test]
 fn what_cannot_be_rehearsed_is_said() {
     run(async {
-        let clouds = clouds().await;
-        for (arguments, code, words) in [
-            (&["digitalocean/droplet/9"][..], 2, "is not there"),
-            (&["do-main/droplet/1"], 2, "no account `do-main`: there is digitalocean, hetzner"),
-            (&["digitalocean/database/9cc10173"], 2, "only Droplets and servers"),
-            (&["hetzner/server/44", "--hours", "sometimes"], 2, "invalid hours"),
+        let terminal = terminal(CONFIGURATION).await;
+        for (name, words) in [
+            ("plian", "did you mean `plain`?"),
+            ("orders", "follows no schedule that hibernates it"),
         ] {
-            let (found, _, stderr) = rehearse(&clouds, arguments).await;
-            assert_eq!(found, code, "{stderr}");
-            assert!(stderr.contains(words), "{stderr}");
+            let ended = rehearse(&terminal, &[name]).await;
+            assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+            assert!(ended.stderr.contains(words), "{}", ended.stderr);
         }
+        let shown = rehearse(&terminal, &["plain"]).await;
+        assert_eq!(shown.code, Some(3));
+        let remedy = "accept another one each time (accept = [\"new-ip\"])";
+        let words: Vec<_> = shown.stdout.split_whitespace().collect();
+        assert!(words.join(" ").contains(remedy), "{}", shown.stdout);
     });
 }
 
-async fn clouds_were_only_read(clouds: &SimulatorProgram) {
-    let log = clouds.log().await;
+async fn clouds_were_only_read(terminal: &Terminal) {
+    let log = terminal.simulator.log().await;
     assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
     traffic::logged_ones_fit(&log);
 }

@@ -81,8 +81,7 @@ created = "2026-01-01T00:00:00Z"
 "#;
 
 const PRICES: &str = r#"
-currency = "USD"
-[database-month]
+[prices.database-month]
 "db-s-4vcpu-8gb" = 120
 "2 x db-s-4vcpu-8gb" = 240
 "2 x db-s-1vcpu-2gb" = 60
@@ -196,7 +195,7 @@ fn people_see_the_best_method_of_each_resource_and_the_sum_of_each_currency() {
             "A month of 730.5 h, everything running mon-fri 07:00-20:00 UTC, and off for 447.9 h:",
             "resize to s-1vcpu-1gb",
             "billed in full while off",
-            "price not in the API: --prices FILE",
+            "price not in the API: [prices.database-month]",
             "EUR and ",
             "known for 6 of 7 resources.",
         ] {
@@ -229,9 +228,8 @@ fn with_a_configuration_each_resource_has_the_hours_of_its_schedule() {
             fs::write(&path, text).unwrap();
             path.to_str().unwrap().to_owned()
         };
-        let configuration = file("offhours.toml", configuration);
-        let prices = file("prices.toml", PRICES);
-        let arguments = ["--config", &configuration, "--prices", &prices];
+        let configuration = file("offhours.toml", &format!("{configuration}{PRICES}"));
+        let arguments = ["--config", &configuration];
         let report = person.report(&[&arguments[..], &["--month", "2026-11"]].concat()).await;
         assert_eq!(report["month"], "2026-11");
         assert_eq!(row(&report, "web")["schedule"], "office");
@@ -275,8 +273,11 @@ fn an_account_that_cannot_be_read_does_not_hide_the_others() {
 fn what_is_printed_for_programs_has_the_shape_that_is_served() {
     run(async {
         let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
-        let schema =
-            Command::new(program("offhours")).args(["schema", "savings"]).output().await.unwrap();
+        let schema = Command::new(program("offhours"))
+            .args(["config", "schema", "savings"])
+            .output()
+            .await
+            .unwrap();
         let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
         let schema = jsonschema::draft202012::new(&schema).unwrap();
         let report = person.report(&["--month", "2026-12"]).await;
@@ -356,9 +357,15 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
     run(async {
         let begin = instant("2026-11-01T00:00:00Z");
         let person = Person::new(&format!("{WRITING}{SWITCHED}"), begin).await;
-        let prices = person.path().join("prices.toml");
-        fs::write(&prices, PRICES).unwrap();
-        let arguments = ["--month", "2026-11", "--prices", prices.to_str().unwrap()];
+        let accounts = r#"
+            accounts.do-main = { provider = "digitalocean", token = "env:DIGITALOCEAN_TOKEN" }
+            accounts.hz-eu = { provider = "hetzner", token = "env:HCLOUD_TOKEN" }
+        "#;
+        let file = person.path().join("offhours.toml");
+        fs::write(&file, format!("{accounts}{PRICES}")).unwrap();
+        let file = file.to_str().unwrap();
+        let hours = "mon-fri 08:00-19:00";
+        let arguments = ["--month", "2026-11", "--config", file, "--hours", hours];
         let said = person.report(&arguments).await;
 
         // The month begins on a Sunday, so everything is small until Monday.

@@ -11,13 +11,14 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 16] = [
+const COMMANDS: [(&str, &[&str]); 17] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
     ("forget", &["forget", "--anyway", "--dry-run", "web", "orders"]),
     ("history", &["history"]),
-    ("hours", &["hours", "--since", "1d"]),
+    ("saved", &["saved", "--since", "1d"]),
+    ("saved", &["saved", "--by", "tag:team"]),
     ("preview", &["preview"]),
     ("log", &["config", "log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),

@@ -20,7 +20,7 @@ READS = (
     ("why", "web-1"),
     ("list",),
     ("history",),
-    ("hours", "--since", "1d"),
+    ("saved", "--since", "1d"),
     ("config", "log"),
     ("activity",),
     ("config", "show"),

@@ -15,12 +15,12 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["validate", "apply", "config", "import"]),
-    ("Money", &["savings", "hours"]),
+    ("Money", &["savings", "saved"]),
     ("Run and repair", &["local", "doctor", "completions", "man", "help"]),
 ];
 
 /// What other programs call it, and what does it here.
-const HABITS: [(&str, &str); 13] = [
+const HABITS: [(&str, &str); 15] = [
     ("plan", "`offhours apply --dry-run` shows what would change"),
     ("diff", "`offhours apply --dry-run` shows what would change"),
     ("logs", "`offhours activity` shows who did what, `offhours history` each stop and start"),
@@ -30,6 +30,8 @@ const HABITS: [(&str, &str); 13] = [
     ("pause", "`offhours override running --all --until WHEN` stops nothing until then"),
     ("extend", "`offhours override extend NAME 2h` adds to the end of an override"),
     ("undo", "`offhours override clear` ends an override, `offhours config rollback` goes back"),
+    ("hours", "`offhours saved` shows the hours off and what they saved"),
+    ("cost", "`offhours savings` shows what stopping could save, `offhours saved` what it saved"),
     ("init", "`offhours savings` needs no set-up; the README has a first offhours.toml"),
     ("version", "`offhours --version` shows it"),
     ("whoami", "`offhours activity` shows under which name you act"),

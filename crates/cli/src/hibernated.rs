@@ -9,7 +9,7 @@ use domain::{
     record::{Ask, Part, Record},
 };
 use jiff::Timestamp;
-use report::savings::{amount, snapshots_month};
+use report::money::{amount, snapshots_month};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

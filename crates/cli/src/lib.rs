@@ -46,8 +46,8 @@ use exit::UsageError;
 
 use commands::{
     activity, apply as apply_command, approve, completions, config, doctor as doctor_command,
-    forget, history, hours as hours_command, import as import_command, man, manual, overrides,
-    preview, rehearse, savings, status, validate, why,
+    forget, history, import as import_command, man, manual, overrides, preview, rehearse, saved,
+    savings, status, validate, why,
 };
 use context::Context;
 use domain::{record::Direction, schedule::time_zone_database};
@@ -104,7 +104,7 @@ enum Command {
     Approve(approve::Args),
     Forget(forget::Args),
     History(history::Args),
-    Hours(hours_command::Args),
+    Saved(saved::Args),
     Savings(savings::Args),
     Rehearse(rehearse::Args),
     Local(Box<commands::local::Args>),
@@ -130,7 +130,7 @@ impl Command {
                 | Self::Preview(_)
                 | Self::History(_)
                 | Self::Activity(_)
-                | Self::Hours(_)
+                | Self::Saved(_)
                 | Self::Savings(_)
                 | Self::Doctor(_)
         )
@@ -181,9 +181,9 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Approve(args) => wait_for(approve::run(args, context)),
         Command::Forget(args) => wait_for(forget::run(args, context)),
         Command::History(args) => wait_for(history::run(args, context)),
-        Command::Hours(args) => wait_for(hours_command::run(args, context)),
+        Command::Saved(args) => wait_for(saved::run(args, context)),
         Command::Savings(args) => wait_for(savings::run(args, context, clock.now())),
-        Command::Rehearse(args) => wait_for(rehearse::run(args, context, clock.now())),
+        Command::Rehearse(args) => wait_for(rehearse::run(args, context)),
         Command::Config(args) => wait_for(config::run(args, context)),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

@@ -380,7 +380,7 @@ fn unrehearsed(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<P
     Some(Problem::warning(
         format!("its schedule {schedule} hibernates, and it was never rehearsed: {instead}"),
         format!(
-            "`offhours rehearse {} --cycle` hibernates and wakes it while you look on",
+            "`offhours rehearse {}` hibernates and wakes it while you look on",
             record.reference
         ),
     ))

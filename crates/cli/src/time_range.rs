@@ -2,7 +2,7 @@
 
 use domain::history::HISTORY_DAYS;
 use jiff::{Timestamp, tz::TimeZone};
-use report::hours::{Period, kept_since};
+use report::history::{Period, kept_since};
 
 use crate::{
     exit::UsageError,

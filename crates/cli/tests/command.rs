@@ -311,28 +311,10 @@ fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person
 }
 
 #[test]
-fn a_missing_file_of_prices_is_named() {
-    let output = offhours(&["hours", "--prices", "no-such.toml", "--data", "no-such.db"]);
-    let (code, stdout, stderr) = parts(&output);
-    assert_eq!((code, stdout.as_str()), (2, ""));
-    assert!(stderr.starts_with("error: cannot read the prices in no-such.toml: "), "{stderr}");
-}
-
-#[test]
-fn wrong_prices_are_reported_before_anything_is_read() {
-    let prices = file("prices.toml", "currency = \"USD\"\nnode-hour.s-1 = \"1\"\n");
-    let output = offhours(&["hours", "--prices", &prices, "--data", "no-such.db"]);
-    let (code, stdout, stderr) = parts(&output);
-    assert_eq!((code, stdout.as_str()), (2, ""));
-    for words in [
-        format!("error: {prices}: TOML parse error at line 2, column 17"),
-        "invalid type: string \"1\", expected f64".to_owned(),
-    ] {
-        assert!(stderr.contains(&words), "{stderr}");
-    }
+fn what_is_no_time_range_is_refused() {
     for arguments in [
         ["history", "--since", "yesterdya"],
-        ["hours", "--month", "October"],
+        ["saved", "--month", "October"],
         ["history", "--limit", "0"],
     ] {
         assert_eq!(parts(&offhours(&arguments)).0, 2, "{arguments:?}");
@@ -355,7 +337,7 @@ fn usage_lines_say_the_same_whatever_the_environment_gives() {
 
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["validate", "preview", "override", "config show", "import", "history", "hours"]
+    for command in ["validate", "preview", "override", "config show", "import", "history", "saved"]
     {
         let words: Vec<_> = command.split(' ').chain(["--help"]).collect();
         let (code, stdout, stderr) = parts(&offhours(&words));

@@ -105,6 +105,32 @@ impl Surroundings {
         self.ssh_keys.iter().find(|key| key.name == name)
     }
 
+    /// Returns what is restored when the machine is recreated.
+    #[must_use]
+    pub fn put_back(&self) -> Vec<String> {
+        let stays = self.addresses.iter().filter(|address| address.stays);
+        let private = self.private.iter().filter(|private| private.stays);
+        let own = ["its name", "its tags", "its plan and disk"].map(str::to_owned);
+        own.into_iter()
+            .chain(stays.map(|address| format!("address {}", address.ip)))
+            .chain(private.map(|private| format!("private address {}", private.ip)))
+            .chain(self.attached.iter().cloned())
+            .collect()
+    }
+
+    /// Returns what is lost when the machine is recreated.
+    #[must_use]
+    pub fn lost(&self, resource: &Resource) -> Vec<String> {
+        let lost = self.addresses.iter().filter(|address| !address.stays);
+        let outgoing = self.outgoing.iter();
+        let outgoing =
+            outgoing.map(|ip| format!("address {ip}, from which its outgoing traffic comes"));
+        lost.map(|address| format!("address {}", address.ip))
+            .chain(outgoing)
+            .chain(always_lost(resource).iter().map(|&what| what.to_owned()))
+            .collect()
+    }
+
     /// Reports whether the machine has an address that costs money while it is unassigned. A
     /// reserved IPv4 address does at `DigitalOcean` (DOSNAPSHOTS); Hetzner's primary addresses cost
     /// the same either way (HZPRICES).
@@ -294,25 +320,25 @@ impl Obstacle {
             }
             Self::AddressLost { .. } => {
                 "reserve an address and assign it to the Droplet, or accept another one each time \
-                 (accept = [\"new-ip\"], --accept new-ip)"
+                 (accept = [\"new-ip\"])"
             }
             Self::AddressBlocked { .. } => "settle the block with the cloud first",
             Self::PrivateAddressLost { .. } => {
                 "let others reach it by a name or a reserved address, so that it needs none of its \
-                 own (without needs_private_ip, --needs-private-ip)"
+                 own (without needs_private_ip)"
             }
             Self::Named { .. } => "name it there by a tag, which the new machine has as well",
             Self::Backups => {
                 "convert the backups that you need to snapshots, and accept the loss of the others \
-                 (accept = [\"lost-backups\"], --accept lost-backups)"
+                 (accept = [\"lost-backups\"])"
             }
             Self::CustomImage => {
                 "make a machine from a snapshot of it by hand, look whether it boots, and accept \
-                 the image (accept = [\"custom-image\"], --accept custom-image)"
+                 the image (accept = [\"custom-image\"])"
             }
             Self::OpenAtFirst => "let one of its firewalls apply to it by a tag",
-            Self::NoKey => "name one of the account's keys (ssh_key in its account, --key)",
-            Self::UnknownKey { .. } => "name one that it has (ssh_key in its account, --key)",
+            Self::NoKey => "name one of the account's keys (ssh_key in its account)",
+            Self::UnknownKey { .. } => "name one that it has (ssh_key in its account)",
             Self::Account(_) => "settle that with the cloud first",
             Self::NoRoom { .. } => "have the cloud raise the account's limit, or delete a machine",
             Self::SlowSnapshot { measured: true, .. } => {
@@ -320,13 +346,13 @@ impl Obstacle {
             }
             Self::SlowSnapshot { .. } => {
                 "see how much of its disk is used: with otherwise = \"power-off\", `offhours rehearse \
-                 REF --cycle` makes a first snapshot, whose size counts from then on; or stop it by \
+                 REF` makes a first snapshot, whose size counts from then on; or stop it by \
                  another method"
             }
             Self::ShortRun { .. } => {
                 "let it run for at least a quarter of an hour at a time, or stop it by another method"
             }
-            Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
+            Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
     }
@@ -452,8 +478,7 @@ pub fn snapshots_at_most(size: &MachineSize, per_gb_month: Money) -> Money {
 }
 
 /// Returns what is lost however a machine is recreated.
-#[must_use]
-pub fn always_lost(resource: &Resource) -> &'static [&'static str] {
+fn always_lost(resource: &Resource) -> &'static [&'static str] {
     if resource.kind() == ResourceKind::Server {
         &[
             "its id and creation date",

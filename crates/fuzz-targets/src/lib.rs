@@ -11,7 +11,6 @@ mod event;
 mod import;
 mod machine;
 mod names;
-mod prices;
 mod provider;
 mod schedule;
 mod stored;
@@ -27,7 +26,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 11] = [
     target("configuration", configuration::run),
     target("digitalocean", provider::digitalocean),
     target("event", event::run),
@@ -35,7 +34,6 @@ pub const TARGETS: [Target; 12] = [
     target("import", import::run),
     target("machine", machine::run),
     target("pattern", names::patterns),
-    target("prices", prices::run),
     target("reference", names::references),
     target("schedule", schedule::run),
     target("stored", stored::run),

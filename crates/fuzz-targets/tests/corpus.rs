@@ -47,7 +47,6 @@ targets! {
     import: 100,
     machine: 100,
     pattern: 100,
-    prices: 100,
     reference: 100,
     schedule: 75,
     stored: 100,

@@ -3,6 +3,6 @@
 //! async, so that its tests take seconds.
 
 pub mod consequences;
-pub mod hours;
+pub mod history;
 pub mod load;
-pub mod savings;
+pub mod money;

@@ -7,11 +7,12 @@ use domain::{
     configuration::{Account, AccountKind, Configuration},
     invocation::Question,
     money::Money,
+    prices::OwnPrices,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use lifecycle::report::{AccountPreview, MoveTarget, StopPreview};
-use report::savings::{Month, TimesOff, hibernated_month, saved_on_smaller_plan};
+use report::money::{Month, TimesOff, hibernated_month, saved_on_smaller_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -56,6 +57,10 @@ pub struct MovingStop {
     pub remedy: Option<String>,
     /// Whether a person has to hibernate and wake it once before its schedule may.
     pub needs_rehearsal: bool,
+    /// What is restored when a hibernated machine is recreated.
+    pub put_back: Vec<String>,
+    /// What is lost when a hibernated machine is recreated.
+    pub lost: Vec<String>,
     /// The exact saving.
     #[serde(skip)]
     amount: Option<Money>,
@@ -115,16 +120,15 @@ fn summed(answers: Vec<AccountPreview>, configuration: &Configuration, month: Mo
         let stops = answer.moves.into_iter();
         moves.stops.extend(stops.map(|one| {
             let off = times_off.get(&one.schedule);
-            MovingStop::of(one, off)
+            MovingStop::of(one, off, &configuration.settings.prices)
         }));
     }
     moves
 }
 
 impl MovingStop {
-    fn of(one: StopPreview, off: Option<&TimesOff>) -> Self {
-        let kind = one.resource.kind();
-        let month = off.map(|off| off.division(one.created_at));
+    fn of(one: StopPreview, off: Option<&TimesOff>, prices: &OwnPrices) -> Self {
+        let (kind, created_at) = (one.resource.kind(), one.created_at);
         let mut stop = Self {
             resource: one.resource,
             name: one.name,
@@ -138,6 +142,8 @@ impl MovingStop {
             refused: None,
             remedy: None,
             needs_rehearsal: false,
+            put_back: Vec::new(),
+            lost: Vec::new(),
             amount: None,
         };
         match one.to {
@@ -146,17 +152,30 @@ impl MovingStop {
                 stop.why = Some("its own price is not in the API".to_owned());
             }
             MoveTarget::Smaller { plan, offer, present, has_kept_price: false } => {
+                let own = prices.replace(kind, &stop.from, present.rate());
+                let small = prices.replace(kind, &plan, offer.rate());
                 stop.to = Some(plan);
-                let saved = |month| saved_on_smaller_plan(kind, &present, &offer, month);
-                stop.saves(month.and_then(saved));
+                stop.saves(
+                    off.and_then(|off| saved_on_smaller_plan(kind, own, small, off, created_at)),
+                );
             }
-            MoveTarget::Snapshot { size, offer, per_gb_month, address_costs, rehearsed } => {
+            MoveTarget::Snapshot {
+                size,
+                offer,
+                per_gb_month,
+                address_costs,
+                rehearsed,
+                put_back,
+                lost,
+            } => {
+                (stop.put_back, stop.lost) = (put_back, lost);
                 stop.needs_rehearsal = !rehearsed;
                 let known = offer.as_ref().zip(per_gb_month).zip(off);
                 let saved = known.and_then(|((offer, per_gb_month), off)| {
-                    hibernated_month((kind, &size), offer, off, (per_gb_month, address_costs))
+                    let own = prices.replace(kind, &size.plan, offer.rate());
+                    hibernated_month((kind, &size), own, off, (per_gb_month, address_costs))
                 });
-                stop.saves(saved.map(|month| month.saved));
+                stop.saves(saved);
             }
             MoveTarget::Same { reason } => stop.why = Some(reason),
             MoveTarget::Refused(refusal) => {
@@ -191,7 +210,7 @@ impl MovingStop {
         };
         let first = if self.needs_rehearsal {
             let resource = &self.resource;
-            format!("; not before `offhours rehearse {resource} --cycle`")
+            format!("; not before `offhours rehearse {resource}`")
         } else {
             String::new()
         };

@@ -2,7 +2,7 @@
 
 use domain::{AccountName, ScheduleName, activity::Activity};
 use jiff::{Timestamp, tz::TimeZone};
-use report::hours::Period;
+use report::history::Period;
 use store::Store;
 
 use crate::{

@@ -10,7 +10,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use report::hours::Period;
+use report::history::Period;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{HistoryQuery, InForce, Store};

@@ -58,7 +58,7 @@ const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
 const EXAMPLE_MACHINE: &str = "build-01";
 
 /// The commands a person gives in the demonstration, and when: the rehearsal without which no
-/// schedule hibernates a machine. `offhours rehearse REF --cycle` does the same.
+/// schedule hibernates a machine. `offhours rehearse REF` does the same.
 const EXAMPLE_REHEARSAL: [(&str, Direction); 2] =
     [("2026-11-23T11:00:00Z", Direction::Stop), ("2026-11-23T11:20:00Z", Direction::Start)];
 

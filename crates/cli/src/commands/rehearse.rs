@@ -1,412 +1,202 @@
-//! `offhours rehearse`: whether a machine could be hibernated, and what that would save.
-
-use std::{collections::BTreeSet, path::PathBuf};
+//! `offhours rehearse`: hibernates a machine and wakes it again while a person watches.
 
 use domain::{
-    ResourceKind, ResourceRef,
-    configuration::{Account, Configuration},
-    hibernation::{self, HibernationTerms, OffPeriod, Risk, Surroundings},
-    money::Money,
-    plan::{Catalog, Machine},
-    resource::{MachineSize, Resource, Size},
+    ResourceRef,
+    activity::Author,
+    configuration::Configuration,
+    decision::judge,
+    invocation::CommandTarget,
+    membership::Subject,
+    record::{Direction, Record},
+    stop_method::StopMethod,
 };
-use environment::in_words;
-use jiff::Timestamp;
-use provider::{Client, ProviderError};
-use report::savings::{self, HibernatedMonth, Month, TimesOff, amount, hibernated_month};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-mod cycle;
-
 use super::Format;
-use super::savings::{
-    assumed::{Hours, accounts_of_variables},
-    fleet::{Clouds, Trusted},
-};
 use crate::{
     Exit,
-    author::reason,
-    configuration_file::{self, ListedResources},
+    apply::moves::{self, MovingStop},
+    ask::confirm,
+    author::{author, reason},
+    candidates,
+    carry_out::{Command, Until, carry_out},
+    connection::Session,
     context::Context,
     exit::UsageError,
+    names,
     output::{self, Style},
-    remedies,
 };
 
-/// The remedy for a refused `DigitalOcean` token: the scopes it needs.
-const SCOPES: &str = "give the account a valid token with the scopes account:read, actions:read, \
-                      block_storage:read, database:read, droplet:read, firewall:read, \
-                      load_balancer:read, monitoring:read, project:read, regions:read, \
-                      reserved_ip:read, sizes:read, ssh_key:read, tag:read and vpc:read";
-
-/// Show what hibernating a machine would save, or try it once.
+/// Hibernate a machine and wake it once, while you watch.
 ///
 /// A machine that is hibernated is shut down, kept as a snapshot and deleted, and recreated from
-/// the snapshot at its next start.
+/// the snapshot at its next start. Until that was done once, and the new machine has run for ten
+/// minutes, no schedule hibernates it.
 ///
-/// Without --cycle, nothing is changed. The command reads one machine and what is around it. It
-/// shows what stands in the way, with what to do about it; what would be restored and what would be
-/// lost; how long it would take; and what it would save at worst, with a full disk.
-///
-/// With --cycle, it hibernates the machine and wakes it again. Until that was done, and the new
-/// machine has run for ten minutes, no schedule hibernates it.
+/// The command first shows what stands in the way, what would be restored and lost, and what the
+/// machine's schedule would save, and then asks. Which key, risks and hours count is in the
+/// configuration: `ssh_key` of the account, `accept` and `needs_private_ip` of the schedule.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  DIGITALOCEAN_TOKEN=... offhours rehearse digitalocean/droplet/316 --key team
-  HCLOUD_TOKEN=... offhours rehearse hetzner/server/42 --key team
-  offhours rehearse do-main/droplet/3164444 --config offhours.toml --key team
-  offhours rehearse do-main/droplet/3164444 --key team --accept new-ip
-  offhours rehearse do-main/droplet/3164444 --key team -o json | jq '.obstacles'
-  offhours rehearse hz-eu/server/42 --cycle
-
-A token that may only read is enough: docs/deploying.md has its scopes.
+  offhours rehearse ci-1
+  offhours rehearse hz-eu/server/42 --dry-run
+  offhours rehearse ci-1 --dry-run -o json | jq '.refused, .remedy'
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {
-    /// The machine: ACCOUNT/droplet/ID or ACCOUNT/server/ID.
-    #[arg(value_name = "REF")]
-    resource: ResourceRef,
-    /// Configuration file with the account [default: the accounts `digitalocean` and `hetzner`,
-    /// with the tokens in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`].
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    #[command(flatten)]
-    trusted: Trusted,
-    /// Hours in which the machine is taken to run, in UTC: weekdays and times [default: "mon-fri
-    /// 08:00-19:00"].
-    #[arg(long, value_name = "HOURS")]
-    hours: Option<Hours>,
-    /// Name of the account's SSH key with which the machine would be recreated. Without one, both
-    /// clouds give it a random root password that has expired.
-    #[arg(long, value_name = "NAME")]
-    key: Option<String>,
-    /// Risk to accept; may be repeated.
-    #[arg(long, value_enum, value_name = "RISK")]
-    accept: Vec<Accept>,
-    /// The machine needs its private address, which DigitalOcean cannot keep.
+    /// The machine, by reference or by name. Its schedule must hibernate it.
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
+    resource: String,
+    /// Show what it would lead to, and change nothing.
     #[arg(long)]
-    needs_private_ip: bool,
-    /// Hibernate the machine now and wake it again, through the stack that manages it, and follow
-    /// both, so that a person watches the first time.
-    #[arg(long, conflicts_with_all = ["config", "hours", "key", "accept", "needs_private_ip"])]
-    cycle: bool,
-    /// With --cycle: the reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", requires = "cycle", value_parser = reason)]
+    dry_run: bool,
+    /// The reason that `offhours activity` shows.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 }
 
-/// A risk that can be accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Accept {
-    /// A different public address after each start
-    NewIp,
-    /// The loss of its backups
-    LostBackups,
-    /// A custom image, of which a copy was seen to boot
-    CustomImage,
-}
-
-impl Accept {
-    fn risk(self) -> Risk {
-        match self {
-            Self::NewIp => Risk::NewIp,
-            Self::LostBackups => Risk::LostBackups,
-            Self::CustomImage => Risk::CustomImage,
-        }
-    }
-}
-
-/// The result of a rehearsal.
+/// What hibernating a machine leads to.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Rehearsal {
-    /// The machine, as `ACCOUNT/KIND/ID`.
-    resource: ResourceRef,
-    /// Its name at the provider.
-    name: String,
-    /// Its plan.
-    plan: String,
-    /// Its region or location.
-    region: String,
     /// Whether nothing stands in the way of hibernating it.
     fits: bool,
-    /// What stands in the way, most serious first.
-    obstacles: Vec<Obstacle>,
-    /// What would be restored.
-    put_back: Vec<String>,
-    /// What would be lost.
-    lost: Vec<String>,
-    /// How long its snapshot takes at most, in minutes; null if its provider names no time.
-    snapshot_minutes: Option<i64>,
-    /// How long before its time a start begins, in minutes.
-    lead_minutes: i64,
-    /// What hibernating it would save in a month of 730.5 hours at least; null if the provider
-    /// lists no price of its plan or of snapshots.
-    month: Option<OfMonth>,
+    #[serde(flatten)]
+    stop: MovingStop,
 }
 
-/// Something that stands in the way.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Obstacle {
-    /// What stands in the way.
-    what: String,
-    /// What to do about it.
-    remedy: &'static str,
-}
-
-/// The figures for a month at worst, with a full disk.
-#[derive(Debug, Serialize, JsonSchema)]
-struct OfMonth {
-    /// The hours in which the machine is taken to run, in UTC.
-    hours: String,
-    /// How many hours of the month the machine would not exist.
-    gone_hours: f64,
-    /// The currency of the amounts.
-    currency: &'static str,
-    /// What its snapshots cost at most.
-    snapshots: f64,
-    /// What its reserved address costs while it is assigned to no Droplet.
-    address: f64,
-    /// What is saved at least; negative if hibernating would cost more.
-    saved: f64,
-}
-
-/// Reads the machine and what is around it, and shows what that means; or runs the cycle.
-pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    if args.cycle {
-        can_be_hibernated(&args.resource)?;
-        return cycle::run(args, context).await;
+/// Shows what hibernating the machine leads to, asks, and does it.
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = if args.dry_run {
+        context.connection.open().await?
+    } else {
+        context.connection.open_for_write().await?
+    };
+    let record = record(&args.resource, &session).await?;
+    let in_force = session.store.in_force().await?;
+    let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), session.now);
+    let policy = verdict.membership.policy(&in_force.configuration);
+    if StopMethod::of(record.kind(), &policy) != StopMethod::Hibernate {
+        return Err(not_hibernated(&record).into());
     }
-    let configuration = match &args.config {
-        Some(file) => configuration_file::load(file, ListedResources::NeedAccounts)?.configuration,
-        None => accounts_of_variables()?,
-    };
-    let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
-    let account = account(&configuration, &args.resource)?;
-    let client = clouds.client(&args.resource.account, &configuration).await?;
-    let is_droplet = args.resource.kind() == ResourceKind::Droplet;
-    let details = MachineDetails::fetch(&client, &args.resource).await.map_err(|error| {
-        let remedy = if is_droplet && error.is_about_token() {
-            SCOPES
-        } else {
-            remedies::of_provider(&error, account.kind())
-        };
-        anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
-    })?;
-    let Some(details) = details else {
-        return Err(UsageError(format!(
-            "{} is not there: check its account and id with `offhours status --wide`",
-            args.resource
-        ))
-        .into());
-    };
-    let accepts_new_prices = account.cloud().is_some_and(|cloud| cloud.accept_new_prices);
-    let rehearsal = details.rehearsal(args, clouds.now, accepts_new_prices)?;
+    let stop = preview(&session, &in_force.configuration, &record).await?;
+    let rehearsal = Rehearsal { fits: stop.hibernates(), stop };
     match context.format {
-        Format::Json | Format::Csv => output::print_json(&rehearsal)?,
+        Format::Json | Format::Csv if args.dry_run => output::print_json(&rehearsal)?,
+        // What is done then has lines of its own.
+        Format::Json | Format::Csv => {}
         Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
     }
-    Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson })
-}
-
-fn can_be_hibernated(resource: &ResourceRef) -> Result<(), UsageError> {
-    match resource.kind() {
-        ResourceKind::Droplet | ResourceKind::Server => Ok(()),
-        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => {
-            Err(UsageError(format!("{resource}: only Droplets and servers can be hibernated")))
-        }
+    if args.dry_run {
+        return Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson });
     }
+    if !rehearsal.fits {
+        // The time that a snapshot may take stands in no rehearsal's way: it shows that time.
+        output::remark("note: the stop itself is refused unless only its length is in the way\n");
+    }
+    let question = format!(
+        "Shut {} ({}) down now, keep it as a snapshot, delete it, and make it again?",
+        record.name, record.reference
+    );
+    if !confirm(&question, context)? {
+        output::remark("Nothing was done.\n");
+        return Ok(Exit::Done);
+    }
+    let author = author(&session, args.reason.clone()).await?;
+    cycle(&record.reference, &session, context, &author).await
 }
 
-fn account<'a>(
-    configuration: &'a Configuration,
-    resource: &ResourceRef,
-) -> Result<&'a Account, UsageError> {
-    can_be_hibernated(resource)?;
-    let account = configuration.accounts.get(&resource.account);
-    account.ok_or_else(|| {
-        let known: Vec<_> = configuration.accounts.keys().map(ToString::to_string).collect();
-        UsageError(format!("no account `{}`: there is {}", resource.account, known.join(", ")))
+fn not_hibernated(record: &Record) -> UsageError {
+    let (reference, kind) = (&record.reference, record.kind());
+    UsageError(format!(
+        "{reference} follows no schedule that hibernates it: give its schedule methods = {{ {kind} \
+         = \"hibernate\" }}, and apply that first"
+    ))
+}
+
+/// Asks what its schedule's next stop leads to, as an apply does.
+async fn preview(
+    session: &Session,
+    configuration: &Configuration,
+    record: &Record,
+) -> anyhow::Result<MovingStop> {
+    let mut configuration = configuration.clone();
+    configuration.accounts.retain(|name, _| *name == record.reference.account);
+    let moves = moves::forecast(session, &configuration, session.now).await;
+    let mut stops = moves.stops.into_iter();
+    stops.find(|stop| stop.resource == record.reference).ok_or_else(|| {
+        let unknown = moves.unknown.into_iter().next().map(|unknown| unknown.error);
+        let why = unknown.unwrap_or_else(|| "it is not there".to_owned());
+        anyhow::anyhow!("cannot look at {}: {why}", record.reference)
     })
 }
 
-/// What was read about one machine.
-struct MachineDetails {
-    resource: Resource,
-    around: Surroundings,
-    catalog: Catalog,
-    autoscaled: bool,
-    snapshot_price: Option<Money>,
+/// Hibernates the machine and wakes it, following both until the result is seen.
+async fn cycle(
+    machine: &ResourceRef,
+    session: &Session,
+    context: &Context,
+    author: &Author,
+) -> anyhow::Result<Exit> {
+    let stopped = follow(machine, context, session, author, Direction::Stop).await?;
+    if stopped != Exit::Done {
+        output::remark("It was not hibernated; `offhours why` says how it is.\n");
+        return Ok(stopped);
+    }
+    if !record(&machine.to_string(), session).await?.is_hibernated() {
+        output::remark(
+            "It was only powered off, because it is to run again within four hours: rehearse it \
+             at another time, or start it with `offhours start`.\n",
+        );
+        return Ok(Exit::NeedsPerson);
+    }
+    let session = context.connection.open_for_write().await?;
+    let started = follow(machine, context, &session, author, Direction::Start).await?;
+    if started == Exit::Done {
+        output::remark(
+            "Check that all of it works. Once two inventories have seen it run, ten minutes \
+             apart, its schedule may hibernate it: `offhours status -o json` then says \
+             \"rehearsed\": true.\n",
+        );
+    } else {
+        output::remark("Restore still running; see `offhours why`.\n");
+    }
+    Ok(started)
 }
 
-impl MachineDetails {
-    /// Reads one machine and what is around it. Returns `None` if there is no such machine.
-    async fn fetch(
-        client: &Client,
-        reference: &ResourceRef,
-    ) -> Result<Option<Self>, ProviderError> {
-        let Some(resource) = client.status(&reference.id).await? else {
-            return Ok(None);
-        };
-        let mut catalog = client.machine_plans().await?;
-        if let Some(currency) = client.currency().await? {
-            catalog = catalog.in_currency(currency);
-        }
-        Ok(Some(Self {
-            around: client.surroundings(&reference.id).await?,
-            autoscaled: client.autoscaled().await?.contains(&reference.id),
-            snapshot_price: client.snapshot_price().await?,
-            catalog,
-            resource,
-        }))
-    }
-
-    fn rehearsal(
-        &self,
-        args: &Args,
-        now: Timestamp,
-        accepts_new_prices: bool,
-    ) -> anyhow::Result<Rehearsal> {
-        let Size::Machine(size) = &self.resource.size else {
-            anyhow::bail!("{} is no machine", args.resource);
-        };
-        let hours = args.hours.clone().unwrap_or_default();
-        let stretch = hours.schedule.longest_stop(now);
-        let terms = HibernationTerms {
-            accepted: args.accept.iter().map(|one| one.risk()).collect::<BTreeSet<_>>(),
-            needs_private_ip: args.needs_private_ip,
-            ssh_key: args.key.clone(),
-            // Without a stack, none of the account's machines is known to be hibernated.
-            hibernated: 0,
-            off_period: stretch.map(|off| OffPeriod { off, latest: None }),
-            longest_run: hours.schedule.longest_run(now),
-        };
-        let machine = Machine {
-            resource: &self.resource,
-            size,
-            autoscaled: self.autoscaled,
-            accepts_new_prices,
-        };
-        let obstacles = hibernation::preflight(machine, &self.around, &self.catalog, &terms);
-        let snapshot = hibernation::has_snapshot_time(self.resource.kind())
-            .then(|| hibernation::first_snapshot(size).as_mins());
-        let off = Month::Average(now).times_off(&hours.schedule);
-        Ok(Rehearsal {
-            resource: args.resource.clone(),
-            name: self.resource.name.clone(),
-            plan: size.plan.clone(),
-            region: self.resource.region.clone(),
-            fits: obstacles.is_empty(),
-            obstacles: obstacles
-                .iter()
-                .map(|obstacle| Obstacle { what: obstacle.to_string(), remedy: obstacle.remedy() })
-                .collect(),
-            put_back: self.put_back(),
-            lost: self.lost(),
-            snapshot_minutes: snapshot,
-            lead_minutes: hibernation::first_lead(size).as_mins(),
-            month: self.month(size, &off).map(|found| OfMonth::of(found, &hours)),
-        })
-    }
-
-    fn put_back(&self) -> Vec<String> {
-        let stays = self.around.addresses.iter().filter(|address| address.stays);
-        let private = self.around.private.iter().filter(|private| private.stays);
-        let own = ["its name", "its tags", "its plan and disk"].map(str::to_owned);
-        own.into_iter()
-            .chain(stays.map(|address| format!("address {}", address.ip)))
-            .chain(private.map(|private| format!("private address {}", private.ip)))
-            .chain(self.around.attached.iter().cloned())
-            .collect()
-    }
-
-    fn lost(&self) -> Vec<String> {
-        let lost = self.around.addresses.iter().filter(|address| !address.stays);
-        let lost = lost.map(|address| format!("address {}", address.ip));
-        let outgoing = self.around.outgoing.iter();
-        let outgoing =
-            outgoing.map(|ip| format!("address {ip}, from which its outgoing traffic comes"));
-        let always = hibernation::always_lost(&self.resource).iter();
-        let always = always.map(|&what| what.to_owned());
-        lost.chain(outgoing).chain(always).collect()
-    }
-
-    fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<HibernatedMonth> {
-        let offer = self.catalog.offer(&size.plan, &self.resource.region)?;
-        let kind = self.resource.kind();
-        let address_costs = self.around.address_costs(kind);
-        hibernated_month((kind, size), offer, off, (self.snapshot_price?, address_costs))
-    }
+async fn record(name: &str, session: &Session) -> anyhow::Result<Record> {
+    let mut found = names::find(&session.store, &[name.to_owned()], session.now).await?;
+    Ok(found.pop().ok_or_else(|| UsageError(format!("{name} is not recorded")))?)
 }
 
-impl OfMonth {
-    fn of(found: HibernatedMonth, hours: &Hours) -> Self {
-        Self {
-            hours: hours.to_string(),
-            gone_hours: savings::hours(found.gone),
-            currency: found.saved.currency().code(),
-            snapshots: amount(found.snapshots),
-            address: amount(found.address),
-            saved: amount(found.saved),
-        }
-    }
+async fn follow(
+    machine: &ResourceRef,
+    context: &Context,
+    session: &Session,
+    author: &Author,
+    direction: Direction,
+) -> anyhow::Result<Exit> {
+    let command = Command {
+        direction,
+        target: CommandTarget::Resources(vec![machine.clone()]),
+        author: Some(author.clone()),
+        until: Until::Seen,
+        rehearsal: true,
+    };
+    carry_out(session, &command, Some(context)).await
 }
 
 impl Rehearsal {
     fn text(&self, style: Style) -> String {
-        let heading =
-            format!("{}  {}  {} in {}\n", self.resource, self.name, self.plan, self.region);
-        let mut lines = vec![style.wrap(&heading)];
-        if self.fits {
-            lines.push("Nothing stands in the way of hibernating it.\n".to_owned());
-        } else {
-            lines.push("It would not be hibernated:\n".to_owned());
+        let stop = &self.stop;
+        let mut lines: Vec<_> =
+            [stop.description(), stop.refusal()].into_iter().flatten().collect();
+        for (what, list) in [("Put back", &stop.put_back), ("Lost", &stop.lost)] {
+            if !list.is_empty() {
+                lines.push(format!("{what}: {}.", list.join(", ")));
+            }
         }
-        for Obstacle { what, remedy } in &self.obstacles {
-            lines.push(style.wrap(&format!("- {what}\n  {remedy}\n")));
-        }
-        lines.push(style.wrap(&format!("\nPut back: {}.\n", self.put_back.join(", "))));
-        lines.push(style.wrap(&format!("Lost: {}.\n", self.lost.join(", "))));
-        lines.push(style.wrap(&format!("\n{}\n", self.month_in_words())));
-        let snapshot = match self.snapshot_minutes {
-            Some(minutes) => format!("A stop would take up to {minutes} min for its snapshot"),
-            None => "A stop would take a few minutes for its snapshot".to_owned(),
-        };
-        lines.push(style.wrap(&format!(
-            "{snapshot}, and a start would begin {} min early.\n",
-            self.lead_minutes
-        )));
-        lines.push(style.wrap(&format!(
-            "This is a preview. With methods = {{ {} = \"hibernate\" }} in its schedule, `offhours \
-             rehearse REF --cycle` does it once, and the schedule from then on.\n",
-            self.resource.kind()
-        )));
-        lines.concat()
-    }
-
-    fn month_in_words(&self) -> String {
-        let Some(month) = &self.month else {
-            return "What that would save is not known: its provider lists no price of its plan."
-                .to_owned();
-        };
-        let money = |amount: f64| format!("{amount:.2} {}", month.currency);
-        let saved = if month.saved < 0.0 {
-            format!("it could cost {} more", money(-month.saved))
-        } else {
-            format!("at least {} would be saved", money(month.saved))
-        };
-        let address = if month.address > 0.0 {
-            format!(", and {} for its reserved address", money(month.address))
-        } else {
-            String::new()
-        };
-        format!(
-            "Running {} UTC, it would not be there for {:.0} h of a month of 730.5 h: {saved}, after at \
-             most {} for two snapshots{address}.",
-            month.hours,
-            month.gone_hours,
-            money(month.snapshots),
-        )
+        lines.iter().map(|line| style.wrap(&format!("{line}\n"))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! `offhours savings`: what stopping could save in a month, before anything is set up.
 
-pub(super) mod assumed;
-pub(super) mod fleet;
+mod assumed;
+mod fleet;
 mod picture;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -10,14 +10,15 @@ use domain::{
     ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Policy},
     membership::{Exclusion, Membership, Subject},
+    prices::Prices,
     record::Record,
     resource::{Look, Size},
 };
 use environment::in_words;
 use jiff::Timestamp;
 use report::{
-    hours::{Period, Prices},
-    savings::{Candidate, Collector, Month, Report, TimesOff},
+    history::Period,
+    money::{Candidate, Collector, Month, Report, TimesOff},
 };
 
 use super::Format;
@@ -48,17 +49,11 @@ Examples:
   DIGITALOCEAN_TOKEN=... offhours savings
   offhours savings --hours \"mon-fri 07:00-20:00\"
   offhours savings --config offhours.toml --month 2026-12
-  offhours savings --prices prices.toml          with what your databases cost
   offhours savings -o json | jq .totals
 
 A token of DigitalOcean needs the scopes droplet:read, database:read,
 kubernetes:read, tag:read, sizes:read and regions:read. Its API has no prices
-of databases: give them as to `offhours hours`.
-
-  currency = \"USD\"
-  [database-month]   # a cluster, by its plan and number of nodes
-  \"db-s-1vcpu-2gb\" = 30.0
-  \"2 x db-s-4vcpu-8gb\" = 240.0
+of databases: give them in the configuration, under [prices.database-month].
 
 An account that cannot be read does not hide the others; the exit code is 1.")]
 pub struct Args {
@@ -78,15 +73,10 @@ pub struct Args {
     /// Show every method of each resource, and what speaks against it.
     #[arg(long)]
     all: bool,
-    /// File with the prices of databases, in TOML.
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
 }
 
 /// Asks the providers and shows how much lower their bills could be.
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    // Errors in the files are reported before any provider is asked.
-    let prices = args.prices.as_deref().map(super::hours::prices).transpose()?;
     let configuration = configuration(args)?;
     let hours = match (&args.hours, &args.config) {
         (Some(hours), _) => Some(hours.clone()),
@@ -113,7 +103,6 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
             .iter()
             .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
             .collect(),
-        prices: prices.as_ref(),
     };
     let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
     let screen = context.screen(&configuration, None, clouds.now);
@@ -164,7 +153,6 @@ struct SavingsInputs<'a> {
     assumed: Option<TimesOff>,
     /// The times off under each schedule.
     times_off: BTreeMap<&'a ScheduleName, TimesOff>,
-    prices: Option<&'a Prices>,
 }
 
 impl SavingsInputs<'_> {
@@ -202,7 +190,10 @@ impl SavingsInputs<'_> {
         let schedule = membership.schedule().filter(|_| rule.is_some());
         let off = schedule.map_or(self.assumed.as_ref(), |name| self.times_off.get(name));
         let policy = rule.map_or_else(Policy::default, |rule| rule.policy.clone());
-        let account = self.configuration.accounts.get(&holdings.account);
+        let account = self.configuration.accounts.get(&holdings.account).and_then(Account::cloud);
+        let Some(account) = account else {
+            return;
+        };
         let plan = match &resource.size {
             Size::Database(size) => holdings.smallest(size, &policy, &resource.region),
             Size::Machine(_) | Size::NodePool(_) => None,
@@ -222,13 +213,14 @@ impl SavingsInputs<'_> {
                 barred: barred.as_deref(),
                 policy: &policy,
                 autoscaled: holdings.autoscaled.contains(&resource.id),
-                accepts_new_prices: account
-                    .and_then(Account::cloud)
-                    .is_some_and(|account| account.accept_new_prices),
+                accepts_new_prices: account.accept_new_prices,
                 catalog: &holdings.catalog,
                 smallest_database_plan: plan.as_deref(),
-                prices: self.prices,
-                snapshot_price: holdings.snapshot_price,
+                prices: Prices {
+                    provider: account.provider,
+                    list: holdings.prices.as_ref(),
+                    own: &self.configuration.settings.prices,
+                },
             },
         );
     }

@@ -219,6 +219,8 @@ mod tests {
             per_gb_month: None,
             address_costs: false,
             rehearsed: true,
+            put_back: Vec::new(),
+            lost: Vec::new(),
         };
         assert_eq!(
             verdict(fits),

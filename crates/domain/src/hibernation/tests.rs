@@ -225,7 +225,7 @@ fn a_snapshot_may_take_a_third_of_the_time_off_and_no_more() {
     // 80 GB take 160 min.
     assert_eq!(off_for(480, None).obstacles(), []);
     let slow = Obstacle::SlowSnapshot { gb: 80, minutes: 160, off_minutes: 479, measured: false };
-    assert!(slow.remedy().contains("--cycle"));
+    assert!(slow.remedy().contains("offhours rehearse"));
     assert_eq!(off_for(479, None).obstacles(), [slow]);
 }
 
@@ -235,7 +235,7 @@ fn what_the_latest_snapshot_took_counts_instead_of_the_whole_disk() {
     // Part of a GB counts as a whole one: 11 GB take 22 min.
     assert_eq!(off_for(66, Some(1001)).obstacles(), []);
     let slow = Obstacle::SlowSnapshot { gb: 11, minutes: 22, off_minutes: 65, measured: true };
-    assert!(!slow.remedy().contains("--cycle"));
+    assert!(!slow.remedy().contains("offhours rehearse"));
     assert_eq!(off_for(65, Some(1001)).obstacles(), [slow]);
 }
 

@@ -326,6 +326,8 @@ impl Offered {
                     per_gb_month: self.per_gb_month,
                     address_costs: around.address_costs(follower.resource.kind()),
                     rehearsed: follower.rehearsed,
+                    put_back: around.put_back(),
+                    lost: around.lost(&follower.resource),
                 }
             }
         };

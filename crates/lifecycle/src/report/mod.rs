@@ -198,6 +198,12 @@ pub enum MoveTarget {
         address_costs: bool,
         /// Whether one of its snapshots has been seen to boot; without that, nothing is hibernated.
         rehearsed: bool,
+        /// What is restored when the machine is recreated.
+        #[serde(default)]
+        put_back: Vec<String>,
+        /// What is lost then.
+        #[serde(default)]
+        lost: Vec<String>,
     },
     /// Nowhere: nothing to save, or no hibernation possible, so it is only switched off.
     Same {

@@ -2,7 +2,7 @@
 
 use domain::activity::Activity;
 use lifecycle::Outcome;
-use report::{hours::Report, savings};
+use report::money;
 use schemars::Schema;
 
 use super::log;
@@ -53,8 +53,6 @@ pub enum What {
     Forget,
     /// `offhours history -o json`
     History,
-    /// `offhours hours -o json`
-    Hours,
     /// `offhours import aws -o json`
     Import,
     /// Each line of `offhours local -o json`
@@ -69,6 +67,8 @@ pub enum What {
     Preview,
     /// `offhours rehearse -o json`
     Rehearse,
+    /// `offhours saved -o json`
+    Saved,
     /// `offhours savings -o json`
     Savings,
     /// Each line of `offhours stop` and `start` with `-o json`
@@ -100,7 +100,6 @@ pub fn schema(what: What) -> Schema {
         What::Doctor => shape::of::<Vec<Finding>>(),
         What::Forget => shape::of::<Vec<forget::ForgottenRecord>>(),
         What::History => shape::of::<Vec<history::FinishedTransition<'_>>>(),
-        What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::AppliedGeneration>>(),
@@ -109,7 +108,8 @@ pub fn schema(what: What) -> Schema {
         What::OverrideList => shape::of::<Vec<overrides::OverrideView>>(),
         What::Preview => shape::of::<Vec<Coming>>(),
         What::Rehearse => shape::of::<rehearse::Rehearsal>(),
-        What::Savings => shape::of::<savings::Report>(),
+        What::Saved => shape::of::<money::SavedReport>(),
+        What::Savings => shape::of::<money::Report>(),
         What::Status => shape::of::<Vec<ResourceView>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
         What::Why => shape::of::<why::Why>(),

@@ -17,7 +17,7 @@ const VARIABLES: [(Provider, &str, &str); 2] = [
 ];
 
 /// Returns a configuration with an account for each variable that has a token, and no schedule.
-pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, UsageError> {
+pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
     let set = VARIABLES.into_iter().filter(|(_, name, _)| is_set(name));
     let accounts: BTreeMap<_, _> = set
@@ -54,16 +54,16 @@ pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, Usag
 
 /// The hours in which resources are assumed to run.
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct Hours {
+pub(super) struct Hours {
     text: String,
     /// The same as a schedule, in UTC.
-    pub(in crate::commands) schedule: Schedule,
+    pub(super) schedule: Schedule,
 }
 
 /// Invalid hours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
-pub(in crate::commands) struct NotHours(String);
+pub(super) struct NotHours(String);
 
 impl Default for Hours {
     fn default() -> Self {

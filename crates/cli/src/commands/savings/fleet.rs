@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
     configuration::{Account, AccountKind, Configuration, Policy, Provider},
-    money::Money,
     plan::Catalog,
+    prices::PriceList,
     resource::{DatabaseSize, Look, Size},
 };
 use environment::{Clock, Tokens, in_words};
@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use lifecycle::{Access, Providers, ProvidersError};
 use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Reading};
-use report::savings::nodes_while_stopped;
+use report::money::nodes_while_stopped;
 
 use crate::{
     listing::{Failure, Spinners},
@@ -28,7 +28,7 @@ const SCOPES: &str = "give the account a valid token with the scopes droplet:rea
 
 /// The addresses of accounts' own that a person trusts with their tokens.
 #[derive(Debug, Clone, clap::Args)]
-pub(in crate::commands) struct Trusted {
+pub(super) struct Trusted {
     /// Address, as an account's `url` names it, to which that account's token may be sent; may be
     /// repeated. Otherwise tokens are sent to the providers' own addresses only.
     #[arg(long = "trust", value_name = "URL", requires = "config")]
@@ -36,16 +36,16 @@ pub(in crate::commands) struct Trusted {
 }
 
 /// The clouds, and the current instant.
-pub(in crate::commands) struct Clouds {
+pub(super) struct Clouds {
     providers: Providers,
     /// By this machine's clock, or the simulator's.
-    pub(in crate::commands) now: Timestamp,
+    pub(super) now: Timestamp,
 }
 
 impl Clouds {
     /// Opens the real clouds, or a simulator at an address. No configuration is in force here, so
     /// tokens are sent to no address of an account's own but the trusted ones.
-    pub(in crate::commands) async fn open(
+    pub(super) async fn open(
         simulator: Option<&str>,
         trusted: &Trusted,
         now: Timestamp,
@@ -64,21 +64,6 @@ impl Clouds {
     }
 }
 
-impl Clouds {
-    /// Returns a client that reads an account.
-    pub(in crate::commands) async fn client(
-        &self,
-        account: &AccountName,
-        configuration: &Configuration,
-    ) -> anyhow::Result<Client> {
-        let client = self.providers.client(account, configuration).await;
-        client.map_err(|error| {
-            let remedy = remedy_of_client(&error, configuration);
-            anyhow::anyhow!("account {account}: {}\n  {remedy}", in_words(&error))
-        })
-    }
-}
-
 /// What one account holds, and what its provider sells.
 #[derive(Debug)]
 pub(super) struct Holdings {
@@ -88,8 +73,8 @@ pub(super) struct Holdings {
     /// The machines that autoscale pools have created.
     pub(super) autoscaled: BTreeSet<ResourceId>,
     database_plans: DatabasePlans,
-    /// The monthly price of a GB of a snapshot; read only if there are machines.
-    pub(super) snapshot_price: Option<Money>,
+    /// Its provider's prices.
+    pub(super) prices: Option<PriceList>,
 }
 
 impl Holdings {
@@ -175,6 +160,7 @@ async fn holdings(
     read: &(dyn Fn(usize) + Sync),
 ) -> Result<Holdings, ProviderError> {
     let clock = Clock::machine();
+    let client = client.sharing();
     let reading = Reading { now: &|| clock.now(), until: None, read };
     let listed = client.list(client.kinds(), reading).await?;
     for unread in &listed.unread {
@@ -186,26 +172,16 @@ async fn holdings(
     let mut catalog = Catalog::default();
     if has_machines || has(|size| matches!(size, Size::NodePool(_))) {
         catalog = client.machine_plans().await?;
-        if let Some(currency) = client.currency().await? {
-            catalog = catalog.in_currency(currency);
-        }
     }
-    let (autoscaled, snapshot_price) = if has_machines {
-        (client.autoscaled().await?, client.snapshot_price().await?)
-    } else {
-        (BTreeSet::new(), None)
-    };
+    let prices = client.prices(clock.now()).await?;
+    if let Some(prices) = &prices {
+        catalog = catalog.in_currency(prices.currency);
+    }
+    let autoscaled = if has_machines { client.autoscaled().await? } else { BTreeSet::new() };
     let database_plans = if has(|size| matches!(size, Size::Database(_))) {
         client.database_plans().await?
     } else {
         DatabasePlans::default()
     };
-    Ok(Holdings {
-        account: account.clone(),
-        looks,
-        catalog,
-        autoscaled,
-        database_plans,
-        snapshot_price,
-    })
+    Ok(Holdings { account: account.clone(), looks, catalog, autoscaled, database_plans, prices })
 }

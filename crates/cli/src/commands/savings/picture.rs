@@ -1,6 +1,6 @@
 //! The report for people: a line for each resource, or for each of its methods.
 
-use report::savings::{Method, Report, Row, Total};
+use report::money::{Method, Report, Row, Total, Totals};
 
 use super::Args;
 use crate::{
@@ -71,10 +71,10 @@ impl print::Row for Row {
             Cell::any(
                 self.schedule.as_ref().and(self.off_hours).map(|hours| format!("{hours:.1} h")),
             ),
-            Cell::new(self.monthly.map_or("?".to_owned(), |amount| money(self, amount))),
+            Cell::new(self.monthly.map_or("?".to_owned(), |amount| amount.to_string())),
             Cell::any(best.map(spoken)),
             Cell::new(match (self.saved, &self.never_stopped) {
-                (Some(saved), _) => money(self, saved),
+                (Some(saved), _) => saved.to_string(),
                 (None, Some(_)) => "-".to_owned(),
                 (None, None) => "?".to_owned(),
             }),
@@ -83,17 +83,13 @@ impl print::Row for Row {
     }
 }
 
-fn money(row: &Row, amount: f64) -> String {
-    format!("{amount:.2} {}", row.currency.unwrap_or_default())
-}
-
 /// A line for each method of each resource.
 fn methods(report: &Report, style: Style) -> String {
     const COLUMNS: [Column; 4] =
         [Column::of("Name"), Column::of("Method"), Column::number("Saves"), Column::text("Why")];
     let line = |row: &Row, method: &Method| {
         let saved = match (method.fits, method.saved) {
-            (true, Some(saved)) => money(row, saved),
+            (true, Some(saved)) => saved.to_string(),
             (true, None) => "?".to_owned(),
             (false, _) => "-".to_owned(),
         };
@@ -113,21 +109,15 @@ fn spoken(method: &Method) -> String {
 }
 
 fn totals(report: &Report) -> String {
-    let one = |total: &Total| {
-        let Total { currency, monthly, saved, .. } = total;
-        format!("{saved:.2} of {monthly:.2} {currency}")
-    };
-    let all: Vec<_> = report.totals.iter().map(one).collect();
-    let known = format!("known for {} of {}", report.known, count(report.of, "resource"));
+    let Totals { totals, known, of } = &report.totals;
+    let all: Vec<_> =
+        totals.iter().map(|Total { full, saved, .. }| format!("{saved} of {full}")).collect();
+    let known = format!("known for {known} of {}", count(*of, "resource"));
     if all.is_empty() {
         return format!("What could be saved is {known}.");
     }
-    let uncertain: Vec<_> = report
-        .totals
-        .iter()
-        .filter(|total| total.uncertain > 0.0)
-        .map(|total| format!("{:.2} {}", total.uncertain, total.currency))
-        .collect();
+    let uncertain = totals.iter().map(|total| total.uncertain).filter(|amount| !amount.is_zero());
+    let uncertain: Vec<_> = uncertain.map(|amount| amount.to_string()).collect();
     let uncertain = match uncertain.join(" and ") {
         none if none.is_empty() => none,
         some => format!(

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, ToSpan as _};
 use proptest::{prelude::*, sample::select};
 
 use super::*;
-use crate::hours::{Collector, Grouping, LastKnownState, Row, stopped_intervals};
+use crate::history::{LastKnownState, stopped_intervals};
 
 fn now() -> Timestamp {
     at("17 12:00")
@@ -84,17 +84,15 @@ fn any_record() -> impl Strategy<Value = Record> {
     )
 }
 
-fn rows(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> Vec<Row> {
-    let schedules = schedules();
-    let mut collector = Collector::new(period, now(), &schedules);
-    collector.count(&web(), entries, record);
-    collector.report(Grouping::Resource, 0).rows
-}
-
-/// The sums of stopped, unclear, and would-have hours.
-fn sums(rows: &[Row]) -> [f64; 3] {
-    let sum = |hours: fn(&Row) -> f64| rows.iter().map(hours).sum();
-    [sum(|row| row.stopped_hours), sum(|row| row.unclear_hours), sum(|row| row.would_have_hours)]
+/// The hours of a period that are stopped, unclear, and would have been stopped.
+fn sums(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> [f64; 3] {
+    let known = LastKnownState { record, unseen_since: None };
+    let found = stopped_intervals(entries, known, &schedules(), now());
+    [Kind::Stopped, Kind::Unclear, Kind::WouldHave].map(|kind| {
+        let of_kind = found.iter().filter(|interval| interval.kind == kind);
+        let within = of_kind.filter_map(|interval| interval.period.within(period));
+        within.map(|within| within.length().as_secs_f64() / 3600.0).sum()
+    })
 }
 
 proptest! {
@@ -116,26 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn hours_fit_their_period_and_shares_lie_between_nothing_and_all(
-        entries in prop::collection::vec(any_entry(), 0..12),
-        record in prop::option::of(any_record()),
-        from in instant(),
-        length in 1..500_000_i64,
-    ) {
-        let until = from + length.seconds();
-        let rows = rows(&entries, record.as_ref(), Period { from, until });
-        let most = SignedDuration::from_secs(length).as_secs_f64() / 3600.0;
-        let all: f64 = sums(&rows).iter().sum();
-        // Each of up to five rows is rounded to a hundredth, three times over.
-        prop_assert!(all <= most + 0.076, "{all} of {most}");
-        for row in &rows {
-            prop_assert!((0.0..=1.0).contains(&row.share), "{}", row.share);
-        }
-        prop_assert!(rows.iter().map(|row| row.share).sum::<f64>() <= 1.001);
-    }
-
-    #[test]
-    fn two_halves_have_the_hours_of_the_whole(
+    fn two_halves_have_the_hours_of_the_whole_and_these_fit_it(
         entries in prop::collection::vec(any_entry(), 0..12),
         record in prop::option::of(any_record()),
         from in instant(),
@@ -144,11 +123,13 @@ proptest! {
     ) {
         let middle = from + first.seconds();
         let until = middle + second.seconds();
-        let of = |from, until| sums(&rows(&entries, record.as_ref(), Period { from, until }));
+        let of = |from, until| sums(&entries, record.as_ref(), Period { from, until });
+        let whole = of(from, until);
+        let most = SignedDuration::from_secs(first + second).as_secs_f64() / 3600.0;
+        prop_assert!(whole.iter().sum::<f64>() <= most + 1e-6, "{whole:?} of {most}");
         let (left, right) = (of(from, middle), of(middle, until));
-        for ((whole, left), right) in of(from, until).iter().zip(left).zip(right) {
-            // Each of up to five rows is rounded to a hundredth, three times over.
-            prop_assert!((whole - left - right).abs() <= 0.076, "{whole}, {left}, {right}");
+        for ((whole, left), right) in whole.iter().zip(left).zip(right) {
+            prop_assert!((whole - left - right).abs() <= 1e-6, "{whole}, {left}, {right}");
         }
     }
 }

@@ -1,9 +1,12 @@
-//! A month, and how much of it a schedule keeps resources off.
+//! A month, and the times in it at which something is off: by a schedule, or by history.
 
-use domain::schedule::{Desired, Schedule};
-use jiff::{SignedDuration, Timestamp};
+use domain::{
+    ResourceKind,
+    schedule::{Desired, Schedule},
+};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
-use crate::hours::Period;
+use crate::history::Period;
 
 const HOUR: i64 = 3600;
 
@@ -31,11 +34,10 @@ impl Month {
     /// Returns its length, in seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
-        let seconds = match self {
-            Self::Average(_) => AVERAGE_SECONDS,
-            Self::Calendar(period) => period.length().as_secs(),
-        };
-        seconds.unsigned_abs()
+        match self {
+            Self::Average(_) => AVERAGE_SECONDS.unsigned_abs(),
+            Self::Calendar(period) => period.seconds(),
+        }
     }
 
     /// Returns the times in it at which a schedule keeps resources off.
@@ -49,112 +51,107 @@ impl Month {
     }
 }
 
-/// The times at which resources are off.
+/// Returns the calendar months, in UTC, that a period touches.
+pub(super) fn months(period: Period) -> Vec<Period> {
+    let first = |at: Timestamp| at.to_zoned(TimeZone::UTC).date().first_of_month();
+    let mut months = Vec::new();
+    let mut begin = first(period.from);
+    while let Some((month, next)) = month(begin)
+        && month.from < period.until
+    {
+        months.push(month);
+        begin = next;
+    }
+    months
+}
+
+/// Returns the month that begins on a day, and the day on which the next one begins.
+fn month(begin: Date) -> Option<(Period, Date)> {
+    let next = begin.checked_add(1.month()).ok()?;
+    let midnight = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let month = Period { from: midnight(begin)?, until: midnight(next)? };
+    Some((month, next))
+}
+
+/// The times at which a resource is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimesOff {
     /// How long the month is, in seconds.
-    seconds: u64,
+    pub(super) seconds: u64,
     /// The time in which the stretches lie, and of which the month has its share.
     counted: Period,
     stretches: Vec<Period>,
 }
 
 impl TimesOff {
-    /// Returns how much of the month is off, for a resource that was created at an instant: Hetzner
-    /// counts the hours of a server from its creation.
-    #[must_use]
-    pub fn division(&self, created_at: Option<Timestamp>) -> Division {
-        let (mut off, mut off_in_whole_hours) = (0, 0);
-        for &stretch in &self.stretches {
-            off += stretch.length().as_secs();
-            let begins = stretch.from > self.counted.from;
-            off_in_whole_hours += whole_hours(stretch, begins, created_at.unwrap_or_default());
-        }
-        self.share(off, off_in_whole_hours)
+    /// The times off within a period, in order, as history shows them.
+    pub(super) fn within(counted: Period, stretches: impl Iterator<Item = Period>) -> Self {
+        let stretches = stretches.filter_map(|stretch| stretch.within(counted)).collect();
+        Self { seconds: counted.seconds(), counted, stretches }
     }
 
-    /// Like [`Self::division`], for a resource that is recreated after each time off: the hours of
-    /// each are counted from the end of the time off before it.
+    /// Returns how long it is off, in seconds.
     #[must_use]
-    pub fn division_anew(&self) -> Division {
-        let (mut off, mut on_in_begun_hours) = (0, 0);
+    pub fn off(&self) -> u64 {
+        self.share(self.stretches.iter().map(|stretch| stretch.length().as_secs()).sum())
+    }
+
+    /// Returns how much of that is billed as off, in seconds. An hour of a server in which a time
+    /// off begins or ends is billed as running; its hours are counted from its creation.
+    #[must_use]
+    pub fn billed_off(&self, kind: ResourceKind, created_at: Option<Timestamp>) -> u64 {
+        if kind != ResourceKind::Server {
+            return self.off();
+        }
+        let whole = self.stretches.iter().map(|stretch| {
+            let begins = stretch.from > self.counted.from;
+            whole_hours(*stretch, begins, created_at.unwrap_or_default())
+        });
+        self.share(whole.sum())
+    }
+
+    /// Returns for how long each of the machines is billed that are recreated after each time off, in
+    /// seconds of the counted time. The hours of each server are counted from its creation.
+    pub(super) fn lives(&self, kind: ResourceKind) -> Vec<u64> {
         let mut since = self.counted.from;
+        let mut lives = Vec::new();
+        let until = |since: Timestamp, until: Timestamp| {
+            let seconds = until.duration_since(since).as_secs().max(0);
+            let begun = (seconds + HOUR - 1).div_euclid(HOUR) * HOUR;
+            if kind == ResourceKind::Server { begun } else { seconds }.unsigned_abs()
+        };
         for stretch in &self.stretches {
-            off += stretch.length().as_secs();
-            on_in_begun_hours += begun_hours(stretch.from.duration_since(since));
+            lives.push(until(since, stretch.from));
             since = stretch.until;
         }
-        on_in_begun_hours += begun_hours(self.counted.until.duration_since(since));
-        let whole = self.counted.length().as_secs();
-        self.share(off, (whole - on_in_begun_hours).max(0))
+        lives.push(until(since, self.counted.until));
+        lives
     }
 
-    fn share(&self, off: i64, off_in_whole_hours: i64) -> Division {
-        let whole = self.counted.length().as_secs().max(1);
-        let share = |part: i64| {
-            let part = i128::from(part) * i128::from(self.seconds) / i128::from(whole);
-            u64::try_from(part).unwrap_or_default()
-        };
-        Division {
-            seconds: self.seconds,
-            off: share(off),
-            off_in_whole_hours: share(off_in_whole_hours),
-        }
+    /// Whether the counted time is the month itself.
+    pub(super) fn is_exact(&self) -> bool {
+        self.counted.seconds() == self.seconds
     }
-}
 
-/// Rounds a length up to whole hours, as it is billed where begun hours count, and returns it in
-/// seconds.
-fn begun_hours(length: SignedDuration) -> i64 {
-    (length.as_secs() + HOUR - 1).div_euclid(HOUR).max(0) * HOUR
-}
+    /// Returns the month's share of a number of seconds of the counted time.
+    pub(super) fn share(&self, seconds: i64) -> u64 {
+        let whole = i128::from(self.counted.seconds()).max(1);
+        let share = i128::from(seconds) * i128::from(self.seconds) / whole;
+        u64::try_from(share).unwrap_or_default()
+    }
 
-impl TimesOff {
     /// Returns the same times off, each beginning `after` later and ending `before` earlier.
     #[must_use]
     pub fn shortened(&self, after: SignedDuration, before: SignedDuration) -> Self {
+        let Period { from, until } = self.counted;
         let shorter = |stretch: &Period| Period {
             // What has been off since before the month needs no time to stop.
-            from: if stretch.from > self.counted.from {
-                stretch.from + after
-            } else {
-                stretch.from
-            },
+            from: if stretch.from > from { stretch.from + after } else { from },
             // What is off at the end of the month stays off.
-            until: if stretch.until < self.counted.until {
-                stretch.until - before
-            } else {
-                stretch.until
-            },
+            until: if stretch.until < until { stretch.until - before } else { until },
         };
         let stretches = self.stretches.iter().map(shorter);
         Self { stretches: stretches.filter(|one| one.from < one.until).collect(), ..*self }
-    }
-}
-
-/// A month, divided into time on and time off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Division {
-    /// How long the month is, in seconds.
-    pub seconds: u64,
-    /// How long resources are off, in seconds.
-    pub off: u64,
-    /// How much of that is in billed hours in which they never run, in seconds. An hour in which a
-    /// time off begins or ends is billed as if they had run all of it.
-    pub off_in_whole_hours: u64,
-}
-
-impl Division {
-    /// Returns how long resources run, in seconds.
-    #[must_use]
-    pub fn on(self) -> u64 {
-        self.seconds.saturating_sub(self.off)
-    }
-
-    /// Returns how long they run, in seconds, where each hour counts in which they run at all.
-    #[must_use]
-    pub fn on_in_begun_hours(self) -> u64 {
-        self.seconds.saturating_sub(self.off_in_whole_hours)
     }
 }
 

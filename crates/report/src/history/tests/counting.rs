@@ -1,7 +1,5 @@
 //! What each ending, and the current record, mean for the hours.
 
-use std::slice;
-
 use domain::{
     history::HistoryEntry,
     record::{Direction, Ending, Observed, Phase},
@@ -10,7 +8,7 @@ use domain::{
 };
 
 use super::*;
-use crate::hours::{LastKnownState, known_since, stopped_intervals};
+use crate::history::{LastKnownState, stopped_intervals};
 
 fn known(record: Option<&Record>) -> LastKnownState<'_> {
     LastKnownState { record, unseen_since: None }
@@ -299,32 +297,6 @@ fn what_has_been_stopped_for_longer_than_history_is_unclear() {
     let from: Timestamp = "2026-03-19T12:00:00Z".parse().unwrap();
     assert_eq!(found[0].period.from, from, "90 days before");
     check_with(&[], Some(&web_record(Power::Stopped, "15 00:00")), &[]);
-}
-
-#[test]
-fn before_a_first_start_nothing_is_known() {
-    let from = at("15 00:00");
-    assert_eq!(known_since(&[], None, from), from);
-    let stop = stop("16 19:00", "16 19:02");
-    let start = start("16 08:00", "16 08:02");
-    assert_eq!(known_since(slice::from_ref(&stop), None, from), from);
-    let both = [stop, start.clone()];
-    assert_eq!(known_since(&both, None, from), at("16 08:00"));
-    assert_eq!(known_since(&[start], None, at("17 00:00")), at("17 00:00"));
-}
-
-#[test]
-fn before_an_inventory_saw_it_nothing_is_known() {
-    let from = at("15 00:00");
-    let record =
-        Record { first_seen_at: Some(at("16 12:00")), ..web_record(Power::Running, "17 00:00") };
-    let since = |entries: &[HistoryEntry]| known_since(entries, Some(&record), from);
-    assert_eq!(since(&[]), at("16 12:00"));
-    assert_eq!(since(&[stop("16 19:00", "16 19:02")]), at("16 12:00"));
-    // Its record was created anew after a person had it forgotten.
-    assert_eq!(since(&[stop("15 19:00", "15 19:02")]), at("15 19:00"));
-    let later = at("17 00:00");
-    assert_eq!(known_since(&[], Some(&record), later), later);
 }
 
 #[test]

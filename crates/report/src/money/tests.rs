@@ -1,22 +1,28 @@
 //! What a month costs and what each method saves in it, checked against months counted manually.
 
+mod past;
+mod saved;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    configuration::Policy,
+    ResourceKind,
+    configuration::{Policy, Provider},
     money::{Currency, Money},
     plan::{Catalog, MachinePlan, Offer},
+    prices::{OwnPrices, Price, PriceList, Prices},
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, MachineFacts, MachineSize, NodePoolSize, Power,
-        Resource,
+        Resource, Size,
     },
     schedule::{Definition, PeriodDefinition, Schedule},
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use testing::history::machine;
 
 use super::*;
-use crate::hours::{Period, Prices};
+use crate::history::Period;
 
 /// A schedule of one window, in UTC.
 fn schedule(weekdays: &str, begin: &str, end: &str) -> Schedule {
@@ -49,30 +55,28 @@ const HOUR: u64 = 3600;
 fn an_average_month_has_its_share_of_a_week() {
     let month = Month::Average(instant("2026-11-23T16:40:00Z"));
     let off = month.times_off(&schedule("mon-fri", "08:00", "19:00"));
-    let division = off.division(None);
-    assert_eq!(division.seconds, 730 * HOUR + HOUR / 2);
+    assert_eq!(off.seconds, 730 * HOUR + HOUR / 2);
     // 55 of 168 hours.
-    assert_eq!(division.on(), 860_947);
+    assert_eq!(off.seconds - off.off(), 860_947);
     // One hour of each of the five times off in a week.
-    let lost = division.off - division.off_in_whole_hours;
+    let lost = off.off() - off.billed_off(ResourceKind::Server, None);
     assert_eq!(lost, 78_268);
 }
 
 #[test]
 fn a_calendar_month_is_counted_as_it_is() {
     let off = november().times_off(&schedule("mon-fri", "08:00", "19:00"));
-    let division = off.division(None);
-    assert_eq!(division.seconds, 720 * HOUR);
-    assert_eq!(division.on(), 21 * 11 * HOUR);
+    assert_eq!(off.seconds, 720 * HOUR);
+    assert_eq!(off.seconds - off.off(), 21 * 11 * HOUR);
     // The time off at the beginning of the month lost its hour before.
-    assert_eq!(division.off - division.off_in_whole_hours, 21 * HOUR);
+    assert_eq!(off.off() - off.billed_off(ResourceKind::Server, None), 21 * HOUR);
 }
 
 #[test]
 fn a_servers_hours_are_counted_from_its_creation() {
     let whole_hours = |begin: &str, end: &str, created_at: &str| {
         let off = november().times_off(&schedule("mon-fri", begin, end));
-        off.division(Some(instant(created_at))).off_in_whole_hours / HOUR
+        off.billed_off(ResourceKind::Server, Some(instant(created_at))) / HOUR
     };
     let (full, half) = ("2026-09-01T08:00:00Z", "2026-09-01T08:30:00Z");
     // November begins and ends off. In between are 16 nights and four weekends.
@@ -102,7 +106,7 @@ fn where_either_state_will_do_a_stop_stands_until_the_next_start() {
             ..Definition::default()
         };
         let off = november().times_off(&Schedule::new(&definition).unwrap());
-        off.division(None).off
+        off.off()
     };
     assert_eq!(one_sided(Some("08:00"), None), 0);
     assert_eq!(one_sided(None, Some("19:00")), 720 * HOUR);
@@ -139,6 +143,23 @@ fn catalog() -> Catalog {
     .collect()
 }
 
+fn provider_of(kind: ResourceKind) -> Provider {
+    if kind == ResourceKind::Server { Provider::Hetzner } else { Provider::DigitalOcean }
+}
+
+/// The prices of all plans of [`catalog`] that a provider sells.
+fn price_list(provider: Provider, snapshot: Option<Money>) -> PriceList {
+    let currency = provider.facts().currency;
+    let mut list = PriceList::new(currency, instant("2026-11-01T00:00:00Z"), snapshot);
+    for plan in catalog().plans() {
+        let offer = plan.offers["fra1"].rate();
+        if offer.hourly.currency() == currency {
+            list.add(&plan.slug, None, offer);
+        }
+    }
+    list
+}
+
 /// A resource, and what else is known about it.
 struct Case {
     resource: Resource,
@@ -148,7 +169,7 @@ struct Case {
     autoscaled: bool,
     accepts_new_prices: bool,
     barred: Option<&'static str>,
-    prices: Option<Prices>,
+    own: OwnPrices,
     snapshot_price: Option<Money>,
 }
 
@@ -171,7 +192,7 @@ impl Case {
             autoscaled: false,
             accepts_new_prices: false,
             barred: None,
-            prices: None,
+            own: OwnPrices::default(),
             snapshot_price: None,
         }
     }
@@ -204,10 +225,16 @@ impl Case {
             storage_mib: None,
         };
         let mut case = Self::of("database/9cc10173", Size::Database(size));
-        let prices = "currency = \"USD\"\n[database-month]\n\"2 x db-s-4vcpu-8gb\" = 240\n\
-                      \"db-s-4vcpu-8gb\" = 120\n\"2 x db-s-1vcpu-2gb\" = 60\n";
-        case.prices = Some(Prices::parse(prices).unwrap());
+        for (size, price) in
+            [("2 x db-s-4vcpu-8gb", "240"), ("db-s-4vcpu-8gb", "120"), ("2 x db-s-1vcpu-2gb", "60")]
+        {
+            case.own.database_month.insert(size.to_owned(), Price::parse(price).unwrap());
+        }
         case
+    }
+
+    fn provider(&self) -> Provider {
+        provider_of(self.resource.kind())
     }
 
     fn row(&self) -> Row {
@@ -226,6 +253,8 @@ impl Case {
         let month = self.schedule.as_ref();
         let catalog = catalog();
         let off = month.map(|schedule| self.month.times_off(schedule));
+        let list = price_list(self.provider(), self.snapshot_price);
+        let prices = Prices { provider: self.provider(), list: Some(&list), own: &self.own };
         collector.add(
             &reference,
             Candidate {
@@ -238,11 +267,15 @@ impl Case {
                 accepts_new_prices: self.accepts_new_prices,
                 catalog: &catalog,
                 smallest_database_plan: Some("db-s-1vcpu-2gb"),
-                prices: self.prices.as_ref(),
-                snapshot_price: self.snapshot_price,
+                prices,
             },
         );
     }
+}
+
+/// What a resource costs and what its best method saves.
+fn figures(row: &Row) -> (Option<f64>, Option<f64>) {
+    (row.monthly.map(amount), row.saved.map(amount))
 }
 
 /// Each method as a table shows it: what it leads to, what it saves, and why. Hibernation has tests
@@ -260,7 +293,7 @@ fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
     let methods = row.methods.iter();
     methods
         .filter(|method| method.method != StopMethod::Hibernate)
-        .map(|method| (named(method), method.saved, method.why.as_deref()))
+        .map(|method| (named(method), method.saved.map(amount), method.why.as_deref()))
         .collect()
 }
 
@@ -283,7 +316,7 @@ fn a_resized_droplet_is_billed_for_its_dearest_672_hours() {
     // 231 hours on; of the 489 off, 441 are billed: 672 x 0.09375 - 231 x 0.09375 - 441 x 0.00893.
     let expected = [("resize to s-1vcpu-1gb", Some(37.41), None), FULL];
     let row = check(&case, &expected);
-    assert_eq!((row.monthly, row.saved), (Some(63.0), Some(37.41)));
+    assert_eq!(figures(&row), (Some(63.0), Some(37.41)));
     assert_eq!(row.best, Some(StopMethod::Resize));
     assert_eq!(row.off_hours, Some(489.0));
 }
@@ -298,18 +331,17 @@ fn what_is_off_for_less_than_the_hours_above_672_saves_nothing() {
         until: instant("2026-12-01T00:00:00Z"),
     });
     let off = case.month.times_off(case.schedule.as_ref().unwrap());
-    let division = off.division(None);
-    assert_eq!(division.off, (12 + 4 * 24) * HOUR);
+    assert_eq!(off.off(), (12 + 4 * 24) * HOUR);
     // 708 - 108 = 600 hours on: the 36 above 672 are billed at neither plan.
     let row = case.row();
-    assert_eq!(row.saved, Some(6.11));
+    assert_eq!(figures(&row).1, Some(6.11));
     // Hibernating it saves nothing either: an hour is too short for that.
     case = with_snapshots(case, "0.06", Currency::Usd);
     case.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // 679 hours on.
-    let because = "it is off too little: a month's hours above 672 are not billed anyway";
+    let because = "off too little: a month's hours above 672 are not billed anyway";
     let row = check(&case, &[FULL, ("resize to s-1vcpu-1gb", Some(0.0), Some(because))]);
-    assert_eq!((row.best, row.saved), (None, Some(0.0)));
+    assert_eq!((row.best, figures(&row).1), (None, Some(0.0)));
 }
 
 #[test]
@@ -317,11 +349,11 @@ fn a_rescaled_server_loses_an_hour_of_each_time_off() {
     let case = Case::machine("server/1", "cpx22", 80);
     // Of 489 hours off 468 are billed as off: 19.49 - 252 x 0.0312 - 468 x 0.0088.
     let row = check(&case, &[("rescale to cx23", Some(7.51), None), FULL]);
-    assert_eq!((row.monthly, row.currency), (Some(19.49), Some("EUR")));
+    assert_eq!((figures(&row).0, row.currency), (Some(19.49), Some("EUR")));
     let mut short = case;
     short.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // By the hour it would be 22.46: more than the month.
-    let because = "it is off too little: a month's hours above 672 are not billed anyway";
+    let because = "off too little: a month's hours above 672 are not billed anyway";
     let row = check(&short, &[FULL, ("rescale to cx23", Some(0.0), Some(because))]);
     assert_eq!(row.best, None);
 }
@@ -333,7 +365,7 @@ fn what_a_server_with_an_old_price_saves_is_unknown() {
     let refusal =
         "it was created before 2026-06-15 and may have an old price, which a move ends for good";
     let row = check(&case, &[FULL, ("rescale", None, Some(refusal))]);
-    assert_eq!((row.monthly, row.saved), (None, Some(0.0)));
+    assert_eq!(figures(&row), (None, Some(0.0)));
     let why = "it was created before 2026-06-15: its own price is not in the API";
     assert_eq!(row.monthly_unknown.as_deref(), Some(why));
     assert!(row.methods[1].remedy.unwrap().contains("invoice"));
@@ -351,7 +383,7 @@ fn what_does_not_fit_has_its_reason() {
     let case = Case::machine("droplet/1", "gone", 26);
     let why = "its plan gone is no longer listed, so that it could not come back";
     let row = check(&case, &[FULL, ("resize", None, Some(why))]);
-    assert_eq!((row.monthly, row.saved), (None, Some(0.0)));
+    assert_eq!(figures(&row), (None, Some(0.0)));
     let why = "its provider lists no price of gone in fra1";
     assert_eq!(row.monthly_unknown.as_deref(), Some(why));
 }
@@ -369,7 +401,7 @@ fn a_pool_at_zero_saves_the_hours_of_its_nodes_below_the_cap() {
     // 3 x 0.09375 x (672 - 231).
     let case = Case::pool(3, None);
     let row = check(&case, &[("zero-nodes", Some(124.03), None)]);
-    assert_eq!(row.monthly, Some(189.0));
+    assert_eq!(figures(&row).0, Some(189.0));
     assert_eq!(row.size, "3 x g-2vcpu-8gb");
     let bounds = AutoscaleBounds { min: 1, max: 5 };
     let why = "estimate: takes the autoscaled nodes as they are now";
@@ -390,19 +422,19 @@ fn a_database_saves_the_difference_of_its_plans_for_the_billed_hours_off() {
             ("standbys to 1 x db-s-4vcpu-8gb", Some(78.75), None),
         ],
     );
-    assert_eq!((row.monthly, row.saved), (Some(240.0), Some(118.13)));
+    assert_eq!(figures(&row), (Some(240.0), Some(118.13)));
     let report = case.report();
-    let [total] = &report.totals[..] else {
+    let [total] = &report.totals.totals[..] else {
         panic!("{:?}", report.totals);
     };
-    assert_eq!((total.saved, total.uncertain), (118.13, 118.13));
+    assert_eq!((amount(total.saved), amount(total.uncertain)), (118.13, 118.13));
 }
 
 #[test]
 fn databases_without_prices_or_standbys_say_so() {
     let mut case = Case::database("pg", 1);
-    case.prices = None;
-    let unknown = "price not in the API: --prices FILE";
+    case.own = OwnPrices::default();
+    let unknown = "price not in the API: [prices.database-month] \"db-s-4vcpu-8gb\"";
     let row = check(
         &case,
         &[
@@ -411,10 +443,9 @@ fn databases_without_prices_or_standbys_say_so() {
         ],
     );
     assert_eq!((row.monthly, row.saved, row.currency), (None, None, None));
-    assert!(case.report().notes.contains(&DATABASES));
     case = Case::database("mongodb", 3);
     case.policy.stop_nodes = Some(2);
-    let missing = "no price \"3 x db-s-4vcpu-8gb\" under [database-month]";
+    let missing = "price not in the API: [prices.database-month] \"3 x db-s-4vcpu-8gb\"";
     check(
         &case,
         &[
@@ -456,15 +487,16 @@ fn each_currency_has_its_own_sum_and_what_is_never_stopped_has_no_part_in_it() {
     let report = collector.report(Some("2026-11".to_owned()), None);
     let totals: Vec<_> = report
         .totals
+        .totals
         .iter()
-        .map(|total| (total.currency, total.monthly, total.saved, total.known))
+        .map(|total| (total.currency, amount(total.full), amount(total.saved), total.known))
         .collect();
     // Added up exactly, then rounded: 37.40544 each.
     assert_eq!(totals, [("EUR", 19.49, 7.51, 1), ("USD", 246.0, 74.81, 2)]);
-    assert_eq!((report.known, report.of), (3, 4));
+    assert_eq!((report.totals.known, report.totals.of), (3, 4));
     let last = report.resources.iter().find(|row| row.methods.is_empty());
     let last = last.unwrap();
-    assert_eq!((last.saved, last.monthly), (None, Some(63.0)));
+    assert_eq!(figures(last), (Some(63.0), None));
     assert_eq!(last.off_hours, None);
     assert!((report.month_hours - 720.0).abs() < 1e-9);
     let json = serde_json::to_value(&report).unwrap();
@@ -490,14 +522,14 @@ fn a_hibernated_machine_is_paid_while_it_is_there_and_its_snapshots_always() {
     let said = hibernated_of(&case);
     // On 21 days from 07:33:45 to 20:00, and two snapshots of 25 GB:
     // 63 - 261.1875 x 0.09375 - 3.
-    assert_eq!(said.saved, Some(35.51));
+    assert_eq!(said.saved.map(amount), Some(35.51));
     assert_eq!(said.why.as_deref(), Some("at least, after `offhours rehearse`"));
     assert_eq!(case.row().best, Some(StopMethod::Resize));
 
     let server = Case::machine("server/1", "cpx22", 80);
     let case = with_snapshots(server, "0.0143", Currency::Eur);
     // On 21 days 15 begun hours, and two snapshots of 80 GB: 19.49 - 315 x 0.0312 - 2.29.
-    assert_eq!(hibernated_of(&case).saved, Some(7.37));
+    assert_eq!(hibernated_of(&case).saved.map(amount), Some(7.37));
 }
 
 #[test]

@@ -1,22 +1,16 @@
 //! What counts as stopped. Everything happens in the week of Monday, 15 June 2026, in UTC.
 
-mod amounts;
 mod counting;
 mod properties;
-mod reports;
 
 use domain::{
-    record::{Cause, Direction, Observed, Phase, Record},
+    record::{Direction, Observed, Phase, Record},
     resource::{Power, SavedState},
 };
 use jiff::Timestamp;
 
 use super::{Kind, Period, Schedules, StoppedInterval};
 use testing::history::*;
-
-fn period(from: &str, until: &str) -> Period {
-    Period { from: at(from), until: at(until) }
-}
 
 fn schedules() -> Schedules {
     let text = r#"

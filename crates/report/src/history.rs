@@ -17,11 +17,6 @@
 //! time is *unclear* and counts for nothing. So does the time since an account was last listed, if
 //! it can no longer be listed.
 
-mod machines;
-mod money;
-mod prices;
-mod report;
-
 use std::collections::BTreeMap;
 
 use domain::{
@@ -37,10 +32,6 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use money::{SavedAmount, saved};
-pub use prices::Prices;
-pub use report::{Collector, Grouping, Report, Row, Total};
-
 /// A half-open time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Period {
@@ -55,6 +46,12 @@ impl Period {
     #[must_use]
     pub fn length(self) -> SignedDuration {
         self.until.duration_since(self.from)
+    }
+
+    /// Returns its length, in seconds.
+    #[must_use]
+    pub fn seconds(self) -> u64 {
+        self.length().as_secs().unsigned_abs()
     }
 
     /// Returns the overlap of both, or `None` if they do not overlap.
@@ -132,27 +129,6 @@ pub fn stopped_intervals(
     }
     walk.end(known);
     walk.closed
-}
-
-/// Returns the instant, `from` or later, since which all is known about a resource: not before it
-/// was first seen, nor before its first start if the stop before that is no longer kept or was not
-/// by Offhours.
-#[must_use]
-pub fn known_since(
-    entries: &[HistoryEntry],
-    record: Option<&Record>,
-    from: Timestamp,
-) -> Timestamp {
-    let first = entries.iter().min_by_key(|entry| entry.transition_key());
-    let first_seen_at = record.and_then(|record| record.first_seen_at);
-    match first {
-        Some(entry) if entry.direction == Direction::Start && entry.asked_at.is_some() => {
-            from.max(entry.claimed_at)
-        }
-        // Something was known about it before its record was created anew.
-        Some(entry) => first_seen_at.map_or(from, |seen| from.max(seen.min(entry.claimed_at))),
-        None => first_seen_at.map_or(from, |seen| from.max(seen)),
-    }
 }
 
 /// Returns the interval of a resource that is stopped since a stop that history no longer has.

@@ -1,0 +1,537 @@
+//! `offhours saved`: how long resources were off, and what that saved where it can be known.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
+
+use anyhow::bail;
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    history::HistoryEntry,
+    record::{INVENTORY_INTERVAL, Record},
+};
+use jiff::{SignedDuration, Timestamp};
+use report::{
+    history::Period,
+    money::{Grouping, SavedCollector, SavedReport, SavedRow, Total, Totals},
+};
+use store::{HistoryQuery, InForce, Store};
+
+use super::Format;
+use crate::{
+    Exit, candidates,
+    configuration_file::count,
+    connection::{Session, all_records, readable},
+    context::Context,
+    names::{Names, check_schedule, history::report_unreadable},
+    output,
+    print::{self, Screen},
+    table::{Cell, Column},
+    time::{Month, When},
+    time_range::RequestedRange,
+};
+
+/// The age beyond which an account's listing is too old for its records to speak for the present:
+/// three inventories.
+const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL.as_secs());
+
+/// Show how long resources were off, and what that saved.
+///
+/// The hours come from Offhours' own history, which is kept for 90 days. They count from the end of
+/// a stop until the next start began, or until now. Time that cannot be known is shown as unclear,
+/// and what observe mode would have stopped as such; neither is counted.
+///
+/// The money is what the bill of each calendar month, in UTC, is lower by so far, spread over the
+/// hours off. Prices are those that the service reads once a day; `[prices]` in the configuration
+/// overrides them and gives those of databases, which no API has. What is unknown is named, and
+/// left out of the sums.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours saved
+  offhours saved --month 2026-10 --by schedule
+  offhours saved --since 7d --by day
+  offhours saved --by tag:team -o csv
+  offhours saved web-1 --since 90d
+  offhours saved --month 2026-10 -o json | jq .totals")]
+pub struct Args {
+    /// Only these resources, by reference or by name.
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
+    resources: Vec<String>,
+    /// Only stops under this schedule.
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
+    schedule: Option<ScheduleName>,
+    /// Start of the time range: 36h, 30d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
+    /// the zone of the output (see --tz).
+    #[arg(long, value_name = "WHEN", default_value = "30d")]
+    since: When,
+    /// End of the time range; a day is included [default: now].
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+    /// Calendar month, in UTC, as the time range.
+    #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
+    month: Option<Month>,
+    /// What each row is about: resource, schedule, day, week, or tag:KEY for the values of a tag
+    /// KEY:VALUE or a label KEY=VALUE.
+    #[arg(long, value_name = "WHAT", default_value = "resource")]
+    by: By,
+}
+
+/// What each row is about.
+#[derive(Debug, Clone)]
+struct By(Grouping);
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(match (text, text.split_once(':')) {
+            ("resource", _) => Grouping::Resource,
+            ("schedule", _) => Grouping::Schedule,
+            ("day", _) => Grouping::Day,
+            ("week", _) => Grouping::Week,
+            (_, Some(("tag", key))) if !key.is_empty() => Grouping::Tag(key.to_owned()),
+            _ => return Err("expected resource, schedule, day, week or tag:KEY".to_owned()),
+        }))
+    }
+}
+
+/// Shows the hours and the money of the period.
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = context.connection.open().await?;
+    let in_force = store.in_force().await?;
+    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
+    let report = report(args, &screen, &store, &in_force).await?;
+    match context.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Csv => screen.rows(&report.rows, "")?,
+        Format::Table => output::print(&render(&report, &screen))?,
+    }
+    report_unreadable(report.unreadable);
+    Ok(Exit::Done)
+}
+
+/// Reports how long resources were off, by a store's history, and what that saved.
+async fn report(
+    args: &Args,
+    screen: &Screen,
+    store: &Store,
+    in_force: &InForce,
+) -> anyhow::Result<SavedReport> {
+    let now = screen.now;
+    let asked = match args.month {
+        Some(month) => RequestedRange::Month(month),
+        None => RequestedRange::Between(&args.since, args.until.as_ref()),
+    };
+    let period = asked.period(&screen.zone, now)?;
+    let configuration = &*in_force.configuration;
+    let names = Names::new(in_force.clone(), all_records(store).await?, now);
+    let prices = readable(store.prices().await?).into_iter();
+    let prices = prices.map(|(account, prices)| (account, prices.list)).collect();
+    let mut selection = names.in_history(&args.resources);
+    let mut collector = SavedCollector::new(period, now, configuration, &prices);
+    collector.only = args.schedule.as_ref();
+    collector.unseen_since = unseen_since(store, now).await?;
+    collector.by = args.by.0.clone();
+    collector.zone = screen.zone.clone();
+    let mut walk = Walk::new(collector, &names.records);
+    // Stops that began before the period, or ended after it, matter as well.
+    let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
+    let unreadable = selection.read(store, all, |entry| walk.pass(entry)).await?;
+    output::remarks(&selection.unknown());
+    walk.finish_one()?;
+    for record in names.records.iter().filter(|record| selection.includes_record(record)) {
+        if !walk.counted.contains(&record.reference) {
+            walk.collector.count(&record.reference, &[], Some(record));
+        }
+    }
+    let report = walk.collector.report(unreadable);
+    if let (true, Some(name)) = (report.rows.is_empty(), &args.schedule) {
+        check_schedule(name, configuration)?;
+    }
+    Ok(report)
+}
+
+/// Accounts whose last complete listing is too old to speak for the present, with its instant.
+async fn unseen_since(
+    store: &Store,
+    now: Timestamp,
+) -> anyhow::Result<BTreeMap<AccountName, Timestamp>> {
+    let states = readable(store.account_states().await?).into_iter();
+    let listed = states.filter_map(|(account, state)| Some((account, state.listed_at?)));
+    let old = listed.filter(|(_, at)| now.duration_since(*at) > TOO_OLD);
+    Ok(old.collect())
+}
+
+/// Collects the history of one resource at a time, and keeps no more than that.
+struct Walk<'a> {
+    collector: SavedCollector<'a>,
+    records: BTreeMap<&'a ResourceRef, &'a Record>,
+    entries: Vec<HistoryEntry>,
+    counted: BTreeSet<ResourceRef>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(collector: SavedCollector<'a>, records: &'a [Record]) -> Self {
+        let by_reference = records.iter().map(|record| (&record.reference, record));
+        Self {
+            collector,
+            records: by_reference.collect(),
+            entries: Vec::new(),
+            counted: BTreeSet::new(),
+        }
+    }
+
+    fn pass(&mut self, entry: HistoryEntry) -> anyhow::Result<()> {
+        let last = self.entries.last();
+        if last.is_some_and(|last| last.reference != entry.reference) {
+            self.finish_one()?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn finish_one(&mut self) -> anyhow::Result<()> {
+        let entries = std::mem::take(&mut self.entries);
+        let Some(reference) = entries.last().map(|entry| entry.reference.clone()) else {
+            return Ok(());
+        };
+        let record = self.records.get(&reference).copied();
+        self.collector.count(&reference, &entries, record);
+        if !self.counted.insert(reference.clone()) {
+            bail!("the history of {reference} could not be read in one piece");
+        }
+        Ok(())
+    }
+}
+
+fn render(report: &SavedReport, screen: &Screen) -> String {
+    let Period { from, until } = report.period;
+    let days = report.period.length().as_secs_f64() / 86_400.0;
+    let (from, until) = (screen.date(from), screen.date(until));
+    let heading = screen.style.wrap(&format!("From {from} until {until}, {days:.1} days:\n"));
+    if report.rows.is_empty() {
+        return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
+    }
+    let total = screen.style.wrap(&format!("{}\n", in_words(report)));
+    format!("{heading}{}{total}", screen.table(&report.rows))
+}
+
+impl print::Row for SavedRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::of("Name"),
+        Column::wide("Resources"),
+        Column::number("Off"),
+        Column::number("Unclear"),
+        Column::number("Would have"),
+        Column::number("Without stops"),
+        Column::number("Saved"),
+        Column::text("Why"),
+    ];
+
+    fn cells(&self, _: &Screen) -> Vec<Cell> {
+        let saved = match (self.saved, self.unknown) {
+            (Some(saved), _) => saved.to_string(),
+            (None, 0) => String::new(),
+            (None, _) => "?".to_owned(),
+        };
+        let why = self.why.join("; ");
+        let why = match self.unknown {
+            0 => why,
+            _ if self.resource.is_some() => why,
+            unknown => format!("{} of {} unknown: {why}", unknown, self.resources),
+        };
+        vec![
+            Cell::new(self.group.as_deref().unwrap_or("(none)")),
+            Cell::any(self.resource.is_none().then_some(self.resources)),
+            Cell::new(length(self.off_hours)),
+            Cell::new(some_length(self.unclear_hours)),
+            Cell::new(some_length(self.would_have_hours)),
+            Cell::new(self.full.map_or("?".to_owned(), |full| full.to_string())),
+            Cell::new(saved),
+            Cell::new(why),
+        ]
+    }
+}
+
+/// The totals: the money covers only resources whose saving is known, and says how many those are.
+fn in_words(report: &SavedReport) -> String {
+    let Totals { totals, known, of } = &report.totals;
+    let off = format!("Off for {} in total.", length(report.off_hours));
+    let saved: Vec<_> = totals
+        .iter()
+        .map(|Total { currency, full, saved, .. }| {
+            let mut rows = report.rows.iter().filter(|row| row.currency == Some(*currency));
+            if saved.is_negative() {
+                let more = full.minus(*full).and_then(|zero| zero.minus(*saved));
+                format!("{} more spent than without stops", more.unwrap_or(*saved))
+            } else if rows.all(|row| row.full.is_some()) {
+                format!("{saved} of {full} saved")
+            } else {
+                format!("{saved} saved")
+            }
+        })
+        .collect();
+    let known = format!("known for {known} of {}", count(*of, "resource"));
+    if saved.is_empty() {
+        return format!("{off} What that saved is {known}.");
+    }
+    format!("{off} {}, {known}.", saved.join(" and "))
+}
+
+/// `22 min` or `13.5 h`.
+fn length(hours: f64) -> String {
+    if hours > 0.0 && hours < 1.0 {
+        format!("{:.0} min", hours * 60.0)
+    } else {
+        format!("{hours:.1} h")
+    }
+}
+
+/// The length, or an empty text if there is none.
+fn some_length(hours: f64) -> String {
+    if hours > 0.0 { length(hours) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use domain::{
+        hibernation::{Hibernation, KeptSnapshot, Mark},
+        resource::{Power, SavedState},
+        stop_method::StopMethod,
+    };
+
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::{exit::UsageError, fixtures::*};
+
+    const CONFIGURATION: &str = r#"
+timezone = "UTC"
+accounts.hz-eu = { provider = "hetzner", token = "env:T" }
+accounts.do-main = { provider = "digitalocean", token = "env:U" }
+prices.node-hour.s-2vcpu-4gb = 0.5
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+"#;
+
+    const POOL: &str = "do-main/node-pool/c1/p1";
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// A server and a pool that were stopped on Monday evening, the pool for three days; a server
+    /// to which nothing was done; and one that is gone and was only observed.
+    async fn world() -> Store {
+        let store = store_with(CONFIGURATION).await;
+        let web = [stop("15 19:00", "15 19:02"), start("16 08:00", "16 08:02")];
+        remember(&store, web_record(Power::Running, "16 08:02"), &web).await;
+        let nodes = |count| SavedState::NodePool { count, autoscale: None };
+        let pool = [
+            stop("15 19:00", "15 20:00").of(POOL).sized(nodes(2), nodes(0)),
+            start("18 20:00", "18 20:05").of(POOL),
+        ];
+        let record = Record {
+            name: "workers".to_owned(),
+            plan: Some("s-2vcpu-4gb".to_owned()),
+            ..record(POOL, Power::Running, "18 20:05")
+        };
+        let gone = HistoryEntry {
+            name: "gone".to_owned(),
+            ..stop("18 19:00", "18 19:00")
+                .of("hz-eu/server/9")
+                .ending(domain::record::Ending::WouldHave)
+        };
+        let entries: Vec<_> = pool.into_iter().chain([gone]).collect();
+        remember(&store, record, &entries).await;
+        let idle = Record {
+            name: "idle".to_owned(),
+            ..crate::fixtures::record("hz-eu/server/2", Power::Running, "15 00:00")
+        };
+        store.save(idle).await.unwrap();
+        store
+    }
+
+    /// The report of a command line at noon on 30 June.
+    async fn reported(line: &str) -> anyhow::Result<SavedReport> {
+        let words = std::iter::once("saved").chain(line.split_whitespace());
+        let args = Line::parse_from(words).args;
+        of_store(&args, &world().await, at("30 12:00")).await
+    }
+
+    async fn of_store(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<SavedReport> {
+        let in_force = store.in_force().await.unwrap();
+        report(args, &Screen::plain(&TimeZone::UTC, now), store, &in_force).await
+    }
+
+    fn shown(report: &SavedReport) -> String {
+        render(report, &Screen::plain(&TimeZone::UTC, at("30 12:00")))
+    }
+
+    #[tokio::test]
+    async fn each_resource_is_shown_with_its_hours_and_its_money_or_why_there_is_none() {
+        let report = reported("--month 2026-06").await.unwrap();
+        insta::assert_snapshot!(shown(&report), @"
+        From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
+        Name        Off  Would have  Without stops      Saved  Why
+        gone      0.0 h      13.0 h              ?   0.00 EUR  it is not recorded any more
+        idle      0.0 h                          ?   0.00 EUR  the prices of its account have not been read yet
+        web      13.0 h                          ?   0.00 EUR  billed in full while off; the prices of its account have not been read yet
+        workers  72.0 h                 672.00 USD  36.00 USD
+        Off for 85.0 h in total. 0.00 EUR saved and 36.00 USD of 672.00 USD saved, known for 4 of 4 resources.
+        ");
+    }
+
+    #[tokio::test]
+    async fn a_schedule_is_shown_in_each_currency_with_how_many_are_unknown() {
+        let report = reported("--month 2026-06 --by schedule").await.unwrap();
+        insta::assert_snapshot!(shown(&report), @"
+        From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
+        Name    Resources     Off  Would have  Without stops      Saved  Why
+        (none)  1           0.0 h                          ?   0.00 EUR  it is not recorded any more
+        office  3          13.0 h      13.0 h              ?   0.00 EUR  billed in full while off; the prices of its account have not been read yet
+        office  1          72.0 h                 672.00 USD  36.00 USD
+        Off for 85.0 h in total. 0.00 EUR saved and 36.00 USD of 672.00 USD saved, known for 4 of 4 resources.
+        ");
+    }
+
+    #[tokio::test]
+    async fn what_began_before_the_period_or_ended_after_it_counts_within_it() {
+        let line = "workers --since 2026-06-17 --until 2026-06-17";
+        let report = reported(line).await.unwrap();
+        assert_eq!(report.rows.len(), 1);
+        assert!((report.rows[0].off_hours - 24.0).abs() < 1e-9);
+    }
+
+    #[tokio::test]
+    async fn targets_and_schedules_narrow_it_down_or_are_refused_as_unknown() {
+        let names = |report: SavedReport| {
+            let name = |row: &SavedRow| row.group.clone().unwrap_or_default();
+            report.rows.iter().map(name).collect::<Vec<_>>()
+        };
+        let of = async |line: &str| names(reported(line).await.unwrap());
+        assert_eq!(of("").await, ["gone", "idle", "web", "workers"]);
+        assert_eq!(of("gone").await, ["gone"]);
+        assert_eq!(of("hz-eu/server/2 web").await, ["idle", "web"]);
+        assert_eq!(of("wokers").await, [""; 0]);
+        assert_eq!(of("--schedule office").await, ["gone", "idle", "web", "workers"]);
+        for (line, expected) in [
+            ("--schedule ofice", "did you mean `office`?"),
+            ("--month 2026-07", "is in the future"),
+        ] {
+            let error = reported(line).await.unwrap_err();
+            assert!(error.is::<UsageError>(), "{error:?}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_account_has_not_shown_lately_is_unclear() {
+        let store = store_with(CONFIGURATION).await;
+        let stopped = [stop("15 19:00", "15 20:00")];
+        remember(&store, web_record(Power::Stopped, "15 19:59"), &stopped).await;
+        let args = Line::parse_from(["saved", "--since", "2026-06-15"]).args;
+        let hours = async |listed_at: &str| {
+            let state = store::AccountState {
+                listed_at: Some(at(listed_at)),
+                ..store::AccountState::unknown("hz-eu".parse().unwrap())
+            };
+            store.save_account_state(&state).await.unwrap();
+            let now = at("16 20:00");
+            let report = of_store(&args, &store, now).await.unwrap();
+            let row = &report.rows[0];
+            format!("{} {}", row.off_hours, row.unclear_hours)
+        };
+        assert_eq!(hours("16 02:00").await, "6 18");
+        assert_eq!(hours("16 19:45").await, "24 0");
+    }
+
+    /// A server that was hibernated for one night of the month: once recreated, it is billed by the
+    /// hour, and the monthly limit no longer helps.
+    #[tokio::test]
+    async fn what_cost_more_than_it_saved_is_said_in_words() {
+        let store = store_with(&format!(
+            "{CONFIGURATION}[prices.machine-hour]\ncpx22 = 0.0312\n[prices.machine-month]\n\
+             cpx22 = 19.49\n[prices.snapshot-gb-month]\nhetzner = 0.0143\n"
+        ))
+        .await;
+        let night = [
+            HistoryEntry { method: Some(StopMethod::Hibernate), ..stop("15 19:00", "15 19:30") },
+            start("16 08:00", "16 08:02"),
+        ];
+        let web = web_record(Power::Running, "16 08:02");
+        let machine = web.reference.id.clone();
+        let snapshot = KeptSnapshot {
+            centi_gb: Some(2_000),
+            ..KeptSnapshot::of(machine.clone(), Mark::default(), at("15 19:10"))
+        };
+        let web = Record {
+            plan: Some("cpx22".to_owned()),
+            hibernation: Some(Box::new(Hibernation {
+                snapshots: vec![snapshot],
+                ..Hibernation::of(machine)
+            })),
+            ..web
+        };
+        remember(&store, web, &night).await;
+        let args = Line::parse_from(["saved", "--month", "2026-06"]).args;
+        let report = of_store(&args, &store, at("30 12:00")).await.unwrap();
+        let [total] = &report.totals.totals[..] else {
+            panic!("{:?}", report.totals);
+        };
+        assert!(total.saved.is_negative());
+        insta::assert_snapshot!(shown(&report), @"
+        From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
+        Name     Off  Without stops      Saved  Why
+        web   12.5 h      19.49 EUR  -2.37 EUR  estimate: takes each snapshot to be as large as the largest
+        Off for 12.5 h in total. 2.37 EUR more spent than without stops, known for 1 of 1 resource.
+        ");
+    }
+
+    #[test]
+    fn rows_are_about_what_is_asked_for() {
+        for (text, expected) in [
+            ("resource", Grouping::Resource),
+            ("schedule", Grouping::Schedule),
+            ("day", Grouping::Day),
+            ("week", Grouping::Week),
+            ("tag:team", Grouping::Tag("team".to_owned())),
+        ] {
+            assert_eq!(text.parse::<By>().unwrap().0, expected);
+        }
+        for text in ["month", "tag", "tag:"] {
+            assert!(text.parse::<By>().unwrap_err().contains("tag:KEY"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_month_excludes_other_periods() {
+        let line = |words: &[&str]| Line::try_parse_from(words).is_ok();
+        assert!(line(&["saved", "--month", "2026-06"]));
+        assert!(!line(&["saved", "--month", "2026-06", "--since", "7d"]));
+        assert!(!line(&["saved", "--month", "June"]));
+    }
+
+    #[test]
+    fn a_history_in_pieces_is_refused() {
+        let parsed = crate::configuration_file::parse(CONFIGURATION, "test").unwrap();
+        let configuration = parsed.configuration;
+        let prices = BTreeMap::new();
+        let period = Period { from: at("15 00:00"), until: at("16 00:00") };
+        let collector = SavedCollector::new(period, at("17 00:00"), &configuration, &prices);
+        let mut walk = Walk::new(collector, &[]);
+        walk.pass(stop("15 01:00", "15 01:01")).unwrap();
+        walk.pass(stop("15 01:00", "15 01:01").of(POOL)).unwrap();
+        walk.pass(stop("15 02:00", "15 02:01")).unwrap();
+        let error = walk.finish_one().unwrap_err();
+        assert!(
+            error.to_string().contains("hz-eu/server/1 could not be read in one piece"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! Each method by which a resource could be stopped, and what it would save.
+
+use std::cmp::Ordering;
+
+use domain::{
+    ResourceKind, ScheduleName,
+    configuration::Policy,
+    hibernation::obstacles_of_its_own,
+    money::Money,
+    plan::{Catalog, Machine, requested_plan, stop_plan},
+    prices::{Prices, Rate},
+    resource::{DatabaseSize, MachineSize, NodePoolSize, Resource, SavedState, Size},
+    stop_method::StopMethod,
+};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    TimesOff,
+    bill::{self, NOTHING_BELOW_CAP},
+    hibernated_month, known_cents,
+    past::{BILLED_IN_FULL, KEPT_PRICE},
+};
+
+/// A resource as its provider lists it, and everything its month depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// The resource.
+    pub resource: &'a Resource,
+    /// The schedule that it follows.
+    pub schedule: Option<&'a ScheduleName>,
+    /// When it is off. `None` if it follows no schedule and none is assumed.
+    pub off: Option<&'a TimesOff>,
+    /// Why Offhours never stops it. `None` if it may.
+    pub barred: Option<&'a str>,
+    /// The policy by which its schedule stops it.
+    pub policy: &'a Policy,
+    /// Whether a Droplet autoscale pool created it.
+    pub autoscaled: bool,
+    /// Whether its account accepts that a move ends an old price.
+    pub accepts_new_prices: bool,
+    /// What its provider sells.
+    pub catalog: &'a Catalog,
+    /// The smallest plan for a database of its engine and number of nodes.
+    pub smallest_database_plan: Option<&'a str>,
+    /// What everything costs.
+    pub prices: Prices<'a>,
+}
+
+/// A method by which a resource could be stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Method {
+    /// The stop method.
+    pub method: StopMethod,
+    /// The plan or size that the resource would be stopped on; null if it keeps both.
+    pub to: Option<String>,
+    /// Whether the resource can be stopped this way.
+    pub fits: bool,
+    /// What the method saves in the month; null if it does not fit, or if that is unknown.
+    #[serde(serialize_with = "known_cents")]
+    #[schemars(with = "Option<f64>")]
+    pub saved: Option<Money>,
+    /// What speaks against the method, why nothing is saved or known, or what the figure rests on;
+    /// null if there is nothing to say.
+    pub why: Option<String>,
+    /// What to do about that; null if there is nothing.
+    pub remedy: Option<&'static str>,
+}
+
+/// What a resource costs in a month, or why that is unknown; and the methods to stop it.
+type Assessment = (Result<Money, String>, Vec<Method>);
+
+impl Method {
+    fn fits(method: StopMethod, to: Option<String>, saved: Option<Money>) -> Self {
+        Self { method, to, fits: true, saved, why: None, remedy: None }
+    }
+
+    fn refused(method: StopMethod, why: impl Into<String>) -> Self {
+        Self { fits: false, ..Self::fits(method, None, None).because(why) }
+    }
+
+    fn because(self, why: impl Into<String>) -> Self {
+        Self { why: Some(why.into()), ..self }
+    }
+}
+
+/// The reason given when the days and hours of a resource are not known.
+const NO_HOURS: &str = "it follows no schedule: --hours says what to assume";
+
+impl Candidate<'_> {
+    pub(super) fn assess(&self, seconds: u64) -> Assessment {
+        match &self.resource.size {
+            Size::Machine(size) => self.machine(size, seconds),
+            Size::NodePool(pool) => self.node_pool(pool, seconds),
+            Size::Database(size) => self.database(size),
+        }
+    }
+
+    fn rate(&self, plan: &str) -> Result<Rate, String> {
+        self.prices.of_plan(self.resource.kind(), plan, &self.resource.region)
+    }
+
+    fn machine(&self, size: &MachineSize, seconds: u64) -> Assessment {
+        let kind = self.resource.kind();
+        let machine = Machine {
+            resource: self.resource,
+            size,
+            autoscaled: self.autoscaled,
+            accepts_new_prices: self.accepts_new_prices,
+        };
+        let monthly = self.rate(&size.plan).and_then(|rate| {
+            let cost = bill::cost(kind, &[(rate, seconds)]);
+            cost.filter(|_| !self.has_kept_price(machine)).ok_or_else(|| KEPT_PRICE.to_owned())
+        });
+        // This holds whichever way it is switched off.
+        let zero = Money::zero(self.prices.currency());
+        let off = Method::fits(StopMethod::PowerOff, None, Some(zero)).because(BILLED_IN_FULL);
+        (monthly, vec![off, self.other_plan(machine), self.hibernated(machine)])
+    }
+
+    /// Reports whether the machine may have a price that is in no API, and not in the configuration.
+    fn has_kept_price(&self, machine: Machine<'_>) -> bool {
+        machine.may_have_kept_price() && !self.prices.is_own(Some(&machine.size.plan))
+    }
+
+    fn other_plan(&self, machine: Machine<'_>) -> Method {
+        let kind = machine.resource.kind();
+        let method = match kind {
+            ResourceKind::Server => StopMethod::Rescale,
+            ResourceKind::Droplet
+            | ResourceKind::Database
+            | ResourceKind::NodePool
+            | ResourceKind::Machine => StopMethod::Resize,
+        };
+        let wanted = requested_plan(kind, &self.resource.tags, self.policy);
+        let smaller = wanted.and_then(|wanted| stop_plan(machine, self.catalog, wanted.as_deref()));
+        let smaller = match smaller {
+            Ok(smaller) => smaller,
+            Err(refusal) => {
+                return Method {
+                    remedy: Some(refusal.remedy()),
+                    ..Method::refused(method, refusal.to_string())
+                };
+            }
+        };
+        let to = smaller.plan.slug.clone();
+        let rates = self.rate(&machine.size.plan).and_then(|own| Ok((own, self.rate(&to)?)));
+        let to = Some(to);
+        let Some(off) = self.off else {
+            return Method::fits(method, to, None).because(NO_HOURS);
+        };
+        let (own, small) = match rates {
+            Ok(rates) => rates,
+            Err(why) => return Method::fits(method, to, None).because(why),
+        };
+        let created_at = self.resource.facts.created_at;
+        let saved = saved_on_smaller_plan(kind, own, small, off, created_at);
+        if self.has_kept_price(machine) {
+            let at_list = saved.map_or_else(String::new, |saved| {
+                format!("; of the list's price it would save {saved}")
+            });
+            let why = format!("its own price is not in the API{at_list}");
+            return Method::fits(method, to, None).because(why);
+        }
+        let found = Method::fits(method, to, saved);
+        match saved {
+            Some(saved) if saved.is_negative() => {
+                found.because("it would cost more: it is off too little")
+            }
+            Some(saved) if saved.is_zero() => found.because(NOTHING_BELOW_CAP),
+            Some(_) | None => found,
+        }
+    }
+
+    /// Judges by what a list shows of the machine. Attached resources would take several requests
+    /// for each machine.
+    fn hibernated(&self, machine: Machine<'_>) -> Method {
+        let method = StopMethod::Hibernate;
+        let kind = self.resource.kind();
+        let obstacles = obstacles_of_its_own(machine, self.catalog);
+        if let Some(obstacle) = obstacles.first() {
+            return Method {
+                remedy: Some(obstacle.remedy()),
+                ..Method::refused(method, obstacle.to_string())
+            };
+        }
+        let Some(off) = self.off else {
+            return Method::fits(method, None, None).because(NO_HOURS);
+        };
+        if self.has_kept_price(machine) {
+            let why = "its own price is not in the API, and would be lost";
+            return Method::fits(method, None, None).because(why);
+        }
+        let own = self.rate(&machine.size.plan);
+        let prices = own.and_then(|own| Ok((own, self.prices.of_snapshot()?)));
+        let (own, snapshot) = match prices {
+            Ok(prices) => prices,
+            Err(why) => return Method::fits(method, None, None).because(why),
+        };
+        let saved = hibernated_month((kind, machine.size), own, off, (snapshot, false));
+        let found = Method::fits(method, None, saved);
+        if saved.is_some_and(Money::is_negative) {
+            found.because("it could cost more: its disk is large, or it is off too little")
+        } else {
+            found.because("at least, after `offhours rehearse`")
+        }
+    }
+
+    /// Judges a node pool. A pool at zero costs nothing.
+    fn node_pool(&self, pool: &NodePoolSize, seconds: u64) -> Assessment {
+        let method = StopMethod::ZeroNodes;
+        let kind = ResourceKind::NodePool;
+        let rate = match self.rate(&pool.plan) {
+            Ok(rate) => rate,
+            Err(why) => {
+                return (Err(why.clone()), vec![Method::fits(method, None, None).because(why)]);
+            }
+        };
+        let monthly = bill::cost(kind, &[(rate, seconds)]).map(|one| one.times(pool.count));
+        let monthly = monthly.ok_or_else(|| bill::SEVERAL.to_owned());
+        let found = match self.off {
+            _ if pool.count == 0 => Method::refused(method, "it has no nodes now"),
+            None => Method::fits(method, None, None).because(NO_HOURS),
+            Some(off) => {
+                let zero = Rate::zero(rate.hourly.currency());
+                let saved = bill::saved(kind, rate, seconds, &[(zero, off.off())]);
+                let found = Method::fits(method, None, saved.map(|one| one.times(pool.count)));
+                if saved.is_some_and(Money::is_zero) {
+                    found.because(NOTHING_BELOW_CAP)
+                } else if pool.autoscale.is_some() {
+                    found.because("estimate: takes the autoscaled nodes as they are now")
+                } else {
+                    found
+                }
+            }
+        };
+        (monthly, vec![found])
+    }
+
+    fn database(&self, size: &DatabaseSize) -> Assessment {
+        let monthly = self.prices.of_database(&saved_size(size));
+        (monthly, vec![self.smallest_plan(size), self.standbys(size)])
+    }
+
+    fn smallest_plan(&self, size: &DatabaseSize) -> Method {
+        let method = StopMethod::SmallestPlan;
+        let configured = self.policy.stop_size.as_deref();
+        let Some(plan) = configured.or(self.smallest_database_plan) else {
+            let region = &self.resource.region;
+            return Method::refused(method, format!("no smaller plan is offered in {region}"));
+        };
+        let small = DatabaseSize {
+            plan: plan.to_owned(),
+            nodes: nodes_while_stopped(size, self.policy),
+            ..size.clone()
+        };
+        if saved_size(&small).compare(&saved_size(size)) != Some(Ordering::Less) {
+            return Method::refused(method, "it is no larger than that already");
+        }
+        let found = self.smaller_database(method, size, &small);
+        let why = "DigitalOcean may refuse to make a plan smaller";
+        if found.why.is_some() { found } else { found.because(why) }
+    }
+
+    fn standbys(&self, size: &DatabaseSize) -> Method {
+        let method = StopMethod::Standbys;
+        if size.nodes < 2 {
+            return Method::refused(method, "it has no standby nodes");
+        }
+        if let Some(why) = size.keeps_its_nodes() {
+            return Method::refused(method, why);
+        }
+        let small = DatabaseSize {
+            plan: self.policy.stop_size.clone().unwrap_or(size.plan.clone()),
+            nodes: 1,
+            ..size.clone()
+        };
+        self.smaller_database(method, size, &small)
+    }
+
+    /// Judges a smaller size of a database. Storage stays the same, and so does its cost.
+    fn smaller_database(
+        &self,
+        method: StopMethod,
+        size: &DatabaseSize,
+        small: &DatabaseSize,
+    ) -> Method {
+        let (size, small) = (saved_size(size), saved_size(small));
+        let to = Some(small.to_string());
+        let Some(off) = self.off else {
+            return Method::fits(method, to, None).because(NO_HOURS);
+        };
+        let rate = |size| self.prices.of_database(size).map(bill::of_database);
+        let (own, small) = match rate(&size).and_then(|own| Ok((own, rate(&small)?))) {
+            Ok(rates) => rates,
+            Err(why) => return Method::fits(method, to, None).because(why),
+        };
+        let saved = bill::saved(ResourceKind::Database, own, off.seconds, &[(small, off.off())]);
+        let found = Method::fits(method, to, saved);
+        if saved.is_some_and(Money::is_negative) {
+            return found.because("by these prices it would cost more");
+        }
+        found
+    }
+}
+
+/// Returns what is saved in a month by a machine that is on a cheaper plan while it is off. `None`
+/// if the prices are in several currencies.
+#[must_use]
+pub fn saved_on_smaller_plan(
+    kind: ResourceKind,
+    own: Rate,
+    small: Rate,
+    off: &TimesOff,
+    created_at: Option<Timestamp>,
+) -> Option<Money> {
+    bill::saved(kind, own, off.seconds, &[(small, off.billed_off(kind, created_at))])
+}
+
+/// Returns how many nodes a database has while it is on its smallest plan.
+#[must_use]
+pub fn nodes_while_stopped(size: &DatabaseSize, policy: &Policy) -> u32 {
+    // Never more than there are: a stop only shrinks.
+    let wanted = policy.stop_nodes.unwrap_or(size.nodes);
+    wanted.min(size.nodes)
+}
+
+fn saved_size(size: &DatabaseSize) -> SavedState {
+    SavedState::Database {
+        plan: size.plan.clone(),
+        nodes: size.nodes,
+        storage_mib: size.storage_mib,
+    }
+}
