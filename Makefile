@@ -202,7 +202,7 @@ mutants: rust $(VENV)/installed ## Break one guard at a time and see which test 
 
 .PHONY: readme
 readme: programs ## Update the commands' output in README.md and docs
-	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening
+	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening help_page
 
 .PHONY: check
 check: fmt lines clippy doc deny lint-template lint-python ## Formatting, size, lints, docs, dependencies and template

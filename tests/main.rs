@@ -19,6 +19,7 @@ mod digests;
 mod evening;
 mod floor;
 mod guard_rails;
+mod help_page;
 mod hibernated;
 mod hibernating;
 mod hostile_provider;

@@ -97,14 +97,12 @@ pub(crate) fn of(mut command: Command) -> Command {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             let about = about.trim_end_matches('.');
-            if command.find_subcommand(name).is_some() {
-                writeln!(groups, "  {name:<12} {about}").ok();
-            }
+            writeln!(groups, "  {name:<12} {about}").ok();
         }
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n`offhours help environment` \
-         has what all commands take: -o, --yes, --data, …\n\n{{after-help}}"
+         has what all commands take: -o, --yes, --data, …{{after-help}}"
     );
     command.help_template(template)
 }
