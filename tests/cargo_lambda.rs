@@ -237,7 +237,9 @@ impl Functions {
         let (code, plan) = self.offhours(&["apply", "--dry-run"]).await;
         let plan: Value = serde_json::from_str(&plan).unwrap();
         let tried = &plan["accounts"][0];
-        assert_eq!((code, &tried["account"]), (Some(0), &json!("do-other")));
+        // Both accounts have the token of one project.
+        assert_eq!((code, &tried["account"]), (Some(1), &json!("do-other")), "{plan}");
+        assert!(plan["refused"][0].as_str().unwrap().contains("by two accounts"), "{plan}");
         assert_eq!(tried["error"], Value::Null, "{plan}");
         assert_eq!(tried["places"][0]["resources"], 2, "{plan}");
     }
