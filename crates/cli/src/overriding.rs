@@ -7,7 +7,7 @@ use store::{OVERRIDES_AT_ONCE, OverrideChange};
 
 use crate::{connection::Session, output};
 
-/// How many changes poll-status is told of at a time.
+/// How many changes are passed to poll-status concurrently.
 const ASKED_AT_ONCE: usize = 8;
 
 /// The override is written, but poll-status could not be asked to make due what it concerns.

@@ -269,7 +269,8 @@ pub fn requests_each(kind: ResourceKind) -> u64 {
 }
 
 /// The most requests that it takes to see hibernated machines. The numbers are for `DigitalOcean`,
-/// where each kind of attached resource has its own list, with a few projects; each database takes one more before a stop.
+/// where each kind of attached resource has its own list, with a few projects. Before a stop, each
+/// database takes one more.
 #[derive(Debug, Clone, Copy)]
 pub struct SightRequests {
     /// Requests for the attached resources of all machines together.

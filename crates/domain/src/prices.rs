@@ -79,9 +79,7 @@ impl PriceList {
             }
         }
     }
-}
 
-impl PriceList {
     /// Reports whether it can be stored as one item, which has at most 400 KB.
     #[must_use]
     pub fn fits_an_item(&self) -> bool {

@@ -34,7 +34,7 @@ pub(super) struct Targets {
 /// What was meant.
 #[derive(Debug)]
 pub(super) struct Selected {
-    /// What a stop or a start is told.
+    /// The targets that a stop or a start names.
     pub(super) command: CommandTarget,
     /// What an override applies to. All that follow a schedule are overridden by their schedules, so
     /// that what joins one later is overridden as well.
