@@ -1070,7 +1070,7 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
         let running = Phase::Settled { at: Power::Running };
         assert_eq!(record.phase, running, "{record:#?}");
         assert_eq!(night.only()["status"], "running");
-        let lacking = "without network 7, volume 8,";
+        let lacking = "without network/7, volume/8,";
         night.is_told(lacking);
         let problem = record.hibernation_problem().unwrap();
         assert!(problem.contains(lacking), "{problem}");
@@ -1083,6 +1083,26 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
         night.run_until(tuesday("06:30:30")).await;
         assert_eq!(reported(night.world.events(HETZNER.machine)), before);
         assert_eq!(before, 1);
+        // A person goes without the network, and then without the volume.
+        for (given_up, left, morning) in [
+            ("network/7", Some("without volume/8,"), tuesday("06:40:30")),
+            ("volume/8", None, tuesday("06:50:30")),
+        ] {
+            let event = json!({"resources": [HETZNER.machine], "without": [given_up], "by": "ada"});
+            night.world.start_now(&event).await;
+            let record = night.record().await;
+            let problem = record.hibernation_problem().map(str::to_owned);
+            assert_eq!(problem.is_some(), left.is_some(), "{problem:?}");
+            let told =
+                problem.is_none_or(|problem| left.is_some_and(|left| problem.contains(left)));
+            assert!(told, "{record:#?}");
+            night.run_until(morning).await;
+        }
+        night.run_until(tuesday("19:30:30")).await;
+        night.sleeps().await;
+        night.run_until(tuesday("06:00:30") + SignedDuration::from_hours(24)).await;
+        assert_eq!(night.only()["status"], "running");
+        assert_eq!(night.record().await.hibernation_problem(), None);
     });
 }
 
@@ -1100,7 +1120,7 @@ fn a_server_whose_address_was_deleted_by_night_has_another_one_in_the_morning() 
         assert_eq!(server["status"], "running");
         assert!(server["ipv4"].is_number(), "{server}");
         assert_ne!(server["ipv4"].to_string(), lost.id);
-        night.is_told(&format!("without address {},", lost.ip));
+        night.is_told(&format!("without address/{},", lost.ip));
         // It is deleted and made again with what it has now.
         night.run_until(tuesday("19:30:30")).await;
         night.sleeps().await;

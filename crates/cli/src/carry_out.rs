@@ -6,6 +6,7 @@ use domain::{
     ResourceRef,
     activity::{Action, Author},
     decision::{Decision, judge},
+    hibernation::AttachmentName,
     invocation::{CommandTarget, Invocation},
     membership::Subject as Judged,
     record::{Direction, Phase, Record, SKEW},
@@ -60,6 +61,8 @@ pub struct Command {
     pub until: Until,
     /// Whether it is part of a rehearsal: a stop then hibernates even what has not been rehearsed.
     pub rehearsal: bool,
+    /// What a start goes without that hibernated machines had.
+    pub without: Vec<AttachmentName>,
 }
 
 /// Issues the command, shows its progress (nowhere without a context), and reports how it ended.
@@ -97,6 +100,7 @@ pub async fn carry_out(
         // A person may have thought about a question for long.
         given_at: Some(session.present()),
         rehearsal: command.rehearsal && command.direction == Direction::Stop,
+        without: command.without.clone(),
     });
     if let Some(author) = &command.author {
         record(session, author, command).await?;

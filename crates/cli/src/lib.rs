@@ -50,7 +50,7 @@ use commands::{
     savings, status, validate, why,
 };
 use context::Context;
-use domain::{record::Direction, schedule::time_zone_database};
+use domain::schedule::time_zone_database;
 
 /// The version, and that of the time zone database.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -99,7 +99,7 @@ enum Command {
     /// Stop resources now and wait until they are stopped.
     Stop(manual::Args),
     /// Start resources now, and wait until they are running as before.
-    Start(manual::Args),
+    Start(manual::StartArgs),
     Override(overrides::Args),
     Approve(approve::Args),
     Forget(forget::Args),
@@ -175,8 +175,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Status(args) if args.watches() => wait_for_own_end(status::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),
-        Command::Stop(args) => wait_for(manual::run(args, context, Direction::Stop)),
-        Command::Start(args) => wait_for(manual::run(args, context, Direction::Start)),
+        Command::Stop(args) => wait_for(manual::stop(args, context)),
+        Command::Start(args) => wait_for(manual::start(args, context)),
         Command::Override(args) => wait_for(overrides::run(args, context)),
         Command::Approve(args) => wait_for(approve::run(args, context)),
         Command::Forget(args) => wait_for(forget::run(args, context)),

@@ -147,8 +147,8 @@ fn unresolved(record: &Record) -> Option<Problem> {
         if is_refused {
             format!(
                 "make it anew at the provider and attach it, or free what is in use elsewhere; \
-                 then `offhours start {reference}`. To do without it, `offhours forget {reference} \
-                 --anyway` while it runs"
+                 then `offhours start {reference}`. To go without it: `offhours start {reference} \
+                 --without ...` with its name"
             )
         } else {
             format!(

@@ -14,9 +14,11 @@ use crate::{
     text::{LONGEST_MESSAGE, one_line},
 };
 
+mod attachment;
 mod kept;
 mod sight;
 
+pub use attachment::*;
 pub use kept::*;
 pub use sight::*;
 

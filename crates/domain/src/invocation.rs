@@ -10,6 +10,7 @@ use crate::{
     AccountName, ResourceRef, ScheduleName,
     activity::{self, Activity},
     configuration::{Account, Configuration},
+    hibernation::AttachmentName,
     text::{LONGEST_AUTHOR, one_line},
 };
 
@@ -54,6 +55,8 @@ pub struct Command {
     /// Whether this stop begins a rehearsal: machines are hibernated although no snapshot of them
     /// has proved itself.
     pub rehearsal: bool,
+    /// What a start goes without that hibernated machines had.
+    pub without: Vec<AttachmentName>,
 }
 
 /// What a command applies to.
@@ -122,6 +125,8 @@ struct Form {
     time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     rehearsal: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without: Vec<AttachmentName>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -155,6 +160,7 @@ impl TryFrom<Form> for Invocation {
                 by,
                 given_at: form.time,
                 rehearsal: form.rehearsal,
+                without: form.without,
             })),
         }
     }
@@ -171,6 +177,7 @@ impl From<Invocation> for Form {
             by: None,
             time: None,
             rehearsal: false,
+            without: Vec::new(),
         };
         match invocation {
             Invocation::Due(resources) => {
@@ -185,6 +192,7 @@ impl From<Invocation> for Form {
                 }
                 form.dry_run = command.dry_run;
                 form.rehearsal = command.rehearsal;
+                form.without = command.without;
                 form.by = command.by;
                 form.time = command.given_at;
             }
@@ -221,6 +229,7 @@ mod tests {
             r#"{"resources": ["do-main/droplet/1"]}"#,
             r#"{"schedule": "office-hours", "dry_run": true}"#,
             r#"{"account": "hz-eu", "by": "ada", "time": "2026-11-23T18:00:00Z"}"#,
+            r#"{"resources": ["hz-eu/server/42"], "without": ["network/7", "backups"]}"#,
         ] {
             assert!(matches!(read(json), Invocation::Command(_)), "{json}");
         }
@@ -272,5 +281,6 @@ mod tests {
         refused(r#"{"cause": "late", "resources": []}"#, "unknown variant");
         refused(r#"{"resource": ["do-main/droplet/1"]}"#, "unknown field");
         refused(r#"{"resources": ["do-main/droplet"]}"#, "invalid reference");
+        refused(r#"{"account": "a", "without": ["net/7"]}"#, "expected one of `placement-group`");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::Generation,
-    hibernation::{Hibernation, OF_LABEL},
+    hibernation::{AttachmentName, Hibernation, OF_LABEL},
     reason::Reason,
     reference::{ResourceId, ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
@@ -969,6 +969,19 @@ impl Record {
         let rests = matches!(self.phase, Phase::Settled { .. } | Phase::Refused { .. });
         let kept = self.hibernation.as_ref().filter(|_| rests)?;
         kept.problem.as_deref()
+    }
+
+    /// Records that a person goes without what a hibernated machine had.
+    pub fn waive(&mut self, name: &AttachmentName) {
+        // A transition in flight finds out by itself whether anything else is missing.
+        let rests = self.in_flight().is_none();
+        if let Some(kept) = &mut self.hibernation {
+            kept.waive(name);
+            if rests && kept.incomplete && kept.refused.is_empty() {
+                kept.incomplete = false;
+                kept.problem = None;
+            }
+        }
     }
 
     /// Records that a second machine was made from this resource, and exists beside its present one.

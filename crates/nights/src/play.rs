@@ -572,6 +572,7 @@ impl<'n> Simulation<'n> {
             by: Some("ada".to_owned()),
             given_at: Some(now),
             rehearsal,
+            without: Vec::new(),
         });
         self.serial += 1;
         let request = format!("command-{}", self.serial);

@@ -450,6 +450,7 @@ fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
         by: Some(by.to_owned()),
         given_at: None,
         rehearsal: direction == Direction::Stop,
+        without: Vec::new(),
     }))
 }
 

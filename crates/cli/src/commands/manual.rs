@@ -8,6 +8,7 @@ use domain::{
     configuration::Configuration,
     decision::judge,
     explanation::standing_command,
+    hibernation::{AttachmentName, Hibernation},
     membership::{Membership, Subject},
     record::{Direction, Record},
 };
@@ -25,6 +26,7 @@ use crate::{
     configuration_file::count,
     connection::{Session, readable},
     context::Context,
+    exit::UsageError,
     output,
     state::stands_until,
 };
@@ -53,8 +55,34 @@ pub struct Args {
     no_wait: bool,
 }
 
+/// The resources to start, and what they go without.
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    #[command(flatten)]
+    args: Args,
+    /// Go without this from now on, though the machine had it when it was hibernated: network/7,
+    /// as `offhours why` names it. Several times for several.
+    #[arg(long, value_name = "ATTACHMENT", conflicts_with_all = ["schedule", "account", "all", "lasting", "until"])]
+    without: Vec<AttachmentName>,
+}
+
+/// `offhours stop`.
+pub async fn stop(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    run(args, &[], Direction::Stop, context).await
+}
+
+/// `offhours start`.
+pub async fn start(args: &StartArgs, context: &Context) -> anyhow::Result<Exit> {
+    run(&args.args, &args.without, Direction::Start, context).await
+}
+
 /// Stops or starts resources and, unless told not to wait, follows them until the result is seen.
-pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow::Result<Exit> {
+async fn run(
+    args: &Args,
+    without: &[AttachmentName],
+    direction: Direction,
+    context: &Context,
+) -> anyhow::Result<Exit> {
     let (args, no_wait) = (&args.set, args.no_wait);
     if args.begins_or_ends() {
         return overrides::set(args, direction.desired(), context).await;
@@ -72,10 +100,12 @@ pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow
             return Ok(Exit::Done);
         }
     }
+    check_had(&records, without)?;
     let author =
         if args.dry_run { None } else { Some(author(&session, args.reason.clone()).await?) };
     let until = if no_wait { Until::Asked } else { Until::Seen };
-    let command = Command { direction, target, author, until, rehearsal: false };
+    let command =
+        Command { direction, target, author, until, rehearsal: false, without: without.to_vec() };
     let exit = carry_out(&session, &command, Some(context)).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
@@ -84,6 +114,22 @@ pub async fn run(args: &Args, context: &Context, direction: Direction) -> anyhow
         }
     }
     Ok(exit)
+}
+
+/// Refuses to go without what none of these machines had.
+fn check_had(records: &[Record], without: &[AttachmentName]) -> Result<(), UsageError> {
+    let kept = records.iter().filter_map(|record| record.hibernation.as_deref());
+    let owed: Vec<_> = kept.flat_map(Hibernation::owed).collect();
+    let Some(unknown) = without.iter().find(|name| !owed.contains(name)) else {
+        return Ok(());
+    };
+    let known: Vec<_> = owed.iter().map(AttachmentName::to_string).collect();
+    let advice = if known.is_empty() {
+        "no such machine was hibernated with anything attached".to_owned()
+    } else {
+        format!("it had {}", known.join(", "))
+    };
+    Err(UsageError(format!("--without {unknown}: not what the machine had; {advice}")))
 }
 
 /// Returns until when the commands stand that these resources follow now, in a line for each end.

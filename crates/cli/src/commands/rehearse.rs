@@ -183,6 +183,7 @@ async fn follow(
         author: Some(author.clone()),
         until: Until::Seen,
         rehearsal: true,
+        without: Vec::new(),
     };
     carry_out(session, &command, Some(context)).await
 }

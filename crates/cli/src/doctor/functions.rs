@@ -49,6 +49,7 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
         by: None,
         given_at: None,
         rehearsal: false,
+        without: Vec::new(),
     });
     let poll_status = functions.ask::<Report>(&Question::Resources(Vec::new())).await;
     let stop = functions.command::<Report>(Direction::Stop, &nothing).await;

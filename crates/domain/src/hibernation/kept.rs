@@ -10,7 +10,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Sight, SnapshotState};
+use super::{Attachment, AttachmentKind, AttachmentName, Sight, SnapshotState};
 use crate::{
     record::{LOOK_AGE, PERMIT, Revision, SKEW, Writer},
     reference::{ResourceId, ResourceRef},
@@ -281,46 +281,6 @@ pub struct Balanced {
     pub privately: bool,
 }
 
-/// One thing to give back to a recreated machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attachment {
-    /// Its place in a placement group.
-    PlacementGroup(String),
-    /// Its addresses in a private network.
-    Network(NetworkAddress),
-    /// A volume.
-    Volume(String),
-    /// A firewall.
-    Firewall(String),
-    /// A load balancer's target.
-    LoadBalancer(Balanced),
-    /// An address that moves between machines.
-    FloatingIp(String),
-    /// Its place in a project.
-    Project(String),
-    /// Backups.
-    Backups(Option<BackupPolicy>),
-    /// A public address, which is given only at creation.
-    Address(KeptAddress),
-}
-
-impl fmt::Display for Attachment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PlacementGroup(id) => write!(f, "placement group {id}"),
-            Self::Network(one) => write!(f, "network {}", one.network),
-            Self::Volume(id) => write!(f, "volume {id}"),
-            Self::Firewall(id) => write!(f, "firewall {id}"),
-            Self::LoadBalancer(one) => write!(f, "load balancer {}", one.id),
-            Self::FloatingIp(ip) => write!(f, "floating address {ip}"),
-            Self::Project(id) => write!(f, "project {id}"),
-            Self::Backups(_) => f.write_str("backups"),
-            Self::Address(one) => write!(f, "address {}", one.ip),
-        }
-    }
-}
-
 impl KeptSnapshot {
     /// Returns a snapshot of which only its request is known.
     #[must_use]
@@ -388,6 +348,30 @@ impl Manifest {
             .chain(backups)
             .chain(addresses.map(Attachment::Address))
             .collect()
+    }
+
+    fn leave_out(&mut self, AttachmentName { kind, id }: &AttachmentName) {
+        match kind {
+            AttachmentKind::PlacementGroup => {
+                self.placement_group.take_if(|group| group == id);
+            }
+            AttachmentKind::Network => self.networks.retain(|one| one.network != *id),
+            AttachmentKind::Volume => {
+                self.volumes.remove(id);
+            }
+            AttachmentKind::Firewall => {
+                self.firewalls.remove(id);
+            }
+            AttachmentKind::LoadBalancer => self.load_balancers.retain(|one| one.id != *id),
+            AttachmentKind::FloatingIp => {
+                self.floating_ips.remove(id);
+            }
+            AttachmentKind::Project => {
+                self.project.take_if(|project| project == id);
+            }
+            AttachmentKind::Backups => self.backups = false,
+            AttachmentKind::Address => self.addresses.retain(|one| one.ip != *id),
+        }
     }
 
     /// Returns the addresses that a creation from this manifest replaces by new ones.
@@ -531,6 +515,21 @@ impl Hibernation {
     #[must_use]
     pub fn is_rehearsed(&self) -> bool {
         self.snapshots.iter().any(|one| one.proven_at.is_some())
+    }
+
+    /// Returns what the machine is to be given back when it is recreated.
+    #[must_use]
+    pub fn owed(&self) -> Vec<AttachmentName> {
+        let had = self.manifest.iter().flat_map(|had| had.missing_in(&Manifest::default()));
+        had.map(|one| one.name()).collect()
+    }
+
+    /// Records that a person goes without an attachment from now on.
+    pub fn waive(&mut self, name: &AttachmentName) {
+        self.refused.retain(|one| one.name() != *name);
+        if let Some(manifest) = &mut self.manifest {
+            manifest.leave_out(name);
+        }
     }
 
     /// Records that the machine that we requested exists, whatever became of the response.

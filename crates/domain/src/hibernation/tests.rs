@@ -330,6 +330,23 @@ fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
 }
 
 #[test]
+fn what_a_person_goes_without_is_owed_no_more_and_all_else_still_is() {
+    let mut kept = Hibernation::of(seen_droplet().id);
+    kept.manifest = Some(full());
+    kept.refused = full().missing_in(&Manifest::default());
+    let mut owed = kept.owed();
+    for waived in kept.owed() {
+        assert_eq!(waived.to_string().parse(), Ok(waived.clone()));
+        kept.waive(&waived);
+        owed.retain(|name| *name != waived);
+        assert_eq!(kept.owed(), owed);
+        let refused: Vec<_> = kept.refused.iter().map(Attachment::name).collect();
+        assert_eq!(refused, owed);
+    }
+    assert_eq!(owed, []);
+}
+
+#[test]
 fn what_an_older_one_has_besides_is_owed_and_nothing_twice() {
     let had = full();
     assert_eq!(Manifest::default().with_all_of(&had), had);

@@ -343,6 +343,9 @@ fn with_command(
     });
     record.due_at = Some(now);
     record.retry_at = None;
+    for name in &command.without {
+        record.waive(name);
+    }
     record
 }
 
@@ -363,6 +366,7 @@ mod tests {
             given_at: None,
             dry_run: false,
             rehearsal: false,
+            without: Vec::new(),
         };
         let record = with_command(failing.record, Direction::Stop, &command, "us", at("19:05"));
         assert_eq!((record.due_at, record.retry_at), (Some(at("19:05")), None));

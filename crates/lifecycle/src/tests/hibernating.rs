@@ -1332,7 +1332,7 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     let settled = up.at("tue 08:03").records();
     assert!(is_settled(&settled.record, Power::Running));
     let problem = settled.record.hibernation_problem().unwrap();
-    assert!(problem.contains("without network 3, volume 8,"), "{problem}");
+    assert!(problem.contains("without network/3, volume/8,"), "{problem}");
     assert_eq!(settled.history.unwrap().reason.as_deref(), Some(problem));
     let reported = Event::Conflict { reason: problem.to_owned() };
     assert_eq!(settled.events[1..], [reported]);
