@@ -247,7 +247,7 @@ impl Api {
         id: &ResourceId,
         what: &Hibernate,
     ) -> Result<Accepted, ProviderError> {
-        let request = request(server_id(id)?.0, what);
+        let request = request(id, what)?;
         let answer = self.http.send(&request).await?;
         let begun: schema::CreateResponse = parse(&request, &answer)?;
         Ok(Accepted {
@@ -257,8 +257,9 @@ impl Api {
     }
 }
 
-fn request(server: u64, what: &Hibernate) -> Request {
-    match what {
+fn request(id: &ResourceId, what: &Hibernate) -> Result<Request, ProviderError> {
+    let server = server_id(id)?.0;
+    Ok(match what {
         Hibernate::KeepAddress { address } => {
             let path = format!("/v1/primary_ips/{address}");
             Request::put(path, &json!({"auto_delete": false}))
@@ -278,9 +279,11 @@ fn request(server: u64, what: &Hibernate) -> Request {
         Hibernate::Create { label, snapshot, manifest } => {
             Request::post_json("/v1/servers", &Order::of(label, *snapshot, manifest))
         }
-        Hibernate::Attach(what) => attach(server, what),
+        Hibernate::Attach(what) => {
+            attach(server, what).ok_or_else(|| ProviderError::foreign(id))?
+        }
         Hibernate::DeleteSnapshot { snapshot } => Request::delete(format!("/v1/images/{snapshot}")),
-    }
+    })
 }
 
 /// The body of a request to create a server.
@@ -359,19 +362,20 @@ fn numbers(ids: &BTreeSet<String>) -> impl Iterator<Item = u64> {
     ids.iter().filter_map(|id| id.parse().ok())
 }
 
-fn attach(server: u64, what: &Attachment) -> Request {
+/// Returns the request that attaches this to a server; `None` for what this cloud does not have.
+fn attach(server: u64, what: &Attachment) -> Option<Request> {
     let (path, body) = match what {
         Attachment::Network(one) => (
             format!("/v1/servers/{server}/actions/attach_to_network"),
             json!({
-                "network": one.network.parse::<u64>().unwrap_or_default(),
+                "network": one.network.parse::<u64>().ok()?,
                 "ip": one.ip,
                 "alias_ips": one.alias_ips,
             }),
         ),
         Attachment::PlacementGroup(group) => (
             format!("/v1/servers/{server}/actions/add_to_placement_group"),
-            json!({"placement_group": group.parse::<u64>().unwrap_or_default()}),
+            json!({"placement_group": group.parse::<u64>().ok()?}),
         ),
         Attachment::Volume(volume) => (
             format!("/v1/volumes/{volume}/actions/attach"),
@@ -392,12 +396,13 @@ fn attach(server: u64, what: &Attachment) -> Request {
             format!("/v1/primary_ips/{}/actions/assign", one.id),
             json!({"assignee_id": server, "assignee_type": "server"}),
         ),
-        // Backups have no policy here, and no server has a project.
-        Attachment::Project(_) | Attachment::Backups(_) => {
-            return Request::post(format!("/v1/servers/{server}/actions/enable_backup"));
+        // Backups have no policy here.
+        Attachment::Backups(_) => {
+            return Some(Request::post(format!("/v1/servers/{server}/actions/enable_backup")));
         }
+        Attachment::Project(_) => return None,
     };
-    Request::post_json(path, &body)
+    Some(Request::post_json(path, &body))
 }
 
 fn labels_of(label: &Label) -> [(&'static str, String); 2] {

@@ -2,17 +2,17 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{Hibernation, KeptSnapshot, Manifest, Mark},
+    hibernation::{Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress},
     resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    ids, kind, list,
+    change_kind, ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Change, Client, HibernationLookup};
+use crate::{Accepted, Change, Client, Hibernate, HibernationLookup};
 
 fn server(id: u64, status: &str) -> Value {
     json!({
@@ -447,4 +447,17 @@ async fn a_server_is_to_be_made_without_what_its_project_no_longer_has() {
     let expected =
         Manifest { ssh_key: "new".to_owned(), volumes: texts(&["7"]), ..Manifest::default() };
     assert_eq!(left.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn what_a_server_cannot_have_is_never_sent() {
+    let cloud = Script::play(Vec::<(String, _)>::new()).await;
+    let network =
+        NetworkAddress { network: "own".to_owned(), ip: "10.0.0.9".to_owned(), alias_ips: vec![] };
+    for what in [Attachment::Project("p".to_owned()), Attachment::Network(network)] {
+        let change = Change::Hibernate { id: id(42), what: Hibernate::Attach(what) };
+        let error = cloud.hetzner(&[]).send(&change).await.unwrap_err();
+        assert_eq!(change_kind(&error), "not accepted");
+    }
+    cloud.finish();
 }
