@@ -284,6 +284,7 @@ fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt
         Attachment::Project(project) => {
             (format!("/v2/projects/{project}/resources"), format!(" do:droplet:{machine}"))
         }
+        Attachment::Vpc(vpc) => (format!("{}/actions", path(id)), format!(" vpc_uuid={vpc}")),
         Attachment::Address(one) => {
             (format!("/v1/primary_ips/{}/actions/assign", one.id), format!(" server={machine}"))
         }

@@ -31,9 +31,17 @@ pub enum Attachment {
     Backups(Option<BackupPolicy>),
     /// A public address, which is given only at creation.
     Address(KeptAddress),
+    /// Its place in a VPC, which is given only at creation.
+    Vpc(String),
 }
 
 impl Attachment {
+    /// Reports whether a machine that was created without it can never have it.
+    #[must_use]
+    pub fn is_given_at_creation(&self) -> bool {
+        matches!(self, Self::Address(_) | Self::Vpc(_))
+    }
+
     /// Returns its kind and id, by which a person names it.
     #[must_use]
     pub fn name(&self) -> AttachmentName {
@@ -47,6 +55,7 @@ impl Attachment {
             Self::Project(id) => (AttachmentKind::Project, id.as_str()),
             Self::Backups(_) => (AttachmentKind::Backups, ""),
             Self::Address(one) => (AttachmentKind::Address, one.ip.as_str()),
+            Self::Vpc(id) => (AttachmentKind::Vpc, id.as_str()),
         };
         AttachmentName { kind, id: id.to_owned() }
     }
@@ -82,6 +91,7 @@ pub enum AttachmentKind {
     Project,
     Backups,
     Address,
+    Vpc,
 }
 
 impl fmt::Display for AttachmentName {

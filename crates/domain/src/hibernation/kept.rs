@@ -338,6 +338,7 @@ impl Manifest {
         let firewalls = lacks(&self.firewalls, &seen.firewalls).map(Attachment::Firewall);
         let addresses = self.addresses.iter().cloned();
         let addresses = addresses.filter(|one| !seen.addresses.contains(one));
+        let vpc = self.vpc.clone().filter(|_| self.vpc != seen.vpc);
         firewalls
             .chain(group.map(Attachment::PlacementGroup))
             .chain(networks.map(Attachment::Network))
@@ -347,6 +348,7 @@ impl Manifest {
             .chain(project.map(Attachment::Project))
             .chain(backups)
             .chain(addresses.map(Attachment::Address))
+            .chain(vpc.map(Attachment::Vpc))
             .collect()
     }
 
@@ -371,15 +373,20 @@ impl Manifest {
             }
             AttachmentKind::Backups => self.backups = false,
             AttachmentKind::Address => self.addresses.retain(|one| one.ip != *id),
+            AttachmentKind::Vpc => {
+                self.vpc.take_if(|vpc| vpc == id);
+            }
         }
     }
 
-    /// Returns the addresses that a creation from this manifest replaces by new ones.
+    /// Returns what a creation from this manifest replaces: addresses, and the VPC.
     #[must_use]
     pub fn replaced_by(&self, creation: &Self) -> Vec<Attachment> {
         let own = self.addresses.iter().zip(&creation.addresses);
         let replaced = own.filter(|(_, ordered)| ordered.id.is_empty());
-        replaced.map(|(one, _)| Attachment::Address(one.clone())).collect()
+        let vpc = self.vpc.clone().filter(|_| creation.vpc.is_none());
+        let replaced = replaced.map(|(one, _)| Attachment::Address(one.clone()));
+        replaced.chain(vpc.map(Attachment::Vpc)).collect()
     }
 
     /// Returns this manifest with everything added that only an older one has: what a machine had

@@ -321,6 +321,7 @@ fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
                 has.backups = true;
             }
             Attachment::Address(one) => has.addresses.push(one.clone()),
+            Attachment::Vpc(one) => has.vpc = Some(one.clone()),
         }
         given.push(what);
     }

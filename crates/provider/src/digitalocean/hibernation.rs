@@ -81,8 +81,11 @@ impl Api {
         ssh_key: Option<&str>,
     ) -> Result<(), ProviderError> {
         replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
-        let volumes = &mut made.volumes;
-        self.0.retain_existing("/v2/volumes", volumes).await
+        self.0.retain_existing("/v2/volumes", &mut made.volumes).await?;
+        let mut vpc = made.vpc.take().into_iter().collect();
+        self.0.retain_existing("/v2/vpcs", &mut vpc).await?;
+        made.vpc = vpc.pop_first();
+        Ok(())
     }
 
     /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.
@@ -302,7 +305,10 @@ fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, Pr
             (format!("/v2/droplets/{number}/actions"), body)
         }
         // The cloud chooses the addresses, and has no placement groups.
-        Attachment::Network(_) | Attachment::PlacementGroup(_) | Attachment::Address(_) => {
+        Attachment::Network(_)
+        | Attachment::PlacementGroup(_)
+        | Attachment::Address(_)
+        | Attachment::Vpc(_) => {
             return Err(ProviderError::foreign(id));
         }
     };

@@ -52,9 +52,10 @@ fn to_attach(what: &Attachment) -> &'static str {
         Attachment::Volume(_) => "the scope block_storage_action:create",
         Attachment::Project(_) => "the scope project:assign_resource",
         Attachment::Backups(_) => "the scope droplet:update",
-        Attachment::Address(_) | Attachment::Network(_) | Attachment::PlacementGroup(_) => {
-            "a scope"
-        }
+        Attachment::Address(_)
+        | Attachment::Network(_)
+        | Attachment::PlacementGroup(_)
+        | Attachment::Vpc(_) => "a scope",
     }
 }
 

@@ -400,7 +400,7 @@ fn attach(server: u64, what: &Attachment) -> Option<Request> {
         Attachment::Backups(_) => {
             return Some(Request::post(format!("/v1/servers/{server}/actions/enable_backup")));
         }
-        Attachment::Project(_) => return None,
+        Attachment::Project(_) | Attachment::Vpc(_) => return None,
     };
     Some(Request::post_json(path, &body))
 }

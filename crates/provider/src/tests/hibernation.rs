@@ -506,13 +506,17 @@ async fn a_droplet_is_to_be_made_without_what_its_account_no_longer_has() {
             ("GET /v2/account/keys?per_page=200&page=1".to_owned(), list("ssh_keys", keys)),
             (format!("GET /v2/volumes/{VOLUME}"), ok(json!({"volume": {"id": VOLUME}}))),
             ("GET /v2/volumes/other".to_owned(), missing()),
+            ("GET /v2/vpcs/760e09ef-dc84-11e8-981e-3cfdfeaae000".to_owned(), missing()),
         ])
         .await;
         let left = cloud.digitalocean().still_there(&had, named).await.unwrap();
         cloud.finish();
         let volumes = [VOLUME.to_owned()].into();
         let ssh_key = left.ssh_key.clone();
-        assert_eq!(left, Manifest { ssh_key: ssh_key.clone(), volumes, ..had.clone() });
+        let expected = Manifest { ssh_key: ssh_key.clone(), volumes, vpc: None, ..had.clone() };
+        assert_eq!(left, expected);
+        let vpc = had.vpc.clone().map(Attachment::Vpc);
+        assert_eq!(had.replaced_by(&left), Vec::from_iter(vpc));
         ssh_key
     };
     let new = key("new", "cc:dd");

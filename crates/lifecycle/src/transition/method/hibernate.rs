@@ -263,10 +263,8 @@ fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
         None => Lacks::Unknown,
         Some(has) => {
             let mut missing = had.missing_in(has).into_iter();
-            let first = missing.find(|one| {
-                let given_later = !matches!(one, Attachment::Address(_));
-                given_later && !kept.refused.contains(one)
-            });
+            let first =
+                missing.find(|one| !one.is_given_at_creation() && !kept.refused.contains(one));
             first.map_or(Lacks::Nothing, Lacks::One)
         }
     }
