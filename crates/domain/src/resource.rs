@@ -27,13 +27,35 @@ pub struct Resource {
     /// Whether it runs.
     pub power: Power,
     /// Why no change may be sent now: locked, resizing, upgrading. `None` when idle.
-    pub busy: Option<String>,
+    pub busy: Option<Busy>,
     /// Its size, which a stop may reduce.
     pub size: Size,
     /// What keeps a machine from moving to another plan. Nothing is set for other kinds.
     pub facts: MachineFacts,
     /// Why Offhours never touches it: a Kafka cluster, a Kubernetes worker. `None` when it may.
     pub unsupported: Option<String>,
+}
+
+/// Why no change may be sent to a resource now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Busy {
+    /// Its cloud is still creating it. The cloud may find no capacity for it, and then it is gone
+    /// (DOLISTS).
+    Creating,
+    /// It is being deleted.
+    Deleting,
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Creating => "being created",
+            Self::Deleting => "being deleted",
+            Self::Other(why) => why,
+        })
+    }
 }
 
 /// Why a resource is never touched whose name, tags or size cannot be shown as they are.
@@ -64,7 +86,10 @@ impl Resource {
             }
             Size::NodePool(size) => clean(&mut size.plan, LONGEST_NAME),
         };
-        for text in [&mut self.busy, &mut self.unsupported].into_iter().flatten() {
+        if let Some(Busy::Other(text)) = &mut self.busy {
+            clean(text, LONGEST_MESSAGE);
+        }
+        if let Some(text) = &mut self.unsupported {
             clean(text, LONGEST_MESSAGE);
         }
         if changed {

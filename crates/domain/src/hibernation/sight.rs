@@ -9,7 +9,7 @@ use super::{Hibernation, KeptSnapshot, Manifest, Mark};
 use crate::{
     record::SKEW,
     reference::ResourceId,
-    resource::{ActionEffect, ActionState, LoggedAction, Power, Resource, Size},
+    resource::{ActionEffect, ActionState, Busy, LoggedAction, Power, Resource, Size},
 };
 
 /// What one observation showed: the machine, its snapshots, and what might be the machine or be
@@ -57,9 +57,6 @@ pub struct ObservedMachine {
     pub unkept: Vec<String>,
     /// Whether something is still being attached to it.
     pub settling: bool,
-    /// Whether its cloud is still creating it. The cloud may find no capacity for it, and then it
-    /// is gone (DOLISTS).
-    pub being_created: bool,
 }
 
 /// A snapshot as its cloud shows it.
@@ -170,7 +167,7 @@ impl Sight {
         match (made, second) {
             (Some(_), Some(_)) => return HibernationState::Duplicated,
             (Some(made), None) if made.made_from == image && image.is_some() => {
-                return if made.being_created {
+                return if made.resource.busy == Some(Busy::Creating) {
                     HibernationState::BeingCreated(made)
                 } else {
                     HibernationState::Created(made)

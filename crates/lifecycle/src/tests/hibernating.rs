@@ -59,7 +59,6 @@ fn machine(case: &Case, id: &str, power: Power) -> ObservedMachine {
         manifest: Some(manifest()),
         unkept: Vec::new(),
         settling: false,
-        being_created: false,
     }
 }
 
@@ -557,7 +556,7 @@ fn a_deletion_that_had_no_effect_is_over() {
     };
     assert!(may_be_ours(deleting().at("19:20:14")));
     let mut case = deleting().at("19:40");
-    case.resource.busy = Some("status is deleting".to_owned());
+    case.resource.busy = Some(Busy::Deleting);
     assert!(may_be_ours(case));
     assert!(may_be_ours(deleting().at("19:40").away()));
     let left = deleting().at("19:40").record(Record::drop_request);
@@ -567,7 +566,7 @@ fn a_deletion_that_had_no_effect_is_over() {
 #[test]
 fn a_machine_that_is_being_deleted_is_waited_for() {
     let mut case = hibernated().deleting().at("19:20:14");
-    case.resource.busy = Some("status is deleting".to_owned());
+    case.resource.busy = Some(Busy::Deleting);
     let resource = case.resource.clone();
     case.machine(|machine| machine.resource = resource).goes_on();
 }
@@ -1026,8 +1025,9 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
     };
     let logged = copying().snapshot_logged("19:00:52", ActionState::Running, None);
     for case in [shown(SnapshotState::Creating), shown(SnapshotState::Unknown), logged] {
-        let mut case = case.machine(|machine| machine.resource.busy = Some("locked".to_owned()));
-        case.resource.busy = Some("locked".to_owned());
+        let mut case =
+            case.machine(|machine| machine.resource.busy = Some(Busy::Other("locked".to_owned())));
+        case.resource.busy = Some(Busy::Other("locked".to_owned()));
         case.clone().at("tue 00:50:54").goes_on();
         let late = case.at("tue 00:50:55");
         assert!(matches!(late.records().events[..], [Event::Stuck { .. }]));
@@ -1061,13 +1061,13 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
 #[test]
 fn what_never_ends_is_reported_once_and_waited_for() {
     let mut deleting = hibernated().deleting().at("19:20:15");
-    deleting.resource.busy = Some("status is deleting".to_owned());
+    deleting.resource.busy = Some(Busy::Deleting);
     let resource = deleting.resource.clone();
     let deleting = deleting.machine(|machine| machine.resource = resource);
     let waking = hibernated().waking();
     let mark = waking.made_now();
     let mut making = waking.at("tue 08:15:05").beside(SECOND, mark, Some(SNAPSHOT));
-    making.sight().others[0].being_created = true;
+    making.sight().others[0].resource.busy = Some(Busy::Creating);
     for (case, direction) in [(deleting, STOP), (making.away_again(), START)] {
         let write = case.records();
         assert!(matches!(write.events[..], [Event::Stuck { .. }]));
@@ -1181,7 +1181,7 @@ fn a_machine_that_is_still_made_is_not_adopted_for_it_may_find_no_place() {
     let waking = hibernated().waking();
     let mark = waking.made_now();
     let mut making = waking.clone().at("tue 08:01").beside(SECOND, mark, Some(SNAPSHOT));
-    making.sight().others[0].being_created = true;
+    making.sight().others[0].resource.busy = Some(Busy::Creating);
     let making = making.away_again();
     making.goes_on();
     making.leaves(START);

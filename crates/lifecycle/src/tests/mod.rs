@@ -30,8 +30,8 @@ use domain::{
         Opposite, Part, Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
-        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
-        MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Busy, Cluster, DatabaseSize,
+        LoggedAction, MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
     schedule::{Desired, Schedule},
 };
@@ -391,7 +391,7 @@ impl Case {
     }
 
     fn busy(mut self) -> Self {
-        self.resource.busy = Some("locked".to_owned());
+        self.resource.busy = Some(Busy::Other("locked".to_owned()));
         self
     }
 

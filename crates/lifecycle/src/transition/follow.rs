@@ -143,7 +143,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         return follower.write(record, None, Vec::new());
     }
     if let Some(why) = &resource.busy {
-        return follower.busy(why);
+        return follower.busy(&why.to_string());
     }
     follower.idle_elsewhere()
 }

@@ -5,7 +5,7 @@ use domain::{
     hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
     record::{Observed, Record, Writer},
-    resource::{LoggedAction, Look, Resource, SavedState},
+    resource::{Busy, LoggedAction, Look, Resource, SavedState},
 };
 use jiff::Timestamp;
 use provider::Change;
@@ -73,7 +73,7 @@ impl<'a> Observation<'a> {
         Observed {
             power: method::standing(self.resource, record).unwrap_or(self.resource.power),
             size: method::size_of(self.resource, record),
-            busy: self.resource.busy.clone(),
+            busy: self.resource.busy.as_ref().map(Busy::to_string),
             at: self.requested_at,
         }
     }

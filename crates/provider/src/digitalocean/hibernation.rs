@@ -368,7 +368,6 @@ impl<'a> Order<'a> {
 
 /// Builds the body of a Droplet, with a manifest if its attached resources were read.
 fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> ObservedMachine {
-    let being_created = whole.droplet.status == "new";
     let made_from = whole.image.as_ref().and_then(|image| image.id);
     let resource = droplet(whole.droplet);
     let own = |tag: &&String| !is_ours(tag);
@@ -400,7 +399,6 @@ fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> Observe
         // A reserved address stays anyway; any other cannot be kept.
         unkept: Vec::new(),
         settling: false,
-        being_created,
     }
 }
 

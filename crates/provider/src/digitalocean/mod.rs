@@ -13,8 +13,8 @@ use domain::{
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
     resource::{
-        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineFacts,
-        MachineSize, NodePoolSize, PlanCapacity, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, Busy, Cluster, DatabaseSize, LoggedAction,
+        MachineFacts, MachineSize, NodePoolSize, PlanCapacity, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -386,7 +386,8 @@ fn droplet(droplet: schema::Droplet) -> Resource {
     let (power, busy) = match droplet.status.as_str() {
         "active" => (Power::Running, None),
         "off" => (Power::Stopped, None),
-        other => (Power::Between, Some(format!("status is {other}"))),
+        "new" => (Power::Between, Some(Busy::Creating)),
+        other => (Power::Between, Some(Busy::Other(format!("status is {other}")))),
     };
     let tags = droplet.tags.unwrap_or_default();
     let is_worker = tags.iter().any(|tag| is_worker_tag(tag));
@@ -397,7 +398,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         tags,
         region: droplet.region.slug,
         power,
-        busy: busy.or_else(|| droplet.locked.then(|| "locked".to_owned())),
+        busy: busy.or_else(|| droplet.locked.then(|| Busy::Other("locked".to_owned()))),
         size: Size::Machine(MachineSize {
             plan: droplet.size_slug,
             vcpus: droplet.vcpus,
@@ -448,7 +449,7 @@ fn database(database: schema::Database) -> Resource {
         tags: database.tags,
         region: database.region,
         power: Power::Running,
-        busy: (!is_idle).then(|| format!("status is {}", database.status)),
+        busy: (!is_idle).then(|| Busy::Other(format!("status is {}", database.status))),
         facts: MachineFacts { created_at: database.created_at, ..MachineFacts::default() },
         unsupported: unsupported_engine(&database.engine),
         size: Size::Database(DatabaseSize {
@@ -463,7 +464,7 @@ fn database(database: schema::Database) -> Resource {
 fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
     let busy = match cluster.status.state.as_str() {
         "running" | "degraded" | "error" => None,
-        other => Some(format!("cluster is {other}")),
+        other => Some(Busy::Other(format!("cluster is {other}"))),
     };
     // An update replaces all tags: those that the token cannot read would be lost.
     let unreadable = pool.tags.is_none().then(|| {

@@ -206,8 +206,6 @@ impl Api {
         let balancers = balancers.filter_map(|one| one.target(id));
         let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
-        let busy = resource.busy.as_deref();
-        let being_created = busy.is_some_and(|why| why.ends_with("initializing"));
         let own = |tag: &&String| !is_ours(tag);
         let size = match &resource.size {
             Size::Machine(size) => size.clone(),
@@ -237,7 +235,6 @@ impl Api {
             manifest: attachments.filter(|_| all_numbered).map(|_| manifest),
             unkept,
             settling,
-            being_created,
         }
     }
 

@@ -12,7 +12,7 @@ use domain::{
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
     resource::{
-        ActionEffect, ActionId, ActionState, LoggedAction, MachineFacts, MachineSize, Power,
+        ActionEffect, ActionId, ActionState, Busy, LoggedAction, MachineFacts, MachineSize, Power,
         Resource, Size,
     },
 };
@@ -199,7 +199,9 @@ impl Api {
         let (power, busy) = match server.status.as_str() {
             "running" => (Power::Running, None),
             "off" => (Power::Stopped, None),
-            other => (Power::Between, Some(format!("status is {other}"))),
+            "initializing" => (Power::Between, Some(Busy::Creating)),
+            "deleting" => (Power::Between, Some(Busy::Deleting)),
+            other => (Power::Between, Some(Busy::Other(format!("status is {other}")))),
         };
         let protection = server.protection.as_ref();
         let facts = MachineFacts {
@@ -217,7 +219,7 @@ impl Api {
             cluster: None,
             tags: server.labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect(),
             power,
-            busy: busy.or_else(|| server.locked.then(|| "locked".to_owned())),
+            busy: busy.or_else(|| server.locked.then(|| Busy::Other("locked".to_owned()))),
             size: Size::Machine(size(server.plan, server.primary_disk_size)),
             facts,
             unsupported: is_elsewhere

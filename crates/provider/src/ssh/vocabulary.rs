@@ -2,7 +2,7 @@
 
 use domain::{
     MachineName, ResourceId, ResourceKind,
-    resource::{MachineFacts, MachineSize, Power, Resource, Size},
+    resource::{Busy, MachineFacts, MachineSize, Power, Resource, Size},
 };
 
 use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
@@ -69,7 +69,7 @@ impl Api {
         let (power, busy) = match seen.state {
             State::Running => (Power::Running, None),
             State::Stopped | State::Silent => (Power::Stopped, None),
-            State::Unknown(why) => (Power::Between, Some(why.to_string())),
+            State::Unknown(why) => (Power::Between, Some(Busy::Other(why.to_string()))),
         };
         Resource {
             name: seen.name.to_string(),

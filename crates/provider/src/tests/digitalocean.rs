@@ -6,8 +6,8 @@ use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId, ResourceKind,
     reason::Reason,
     resource::{
-        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, MachineFacts,
-        MachineSize, NodePoolSize, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Busy, Cluster, DatabaseSize,
+        MachineFacts, MachineSize, NodePoolSize, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -398,14 +398,18 @@ async fn every_status_of_a_droplet_has_its_power_and_whether_it_may_be_changed()
         ("active", false, Power::Running, None),
         ("off", false, Power::Stopped, None),
         ("active", true, Power::Running, Some("locked")),
-        ("new", false, Power::Between, Some("status is new")),
+        ("new", false, Power::Between, Some("being created")),
         ("archive", true, Power::Between, Some("status is archive")),
         ("asleep", false, Power::Between, Some("status is asleep")),
     ] {
         let mut droplet = droplet(1, status);
         droplet["locked"] = json!(locked);
         let found = droplet_status(droplet).await;
-        assert_eq!((found.power, found.busy.as_deref()), (power, busy), "{status}");
+        assert_eq!(
+            (found.power, found.busy.map(|busy| busy.to_string()).as_deref()),
+            (power, busy),
+            "{status}"
+        );
     }
 }
 
@@ -507,7 +511,7 @@ async fn a_database_that_is_not_online_is_busy() {
     for status in ["creating", "resizing", "migrating", "forking", "dreaming"] {
         let found = database_status(database(status, "pg")).await;
         assert_eq!(found.power, Power::Running);
-        assert_eq!(found.busy, Some(format!("status is {status}")));
+        assert_eq!(found.busy, Some(Busy::Other(format!("status is {status}"))));
     }
     assert_eq!(database_status(database("active", "pg")).await.busy, None);
 }
@@ -583,7 +587,7 @@ async fn a_pool_is_busy_when_its_cluster_is() {
         ("melting", Some("cluster is melting")),
     ] {
         let found = pool_status(cluster(state, json!([pool(1, &["running"])]))).await;
-        assert_eq!(found.busy.as_deref(), busy, "{state}");
+        assert_eq!(found.busy.map(|busy| busy.to_string()).as_deref(), busy, "{state}");
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{
         Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, Manifest, Mark, Sight,
         SnapshotState,
     },
-    resource::{ActionId, MachineSize},
+    resource::{ActionId, Busy, MachineSize},
 };
 use serde_json::{Value, json};
 
@@ -350,7 +350,7 @@ async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
             Besides { making: Some(ActionId(5)), made: Some(id(99)), ..Besides::default() };
         let seen = sight(conversation, &asleep, besides).await;
         assert_eq!(seen.create_failed, failed, "{status}");
-        assert!(seen.others[0].being_created);
+        assert_eq!(seen.others[0].resource.busy, Some(Busy::Creating));
     }
 }
 

@@ -10,7 +10,7 @@ use domain::{
         SnapshotState, Unrecorded,
     },
     record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
-    resource::{ActionState, MachineSize, Power, Resource, Size},
+    resource::{ActionState, Busy, MachineSize, Power, Resource, Size},
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -388,7 +388,7 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
         HibernationState::SnapshotLost
         | HibernationState::Duplicated
         | HibernationState::NameTaken(_)
-        | HibernationState::Outdated(_) => Some(problem(state)),
+        | HibernationState::Outdated(_) => Some(Busy::Other(problem(state))),
     };
     let manifest = kept.manifest.clone();
     // A record that is older than its cloud may have none.
@@ -525,8 +525,7 @@ fn unlisted(
 }
 
 fn is_deleting(resource: &Resource) -> bool {
-    let busy = resource.busy.as_deref();
-    busy.is_some_and(|why| why.ends_with("deleting"))
+    resource.busy == Some(Busy::Deleting)
 }
 
 fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {

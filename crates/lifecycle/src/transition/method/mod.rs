@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use domain::{
     ResourceKind,
     record::{Direction, Part, Record, Request},
-    resource::{Power, Resource, SavedState, Size},
+    resource::{Busy, Power, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
 use provider::Change;
@@ -141,7 +141,7 @@ pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> boo
 pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> {
     let draining = direction == Direction::Stop && zero_nodes::is_draining(resource);
     let draining = draining.then(|| "its nodes are draining".to_owned());
-    resource.busy.clone().or(draining)
+    resource.busy.as_ref().map(Busy::to_string).or(draining)
 }
 
 /// Reports whether a person resized it during a watch-out: it has neither of the two sizes that our
