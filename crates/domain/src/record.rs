@@ -95,9 +95,6 @@ impl Writer {
 pub struct Record {
     /// The resource, and the record's key.
     pub reference: ResourceRef,
-    /// The provider's id, as in the reference. A machine that was hibernated has since had another
-    /// one.
-    pub provider_id: String,
     /// Its name at the provider.
     #[serde(deserialize_with = "text::line")]
     pub name: String,
@@ -851,7 +848,6 @@ impl Record {
     #[must_use]
     pub fn first_seen(reference: ResourceRef, resource: &Resource) -> Self {
         let mut record = Self {
-            provider_id: resource.id.provider_id(),
             reference,
             name: String::new(),
             cluster: None,

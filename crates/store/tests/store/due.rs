@@ -10,7 +10,7 @@ use crate::{
 /// Reads the numbers of the servers that are due, in the index's order.
 async fn due(store: &Store, now: Timestamp) -> Vec<String> {
     let records = store.due(now).await.unwrap().read;
-    let ids = records.into_iter().map(|record| record.provider_id);
+    let ids = records.into_iter().map(|record| record.reference.id.provider_id());
     ids.collect()
 }
 

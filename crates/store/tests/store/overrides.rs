@@ -163,8 +163,8 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
     let now = monday() + SignedDuration::from_secs(1);
     set_override(&store, &running(of_server(1), 12), now).await.unwrap();
     let due = store.due(now).await.unwrap().read;
-    let due: Vec<_> = due.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
-    assert_eq!(due, [("1", Some(now))]);
+    let due: Vec<_> = due.iter().map(|r| (r.reference.id.provider_id(), r.due_at)).collect();
+    assert_eq!(due, [("1".to_owned(), Some(now))]);
 
     set_override(&store, &running(of_schedule(), 12), now).await.unwrap();
     assert_eq!(store.due(now).await.unwrap().read.len(), 2);
@@ -219,9 +219,13 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     let one = running(of_schedule(), 12);
     set_override(&store, &one, now).await.unwrap();
     let records = store.records_of(&"hz-eu".parse().unwrap()).await.unwrap().read;
-    let due: Vec<_> = records.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
+    let due: Vec<_> = records.iter().map(|r| (r.reference.id.provider_id(), r.due_at)).collect();
     let left = Some(at("2026-06-15T23:00:00Z"));
-    assert_eq!(due, [("1", Some(now)), ("2", None), ("3", Some(now)), ("4", left)]);
+    assert_eq!(
+        due,
+        [("1", Some(now)), ("2", None), ("3", Some(now)), ("4", left)]
+            .map(|(id, at)| (id.to_owned(), at))
+    );
     assert_eq!(records[3].revision.0, 1);
 }
 

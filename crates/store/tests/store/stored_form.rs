@@ -118,7 +118,6 @@ fn the_form_of_a_settled_record() {
         "name": "settled"
       },
       "plan": "cx22",
-      "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
       "resource": "server/1",
@@ -147,7 +146,6 @@ fn the_form_of_a_record_seen_for_the_first_time() {
         "name": "settled"
       },
       "plan": "cx22",
-      "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
       "resource": "server/1",
@@ -202,7 +200,6 @@ fn the_form_of_a_record_in_flight() {
         }
       },
       "plan": "cx22",
-      "provider_id": "c1/p1",
       "reference": "do-main/node-pool/c1/p1",
       "region": "fsn1",
       "request": {
@@ -297,7 +294,6 @@ fn the_form_of_a_refused_record() {
         }
       },
       "plan": "cx22",
-      "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
       "request": {
@@ -370,7 +366,6 @@ fn the_form_of_a_stuck_record() {
         }
       },
       "plan": "cx22",
-      "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
       "request": {
@@ -425,7 +420,6 @@ fn the_form_of_a_gone_record() {
         "since": "2026-06-15T07:00:00Z"
       },
       "plan": "cx22",
-      "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
       "resource": "server/1",
@@ -949,7 +943,7 @@ async fn a_record_in_a_newer_format_keeps_no_other_from_being_read() {
         store.records_of(&account).await.unwrap(),
     ] {
         let mut read = found.read;
-        read.sort_by(|left, right| left.provider_id.cmp(&right.provider_id));
+        read.sort_by(|left, right| left.reference.cmp(&right.reference));
         assert_eq!(read, [saved[0].clone(), saved[2].clone()]);
         let left: Vec<_> = found.unreadable.iter().map(|one| &*one.reference).collect();
         assert_eq!(left, ["hz-eu/server/2"]);
