@@ -160,7 +160,7 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
-        what: None,
+        step: None,
         made: None,
         problem: None,
     }

@@ -16,10 +16,12 @@ use crate::{
 
 mod attachment;
 mod kept;
+mod request;
 mod sight;
 
 pub use attachment::*;
 pub use kept::*;
+pub use request::*;
 pub use sight::*;
 
 use kept::LONGEST_LEAD;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::Generation,
-    hibernation::{AttachmentName, Hibernation, OF_LABEL},
+    hibernation::{AttachmentName, Hibernate, Hibernation, OF_LABEL},
     reason::Reason,
     reference::{ResourceId, ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
@@ -645,9 +645,9 @@ pub struct Request {
     /// repeated, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_accepted_at: Option<Timestamp>,
-    /// A description of the request, for one whose effect shows only in its no longer being needed.
+    /// What was requested, if its effect shows only in its no longer being needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub what: Option<String>,
+    pub step: Option<Hibernate>,
     /// The machine that the cloud reported it has begun to create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<ResourceId>,

@@ -24,7 +24,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Accepted, Change, Hibernate, Label};
+pub use change::{Accepted, Change};
 pub use client::Client;
 pub use digitalocean::{
     DatabasePlans, MissingScope, snapshot_price as digitalocean_snapshot_price,

@@ -188,7 +188,7 @@ pub fn request(direction: Direction, asked: &str) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
-        what: None,
+        step: None,
         made: None,
         problem: None,
     }

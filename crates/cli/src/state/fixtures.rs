@@ -156,7 +156,7 @@ pub(crate) fn stopping_database() -> Record {
             target: None,
             late: None,
             first_accepted_at: None,
-            what: None,
+            step: None,
             made: None,
             problem: None,
         }),

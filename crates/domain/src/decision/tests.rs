@@ -283,7 +283,7 @@ fn request(ask: Ask) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
-        what: None,
+        step: None,
         made: None,
         problem: None,
     }

@@ -72,7 +72,7 @@ fn under_way(record: Record) -> Record {
             target: None,
             late: None,
             first_accepted_at: None,
-            what: None,
+            step: None,
             made: None,
             problem: None,
         }),

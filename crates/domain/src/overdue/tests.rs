@@ -47,7 +47,7 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         target: None,
         late: None,
         first_accepted_at: None,
-        what: None,
+        step: None,
         made: None,
         problem: None,
     });

@@ -2,11 +2,12 @@
 
 use domain::{
     decision::{Rules, due_at, judge},
+    hibernation::Hibernate,
     membership::Subject,
     record::{Record, SEND_WINDOW, Writer},
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::{Accepted, Change, ChangeError, Client, Hibernate};
+use provider::{Accepted, Change, ChangeError, Client};
 use store::{Store, StoreError};
 
 use crate::{

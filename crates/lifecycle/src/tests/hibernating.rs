@@ -4,12 +4,12 @@
 use domain::{
     configuration::ServerMethod,
     hibernation::{
-        Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState,
+        Attachment, Hibernate, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress,
+        ObservedMachine, SeenSnapshot, Sight, SnapshotState,
     },
     stop_method::StopMethod,
 };
-use provider::{ChangeError, Hibernate, ProviderError, Refusal};
+use provider::{ChangeError, ProviderError, Refusal};
 
 use super::*;
 use crate::transition::{answer::apply, log::log_from, method::hibernate};

@@ -278,7 +278,7 @@ impl Case {
             target,
             late: None,
             first_accepted_at: None,
-            what: None,
+            step: None,
             made: None,
             problem: None,
         };

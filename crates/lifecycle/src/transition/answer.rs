@@ -1,14 +1,14 @@
 //! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
 use domain::{
-    hibernation::Attachment,
+    hibernation::{Attachment, Hibernate},
     history::HistoryEntry,
     reason::{Reason, Refusal},
     record::{Ask, Direction, Ending, Forced, Part, Phase, Record},
 };
 use environment::in_words;
 use jiff::Timestamp;
-use provider::{Accepted, Change, ChangeError, Hibernate, ProviderError};
+use provider::{Accepted, Change, ChangeError, ProviderError};
 
 use crate::{
     backoff,

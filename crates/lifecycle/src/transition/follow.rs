@@ -4,7 +4,7 @@ use domain::{
     ResourceKind,
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode, next_start},
-    hibernation::{Attachment, Mark},
+    hibernation::{Attachment, Hibernate, Mark},
     history::HistoryEntry,
     membership::{Membership, Subject},
     record::{
@@ -16,7 +16,6 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::Hibernate;
 
 use crate::{
     backoff,

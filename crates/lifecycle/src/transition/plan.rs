@@ -6,7 +6,7 @@ use domain::{
     ResourceKind,
     configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, Why, due_at, judge, mode, next_start},
-    hibernation::{Hibernation, HibernationState, Mark},
+    hibernation::{Hibernate, Hibernation, HibernationState, Mark},
     history::HistoryEntry,
     membership::Subject,
     record::{
@@ -18,7 +18,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
-use provider::{Change, Hibernate};
+use provider::Change;
 
 use crate::{
     event::Event,
@@ -731,7 +731,7 @@ impl Planner<'_> {
             late: smaller_plan::effect_timeout(change, resource)
                 .or_else(|| configuration.effect_timeout(reference, self.direction)),
             target,
-            what: part.hibernates().then(|| change.to_string()),
+            step: hibernate::shown_by_need(change).cloned(),
             made: None,
             first_accepted_at: None,
             problem: None,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
+    hibernation::Hibernate,
     history::HistoryEntry,
     record::{Direction, Phase, Record},
     stop_method::StopMethod,
@@ -163,9 +164,9 @@ impl State {
         let asked = records.find(|record| {
             let permit = record.permit.as_ref();
             let request = record.request.as_ref();
-            let what = request.and_then(|request| request.what.as_deref());
+            let named = request.and_then(|request| named_by(request.step.as_ref()?));
             permit.is_some_and(|permit| permit.writer.0 == *sender)
-                && what.is_some_and(|what| what.split(' ').take(2).eq(path.split(' ')))
+                && named.is_some_and(|id| path.split('/').any(|part| part == id))
         });
         asked.map(|record| record.reference.clone())
     }
@@ -376,5 +377,17 @@ impl State {
             return;
         }
         self.violated(format!("what the disk of {resource} held is lost: {latest}"));
+    }
+}
+
+/// Returns the id in the path of a request about something other than the machine.
+fn named_by(step: &Hibernate) -> Option<String> {
+    match step {
+        Hibernate::KeepAddress { address } => Some(address.clone()),
+        Hibernate::Protect { snapshot, .. } | Hibernate::DeleteSnapshot { snapshot } => {
+            Some(snapshot.to_string())
+        }
+        Hibernate::Attach(what) => Some(what.name().id),
+        Hibernate::Snapshot(_) | Hibernate::Delete | Hibernate::Create { .. } => None,
     }
 }

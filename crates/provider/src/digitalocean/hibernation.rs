@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Hibernation, MARK_LABEL, Manifest, Mark, OF_LABEL,
-        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, BackupPolicy, Balanced, Hibernate, Hibernation, Label, MARK_LABEL, Manifest,
+        Mark, OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -20,7 +20,7 @@ use super::{
     surroundings::{Firewall, InProject, LoadBalancer},
 };
 use crate::{
-    change::{Accepted, Hibernate, Label},
+    change::Accepted,
     error::ProviderError,
     hibernation_lookup::{
         HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,

@@ -1,15 +1,14 @@
 //! The scopes that requests need, and which of them a token lacks for hibernating Droplets, as far
 //! as reading shows (DOSPEC).
 
-use domain::{ResourceKind, hibernation::Attachment};
+use domain::{
+    ResourceKind,
+    hibernation::{Attachment, Hibernate},
+};
 use serde::de::IgnoredAny;
 
 use super::Api;
-use crate::{
-    change::{Change, Hibernate},
-    error::ProviderError,
-    http::Request,
-};
+use crate::{change::Change, error::ProviderError, http::Request};
 
 /// Returns the scope that listing a kind needs, and reading one of it.
 pub(crate) fn to_read(kind: ResourceKind) -> &'static str {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ServerId,
     hibernation::{
-        Attachment, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
-        ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        Attachment, Hibernate, KeptAddress, Label, MARK_LABEL, Manifest, Mark, NetworkAddress,
+        OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{Api, schema, server_id};
 use crate::{
-    change::{Accepted, Hibernate, Label},
+    change::Accepted,
     error::ProviderError,
     hibernation_lookup::{
         HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,

@@ -2,7 +2,9 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress},
+    hibernation::{
+        Attachment, Hibernate, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress,
+    },
     resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
 };
 use jiff::Timestamp;
@@ -12,7 +14,7 @@ use super::{
     change_kind, ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Change, Client, Hibernate, HibernationLookup};
+use crate::{Accepted, Change, Client, HibernationLookup};
 
 fn server(id: u64, status: &str) -> Value {
     json!({

@@ -5,8 +5,8 @@ use std::slice;
 use domain::{
     ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, Manifest, Mark, Sight,
-        SnapshotState,
+        Attachment, BackupPolicy, Balanced, Hibernate, Hibernation, KeptSnapshot, Label, Manifest,
+        Mark, Sight, SnapshotState,
     },
     resource::{ActionId, Busy, MachineSize},
 };
@@ -16,7 +16,7 @@ use super::{
     do_error,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, Change, Hibernate, HibernationLookup, Label};
+use crate::{Accepted, Change, HibernationLookup};
 
 const MARK: &str = "k3v9q0z1m4x7c2b8";
 

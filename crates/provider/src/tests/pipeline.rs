@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{DatabaseId, ResourceId, ResourceKind, hibernation::Attachment, reason::Reason};
+use domain::{
+    DatabaseId, ResourceId, ResourceKind,
+    hibernation::{Attachment, Hibernate},
+    reason::Reason,
+};
 use futures_util::future::BoxFuture;
 
 use super::{
@@ -11,8 +15,8 @@ use super::{
     script::{Answer, Script, TOKEN, answer, ok},
 };
 use crate::{
-    Carrier, CarrierResult, Change, ChangeError, Client, Hibernate, ProviderError, Transport,
-    http::builder, http_client, transport::LONGEST_BODY,
+    Carrier, CarrierResult, Change, ChangeError, Client, ProviderError, Transport, http::builder,
+    http_client, transport::LONGEST_BODY,
 };
 
 const DROPLET: &str = "GET /v2/droplets/1";

@@ -114,7 +114,7 @@ pub(crate) fn pool_in_flight() -> Record {
             target: Some(SavedState::NodePool { count: 0, autoscale: None }),
             late: None,
             first_accepted_at: None,
-            what: None,
+            step: None,
             made: None,
             problem: None,
         }),

@@ -5,16 +5,16 @@
 use domain::{
     ResourceId,
     hibernation::{
-        Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Log, MAX_SNAPSHOTS,
-        Manifest, Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight,
-        SnapshotState, Unrecorded,
+        Attachment, Hibernate, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, Log,
+        MAX_SNAPSHOTS, Manifest, Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot,
+        Sight, SnapshotState, Unrecorded,
     },
     record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
     resource::{ActionState, Busy, MachineSize, Power, Resource, Size},
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::{Change, Hibernate, Label};
+use provider::Change;
 
 use super::smaller_plan::switch_off;
 use crate::transition::step::Observation;
@@ -482,10 +482,10 @@ pub(crate) fn outcome(
         },
         Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
             let again = match next(record, request.direction, context) {
-                Next::Ask(what) => Some(what_for(record, context.sight, what)),
+                Next::Ask(what) => Some(what),
                 Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
             };
-            if again.is_some() && again == request.what {
+            if again.is_some() && again == request.step {
                 void_if(quiet || unheard)
             } else {
                 Outcome::Done
@@ -528,8 +528,18 @@ fn is_deleting(resource: &Resource) -> bool {
     resource.busy == Some(Busy::Deleting)
 }
 
-fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {
-    change(record, sight, what).to_string()
+/// Returns what a change requests, if its effect shows only in its no longer being needed.
+pub(crate) fn shown_by_need(change: &Change) -> Option<&Hibernate> {
+    let Change::Hibernate { what, .. } = change else {
+        return None;
+    };
+    match what {
+        Hibernate::KeepAddress { .. }
+        | Hibernate::Protect { .. }
+        | Hibernate::Attach(_)
+        | Hibernate::DeleteSnapshot { .. } => Some(what),
+        Hibernate::Snapshot(_) | Hibernate::Delete | Hibernate::Create { .. } => None,
+    }
 }
 
 /// Returns a request as a change of the machine that is there, or that is to be created.
