@@ -274,7 +274,7 @@ fn what_is_printed_as_json_fits_the_schema_that_is_served() {
 
 #[test]
 fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person() {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/src/import/aws/fixtures");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/src/import/fixtures");
     let schedules = format!("{fixtures}/schedules.json");
     let periods = format!("{fixtures}/periods.json");
     let (code, stdout, stderr) = parts(&offhours(&["import", "aws", &schedules, &periods]));

@@ -2,7 +2,7 @@
 
 use offhours::{
     configuration_file::parse,
-    import::{Source, aws},
+    import::{Source, import},
 };
 
 use crate::check;
@@ -11,7 +11,7 @@ use crate::check;
 pub(crate) fn run(data: &[u8]) {
     let source =
         Source { name: "export.json".to_owned(), text: String::from_utf8_lossy(data).into_owned() };
-    let imported = match aws::import(&[source], None) {
+    let imported = match import(&[source], None) {
         Ok(imported) => imported,
         Err(error) => return check::has_message(&error),
     };
@@ -25,7 +25,7 @@ pub(crate) fn run(data: &[u8]) {
     let parsed = parsed.unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
     let read = &parsed.configuration.schedules;
     assert!(read.keys().eq(imported.schedules.keys()), "{text}");
-    for (read, (translated, _)) in read.values().zip(imported.schedules.values()) {
+    for (read, translated) in read.values().zip(imported.schedules.values()) {
         assert_eq!(read.schedule.definition(), translated.schedule.definition());
         assert_eq!(read.policy, translated.policy);
     }

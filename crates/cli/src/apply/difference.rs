@@ -11,7 +11,7 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use crate::{
-    configuration_file::{commented, written::File},
+    configuration_file::{written, written::File},
     output::{Paint, Style},
 };
 
@@ -42,7 +42,7 @@ pub enum Change {
 /// Compares two configurations, table by table.
 #[must_use]
 pub fn between(old: &Configuration, new: &Configuration) -> Vec<TableChange> {
-    let text = |configuration| commented(&File::without_defaults(configuration), &BTreeMap::new());
+    let text = |configuration| written(&File::without_defaults(configuration));
     let (old, new) = (text(old), text(new));
     let (old, new) = (tables(&old), tables(&new));
     let names: BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();

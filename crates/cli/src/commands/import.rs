@@ -16,7 +16,7 @@ use crate::{
     configuration_file::written::File,
     context::Context,
     exit::UsageError,
-    import::{self, Remark, Source},
+    import::{Remark, Source, import},
     output,
 };
 
@@ -25,40 +25,31 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Convert another scheduler's configuration.
 ///
-/// The file is written to standard output, and what has no counterpart is reported on standard
-/// error. Schedules that cannot be translated are left out, and the exit code is then 3.
+/// Reads the configuration table of AWS Instance Scheduler as `aws dynamodb scan` prints it, or what
+/// its `scheduler-cli` prints for describe-schedules and describe-periods. The file is written to
+/// standard output, and what has no counterpart is reported on standard error. Schedules that may
+/// mean something else here are left out, and the exit code is then 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours import aws table-scan.json > offhours.toml
-  scheduler-cli describe-schedules --stack S > s.json
-  scheduler-cli describe-periods --stack S | offhours import aws s.json -")]
+  offhours import aws schedules.json periods.json --timezone Europe/Berlin
+  aws dynamodb scan --table-name TABLE | offhours import aws - > offhours.toml")]
 pub struct Args {
-    #[command(subcommand)]
-    from: From,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum From {
-    Aws(Aws),
-}
-
-/// Convert the periods and schedules of AWS Instance Scheduler.
-///
-/// Reads its configuration table as `aws dynamodb scan` prints it, and what its `scheduler-cli`
-/// prints for describe-schedules and describe-periods.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  aws dynamodb scan --table-name TABLE | offhours import aws - > offhours.toml
-  offhours import aws schedules.json periods.json --timezone Europe/Berlin")]
-struct Aws {
+    /// The scheduler.
+    #[arg(value_enum)]
+    from: Scheduler,
     /// Files with schedules and periods; - is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Time zone of schedules that name none: the stack's `DefaultTimezone`.
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Scheduler {
+    /// AWS Instance Scheduler.
+    Aws,
 }
 
 /// The result of an import.
@@ -72,9 +63,9 @@ pub(super) struct Report {
 
 /// Translates, and reports what differs.
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let From::Aws(args) = &args.from;
+    let Scheduler::Aws = args.from;
     let sources: Vec<_> = args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
-    let imported = import::aws::import(&sources, args.timezone.as_deref())?;
+    let imported = import(&sources, args.timezone.as_deref())?;
     for remark in &imported.remarks {
         output::remark(&format!("{remark}\n"));
     }
@@ -101,18 +92,11 @@ fn read(path: &Path) -> anyhow::Result<Source> {
         file::read(path, LONGEST_INPUT)
             .map_err(|error| UsageError(format!("cannot read {name}: {error}")))?
     };
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let message = format!("{name} is compressed; unpack it with gunzip first");
-        return Err(UsageError(message).into());
-    }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        let message = format!(
-            "{name} is UTF-16 text, as PowerShell writes it; write it as UTF-8, with \
-             `| Out-File -Encoding utf8 {name}` instead of `>`"
-        );
-        return Err(UsageError(message).into());
-    }
-    let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| UsageError(format!("{name} is not UTF-8 text")))?;
-    Ok(Source { name, text })
+    let text = String::from_utf8(bytes).map_err(|_| {
+        UsageError(format!(
+            "{name} is not UTF-8 text: unpack it with gunzip if it is compressed; in PowerShell, \
+             write it with `| Out-File -Encoding utf8` instead of `>`"
+        ))
+    });
+    Ok(Source { name, text: text? })
 }

@@ -28,8 +28,8 @@ use accounts::Accounts;
 use document::{Field, Place, Problems};
 use schedules::Places;
 
-pub(crate) use write::commented;
 pub use write::write;
+pub(crate) use write::written;
 
 /// The result of reading a file.
 #[derive(Debug, Clone)]

@@ -1,7 +1,5 @@
 //! Writes a [`Configuration`] as TOML that is pleasant to read and to keep in git.
 
-use std::collections::BTreeMap;
-
 use domain::configuration::Configuration;
 use toml_edit::{Array, Item, Table, Value};
 
@@ -16,41 +14,31 @@ const LINE: usize = 80;
 /// of the applied file are not stored, so none are written.
 #[must_use]
 pub fn write(configuration: &Configuration) -> String {
-    commented(&File::of(configuration), &BTreeMap::new())
+    written(&File::of(configuration))
 }
 
-/// Writes a file as TOML, with comment lines before some of its schedules; `comments` is keyed by
-/// schedule name.
-pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> String {
+/// Writes a file as TOML.
+pub(crate) fn written(file: &File) -> String {
     let mut document =
         toml_edit::ser::to_document(file).expect("names, texts and numbers are TOML");
-    for (key, item) in document.iter_mut() {
-        let comments = match key.get() {
-            "schedules" => comments,
-            _ => &NO_COMMENTS,
-        };
+    for (_, item) in document.iter_mut() {
         match item {
             Item::Value(Value::Array(array)) => lay_out(array),
-            Item::Value(Value::InlineTable(_)) => open(item, comments),
+            Item::Value(Value::InlineTable(_)) => open(item),
             Item::Value(_) | Item::None | Item::Table(_) | Item::ArrayOfTables(_) => {}
         }
     }
     document.to_string()
 }
 
-const NO_COMMENTS: BTreeMap<&str, &[String]> = BTreeMap::new();
-
 /// Turns `accounts`, `schedules` or an account's `machines` into tables with headers of their own.
-fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
+fn open(item: &mut Item) {
     let mut tables = table(item);
     tables.set_implicit(true);
-    for (name, item) in tables.iter_mut() {
+    for (_, item) in tables.iter_mut() {
         let mut one = table(item);
         if let Some(machines) = one.get_mut("machines") {
-            open(machines, &NO_COMMENTS);
-        }
-        if let Some(lines) = comments.get(name.get()) {
-            one.decor_mut().set_prefix(prefix(lines));
+            open(machines);
         }
         for (key, value) in one.iter_mut() {
             if let Some(array) = value.as_array_mut() {
@@ -63,14 +51,6 @@ fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
         *item = Item::Table(one);
     }
     *item = Item::Table(tables);
-}
-
-/// An empty line followed by comments. A control character such as a newline starts a new comment
-/// line.
-fn prefix(comments: &[String]) -> String {
-    let lines = comments.iter().flat_map(|text| text.split(char::is_control));
-    let lines = lines.map(str::trim).filter(|line| !line.is_empty());
-    lines.fold("\n".to_owned(), |text, line| text + "# " + line + "\n")
 }
 
 /// The item as a table with a header; empty if it is not a table.

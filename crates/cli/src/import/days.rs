@@ -12,46 +12,33 @@ pub(super) fn field(entries: &[String], translate: fn(&str) -> String) -> Vec<St
     vec![entries.join(", ")]
 }
 
-/// Weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become names, and
-/// a step becomes a list of days.
+/// Weekdays: the numbers of AWS Instance Scheduler, which count from Monday as 0, become names.
 pub(super) fn weekdays(entry: &str) -> String {
     let entry = entry.to_lowercase();
-    if entry == "l" {
-        return "sun".to_owned();
-    }
     let (days, more) = entry.split_at(entry.find(['#', '/']).unwrap_or(entry.len()));
-    if let Some(step) = more.strip_prefix('/').and_then(|step| number(step.trim(), 1, 7)) {
-        let (first, last) = days.split_once('-').unwrap_or((days, "sun"));
-        if let (Some(first), Some(last)) = (weekday(first), weekday(last)) {
-            let days = (first..=first + (last + 7 - first) % 7).step_by(step);
-            return days.map(|day| &WEEKDAYS[day % 7][..3]).collect::<Vec<_>>().join(", ");
-        }
-    }
-    let day = |text: &str| match last_of_month(text) {
-        Some(day) => short(day, weekday(day), &WEEKDAYS) + "L",
-        None => short(text, weekday(text), &WEEKDAYS),
+    let numbered =
+        |text: &str| WEEKDAYS.get(text.parse::<usize>().ok().filter(|_| text.len() == 1)?);
+    let short = |text: &str| short(numbered(text.trim()).copied().unwrap_or(text), &WEEKDAYS);
+    let day = |text: &str| match text.strip_suffix('l').filter(|day| !day.is_empty()) {
+        Some(day) => short(day) + "L",
+        None => short(text),
     };
     days.split('-').map(day).collect::<Vec<_>>().join("-") + more
-}
-
-/// The weekday whose last occurrence in the month an entry stands for: `friL`, and `fril` too.
-pub(super) fn last_of_month(entry: &str) -> Option<&str> {
-    entry.strip_suffix(['L', 'l']).filter(|day| !day.is_empty())
 }
 
 /// Months: names are shortened.
 pub(super) fn months(entry: &str) -> String {
     let entry = entry.to_lowercase();
     let (months, step) = entry.split_at(entry.find('/').unwrap_or(entry.len()));
-    let month = |text: &str| short(text, named(&MONTHS, text), &MONTHS);
-    months.split('-').map(month).collect::<Vec<_>>().join("-") + &step.replace(' ', "")
+    let months: Vec<_> = months.split('-').map(|text| short(text, &MONTHS)).collect();
+    months.join("-") + &step.replace(' ', "")
 }
 
 /// Reports whether days of the month end before they begin. They never do at AWS, and here go on
 /// into the next month.
 pub(super) fn wraps(monthdays: &str) -> bool {
     let range = monthdays.split('/').next().and_then(|range| range.split_once('-'));
-    let day = |text: &str| number(text.trim(), 1, 31);
+    let day = |text: &str| text.trim().parse::<u8>().ok();
     range.is_some_and(|(first, last)| {
         day(first).zip(day(last)).is_some_and(|(first, last)| first > last)
     })
@@ -62,26 +49,13 @@ pub(super) fn time(text: &str) -> String {
     text.split(':').map(|digits| format!("{digits:0>2}")).collect::<Vec<_>>().join(":")
 }
 
-fn weekday(text: &str) -> Option<usize> {
-    named(&WEEKDAYS, text).or_else(|| number(text.trim(), 0, 6))
-}
-
-/// The index of a name in full or by its first letters, at least three. Earlier releases of AWS
-/// Instance Scheduler compared the first three only, as in `sept` and `thurs`: ISAWS.
-fn named(names: &[&str], text: &str) -> Option<usize> {
-    let text = text.trim();
-    names.iter().position(|name| text.len() >= 3 && name.starts_with(text))
-}
-
-/// The first three letters of a name, or the whole text if it is not a name.
-fn short(text: &str, index: Option<usize>, names: &[&str]) -> String {
-    index.map_or(text, |index| &names[index][..3]).to_owned()
-}
-
-fn number(text: &str, least: usize, most: usize) -> Option<usize> {
-    let is_plain = text.bytes().all(|c| c.is_ascii_digit());
-    let number = text.parse().ok().filter(|_| is_plain)?;
-    (least..=most).contains(&number).then_some(number)
+/// The first three letters of a name, which is in full or cut after three or more; any other text as
+/// it is. Earlier releases of AWS Instance Scheduler compared the first three only, as in `sept` and
+/// `thurs`: ISAWS.
+fn short(text: &str, names: &[&str]) -> String {
+    let word = text.trim();
+    let is_name = |name: &&&str| word.len() >= 3 && name.starts_with(word);
+    names.iter().find(is_name).map_or(text, |name| &name[..3]).to_owned()
 }
 
 #[cfg(test)]
@@ -109,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn weekdays_have_names_here_and_steps_are_counted_out() {
+    fn weekdays_have_names_here() {
         for (theirs, ours) in [
             ("mon", "mon"),
             ("Monday", "mon"),
@@ -117,45 +91,19 @@ mod tests {
             ("thurs-sat", "thu-sat"),
             ("fril", "friL"),
             ("0", "mon"),
-            ("6", "sun"),
             ("0-4", "mon-fri"),
             ("Fri - 0", "fri-mon"),
-            ("mon-fri/2", "mon, wed, fri"),
-            ("fri-mon/2", "fri, sun"),
-            ("1/3", "tue, fri"),
             ("mon#1", "mon#1"),
             ("4#2", "fri#2"),
-            ("friL", "friL"),
-            ("4l", "friL"),
-            ("L", "sun"),
+            ("4L", "friL"),
         ] {
             assert_eq!(weekdays(theirs), ours, "{theirs}");
             assert!(is_accepted(on_weekdays(theirs)), "{theirs}");
         }
-        for text in [
-            "7",
-            "8-9",
-            "fry",
-            "mon-",
-            "",
-            "mon/0",
-            "mon/x",
-            "-1",
-            "é",
-            // Words that begin with a weekday are not that weekday.
-            "tue-wed-sat",
-            "mon-fri#1",
-            "mon#1-3",
-            "mon to fri",
-            "mon;fri",
-            "monthly",
-            "friday-l",
-            "fri-L",
-            "mon-fri/2/3",
-            "mon/+2",
-            "+1",
-            "mo",
-        ] {
+        // Words that begin with a weekday are not that weekday.
+        let refused = "7;8-9;fry;mon-;;mon-fri/2;L;-1;é;tue-wed-sat;mon-fri#1;mon#1-3;mon to fri;monthly;\
+                       friday-l;fri-L;+1;mo";
+        for text in refused.split(';') {
             assert!(!is_accepted(on_weekdays(text)), "{text}");
         }
     }

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, slice};
 
 use serde_json::Value;
 
-use crate::{exit::UsageError, import::Source};
+use super::Source;
+use crate::exit::UsageError;
 
 const SCAN: &str = "write the table as JSON, `aws dynamodb scan --table-name TABLE --output json > \
                     table.json`";
@@ -21,70 +22,69 @@ pub(super) struct Item {
     fields: BTreeMap<String, (String, Value)>,
 }
 
-/// Reads all items of a file: one JSON document, or several in a row.
-pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
-    let file = &source.name;
-    // Windows marks UTF-8 text by this character.
-    let text = source.text.trim_start_matches('\u{feff}').trim_start();
-    if !text.is_empty() && !text.starts_with(['{', '[']) {
-        return Err(UsageError(format!(
-            "{file} is not JSON: a CSV file from DynamoDB's console, for example, cannot be read; \
-             {SCAN}"
-        )));
+/// Reads all items of the files, each once.
+pub(super) fn read(sources: &[Source]) -> Result<Vec<Item>, UsageError> {
+    let mut all = Vec::<Item>::new();
+    for source in sources {
+        let refused = |message: String| UsageError(format!("{} {message}", source.name));
+        for item in items(&source.text).map_err(refused)? {
+            let is_same = |other: &&Item| (&other.kind, &other.name) == (&item.kind, &item.name);
+            match all.iter().find(is_same) {
+                None => all.push(item),
+                Some(other) if *other == item => {}
+                Some(_) => {
+                    let about = item.about();
+                    return Err(refused(format!("has another {about} than an earlier file")));
+                }
+            }
+        }
     }
+    Ok(all)
+}
+
+/// The items of one JSON document, or of several in a row.
+fn items(text: &str) -> Result<Vec<Item>, String> {
+    // Windows marks UTF-8 text by this character.
+    let text = text.trim_start_matches('\u{feff}');
     let mut items = Vec::new();
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
-        let document =
-            document.map_err(|error| UsageError(format!("{file} is not JSON: {error}")))?;
-        collect(&document, &mut items)
-            .map_err(|message| UsageError(format!("{file}: {message}")))?;
+        let document = document.map_err(|error| format!("is not JSON: {error}; {SCAN}"))?;
+        let mut is_known = false;
+        for (key, kind) in [
+            ("Items", None),
+            ("Schedules", Some("schedule")),
+            ("Schedule", Some("schedule")),
+            ("Periods", Some("period")),
+            ("Period", Some("period")),
+        ] {
+            let Some(values) = document.get(key) else { continue };
+            is_known = true;
+            let values = values.as_array().map_or(slice::from_ref(values), Vec::as_slice);
+            for value in values {
+                items.push(item(value, kind)?);
+            }
+        }
+        if !is_known {
+            return Err(format!(
+                "is neither a scan of the scheduler's DynamoDB table nor output of scheduler-cli; \
+                 {SCAN}"
+            ));
+        }
     }
     Ok(items)
 }
 
-fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
-    if let Some(error) = document.get("Error") {
-        return Err(format!("holds an error of scheduler-cli: {error}"));
-    }
-    let mut is_known = false;
-    for (key, kind) in [
-        ("Items", None),
-        ("Schedules", Some("schedule")),
-        ("Schedule", Some("schedule")),
-        ("Periods", Some("period")),
-        ("Period", Some("period")),
-    ] {
-        let values = match document.get(key) {
-            Some(Value::Array(values)) => values.as_slice(),
-            Some(value) => slice::from_ref(value),
-            None => continue,
-        };
-        is_known = true;
-        for value in values {
-            items.push(item(value, kind)?);
-        }
-    }
-    let unknown = || {
-        format!(
-            "is neither a scan of the scheduler's DynamoDB table nor output of scheduler-cli; {SCAN}"
-        )
-    };
-    is_known.then_some(()).ok_or_else(unknown)
-}
-
 fn item(value: &Value, kind: Option<&str>) -> Result<Item, String> {
+    let plain = |key: &str| key.replace(['_', '-'], "").to_lowercase();
     let fields = value.as_object().into_iter().flatten();
     let fields = fields.map(|(key, value)| (plain(key), (key.clone(), untyped(value))));
     let fields = fields.filter(|(_, (_, value))| !is_empty(value)).collect();
     let mut item = Item { kind: String::new(), name: String::new(), fields };
     let own_kind = item.text("type")?.map(|kind| kind.to_lowercase());
-    item.kind = own_kind.or_else(|| kind.map(str::to_owned)).ok_or("an item has no `type`")?;
-    item.name = item.text("name")?.ok_or("an item has no `name`")?;
+    let kind = own_kind.or_else(|| kind.map(str::to_owned));
+    item.kind = kind.ok_or("has an item without a `type`")?;
+    item.name = item.text("name")?.ok_or("has an item without a `name`")?;
     Ok(item)
-}
-
-fn plain(key: &str) -> String {
-    key.replace(['_', '-'], "").to_lowercase()
 }
 
 fn is_empty(value: &Value) -> bool {
