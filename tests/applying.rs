@@ -130,7 +130,7 @@ fn an_account_whose_limit_carries_less_than_its_machines_take_is_named() {
             one["check"] == "rate-limit" && one["found"].as_str().unwrap().contains("80 resources")
         };
         let load = findings.find(is_load).expect(&doctor);
-        assert_eq!((&load["subject"], &load["verdict"]), (&json!("do-main"), &json!("warning")));
+        assert_eq!((&load["subject"], &load["level"]), (&json!("do-main"), &json!("warning")));
 
         terminal.write(&office.replace("08:00", "07:00"));
         let shown = terminal.run(&["apply", "--dry-run"]).await;

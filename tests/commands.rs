@@ -292,8 +292,8 @@ fn status_and_doctor_observe_and_change_nothing() {
 
         let ended = terminal.run(&["doctor", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);
-        let verdicts = rows(&ended.stdout);
-        assert!(verdicts.iter().all(|row| row["verdict"] == "ok"), "{verdicts:#?}");
+        let findings = rows(&ended.stdout);
+        assert!(findings.iter().all(|row| row["level"] == "ok"), "{findings:#?}");
         assert_eq!(changes(&terminal.simulator).await, 0);
     });
 }

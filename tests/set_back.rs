@@ -81,7 +81,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
             let ended = terminal.run(&["doctor", "-o", "json"]).await;
             let findings: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
             let of = |finding: &Value| {
-                finding["check"] == "configuration" && finding["verdict"] == "problem"
+                finding["check"] == "configuration" && finding["level"] == "problem"
             };
             findings.into_iter().filter(of).collect()
         };
@@ -170,7 +170,7 @@ fn every_command_tells_what_is_in_force_though_no_apply_brought_it_there() {
             let ended = terminal.run(&["doctor", "-o", "json"]).await;
             let findings: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
             let of = |finding: &&Value| {
-                finding["check"] == "configuration" && finding["verdict"] == "problem"
+                finding["check"] == "configuration" && finding["level"] == "problem"
             };
             let problems = findings.iter().filter(of);
             problems.map(|finding| finding["found"].as_str().unwrap().to_owned()).collect()
@@ -186,7 +186,7 @@ fn every_command_tells_what_is_in_force_though_no_apply_brought_it_there() {
         let [found] = &problems().await[..] else {
             panic!("one problem");
         };
-        assert_eq!(found, "generation 9 is in force, but it is not stored");
+        assert_eq!(found, "generation 9 is not stored");
         assert_eq!(terminal.run(&["status"]).await.code, Some(1));
 
         // The file says what generation 2 did; applying it goes on all the same.

@@ -110,11 +110,11 @@ fn a_machine_of_unknown_state_is_a_warning_that_names_it() {
         lab.on("status", "test \"$SSH_ORIGINAL_COMMAND\" = 'status build' && exit 5");
         let checked = terminal.run(&["doctor", "-o", "json"]).await;
         let checked = ended(&lab, checked, 0);
-        let warned: Vec<_> = rows(&checked).into_iter().filter(|r| r["verdict"] != "ok").collect();
+        let warned: Vec<_> = rows(&checked).into_iter().filter(|r| r["level"] != "ok").collect();
         let [warning] = &warned[..] else {
             panic!("{warned:#?}");
         };
-        assert_eq!(warning["verdict"], "warning");
+        assert_eq!(warning["level"], "warning");
         says(
             warning["found"].as_str().unwrap(),
             &["machine/build: its state is unknown", "status ended with exit code 5"],

@@ -93,6 +93,12 @@ pub(crate) fn csv(rows: &[impl Serialize]) -> anyhow::Result<String> {
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
+/// The word for a value of an enumeration, as programs read it.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

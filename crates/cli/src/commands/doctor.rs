@@ -1,39 +1,37 @@
 //! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
-use anstyle::{AnsiColor, Effects};
-
 use super::Format;
 use crate::{
     Exit,
+    configuration_file::count,
     connection::Session,
     context::Context,
     doctor::{
-        Check, Finding, Verdict, accounts, alerts, clock, functions, hibernation, records, rules,
+        Check, Finding, Level, accounts, alerts, clock, functions, hibernation, records, rules,
         store::{self, StoreContents},
     },
-    output::{self, Style},
+    output::{self, Paint, Style},
     print,
 };
 
 /// The widths of the columns before the text of a finding.
-const VERDICT_WIDTH: usize = 8;
+const LEVEL_WIDTH: usize = 8;
 const CHECK_WIDTH: usize = 14;
 
 /// Check the store, clocks, accounts, functions and records.
 ///
 /// Nothing is changed: what cannot be known without changing something is reported as such. Each
-/// finding comes with what to do about it. Exit code 3 if a person is needed, 1 if a check could
-/// not be made.
+/// finding comes with what to do about it. Exit code 3 if a person is needed or a check could not be
+/// made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours doctor --data offhours.db
   offhours doctor --problems   only what is not as it should be
-  offhours doctor -o json | jq '.[] | select(.verdict == \"problem\")'
+  offhours doctor -o json | jq '.[] | select(.level == \"problem\")'
 
-Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may
-become a problem), problem (a person is needed), unknown (the check could not
-be made).")]
+Levels: ok, warning (perhaps unintended, clears by itself, or may become a
+problem), problem (a person is needed, or the check could not be made).")]
 pub struct Args {
     /// Leave out findings that are as they should be.
     #[arg(long)]
@@ -42,165 +40,119 @@ pub struct Args {
 
 /// Runs one check after the other and prints each finding as it is made.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let mut printer = FindingPrinter::of(args, context);
+    let least = if args.problems { Level::Warning } else { Level::Ok };
+    let mut findings = Findings { format: context.format, least, shown: Vec::new() };
     match context.connection.open().await {
-        Ok(session) => examine(&session, context, &mut printer).await?,
+        Ok(session) => examine(&session, context, &mut findings).await?,
         Err(error) if Exit::of(&error) == Exit::BadUsage => return Err(error),
         Err(error) => {
             let causes: Vec<_> = error.chain().skip(1).map(ToString::to_string).collect();
-            let finding = Finding::unknown(Check::Store, causes.join(": "), error.to_string());
-            printer.report([finding])?;
+            let finding = Finding::problem(Check::Store, causes.join(": "), error.to_string());
+            findings.add([finding])?;
         }
     }
-    printer.finish()
+    let shown = findings.shown;
+    match context.format {
+        Format::Json => output::print_json(&shown)?,
+        Format::Csv => output::print(&print::csv(&shown)?)?,
+        Format::Table => output::remark(&format!("\n{}\n", summary(&shown))),
+    }
+    let is_problem = |finding: &Finding| finding.level == Level::Problem;
+    Ok(if shown.iter().any(is_problem) { Exit::NeedsPerson } else { Exit::Done })
 }
 
 async fn examine(
     session: &Session,
     context: &Context,
-    printer: &mut FindingPrinter,
+    findings: &mut Findings,
 ) -> anyhow::Result<()> {
     let now = session.now;
-    printer.report(store::tables(&session.store).await)?;
+    findings.add(store::tables(&session.store).await)?;
     let contents = match StoreContents::read(&session.store).await {
         Ok(contents) => contents,
-        Err(error) => return printer.report([store::unread(&error)]),
+        Err(error) => return findings.add([store::unread(&error)]),
     };
-    printer.report(store::unreadable(&contents))?;
+    findings.add(store::unreadable(&contents))?;
     let zone = context.zone(&*contents.in_force.configuration, None);
-    printer.report(store::configuration(&contents, now))?;
-    printer.report([store_clock(session).await, clock::time_zones()])?;
+    findings.add(store::configuration(&contents, now))?;
+    findings.add(store_clock(session).await)?;
+    findings.add([clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {
-        printer.report(functions::at_aws(lambda).await)?;
+        findings.add(functions::at_aws(lambda).await)?;
         if let Some(subscriptions) = session.subscriptions().await {
-            printer.report(alerts::check(subscriptions))?;
+            findings.add(alerts::check(subscriptions))?;
         }
-        printer.report(accounts::at_aws(lambda, &contents).await)?;
-        printer.report(accounts::token_readers(&contents))?;
-        printer.report(accounts::noted_rates(&contents, now))?;
+        findings.add(accounts::at_aws(lambda, &contents).await)?;
+        findings.add(accounts::token_readers(&contents))?;
+        findings.add(accounts::noted_rates(&contents, now))?;
     }
     if let (Some(file), Some(providers)) = (context.connection.file(), session.providers()?) {
-        printer.report([functions::here(&contents.states, file, now)])?;
+        findings.add([functions::here(&contents.states, file, now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
-            printer.report(accounts::here(&providers, name, &contents, session.clock()).await)?;
+            findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;
         }
     }
-    printer.report(hibernation::check(&session.functions()?, &contents).await)?;
-    printer.report(accounts::inventories(&contents, now))?;
-    printer.report(accounts::loads(&contents, &zone, now))?;
-    printer.report(records::check(&contents, &zone, now))?;
-    printer.report(rules::check(&contents, now))
+    findings.add(hibernation::check(&session.functions()?, &contents).await)?;
+    findings.add(accounts::inventories(&contents, now))?;
+    findings.add(accounts::loads(&contents, &zone, now))?;
+    findings.add(records::check(&contents, &zone, now))?;
+    findings.add(rules::check(&contents, now))
 }
 
-async fn store_clock(session: &Session) -> Finding {
+async fn store_clock(session: &Session) -> Option<Finding> {
     if session.is_simulated() {
-        return Finding::ok(Check::Clock, "the simulator's clock tells the time");
+        return None;
     }
     match session.store.clock().await {
-        Ok(theirs) => clock::compare("the store", theirs, session.clock().now()),
-        Err(error) => store::unread(&error),
+        Ok(theirs) => Some(clock::compare("the store", theirs?, session.clock().now())),
+        Err(error) => Some(store::unread(&error)),
     }
 }
 
-/// Prints findings: for people as each one is made, for programs all at the end.
-struct FindingPrinter {
+/// The findings that are shown: to people as each one is made, to programs all at the end.
+struct Findings {
     format: Format,
-    style: Style,
-    /// Whether to leave out what is in order.
-    problems: bool,
-    findings: Vec<Finding>,
+    /// The least serious ones to show.
+    least: Level,
+    shown: Vec<Finding>,
 }
 
-impl FindingPrinter {
-    fn of(args: &Args, context: &Context) -> Self {
-        Self {
-            format: context.format,
-            style: Style::of_stdout(),
-            problems: args.problems,
-            findings: Vec::new(),
-        }
-    }
-
-    fn report(&mut self, findings: impl IntoIterator<Item = Finding>) -> anyhow::Result<()> {
-        for finding in findings {
-            let is_shown = !self.problems || finding.verdict != Verdict::Ok;
-            if is_shown && self.format == Format::Table {
-                output::print(&line(&finding, self.style))?;
+impl Findings {
+    fn add(&mut self, findings: impl IntoIterator<Item = Finding>) -> anyhow::Result<()> {
+        for finding in findings.into_iter().filter(|finding| finding.level >= self.least) {
+            if self.format == Format::Table {
+                output::print(&line(&finding, Style::of_stdout()))?;
             }
-            if is_shown {
-                self.findings.push(finding);
-            }
+            self.shown.push(finding);
         }
         Ok(())
-    }
-
-    fn finish(self) -> anyhow::Result<Exit> {
-        match self.format {
-            Format::Json => output::print_json(&self.findings)?,
-            Format::Csv => output::print(&print::csv(&self.findings)?)?,
-            Format::Table => output::remark(&format!("\n{}\n", summary(&self.findings))),
-        }
-        Ok(exit(&self.findings))
     }
 }
 
 /// A finding on one line, and its remedy on the next.
-fn line(finding: &Finding, style: Style) -> String {
-    let Finding { check, verdict, subject, found, remedy } = finding;
-    let word = format!("{:VERDICT_WIDTH$}", verdict.as_str());
-    let colour = colour(*verdict, style);
-    // People and programs read the same word.
-    let check = serde_json::to_value(check).unwrap_or_default();
-    let check = check.as_str().unwrap_or_default();
-    let subject = subject.as_ref();
-    let subject = subject.map_or_else(String::new, |subject| format!("{subject}: "));
-    let text = format!("{colour}{word}{colour:#} {check:CHECK_WIDTH$} {subject}{found}\n");
-    let indent = VERDICT_WIDTH + CHECK_WIDTH + 2;
-    let text = style.wrap_under(&text, indent);
-    let remedy = remedy.as_ref();
-    let remedy = remedy.map_or_else(String::new, |remedy| format!("{:indent$}{remedy}\n", ""));
-    text + &style.wrap_under(&remedy, 0)
-}
-
-fn colour(verdict: Verdict, style: Style) -> anstyle::Style {
-    if !style.colours {
-        return anstyle::Style::new();
-    }
-    match verdict {
-        Verdict::Ok => AnsiColor::Green.on_default(),
-        Verdict::Hint => AnsiColor::Cyan.on_default(),
-        Verdict::Warning => AnsiColor::Yellow.on_default(),
-        Verdict::Problem | Verdict::Unknown => AnsiColor::Red.on_default().effects(Effects::BOLD),
-    }
+fn line(Finding { check, level, subject, found, remedy }: &Finding, style: Style) -> String {
+    let paint = match level {
+        Level::Ok => Paint::Added,
+        Level::Warning => Paint::Changed,
+        Level::Problem => Paint::Removed,
+    };
+    let level = style.paint(paint, &format!("{:LEVEL_WIDTH$}", print::word(level)));
+    let check = print::word(check);
+    let subject = subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
+    let text = format!("{level} {check:CHECK_WIDTH$} {subject}{found}\n");
+    let indent = LEVEL_WIDTH + CHECK_WIDTH + 2;
+    let remedy = remedy.as_ref().map(|remedy| format!("{:indent$}{remedy}\n", ""));
+    style.wrap_under(&text, indent) + &style.wrap_under(&remedy.unwrap_or_default(), 0)
 }
 
 fn summary(findings: &[Finding]) -> String {
-    let of = |verdict: Verdict| findings.iter().filter(|f| f.verdict == verdict).count();
-    let shown: Vec<_> = [
-        (of(Verdict::Problem), "problem"),
-        (of(Verdict::Unknown), "unknown"),
-        (of(Verdict::Warning), "warning"),
-        (of(Verdict::Hint), "hint"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0)
-    .map(|(number, word)| match word {
-        "unknown" => format!("{number} could not be checked"),
-        word => crate::configuration_file::count(number, word),
-    })
-    .collect();
-    if shown.is_empty() {
-        return "No problems found.".to_owned();
-    }
-    shown.join(", ")
-}
-
-fn exit(findings: &[Finding]) -> Exit {
-    match findings.iter().map(|finding| finding.verdict).max() {
-        Some(Verdict::Unknown) => Exit::Failed,
-        Some(Verdict::Problem) => Exit::NeedsPerson,
-        Some(Verdict::Ok | Verdict::Hint | Verdict::Warning) | None => Exit::Done,
-    }
+    let counted =
+        [(Level::Problem, "problem"), (Level::Warning, "warning")].map(|(level, word)| {
+            let number = findings.iter().filter(|finding| finding.level == level).count();
+            (number > 0).then(|| count(number, word))
+        });
+    let counted: Vec<_> = counted.into_iter().flatten().collect();
+    if counted.is_empty() { "No problems found.".to_owned() } else { counted.join(", ") }
 }
 
 #[cfg(test)]
@@ -210,10 +162,8 @@ mod tests {
     fn findings() -> Vec<Finding> {
         vec![
             Finding::ok(Check::Store, "the four tables and the index `due` are there"),
-            Finding::hint(Check::Schedules, "nothing follows it").of("office"),
             Finding::warning(Check::Clock, "this machine is 7s ahead of the store", "use NTP"),
-            Finding::problem(Check::Token, "the token is refused", "give it another").of("do-main"),
-            Finding::unknown(Check::Token, "no answer", "try again").of("hz-eu"),
+            Finding::problem(Check::RateLimit, "no answer", "try again").of("do-main"),
         ]
     }
 
@@ -222,38 +172,15 @@ mod tests {
         let lines = findings().iter().map(|f| line(f, Style::PLAIN)).collect::<String>();
         insta::assert_snapshot!(lines, @"
         ok       store          the four tables and the index `due` are there
-        hint     schedules      office: nothing follows it
         warning  clock          this machine is 7s ahead of the store
                                 use NTP
-        problem  token          do-main: the token is refused
-                                give it another
-        unknown  token          hz-eu: no answer
+        problem  rate-limit     do-main: no answer
                                 try again
         ");
-        assert_eq!(summary(&findings()), "1 problem, 1 could not be checked, 1 warning, 1 hint");
+        assert_eq!(summary(&findings()), "1 problem, 1 warning");
         assert_eq!(summary(&findings()[..1]), "No problems found.");
-    }
-
-    #[test]
-    fn programs_read_findings_of_one_shape() {
-        insta::assert_snapshot!(serde_json::to_string_pretty(&findings()[2..4]).unwrap(), @r#"
-        [
-          {
-            "check": "clock",
-            "verdict": "warning",
-            "subject": null,
-            "found": "this machine is 7s ahead of the store",
-            "remedy": "use NTP"
-          },
-          {
-            "check": "token",
-            "verdict": "problem",
-            "subject": "do-main",
-            "found": "the token is refused",
-            "remedy": "give it another"
-          }
-        ]
-        "#);
+        let coloured = Style { colours: true, ..Style::PLAIN };
+        assert!(line(&findings()[2], coloured).contains('\u{1b}'));
     }
 
     #[test]
@@ -264,21 +191,5 @@ mod tests {
             let finding = serde_json::to_value(finding).unwrap();
             assert!(schema.is_valid(&finding), "{finding:#}");
         }
-    }
-
-    #[test]
-    fn a_problem_needs_a_person_and_a_check_that_was_not_made_is_a_failure() {
-        let all = findings();
-        assert_eq!(exit(&all), Exit::Failed);
-        assert_eq!(exit(&all[..4]), Exit::NeedsPerson);
-        assert_eq!(exit(&all[..3]), Exit::Done);
-        assert_eq!(exit(&[]), Exit::Done);
-    }
-
-    #[test]
-    fn colours_are_used_only_where_the_style_has_them() {
-        let coloured = Style { colours: true, ..Style::PLAIN };
-        assert!(line(&findings()[3], coloured).contains('\u{1b}'));
-        assert!(!line(&findings()[3], Style::PLAIN).contains('\u{1b}'));
     }
 }

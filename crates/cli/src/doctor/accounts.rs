@@ -13,7 +13,7 @@ use domain::{
 use environment::{Clock, LambdaFunctions, in_words};
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::{
-    Providers, ProvidersError, Report,
+    Providers, Report,
     event::{Event, Subject},
 };
 use provider::{Client, ProviderError, Reading};
@@ -38,34 +38,44 @@ pub(crate) async fn here(
     let Some(account) = configuration.accounts.get(name) else {
         return Vec::new();
     };
-    let client = match providers.client(name, configuration).await {
-        Ok(client) => client,
-        Err(error) => return vec![no_client(&error).of(name)],
-    };
-    let provider = match account {
-        Account::Cloud(account) => account.provider,
-        Account::Ssh(_) => {
-            let found = over_ssh(&client, clock).await;
-            return found.into_iter().map(|finding| finding.of(name)).collect();
+    let findings = match (providers.client(name, configuration).await, account) {
+        (Err(error), _) => {
+            vec![Finding::problem(Check::Token, in_words(&error), remedies::of_client(&error))]
+        }
+        (Ok(client), Account::Ssh(_)) => over_ssh(&client, clock).await,
+        (Ok(client), Account::Cloud(account)) => {
+            let records = contents.records.iter().filter(|r| r.reference.account == *name);
+            let token = match refused(&client, account.provider).await {
+                Ok(refused) => token(account.provider, &refused, records),
+                Err(error) => unread(&error, AccountKind::Cloud(account.provider)),
+            };
+            let rate = client.rate().map(|rate| rate_limit(rate.remaining, rate.limit));
+            let provider = format!("{name}'s provider");
+            let clock = client.date().map(|date| compare(&provider, date, clock.now()));
+            iter::once(token).chain(rate).chain(clock).collect()
         }
     };
+    findings.into_iter().map(|finding| finding.of(name)).collect()
+}
+
+/// The kinds of resources that a token may not read.
+async fn refused(
+    client: &Client,
+    provider: Provider,
+) -> Result<Vec<(ResourceKind, ProviderError)>, ProviderError> {
     let mut refused = Vec::new();
     for &kind in provider.kinds() {
         match client.try_reading(kind).await {
             Ok(()) => {}
             Err(error) if error.is_about_token() => refused.push((kind, error)),
-            Err(error) => {
-                let remedy = remedies::of_provider(&error, account.kind());
-                let finding = Finding::unknown(Check::Token, in_words(&error), remedy);
-                return [finding.of(name)].into_iter().chain(rate_here(&client, name)).collect();
-            }
+            Err(error) => return Err(error),
         }
     }
-    let whose = format!("{name}'s provider");
-    let mut findings = vec![token(provider, &refused, name, &contents.records).of(name)];
-    findings.extend(rate_here(&client, name));
-    findings.push(compare(&whose, client.date(), clock.now()).of(name));
-    findings
+    Ok(refused)
+}
+
+fn unread(error: &ProviderError, account: AccountKind) -> Finding {
+    Finding::problem(Check::Token, in_words(error), remedies::of_provider(error, account))
 }
 
 /// Checks the machines behind a host: runs each status command once, and nothing else.
@@ -73,17 +83,7 @@ async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
     let reading = Reading { now: &|| clock.now(), until: None, read: &|_| () };
     let listed = match client.list(client.kinds(), reading).await {
         Ok(listed) => listed.looks,
-        Err(error) => {
-            let remedy = remedies::of_provider(&error, AccountKind::Ssh);
-            let found = in_words(&error);
-            let is_final =
-                matches!(error, ProviderError::TokenRefused(_) | ProviderError::Refused(_));
-            return vec![if is_final {
-                Finding::problem(Check::Token, found, remedy)
-            } else {
-                Finding::unknown(Check::Token, found, remedy)
-            }];
-        }
+        Err(error) => return vec![unread(&error, AccountKind::Ssh)],
     };
     let unknown = listed.iter().filter_map(|look| {
         let (id, why) = (&look.resource.id, look.resource.busy.as_ref()?);
@@ -95,98 +95,56 @@ async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
     });
     let unknown: Vec<_> = unknown.collect();
     let number = count(listed.len() - unknown.len(), "machine");
-    let found = format!(
-        "the host shows a pinned key and takes the account's; the state of {number} is known. \
-         Whether the commands work shows only when they run"
-    );
+    let found = format!("the host and its key are accepted; the state of {number} is known");
     iter::once(Finding::ok(Check::Token, found)).chain(unknown).collect()
 }
 
-fn no_client(error: &ProvidersError) -> Finding {
-    Finding::problem(Check::Token, in_words(error), remedies::of_client(error))
-}
-
-/// Whether tags can be read, judging by the last inventory.
-fn has_tags(account: &AccountName, records: &[Record]) -> bool {
-    let of_it = |record: &&Record| record.reference.account == *account;
-    let tagged = |record: &Record| {
-        let cluster = record.cluster.as_ref();
-        !record.tags.is_empty() || cluster.is_some_and(|cluster| !cluster.tags.is_empty())
-    };
-    records.iter().filter(of_it).any(tagged)
-}
-
-/// Reports what can be known about a token without changing anything, and what cannot.
-fn token(
+/// Reports what can be known about a token without changing anything; whether it may also change
+/// resources shows only when it does. An account without resources of a kind does not need the
+/// permission to read it.
+fn token<'r>(
     provider: Provider,
     refused: &[(ResourceKind, ProviderError)],
-    account: &AccountName,
-    records: &[Record],
+    records: impl Iterator<Item = &'r Record> + Clone,
 ) -> Finding {
-    if let Some((_, error)) = refused.first() {
-        if refused.len() == provider.kinds().len() {
-            let found = if let ProviderError::TokenRefused(refusal) = error {
-                format!("the token is refused: {refusal}")
-            } else {
-                in_words(error)
-            };
-            let remedy = provider.facts().token_remedy;
-            return Finding::problem(Check::Token, found, remedy);
-        }
-        return kinds_refused(refused, account, records);
+    let is_refused = |kind| refused.iter().any(|(refused, _)| *refused == kind);
+    let may_not_read = refused
+        .iter()
+        .map(|(kind, error)| format!("the token may not read {kind}s: {}", in_words(error)));
+    let found = may_not_read.collect::<Vec<_>>().join("; ");
+    let is_there = |record: &&Record| !matches!(record.phase, Phase::Gone { .. });
+    let mut needed = records.clone().filter(is_there).map(Record::kind);
+    if let [(_, ProviderError::TokenRefused(refusal)), ..] = refused {
+        let found = format!("the token is refused: {refusal}");
+        return Finding::problem(Check::Token, found, provider.facts().token_remedy);
     }
-    let tagged = has_tags(account, records);
-    let found = match (provider, tagged) {
-        (Provider::DigitalOcean, true) => {
-            "the token reads Droplets, databases, node pools and tags; whether it may change them \
-             (droplet:update, database:update, kubernetes:update) shows only when it does"
-        }
-        (Provider::DigitalOcean, false) => {
-            "the token reads Droplets, databases and node pools. No tag was seen so far: none is \
-             set, or the token lacks tag:read. Whether it may change them (droplet:update, \
-             database:update, kubernetes:update) shows only when it does"
-        }
-        (Provider::Hetzner, _) => {
-            "the token reads servers; whether it may also write shows only when it does"
-        }
-    };
-    match (provider, tagged) {
-        (Provider::DigitalOcean, false) => Finding::hint(Check::Token, found),
-        (Provider::DigitalOcean, true) | (Provider::Hetzner, _) => Finding::ok(Check::Token, found),
+    if refused.len() == provider.kinds().len() {
+        return Finding::problem(Check::Token, found, provider.facts().token_remedy);
     }
-}
-
-/// Reports the kinds that a token may not read. An account without such resources does not need the
-/// permission.
-fn kinds_refused(
-    refused: &[(ResourceKind, ProviderError)],
-    account: &AccountName,
-    records: &[Record],
-) -> Finding {
-    let of_kind = |(kind, error): &(ResourceKind, ProviderError)| {
-        format!("the token may not read {kind}s: {}", in_words(error))
-    };
-    let found: Vec<_> = refused.iter().map(of_kind).collect();
-    let found = found.join("; ");
-    let is_needed = records.iter().any(|record| {
-        let kind = record.kind();
-        record.reference.account == *account
-            && !matches!(record.phase, Phase::Gone { .. })
-            && refused.iter().any(|(refused, _)| *refused == kind)
-    });
-    if is_needed {
+    if needed.any(is_refused) {
         let remedy =
             "give the token what it lacks: until then, they are neither stopped nor started";
-        Finding::problem(Check::Token, found, remedy)
-    } else {
-        let remedy = "give the token what it lacks, if the account has such resources to stop";
-        Finding::warning(Check::Token, found, remedy)
+        return Finding::problem(Check::Token, found, remedy);
     }
-}
-
-fn rate_here(client: &Client, name: &AccountName) -> Option<Finding> {
-    let rate = client.rate()?;
-    Some(rate_limit(rate.remaining, rate.limit).of(name))
+    if !refused.is_empty() {
+        let remedy = "give the token what it lacks, if the account has such resources to stop";
+        return Finding::warning(Check::Token, found, remedy);
+    }
+    let cluster_has_tags =
+        |record: &Record| record.cluster.as_ref().is_some_and(|cluster| !cluster.tags.is_empty());
+    let mut records = records;
+    if provider == Provider::DigitalOcean
+        && !records.any(|record| !record.tags.is_empty() || cluster_has_tags(record))
+    {
+        let found = "no tag was seen so far: none is set, or the token lacks tag:read";
+        return Finding::warning(
+            Check::Token,
+            found,
+            "give the token tag:read if resources have tags",
+        );
+    }
+    let found = "the token reads what is stopped; whether it may change it shows only when it does";
+    Finding::ok(Check::Token, found)
 }
 
 /// Checks the remaining rate limit: when it is low, stops and starts are delayed. Offhours leaves a
@@ -197,11 +155,9 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
         remaining.saturating_sub(kept_back(limit))
     );
     if remaining * LOW < limit {
-        return Finding::warning(
-            Check::RateLimit,
-            found,
-            "see which other tools use the token: stops and starts wait until requests are left",
-        );
+        let remedy =
+            "see which other tools use the token: stops and starts wait until requests are left";
+        return Finding::warning(Check::RateLimit, found, remedy);
     }
     Finding::ok(Check::RateLimit, found)
 }
@@ -228,34 +184,23 @@ fn readers(account: &Account) -> Option<Finding> {
             (acting, observing, ["key", "read_key"])
         }
     };
-    let TokenReference::Ssm(parameter) = acting else {
+    let TokenReference::Ssm(_) = acting else {
         return None;
     };
-    let kept = |folder: &str| {
-        let (path, name) = parameter.rsplit_once('/').unwrap_or(("", parameter));
-        let path = path.trim_end_matches("/acting").trim_end_matches("/reading");
-        format!("ssm:{path}/{folder}/{name}")
-    };
-    let remedy = || {
-        format!(
-            "keep the one that may stop and start as {key} = \"{}\", and one that may only read as \
-             {read_key} = \"{}\"",
-            kept("acting"),
-            kept("reading")
-        )
-    };
+    let remedy = format!(
+        "keep the one that may stop and start below ssm:/offhours/acting/ as {key}, and one that may \
+         only read below ssm:/offhours/reading/ as {read_key}"
+    );
     Some(if observing.is_for_acting() {
         let found = format!("poll-status cannot read {observing}, so nothing is observed");
-        Finding::problem(Check::Token, found, remedy())
+        Finding::problem(Check::Token, found, remedy)
     } else if acting.is_for_reading() {
-        let found = format!("stop and start cannot read {acting}");
-        Finding::problem(Check::Token, found, remedy())
+        Finding::problem(Check::Token, format!("stop and start cannot read {acting}"), remedy)
     } else if acting.is_for_acting() {
-        let found = format!("only stop and start can read the {key} that acts");
-        Finding::ok(Check::Token, found)
+        Finding::ok(Check::Token, format!("only stop and start can read the {key} that acts"))
     } else {
         let found = format!("poll-status can read {acting}, which may stop and start");
-        Finding::warning(Check::Token, found, remedy())
+        Finding::warning(Check::Token, found, remedy)
     })
 }
 
@@ -263,18 +208,14 @@ fn readers(account: &Account) -> Option<Finding> {
 /// recorded.
 pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let accounts = contents.in_force.configuration.accounts.iter();
-    accounts
-        .filter_map(|(name, account)| {
-            let rate = contents.states.get(name)?.rate?;
-            let facts = account.cloud()?.provider.facts();
-            let finding =
-                rate_limit(rate.remaining, rate.limit.unwrap_or(facts.requests_per_hour)).of(name);
-            Some(Finding {
-                found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
-                ..finding
-            })
-        })
-        .collect()
+    let findings = accounts.filter_map(|(name, account)| {
+        let rate = contents.states.get(name)?.rate?;
+        let facts = account.cloud()?.provider.facts();
+        let mut finding = rate_limit(rate.remaining, rate.limit.unwrap_or(facts.requests_per_hour));
+        finding.found += &format!(" (as of {})", ago(rate.at, now));
+        Some(finding.of(name))
+    });
+    findings.collect()
 }
 
 /// Checks whether each account's rate limit carries the next night of what follows schedules in it.
@@ -288,15 +229,16 @@ pub(crate) fn loads(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
     findings.collect()
 }
 
-/// Against AWS: has poll-status read one resource of each account with the account's token.
+/// Against AWS: has poll-status read one resource of each account with the account's token. A
+/// failure of poll-status itself is reported by the check of the functions.
 pub(crate) async fn at_aws(functions: &LambdaFunctions, contents: &StoreContents) -> Vec<Finding> {
     let asked = one_of_each(&contents.in_force.configuration, &contents.records);
     let resources = asked.values().map(|&resource| resource.clone()).collect();
-    let answer = functions.ask(&Question::Resources(resources)).await;
-    // A failure of poll-status is reported by the check of the functions, not here.
-    let report: Option<Report> = answer.ok();
-    let accounts = contents.in_force.configuration.accounts.keys();
-    accounts.map(|name| answered(asked.get(name), report.as_ref()).of(name)).collect()
+    let Ok(report) = functions.ask::<Report>(&Question::Resources(resources)).await else {
+        return Vec::new();
+    };
+    let findings = asked.into_iter();
+    findings.map(|(name, reference)| answered(reference, &report).of(&name)).collect()
 }
 
 fn one_of_each<'r>(
@@ -314,34 +256,23 @@ fn one_of_each<'r>(
     found
 }
 
-fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
-    let Some(&reference) = asked else {
-        return Finding::hint(
-            Check::Token,
-            "no known resource lets poll-status try the token; the last inventory shows whether it \
-             is accepted",
-        );
-    };
-    let about = |outcome: &&lifecycle::Outcome| matches!(&outcome.subject, Subject::Resource { resource, .. } if resource == reference);
-    let outcome = report.and_then(|report| report.outcomes.iter().find(about));
+fn answered(reference: &ResourceRef, report: &Report) -> Finding {
+    let is_about = |subject: &Subject| matches!(subject, Subject::Resource { resource, .. } if resource == reference);
+    let outcome = report.outcomes.iter().find(|outcome| is_about(&outcome.subject));
+    let remedy = "check that the account's SSM parameter holds a valid token that may read all of its \
+                  resources, and that poll-status may read the parameter";
     match outcome.map(|outcome| &outcome.event) {
-        Some(Event::Status { .. }) => Finding::ok(
-            Check::Token,
-            format!(
-                "poll-status reads {reference} with it; whether it may change it shows only when it does"
-            ),
-        ),
-        Some(event @ (Event::Postponed { .. } | Event::Declined { .. })) => Finding::problem(
-            Check::Token,
-            format!("poll-status cannot read {reference}: {event}"),
-            "check that the account's SSM parameter holds a valid token that may read all of its \
-             resources, and that poll-status may read the parameter",
-        ),
-        Some(_) | None => Finding::unknown(
-            Check::Token,
-            "poll-status did not say whether the token is accepted",
-            "see the findings about the functions, and check again",
-        ),
+        Some(Event::Status { .. }) => {
+            Finding::ok(Check::Token, format!("poll-status reads {reference} with it"))
+        }
+        Some(event) => {
+            let found = format!("poll-status cannot read {reference}: {event}");
+            Finding::problem(Check::Token, found, remedy)
+        }
+        None => {
+            let found = format!("poll-status says nothing of {reference}");
+            Finding::problem(Check::Token, found, remedy)
+        }
     }
 }
 
@@ -352,37 +283,27 @@ pub(crate) fn inventories(contents: &StoreContents, now: Timestamp) -> Vec<Findi
 }
 
 fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
+    let listed_at = state.and_then(|state| state.listed_at);
+    let error = state.and_then(|state| state.error.as_ref());
+    let is_old = listed_at.is_none_or(|at| now.duration_since(at) > OBSERVATION_AGE);
+    let mut found = listed_at
+        .map_or_else(|| "not listed yet".to_owned(), |at| format!("listed {}", ago(at, now)));
+    if is_old && listed_at.is_some() {
+        let minutes = OBSERVATION_AGE.as_mins();
+        found +=
+            &format!(", and nothing is stopped on an observation older than {minutes} minutes");
+    }
+    if let Some(error) = error {
+        found += &format!("; the latest try: {error}");
+    }
     let remedy = "`offhours status --refresh` takes an inventory now; see also the findings about \
                   the token and the functions";
-    let Some(listed_at) = state.and_then(|state| state.listed_at) else {
-        let error = state.and_then(|state| state.error.as_ref());
-        let why = error.map_or_else(String::new, |error| format!(": {error}"));
-        return Finding::problem(Check::Inventory, format!("not listed yet{why}"), remedy);
-    };
-    let error = state.and_then(|state| state.error.as_ref());
-    let age = now.duration_since(listed_at);
-    let listed = format!("listed {}", ago(listed_at, now));
-    match (age > OBSERVATION_AGE, error) {
-        (false, None) => Finding::ok(Check::Inventory, listed),
-        (false, Some(error)) => {
-            let found = format!("{listed}; the latest try: {error}");
-            if state.is_some_and(|state| state.token_fails) {
-                Finding::problem(Check::Inventory, found, remedy)
-            } else {
-                Finding::warning(Check::Inventory, found, remedy)
-            }
-        }
-        (true, error) => {
-            let error = error.map_or_else(String::new, |error| format!(": {error}"));
-            Finding::problem(
-                Check::Inventory,
-                format!(
-                    "{listed}, and nothing is stopped on an observation older than {} minutes{error}",
-                    OBSERVATION_AGE.as_mins()
-                ),
-                remedy,
-            )
-        }
+    if is_old || state.is_some_and(|state| state.token_fails) {
+        Finding::problem(Check::Inventory, found, remedy)
+    } else if error.is_some() {
+        Finding::warning(Check::Inventory, found, remedy)
+    } else {
+        Finding::ok(Check::Inventory, found)
     }
 }
 
@@ -396,7 +317,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        doctor::Verdict,
+        doctor::Level,
         scene::{
             OFFICE, SimulatedClouds, configuration, in_force, monday, simulated_clouds,
             simulated_clouds_from, store_contents, web,
@@ -424,8 +345,8 @@ mod tests {
         here(&clouds.providers, &name, &contents, &clouds.clock).await
     }
 
-    fn verdicts(findings: &[Finding]) -> Vec<(Check, Verdict)> {
-        findings.iter().map(|f| (f.check, f.verdict)).collect()
+    fn levels(findings: &[Finding]) -> Vec<(Check, Level)> {
+        findings.iter().map(|f| (f.check, f.level)).collect()
     }
 
     #[tokio::test]
@@ -434,7 +355,7 @@ mod tests {
         for account in ["do-main", "hz-eu"] {
             let found = checked(&clouds, account).await;
             let expected = [Check::Token, Check::RateLimit, Check::Clock];
-            assert_eq!(verdicts(&found), expected.map(|check| (check, Verdict::Ok)));
+            assert_eq!(levels(&found), expected.map(|check| (check, Level::Ok)));
             assert!(found[0].found.contains("shows only when it does"), "{found:#?}");
         }
         let log = clouds.simulator.log();
@@ -448,7 +369,7 @@ mod tests {
         let forbidden = json!({"answer": {"status": 403}});
         clouds.simulator.add_fault(fault("/v2/databases", &forbidden));
         let found = checked(&clouds, "do-main").await;
-        assert_eq!(found[0].verdict, Verdict::Warning);
+        assert_eq!(found[0].level, Level::Warning);
         assert!(found[0].found.contains("the scope database:read"), "{found:#?}");
         let remedy = found[0].remedy.as_ref().unwrap();
         assert!(remedy.contains("if the account has such resources"), "{remedy}");
@@ -461,10 +382,10 @@ mod tests {
         clouds.simulator.add_fault(fault("/v2/droplets", &forbidden));
         clouds.simulator.add_fault(fault("/v1/", &json!("unauthorized")));
         let found = checked(&clouds, "do-main").await;
-        assert_eq!(found[0].verdict, Verdict::Problem);
+        assert_eq!(found[0].level, Level::Problem);
         assert!(found[0].found.starts_with("the token may not read droplets:"), "{found:#?}");
         let found = checked(&clouds, "hz-eu").await;
-        assert_eq!(found[0].verdict, Verdict::Problem);
+        assert_eq!(found[0].level, Level::Problem);
         assert!(found[0].found.starts_with("the token is refused:"), "{found:#?}");
     }
 
@@ -474,7 +395,7 @@ mod tests {
         let down = json!({"answer": {"status": 503}});
         clouds.simulator.add_fault(fault("/v1/", &down));
         let found = checked(&clouds, "hz-eu").await;
-        assert_eq!(found[0].verdict, Verdict::Unknown);
+        assert_eq!(found[0].level, Level::Problem);
     }
 
     #[tokio::test]
@@ -484,7 +405,7 @@ mod tests {
         let contents = store_contents(in_force(&toml), []);
         let name = "hz-eu".parse().unwrap();
         let found = here(&clouds.providers, &name, &contents, &clouds.clock).await;
-        assert_eq!(verdicts(&found), [(Check::Token, Verdict::Problem)]);
+        assert_eq!(levels(&found), [(Check::Token, Level::Problem)]);
         let remedy = found[0].remedy.as_deref().unwrap();
         assert!(remedy.starts_with("set OFFHOURS_TEST_NO_SUCH_TOKEN"), "{remedy}");
     }
@@ -498,7 +419,7 @@ mod tests {
             ]
         "#;
         let clouds = simulated_clouds_from(&configuration(OFFICE), fleet, monday("10:00:00")).await;
-        assert_eq!(checked(&clouds, "hz-eu").await[1].verdict, Verdict::Ok);
+        assert_eq!(checked(&clouds, "hz-eu").await[1].level, Level::Ok);
         let servers = clouds.url.join("v1/servers").unwrap();
         let others = provider::http_client().unwrap();
         for _ in 0..17 {
@@ -506,16 +427,16 @@ mod tests {
             assert!(request.send().await.unwrap().status().is_success());
         }
         let found = checked(&clouds, "hz-eu").await;
-        assert_eq!(found[0].verdict, Verdict::Ok);
-        assert_eq!(found[1].verdict, Verdict::Warning);
+        assert_eq!(found[0].level, Level::Ok);
+        assert_eq!(found[1].level, Level::Warning);
         assert!(found[1].found.starts_with("1 of 20 requests"), "{found:#?}");
     }
 
     #[test]
     fn less_than_a_tenth_is_little() {
-        assert_eq!(rate_limit(499, 5000).verdict, Verdict::Warning);
+        assert_eq!(rate_limit(499, 5000).level, Level::Warning);
         let left = rate_limit(500, 5000);
-        assert_eq!(left.verdict, Verdict::Ok);
+        assert_eq!(left.level, Level::Ok);
         assert!(left.found.ends_with("Offhours may use 250"), "{left:?}");
     }
 
@@ -525,16 +446,17 @@ mod tests {
         let contents = store_contents(in_force(OFFICE), [web()]);
         let late = Clock::from(environment::SteppedClock::at(monday("10:00:30")));
         let found = here(&clouds.providers, &"hz-eu".parse().unwrap(), &contents, &late).await;
-        assert_eq!(found[2].verdict, Verdict::Warning);
+        assert_eq!(found[2].level, Level::Warning);
         assert_eq!(found[2].found, "this machine is 30s ahead of hz-eu's provider");
     }
 
     #[test]
     fn without_any_tag_seen_the_right_to_read_them_is_not_known() {
-        let [with, without] = ["do-main", "hz-eu"]
-            .map(|account| token(Provider::DigitalOcean, &[], &account.parse().unwrap(), &[web()]));
-        assert_eq!(with.verdict, Verdict::Ok);
-        assert_eq!(without.verdict, Verdict::Hint);
+        let records = [web()];
+        let token = |records: &[Record]| token(Provider::DigitalOcean, &[], records.iter());
+        let [with, without] = [token(&records), token(&[])];
+        assert_eq!(with.level, Level::Ok);
+        assert_eq!(without.level, Level::Warning);
         assert!(without.found.contains("lacks tag:read"));
     }
 
@@ -547,12 +469,12 @@ mod tests {
             state.error = error.map(Into::into);
             inventory(Some(&state), now)
         };
-        assert_eq!(check(Some(15), None).verdict, Verdict::Ok);
+        assert_eq!(check(Some(15), None).level, Level::Ok);
         let old = check(Some(16), None);
-        assert_eq!(old.verdict, Verdict::Problem);
+        assert_eq!(old.level, Level::Problem);
         assert!(old.found.contains("nothing is stopped"), "{old:?}");
         let failed = check(Some(3), Some("no answer"));
-        assert_eq!(failed.verdict, Verdict::Warning);
+        assert_eq!(failed.level, Level::Warning);
         assert!(failed.found.contains("no answer"), "{failed:?}");
         let refused = AccountState {
             listed_at: Some(now - SignedDuration::from_mins(3)),
@@ -560,10 +482,10 @@ mod tests {
             token_fails: true,
             ..AccountState::unknown("do-main".parse().unwrap())
         };
-        assert_eq!(inventory(Some(&refused), now).verdict, Verdict::Problem);
+        assert_eq!(inventory(Some(&refused), now).level, Level::Problem);
         assert!(check(Some(20), Some("no answer")).found.ends_with("no answer"));
-        assert_eq!(check(None, Some("no answer")).verdict, Verdict::Problem);
-        assert_eq!(inventory(None, now).verdict, Verdict::Problem);
+        assert_eq!(check(None, Some("no answer")).level, Level::Problem);
+        assert_eq!(inventory(None, now).level, Level::Problem);
     }
 
     #[test]
@@ -575,7 +497,7 @@ mod tests {
         state.rate = Some(Rate { remaining: 100, at, limit: None, others: None });
         contents.states.insert(name, state);
         let found = noted_rates(&contents, monday("10:00:00"));
-        assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);
+        assert_eq!(levels(&found), [(Check::RateLimit, Level::Warning)]);
         assert!(found[0].found.starts_with("100 of 3600"), "{found:?}");
         assert!(found[0].found.ends_with("(as of 2m ago)"), "{found:?}");
     }
@@ -588,43 +510,42 @@ mod tests {
                 OFFICE.replacen("accounts.do-main", &format!("{account}\naccounts.do-main"), 1);
             token_readers(&store_contents(in_force(&toml), []))
         };
-        let remedy = "keep the one that may stop and start as token = \"ssm:/o/acting/do\", and one \
-                      that may only read as read_token = \"ssm:/o/reading/do\"";
-        for (tokens, verdict, found) in [
+        for (tokens, level, found) in [
             (
                 r#"token = "ssm:/o/do""#,
-                Verdict::Warning,
+                Level::Warning,
                 "poll-status can read ssm:/o/do, which may stop and start",
             ),
             (
                 r#"token = "ssm:/o/do", read_token = "ssm:/o/reading/do""#,
-                Verdict::Warning,
+                Level::Warning,
                 "poll-status can read ssm:/o/do, which may stop and start",
             ),
             (
                 r#"token = "ssm:/o/acting/do", read_token = "ssm:/o/reading/do""#,
-                Verdict::Ok,
+                Level::Ok,
                 "only stop and start can read the token that acts",
             ),
             (
                 r#"token = "ssm:/o/acting/do""#,
-                Verdict::Problem,
+                Level::Problem,
                 "poll-status cannot read ssm:/o/acting/do, so nothing is observed",
             ),
             (
                 r#"token = "ssm:/o/reading/do""#,
-                Verdict::Problem,
+                Level::Problem,
                 "stop and start cannot read ssm:/o/reading/do",
             ),
         ] {
             let [finding] = &check(tokens)[..] else {
                 panic!("{tokens}");
             };
-            assert_eq!(finding.verdict, verdict, "{tokens}");
+            assert_eq!(finding.level, level, "{tokens}");
             assert_eq!(finding.found, found);
             assert_eq!(finding.subject.as_deref(), Some("do"));
-            let expected = (verdict != Verdict::Ok).then_some(remedy);
-            assert_eq!(finding.remedy.as_deref(), expected);
+            let remedy = finding.remedy.as_deref().unwrap_or_default();
+            let names_both = remedy.contains("acting/ as token,") && remedy.ends_with("read_token");
+            assert_eq!(names_both, level != Level::Ok, "{remedy}");
         }
         assert_eq!(check(r#"token = "env:T""#), [], "kept elsewhere");
     }
@@ -633,7 +554,7 @@ mod tests {
     fn at_aws_it_is_said_where_poll_status_can_read_a_key_that_acts() {
         let host_key =
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
-        let verdict = |keys: &str| {
+        let level = |keys: &str| {
             let account = format!(
                 "accounts.lab = {{ provider = \"ssh\", host = \"jump.example.net\", user = \"o\", \
                  host_keys = [\"{host_key}\"], {keys} }}"
@@ -641,12 +562,12 @@ mod tests {
             let toml =
                 OFFICE.replacen("accounts.do-main", &format!("{account}\naccounts.do-main"), 1);
             let findings = token_readers(&store_contents(in_force(&toml), []));
-            findings.first().map(|finding| finding.verdict)
+            findings.first().map(|finding| finding.level)
         };
         let kept = r#"key = "ssm:/o/acting/lab", read_key = "ssm:/o/reading/lab""#;
-        assert_eq!(verdict(kept), Some(Verdict::Ok));
-        assert_eq!(verdict(r#"key = "ssm:/o/lab""#), Some(Verdict::Warning));
-        assert_eq!(verdict(r#"key = "file:/o/lab""#), None);
+        assert_eq!(level(kept), Some(Level::Ok));
+        assert_eq!(level(r#"key = "ssm:/o/lab""#), Some(Level::Warning));
+        assert_eq!(level(r#"key = "file:/o/lab""#), None);
     }
 
     #[test]
@@ -657,15 +578,14 @@ mod tests {
             let mut report = Report::default();
             let at = monday("10:00:00");
             report.outcomes.push(Outcome::of(&record, at, event));
-            answered(Some(&reference), Some(&report)).verdict
+            answered(reference, &report).level
         };
         let state = "running".to_owned();
-        assert_eq!(check(Event::Status { state }), Verdict::Ok);
+        assert_eq!(check(Event::Status { state }), Level::Ok);
         let reason = "token refused".to_owned();
-        assert_eq!(check(Event::postponed(reason.clone())), Verdict::Problem);
-        assert_eq!(check(Event::Declined { reason }), Verdict::Problem);
-        assert_eq!(answered(Some(&reference), None).verdict, Verdict::Unknown);
-        assert_eq!(answered(None, None).verdict, Verdict::Hint);
+        assert_eq!(check(Event::postponed(reason.clone())), Level::Problem);
+        assert_eq!(check(Event::Declined { reason }), Level::Problem);
+        assert_eq!(answered(reference, &Report::default()).level, Level::Problem);
         let asked = one_of_each(&configuration(OFFICE), std::slice::from_ref(&record));
         assert_eq!(asked.len(), 1);
     }

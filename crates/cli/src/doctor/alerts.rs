@@ -12,53 +12,42 @@ use crate::configuration_file::count;
 pub(crate) fn check(answer: Result<Subscriptions, SubscriptionsError>) -> Vec<Finding> {
     let Subscriptions { topic, all } = match answer {
         Ok(subscriptions) => subscriptions,
-        Err(error) => return vec![unknown(&error)],
+        Err(error) => {
+            let remedy = "deploy the stack again: it has the topic; and attach its viewer policy, which \
+                          allows sns:ListSubscriptionsByTopic";
+            return vec![Finding::problem(Check::Alerts, in_words(&error), remedy)];
+        }
+    };
+    let subscribe = |protocol: &str, endpoint: &str| {
+        format!(
+            "`aws sns subscribe --topic-arn {topic} --protocol {protocol} --notification-endpoint \
+             {endpoint}`"
+        )
     };
     if all.is_empty() {
         let found = "nothing is subscribed to the topic of the alerts and alarms: an address that does \
                      not confirm within two or three days is removed";
         let remedy = format!(
-            "{}; without an address, only a webhook receives alerts, and nothing receives alarms",
-            ask_again(&topic, "email", "ADDRESS")
+            "subscribe an address, {}: a webhook receives alerts, and no alarms",
+            subscribe("email", "ADDRESS")
         );
         return vec![Finding::warning(Check::Alerts, found, remedy)];
     }
-    let (confirmed, pending): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.confirmed);
-    let findings = pending.iter().map(|Subscription { protocol, endpoint, .. }| {
+    let pending = all.iter().filter(|one| !one.confirmed);
+    let findings = pending.map(|Subscription { protocol, endpoint, .. }| {
         let found = "has not confirmed its subscription: it receives no alerts and no alarms";
-        let remedy = format!(
-            "open the link in AWS's mail; if that has expired, {}",
-            ask_again(&topic, protocol, endpoint)
-        );
+        let again = subscribe(protocol, endpoint);
+        let remedy = format!("open the link in AWS's mail; if that has expired, {again}");
         Finding::warning(Check::Alerts, found, remedy).of(endpoint)
     });
-    let ok =
-        format!("{} to the alerts and alarms", count(confirmed.len(), "confirmed subscription"));
+    let ok = format!("{} to the alerts and alarms", count(all.len(), "confirmed subscription"));
     or_ok(findings.collect(), Check::Alerts, ok)
-}
-
-/// The command that subscribes an address anew.
-fn ask_again(topic: &str, protocol: &str, endpoint: &str) -> String {
-    format!(
-        "subscribe it: `aws sns subscribe --topic-arn {topic} --protocol {protocol} \
-         --notification-endpoint {endpoint}`"
-    )
-}
-
-fn unknown(error: &SubscriptionsError) -> Finding {
-    if error.is_missing() {
-        let remedy = "deploy the stack again: it has the topic";
-        return Finding::problem(Check::Alerts, in_words(error), remedy);
-    }
-    let remedy = "attach the stack's viewer policy, which allows sns:ListSubscriptionsByTopic; deploy \
-                  the stack again if its policy is of an older version";
-    Finding::unknown(Check::Alerts, in_words(error), remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Level;
 
     const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:offhours-alerts";
 
@@ -76,7 +65,7 @@ mod tests {
     fn an_address_that_has_not_confirmed_is_named_with_the_command_that_asks_again() {
         let found = found(&[("ada@example.com", true), ("bo@example.com", false)]);
         let [pending] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(pending.verdict, Verdict::Warning);
+        assert_eq!(pending.level, Level::Warning);
         assert_eq!(pending.subject.as_deref(), Some("bo@example.com"));
         let command = format!(
             "aws sns subscribe --topic-arn {TOPIC} --protocol email --notification-endpoint \
@@ -90,9 +79,9 @@ mod tests {
     fn a_topic_without_subscriptions_is_a_warning_and_confirmed_ones_are_in_order() {
         let none = found(&[]);
         let remedy = none[0].remedy.as_deref().unwrap();
-        assert_eq!((none.len(), none[0].verdict), (1, Verdict::Warning));
+        assert_eq!((none.len(), none[0].level), (1, Level::Warning));
         assert!(remedy.contains("--notification-endpoint ADDRESS"), "{remedy}");
         let confirmed = found(&[("ada@example.com", true)]);
-        assert_eq!((confirmed.len(), confirmed[0].verdict), (1, Verdict::Ok));
+        assert_eq!((confirmed.len(), confirmed[0].level), (1, Level::Ok));
     }
 }

@@ -21,23 +21,21 @@ pub(crate) fn here(
     file: &Path,
     now: Timestamp,
 ) -> Finding {
-    let run = format!(
-        "`offhours local --data {}` must run: commands look and act once, and no edge is \
-         handled without it",
-        file.display()
-    );
-    match states.values().filter_map(|state| state.tried_at).max() {
-        Some(at) if now.duration_since(at) <= INVENTORY_INTERVAL * 2 => Finding::ok(
-            Check::Functions,
-            format!("a service runs on this store: it took an inventory {}", ago(at, now)),
-        ),
-        Some(at) => Finding::problem(
-            Check::Functions,
-            format!("no service runs on this store: the last inventory was tried {}", ago(at, now)),
-            run,
-        ),
-        None => Finding::problem(Check::Functions, "no service has run on this store yet", run),
+    let last = states.values().filter_map(|state| state.tried_at).max();
+    if let Some(at) = last.filter(|at| now.duration_since(*at) <= INVENTORY_INTERVAL * 2) {
+        let found = format!("a service runs on this store: it took an inventory {}", ago(at, now));
+        return Finding::ok(Check::Functions, found);
     }
+    let last = last.map_or_else(|| "never".to_owned(), |at| ago(at, now));
+    Finding::problem(
+        Check::Functions,
+        format!("no service runs on this store: the last inventory was tried {last}"),
+        format!(
+            "`offhours local --data {}` must run: commands look and act once, and no edge is handled \
+             without it",
+            file.display()
+        ),
+    )
 }
 
 /// At AWS: checks that each of the four functions exists, and that those that take questions answer
@@ -54,40 +52,31 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
     let poll_status = functions.ask::<Report>(&Question::Resources(Vec::new())).await;
     let stop = functions.command::<Report>(Direction::Stop, &nothing).await;
     let start = functions.command::<Report>(Direction::Start, &nothing).await;
-    let dispatch = functions.floor().await.map(drop);
-    let answers = "answers";
     vec![
-        one("poll-status", answers, poll_status.map(drop)),
-        one("stop", answers, stop.map(drop)),
-        one("start", answers, start.map(drop)),
-        one("dispatch", "exists; its log shows what it does", dispatch),
+        one("poll-status", poll_status.map(drop)),
+        one("stop", stop.map(drop)),
+        one("start", start.map(drop)),
+        one("dispatch", functions.floor().await.map(drop)),
     ]
 }
 
-fn one(function: &str, well: &str, result: Result<(), InvokeError>) -> Finding {
+fn one(function: &str, result: Result<(), InvokeError>) -> Finding {
     let finding = match result {
-        Ok(()) => Finding::ok(Check::Functions, format!("{function} {well}")),
+        Ok(()) => Finding::ok(Check::Functions, "answers"),
         Err(error) => {
-            let words = in_words(&error);
-            match error.failure() {
-                InvokeFailure::Missing => Finding::problem(
-                    Check::Functions,
-                    words,
-                    "deploy the stack, or name the function as OFFHOURS_…_FUNCTION and the \
-                     region with --region",
-                ),
-                InvokeFailure::Failed => Finding::problem(
-                    Check::Functions,
-                    words,
-                    "see the function's log; deploy the stack again if it is of an older version",
-                ),
-                InvokeFailure::NotAsked => Finding::unknown(
-                    Check::Functions,
-                    words,
-                    "check that the credentials of the AWS tools may invoke and describe the \
-                     functions",
-                ),
-            }
+            let remedy = match error.failure() {
+                InvokeFailure::Missing => {
+                    "deploy the stack, or name the function as OFFHOURS_…_FUNCTION and the region with \
+                     --region"
+                }
+                InvokeFailure::Failed => {
+                    "see the function's log; deploy the stack again if it is of an older version"
+                }
+                InvokeFailure::NotAsked => {
+                    "check that the credentials of the AWS tools may invoke and describe the functions"
+                }
+            };
+            Finding::problem(Check::Functions, in_words(&error), remedy)
         }
     };
     finding.of(function)
@@ -104,7 +93,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{doctor::Verdict, scene::monday};
+    use crate::{doctor::Level, scene::monday};
 
     fn tried(at: Option<Timestamp>) -> BTreeMap<AccountName, AccountState> {
         let name: AccountName = Provider::Hetzner.to_string().parse().unwrap();
@@ -117,17 +106,17 @@ mod tests {
     fn a_local_store_on_which_nothing_works_is_a_problem_with_the_command_to_run() {
         let now = monday("10:00:00");
         let minutes = SignedDuration::from_mins;
-        for (at, verdict) in [
-            (Some(now), Verdict::Ok),
-            (Some(now - minutes(10)), Verdict::Ok),
-            (Some(now - minutes(11)), Verdict::Problem),
-            (None, Verdict::Problem),
+        for (at, level) in [
+            (Some(now), Level::Ok),
+            (Some(now - minutes(10)), Level::Ok),
+            (Some(now - minutes(11)), Level::Problem),
+            (None, Level::Problem),
         ] {
             let finding = here(&tried(at), Path::new("my.db"), now);
-            assert_eq!(finding.verdict, verdict, "{finding:?}");
+            assert_eq!(finding.level, level, "{finding:?}");
             let remedy = finding.remedy.unwrap_or_default();
             let names_it = remedy.contains("offhours local --data my.db");
-            assert_eq!(names_it, verdict == Verdict::Problem, "{remedy}");
+            assert_eq!(names_it, level == Level::Problem, "{remedy}");
         }
     }
 
@@ -174,17 +163,17 @@ mod tests {
     #[tokio::test]
     async fn each_function_answers_is_missing_fails_or_may_not_be_asked() {
         let found = at_aws(&lambda().await).await;
-        let verdicts: Vec<_> = found
+        let levels: Vec<_> = found
             .iter()
-            .map(|finding| (finding.subject.as_deref().unwrap(), finding.verdict))
+            .map(|finding| (finding.subject.as_deref().unwrap(), finding.level))
             .collect();
         assert_eq!(
-            verdicts,
+            levels,
             [
-                ("poll-status", Verdict::Ok),
-                ("stop", Verdict::Problem),
-                ("start", Verdict::Problem),
-                ("dispatch", Verdict::Unknown),
+                ("poll-status", Level::Ok),
+                ("stop", Level::Problem),
+                ("start", Level::Problem),
+                ("dispatch", Level::Problem),
             ],
             "{found:#?}"
         );

@@ -20,7 +20,7 @@ pub(crate) struct Finding {
     /// The check that was made.
     pub check: Check,
     /// How serious it is.
-    pub verdict: Verdict,
+    pub level: Level,
     /// The account, resource, schedule, table or function that it concerns; null if it concerns the
     /// whole.
     pub subject: Option<String>,
@@ -67,39 +67,18 @@ pub(crate) enum Check {
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub(crate) enum Level {
     /// It is as it should be.
     Ok,
-    /// Nothing is wrong, but it may be unintended.
-    Hint,
-    /// It may become a problem, or clears by itself.
+    /// It may be unintended, may become a problem, or clears by itself.
     Warning,
-    /// A person is needed.
+    /// A person is needed, or the check could not be made.
     Problem,
-    /// The check could not be made.
-    Unknown,
-}
-
-impl Verdict {
-    /// The verdict's name.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Hint => "hint",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 impl Finding {
     pub(crate) fn ok(check: Check, found: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Ok, subject: None, found: found.into(), remedy: None }
-    }
-
-    pub(crate) fn hint(check: Check, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Hint, ..Self::ok(check, found) }
+        Self { check, level: Level::Ok, subject: None, found: found.into(), remedy: None }
     }
 
     pub(crate) fn warning(
@@ -107,7 +86,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { verdict: Verdict::Warning, remedy: Some(remedy.into()), ..Self::ok(check, found) }
+        Self { level: Level::Warning, remedy: Some(remedy.into()), ..Self::ok(check, found) }
     }
 
     pub(crate) fn problem(
@@ -115,15 +94,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { verdict: Verdict::Problem, ..Self::warning(check, found, remedy) }
-    }
-
-    pub(crate) fn unknown(
-        check: Check,
-        found: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self { verdict: Verdict::Unknown, ..Self::warning(check, found, remedy) }
+        Self { level: Level::Problem, ..Self::warning(check, found, remedy) }
     }
 
     pub(crate) fn of(self, subject: &(impl ToString + ?Sized)) -> Self {
@@ -133,8 +104,5 @@ impl Finding {
 
 /// The findings, or a single `ok` if there are none.
 pub(crate) fn or_ok(findings: Vec<Finding>, check: Check, ok: impl Into<String>) -> Vec<Finding> {
-    if findings.is_empty() {
-        return vec![Finding::ok(check, ok)];
-    }
-    findings
+    if findings.is_empty() { vec![Finding::ok(check, ok)] } else { findings }
 }

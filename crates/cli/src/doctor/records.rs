@@ -35,7 +35,8 @@ pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
     findings.extend(removed.into_iter().map(|(account, records)| {
         let records = count(records, "record");
         let found = format!("{records} of an account that is no longer configured");
-        Finding::hint(Check::Records, found).of(account)
+        let remedy = "`offhours forget` deletes what is not needed any more";
+        Finding::warning(Check::Records, found, remedy).of(account)
     }));
     let ok = format!("{}: none needs a person", count(contents.records.len(), "record"));
     or_ok(findings, Check::Records, ok)
@@ -47,20 +48,20 @@ mod tests {
 
     use super::*;
     use crate::{
-        doctor::Verdict,
+        doctor::Level,
         scene::{OFFICE, in_force, machine, monday, store_contents, transition, web},
     };
 
-    fn found<const N: usize>(records: [Record; N]) -> Vec<(Verdict, Option<String>, String)> {
+    fn found<const N: usize>(records: [Record; N]) -> Vec<(Level, Option<String>, String)> {
         let contents = store_contents(in_force(OFFICE), records);
         let found = check(&contents, &TimeZone::UTC, monday("10:00:00"));
-        found.into_iter().map(|one| (one.verdict, one.subject, one.found)).collect()
+        found.into_iter().map(|one| (one.level, one.subject, one.found)).collect()
     }
 
     #[test]
     fn a_finding_says_in_which_state_the_resource_is() {
         let ok = "1 record: none needs a person".to_owned();
-        assert_eq!(found([web()]), [(Verdict::Ok, None, ok)]);
+        assert_eq!(found([web()]), [(Level::Ok, None, ok)]);
         let mut stuck = web();
         stuck.phase = Phase::Stuck {
             transition: transition(Direction::Stop, monday("09:30:00")),
@@ -68,7 +69,7 @@ mod tests {
             reason: "not seen".to_owned(),
         };
         let subject = Some("do-main/droplet/1 (web)".to_owned());
-        let expected = (Verdict::Problem, subject, "stop stuck: not seen".to_owned());
+        let expected = (Level::Problem, subject, "stop stuck: not seen".to_owned());
         assert_eq!(found([stuck]), [expected]);
     }
 
@@ -76,7 +77,7 @@ mod tests {
     fn records_of_a_removed_account_are_counted() {
         let other = |id: u32| machine(&format!("do-old/droplet/{id}"), "old", &[]);
         let words = "2 records of an account that is no longer configured".to_owned();
-        let expected = (Verdict::Hint, Some("do-old".to_owned()), words);
+        let expected = (Level::Warning, Some("do-old".to_owned()), words);
         assert_eq!(found([other(1), other(2)]), [expected]);
     }
 }

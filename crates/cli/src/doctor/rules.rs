@@ -6,18 +6,13 @@ use domain::{
     membership::{Membership, Subject},
     record::{Phase, Record},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use report::consequences::{Unmatched, unmatched_names};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
-use crate::{
-    configuration_file::count,
-    names::nearest::{advice, nearest},
-    time::ago,
-};
+use crate::names::nearest::{advice, nearest};
 
-/// An override that ended longer ago than this is reported as a leftover.
-const LONG_AGO: SignedDuration = SignedDuration::from_hours(30 * 24);
+const SPELLING: &str = "check its spelling; keep it if it is meant for future resources";
 
 /// Runs all checks of what the configuration names.
 pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
@@ -41,49 +36,33 @@ fn present(contents: &StoreContents) -> impl Iterator<Item = &Record> + Clone {
 /// References in `resources` that no inventory has seen, and names that nothing has. Nothing can be
 /// said about an account that has never been listed, and about names only if all were.
 fn references(contents: &StoreContents, all_listed: bool) -> Vec<Finding> {
-    let mut findings = if all_listed { names(contents) } else { Vec::new() };
-    let mut not_known = 0;
-    for (schedule, rule) in &contents.in_force.configuration.schedules {
-        for selector in &rule.resources {
-            let Selector::Reference(reference) = selector else {
-                continue;
-            };
-            if !contents.was_listed(&reference.account) {
-                not_known += 1;
-            } else if let Some(why) = unseen(contents, reference) {
-                let found = format!("schedule {schedule} lists it, and {why}");
-                let remedy = format!(
-                    "correct or remove it in the schedule's `resources`{}",
-                    instead(contents, reference)
-                );
-                findings.push(Finding::problem(Check::References, found, remedy).of(reference));
-            }
-        }
-    }
-    if not_known > 0 {
-        let listed = count(not_known, "listed resource");
-        let found = format!("{listed} is unknown before the first inventory");
-        findings.push(Finding::hint(Check::References, found));
-    }
-    or_ok(findings, Check::References, "every listed resource was seen")
-}
-
-/// Names in `resources` that no known resource has.
-fn names(contents: &StoreContents) -> Vec<Finding> {
-    let unmatched = unmatched_names(&present(contents), &contents.in_force.configuration);
-    let findings = unmatched.into_iter().map(|Unmatched { schedule, name }| {
+    let configuration = &contents.in_force.configuration;
+    let listed = configuration.schedules.iter().flat_map(|(schedule, rule)| {
+        rule.resources.iter().map(move |selector| (schedule, selector))
+    });
+    let unseen = listed.filter_map(|(schedule, selector)| {
+        let Selector::Reference(reference) = selector else { return None };
+        let why =
+            unseen(contents, reference).filter(|_| contents.was_listed(&reference.account))?;
+        let found = format!("schedule {schedule} lists it, and {why}");
+        let instead = instead(contents, reference);
+        let remedy = format!("correct or remove it in the schedule's `resources`{instead}");
+        Some(Finding::problem(Check::References, found, remedy).of(reference))
+    });
+    let unmatched = unmatched_names(&present(contents), configuration);
+    let unmatched = unmatched.into_iter().filter(|_| all_listed);
+    let unmatched = unmatched.map(|Unmatched { schedule, name }| {
         let found = format!("schedule {schedule} lists the name, and no known resource has it");
         let text = name.to_string();
-        let like = present(contents).find(|record| record.reference.id.provider_id() == text);
-        let like = like.map(|record| record.reference.to_string());
-        let known = present(contents).map(|record| record.name.as_str());
-        let like = like.or_else(|| nearest(&text, known).map(str::to_owned));
+        let mut of_id = present(contents).filter(|one| one.reference.id.provider_id() == text);
+        let reference = of_id.next().map(|record| record.reference.to_string());
+        let names = present(contents).map(|record| record.name.as_str());
+        let like = reference.or_else(|| nearest(&text, names).map(str::to_owned));
         let like = like.map_or_else(String::new, |like| format!("; did you mean {like}?"));
-        let remedy =
-            format!("check its spelling; keep it if it is meant for future resources{like}");
-        Finding::warning(Check::References, found, remedy).of(&name)
+        Finding::warning(Check::References, found, format!("{SPELLING}{like}")).of(&name)
     });
-    findings.collect()
+    let findings = unmatched.chain(unseen).collect();
+    or_ok(findings, Check::References, "every listed resource of a listed account was seen")
 }
 
 /// Why there is no such resource. `None` if there is one.
@@ -101,19 +80,14 @@ fn unseen(contents: &StoreContents, reference: &ResourceRef) -> Option<&'static 
     }
 }
 
-/// What was probably meant: the same id in another account, a name instead of an id, or a similar
-/// id.
+/// What was probably meant: a name instead of an id, or a similar reference.
 fn instead(contents: &StoreContents, reference: &ResourceRef) -> String {
     let id = reference.id.provider_id();
     let like = || present(contents).filter(|record| record.kind() == reference.kind());
-    let moved = like().find(|record| record.reference.id == reference.id);
-    let named = like().find(|record| record.name == id);
-    let in_account = like().filter(|record| record.reference.account == reference.account);
-    let texts: Vec<_> =
-        in_account.map(|record| (record.reference.id.provider_id(), record)).collect();
-    let near = nearest(&id, texts.iter().map(|(text, _)| text.as_str()));
-    let near = texts.iter().find(|(text, _)| near == Some(text));
-    match moved.or(named).or(near.map(|(_, record)| *record)) {
+    let references: Vec<_> = like().map(|record| (record.reference.to_string(), record)).collect();
+    let near = nearest(&reference.to_string(), references.iter().map(|(text, _)| text.as_str()));
+    let near = references.iter().find(|(text, _)| near == Some(text));
+    match like().find(|record| record.name == id).or(near.map(|(_, record)| *record)) {
         Some(record) => format!("; did you mean {} ({})?", record.reference, record.name),
         None => String::new(),
     }
@@ -130,56 +104,44 @@ fn unfollowed(contents: &StoreContents) -> Vec<Finding> {
     };
     let idle = configuration.schedules.keys().filter(|name| !follows(name));
     let findings = idle.map(|name| {
-        let found = format!(
-            "nothing follows it: tag resources offhours:{name} (label offhours={name}), or list them"
-        );
-        Finding::hint(Check::Schedules, found).of(name)
+        let remedy = format!("tag resources offhours:{name} (label offhours={name}), or list them");
+        Finding::warning(Check::Schedules, "nothing follows it", remedy).of(name)
     });
     or_ok(findings.collect(), Check::Schedules, "every schedule is followed")
 }
 
-/// Overrides of targets that do not exist, and overrides that ended long ago.
+/// Active overrides of targets that do not exist.
 fn overrides(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
-    let all = contents.in_force.overrides.iter();
-    let findings: Vec<_> = all.filter_map(|one| an_override(contents, one, now)).collect();
-    let active = contents.in_force.overrides.iter();
-    let active = active.filter(|one| one.is_active(now)).count();
-    or_ok(findings, Check::Overrides, format!("{active} active, each of an existing target"))
+    let active: Vec<_> =
+        contents.in_force.overrides.iter().filter(|one| one.is_active(now)).collect();
+    let findings = active.iter().filter_map(|one| an_override(contents, one)).collect();
+    or_ok(
+        findings,
+        Check::Overrides,
+        format!("{} active, each of an existing target", active.len()),
+    )
 }
 
-fn an_override(contents: &StoreContents, one: &Override, now: Timestamp) -> Option<Finding> {
+fn an_override(contents: &StoreContents, one: &Override) -> Option<Finding> {
+    let configuration = &contents.in_force.configuration;
     let (why, instead) = match &one.target {
         Target::Resource(reference) => {
             let account = &reference.account;
-            let accounts = &contents.in_force.configuration.accounts;
-            let can_be_told = contents.was_listed(account) || !accounts.contains_key(account);
-            let why = unseen(contents, reference).filter(|_| can_be_told);
+            let is_known =
+                contents.was_listed(account) || !configuration.accounts.contains_key(account);
+            let why = unseen(contents, reference).filter(|_| is_known)?;
             (why, instead(contents, reference))
         }
+        Target::Schedule(name) if configuration.schedules.contains_key(name) => return None,
         Target::Schedule(name) => {
-            let schedules = &contents.in_force.configuration.schedules;
-            let is_there = schedules.contains_key(name);
-            let names = schedules.keys().map(ScheduleName::as_str);
+            let names = configuration.schedules.keys().map(ScheduleName::as_str);
             let advice = format!("; {}", advice(name.as_str(), "schedules", names));
-            ((!is_there).then_some("there is no such schedule"), advice)
+            ("there is no such schedule", advice)
         }
     };
-    let finding = match why {
-        Some(why) if one.ends_at > now => Finding::warning(
-            Check::Overrides,
-            format!("{} by {}, and {why}", one.desired, one.by),
-            format!("`offhours override clear` ends it{instead}"),
-        ),
-        Some(_) | None if now.duration_since(one.ends_at) > LONG_AGO => Finding::hint(
-            Check::Overrides,
-            format!(
-                "ended {}; kept until a new one replaces it, and harmless",
-                ago(one.ends_at, now)
-            ),
-        ),
-        Some(_) | None => return None,
-    };
-    Some(finding.of(&one.target))
+    let found = format!("{} by {}, and {why}", one.desired, one.by);
+    let remedy = format!("`offhours override clear` ends it{instead}");
+    Some(Finding::warning(Check::Overrides, found, remedy).of(&one.target))
 }
 
 /// Patterns of `protect` that cover nothing: a guard rail with a typo guards nothing.
@@ -192,12 +154,7 @@ fn protect(contents: &StoreContents) -> Vec<Finding> {
         !present(contents).any(|record| Subject::recorded(record).is_covered_by(pattern))
     });
     let findings = idle.map(|pattern| {
-        Finding::warning(
-            Check::Protect,
-            "covers no known resource",
-            "check its spelling; keep it if it is meant for future resources",
-        )
-        .of(pattern)
+        Finding::warning(Check::Protect, "covers no known resource", SPELLING).of(pattern)
     });
     or_ok(findings.collect(), Check::Protect, "every pattern covers something")
 }
@@ -205,11 +162,12 @@ fn protect(contents: &StoreContents) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use domain::schedule::Desired;
+    use jiff::SignedDuration;
     use store::AccountState;
 
     use super::*;
     use crate::{
-        doctor::Verdict,
+        doctor::Level,
         scene::{OFFICE, in_force, machine, monday, store_contents, web, with_overrides},
     };
 
@@ -226,19 +184,19 @@ mod tests {
         contents
     }
 
-    fn of(check: Check, found: &[Finding]) -> Vec<(Verdict, String)> {
+    fn of(check: Check, found: &[Finding]) -> Vec<(Level, String)> {
         let of_it = found.iter().filter(|finding| finding.check == check);
         of_it
-            .map(|f| (f.verdict, format!("{} {}", f.found, f.remedy.as_deref().unwrap_or(""))))
+            .map(|f| (f.level, format!("{} {}", f.found, f.remedy.as_deref().unwrap_or(""))))
             .collect()
     }
 
     #[track_caller]
-    fn check_reference(reference: &str, records: Vec<Record>, verdict: Verdict, words: &str) {
+    fn check_reference(reference: &str, records: Vec<Record>, level: Level, words: &str) {
         let toml = format!("{OFFICE}resources = [\"{reference}\"]\n");
         let found = check(&listed(store_contents(in_force(&toml), records)), now());
         let found = of(Check::References, &found);
-        assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
+        assert_eq!((found.len(), found[0].0), (1, level), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");
     }
 
@@ -246,37 +204,37 @@ mod tests {
     fn a_listed_reference_that_no_inventory_has_seen_is_answered_with_what_was_meant() {
         let record = |reference| vec![machine(reference, "web", &[])];
         let there = record("do-main/droplet/3164444");
-        check_reference("do-main/droplet/3164444", there.clone(), Verdict::Ok, "was seen");
+        check_reference("do-main/droplet/3164444", there.clone(), Level::Ok, "was seen");
         let near = "no inventory has seen it correct or remove it in the schedule's `resources`; \
                     did you mean do-main/droplet/3164444 (web)?";
-        check_reference("do-main/droplet/3164445", there.clone(), Verdict::Problem, near);
+        check_reference("do-main/droplet/3164445", there.clone(), Level::Problem, near);
         let moved = record("do-two/droplet/7");
         check_reference(
             "do-main/droplet/7",
             moved,
-            Verdict::Problem,
+            Level::Problem,
             "did you mean do-two/droplet/7",
         );
         let mut gone = there.clone();
         gone[0].phase = Phase::Gone { since: now() };
-        check_reference("do-main/droplet/3164444", gone, Verdict::Problem, "it is gone");
+        check_reference("do-main/droplet/3164444", gone, Level::Problem, "it is gone");
         check_reference(
             "do-main/database/web",
             there.clone(),
-            Verdict::Problem,
+            Level::Problem,
             "no inventory has seen it",
         );
-        check_reference("web", there.clone(), Verdict::Ok, "was seen");
-        check_reference("w*", there.clone(), Verdict::Ok, "was seen");
+        check_reference("web", there.clone(), Level::Ok, "was seen");
+        check_reference("w*", there.clone(), Level::Ok, "was seen");
         let unmatched = "schedule office lists the name, and no known resource has it check its \
                          spelling; keep it if it is meant for future resources";
-        check_reference("ci-*", there.clone(), Verdict::Warning, unmatched);
-        check_reference("wep", there.clone(), Verdict::Warning, "; did you mean web?");
+        check_reference("ci-*", there.clone(), Level::Warning, unmatched);
+        check_reference("wep", there.clone(), Level::Warning, "; did you mean web?");
         let id = "; did you mean do-main/droplet/3164444?";
-        check_reference("3164444", there, Verdict::Warning, id);
+        check_reference("3164444", there, Level::Warning, id);
         let named = vec![crate::scene::database("do-main/database/9cc1-0173", "orders", &[])];
         let meant = "did you mean do-main/database/9cc1-0173 (orders)?";
-        check_reference("do-main/database/orders", named, Verdict::Problem, meant);
+        check_reference("do-main/database/orders", named, Level::Problem, meant);
     }
 
     #[test]
@@ -284,28 +242,28 @@ mod tests {
         let toml = format!("{OFFICE}resources = [\"do-main/droplet/9\"]\n");
         let set = override_of(Target::Resource("do-main/droplet/9".parse().unwrap()), 1);
         let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
-        let verdicts: Vec<_> = found.iter().map(|f| (f.check, f.verdict)).collect();
-        let expected = [(Check::References, Verdict::Hint), (Check::Overrides, Verdict::Ok)];
-        assert_eq!(verdicts, expected, "{found:?}");
+        let levels: Vec<_> = found.iter().map(|f| (f.check, f.level)).collect();
+        let expected = [(Check::References, Level::Ok), (Check::Overrides, Level::Ok)];
+        assert_eq!(levels, expected, "{found:?}");
     }
 
     #[test]
     fn a_schedule_that_nothing_follows_is_a_hint() {
         let found = check(&listed(store_contents(in_force(OFFICE), [])), now());
         let found = of(Check::Schedules, &found);
-        assert_eq!((found.len(), found[0].0), (1, Verdict::Hint));
+        assert_eq!((found.len(), found[0].0), (1, Level::Warning));
         assert!(found[0].1.contains("offhours:office"), "{found:?}");
         let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
-        assert_eq!(of(Check::Schedules, &found)[0].0, Verdict::Ok);
+        assert_eq!(of(Check::Schedules, &found)[0].0, Level::Ok);
     }
 
     #[test]
     fn a_pattern_of_protect_that_covers_nothing_is_a_warning() {
         let prod = machine("do-main/droplet/2", "eu-prod-1", &[]);
         let found = check(&listed(store_contents(in_force(OFFICE), [web(), prod])), now());
-        assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Ok);
+        assert_eq!(of(Check::Protect, &found)[0].0, Level::Ok);
         let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
-        assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Warning);
+        assert_eq!(of(Check::Protect, &found)[0].0, Level::Warning);
     }
 
     fn override_of(target: Target, days: i64) -> Override {
@@ -321,28 +279,27 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_override(target: Target, days: i64, verdict: Verdict, words: &str) {
+    fn check_override(target: Target, days: i64, level: Level, words: &str) {
         let in_force = with_overrides(OFFICE, [override_of(target, days)]);
         let found = check(&listed(store_contents(in_force, [web()])), now());
         let found = of(Check::Overrides, &found);
-        assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
+        assert_eq!((found.len(), found[0].0), (1, level), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");
     }
 
     #[test]
-    fn overrides_of_what_does_not_exist_or_that_ended_long_ago_are_reported() {
+    fn active_overrides_of_what_does_not_exist_are_reported() {
         let resource = |text: &str| Target::Resource(text.parse().unwrap());
         let schedule = |name: &str| Target::Schedule(name.parse().unwrap());
-        check_override(resource("do-main/droplet/1"), 1, Verdict::Ok, "1 active");
-        check_override(schedule("office"), -2, Verdict::Ok, "0 active");
+        check_override(resource("do-main/droplet/1"), 1, Level::Ok, "1 active");
+        check_override(schedule("office"), -2, Level::Ok, "0 active");
         check_override(
             resource("do-main/droplet/2"),
             1,
-            Verdict::Warning,
+            Level::Warning,
             "running by ada, and no inventory",
         );
-        check_override(schedule("ofice"), 1, Verdict::Warning, "did you mean `office`?");
-        check_override(schedule("ofice"), -1, Verdict::Ok, "0 active");
-        check_override(resource("do-main/droplet/1"), -31, Verdict::Hint, "ended 31d ago");
+        check_override(schedule("ofice"), 1, Level::Warning, "did you mean `office`?");
+        check_override(schedule("ofice"), -1, Level::Ok, "0 active");
     }
 }

@@ -11,7 +11,7 @@ use store::{
 };
 
 use super::{Check, Finding, or_ok};
-use crate::time::ago;
+use crate::{configuration_file::count, time::ago};
 
 /// Everything the checks need, read once.
 #[derive(Debug)]
@@ -57,32 +57,25 @@ impl StoreContents {
 
 /// Reports why the store could not be read.
 pub(crate) fn unread(error: &StoreError) -> Finding {
-    let item = match error {
-        StoreError::Configuration { source, .. } => source,
-        StoreError::Format(_)
-        | StoreError::Malformed(_)
-        | StoreError::Dynamo(..)
-        | StoreError::Throttled { .. }
-        | StoreError::Stale { .. } => error,
-        StoreError::NoGeneration(generation) => {
-            let found = format!("generation {generation} is in force, but it is not stored");
-            return Finding::problem(Check::Configuration, found, APPLY_AGAIN);
-        }
-    };
-    let remedy = match item {
+    let is_missing = matches!(error, StoreError::NoGeneration(_));
+    let check = if is_missing { Check::Configuration } else { Check::Store };
+    Finding::problem(check, in_words(error), remedy(error))
+}
+
+fn remedy(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Configuration { source, .. } => remedy(source),
         StoreError::Format(_) => "update this program: a newer one wrote there",
         StoreError::Malformed(_) => {
-            "something else wrote there, or a disk failed: restore the table from a backup"
+            "nothing is done about it until it is repaired: restore it from a backup. A resource that \
+             owes no size may be deleted: the next inventory makes it anew"
         }
+        StoreError::NoGeneration(_) => APPLY_AGAIN,
         StoreError::Throttled { .. } => "wait for DynamoDB, and check again",
-        StoreError::Configuration { .. }
-        | StoreError::Dynamo(..)
-        | StoreError::NoGeneration(_)
-        | StoreError::Stale { .. } => {
+        StoreError::Dynamo(..) | StoreError::Stale { .. } => {
             "check that the credentials of the AWS tools may read and describe the tables"
         }
-    };
-    Finding::unknown(Check::Store, in_words(error), remedy)
+    }
 }
 
 /// Checks the tables, and the index of due records.
@@ -114,29 +107,16 @@ fn table(condition: &TableCondition) -> Option<Finding> {
 /// Items that this program cannot read.
 pub(crate) fn unreadable(contents: &StoreContents) -> Vec<Finding> {
     let finding = |one: &Unreadable| {
-        let remedy = match one.source {
-            StoreError::Format(_) => "update this program: a newer one wrote the item",
-            StoreError::Malformed(_)
-            | StoreError::Configuration { .. }
-            | StoreError::Dynamo(..)
-            | StoreError::NoGeneration(_)
-            | StoreError::Throttled { .. }
-            | StoreError::Stale { .. } => {
-                "nothing is done for the resource until the item is repaired: restore it from a \
-                 backup, or delete it if the resource owes no size, and the next inventory makes \
-                 it anew"
-            }
-        };
-        Finding::problem(Check::Store, in_words(one), remedy).of(&one.reference)
+        Finding::problem(Check::Store, in_words(one), remedy(&one.source)).of(&one.reference)
     };
-    or_ok(
-        contents.unreadable.iter().map(finding).collect(),
-        Check::Store,
-        format!("all {} records can be read", contents.records.len()),
-    )
+    let ok = format!("all {} records can be read", contents.records.len());
+    or_ok(contents.unreadable.iter().map(finding).collect(), Check::Store, ok)
 }
 
-/// Reports which configuration is in force, since when, and who applied it.
+const APPLY_AGAIN: &str = "`offhours apply` again: it takes a new number and brings it into force";
+
+/// Reports which configuration is in force, since when, and who applied it; and what else counts as
+/// later than it.
 pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let Head { generation, author, applied_at } = &contents.head;
     if generation.0 == 0 {
@@ -147,51 +127,32 @@ pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Fin
         )];
     }
     let configuration = &contents.in_force.configuration;
-    let count = crate::configuration_file::count;
     let when = applied_at.map_or_else(String::new, |at| format!(", {}", ago(at, now)));
-    let mut findings = vec![Finding::ok(
-        Check::Configuration,
-        format!(
-            "generation {generation}, applied by {author}{when}: {}, {}",
-            count(configuration.accounts.len(), "account"),
-            count(configuration.schedules.len(), "schedule"),
-        ),
-    )];
-    findings.extend(set_back(contents));
-    findings.extend(overruled(contents));
-    findings
-}
-
-const APPLY_AGAIN: &str = "`offhours apply` again: it takes a new number and brings it into force";
-
-/// A configuration in force that is not the one applied last: something else wrote the head.
-fn overruled(contents: &StoreContents) -> Option<Finding> {
-    let generation = contents.head.generation;
-    let LogEntry { generation: applied, author, .. } = contents.applied_instead.as_ref()?;
-    let found = format!(
-        "generation {generation} is in force, although generation {applied} was applied last, by \
-         {author}: something other than an apply wrote the head"
+    let applied = format!(
+        "generation {generation}, applied by {author}{when}: {}, {}",
+        count(configuration.accounts.len(), "account"),
+        count(configuration.schedules.len(), "schedule"),
     );
-    Some(Finding::problem(Check::Configuration, found, APPLY_AGAIN))
-}
-
-/// Records that a later generation has handled: to every function they are ahead of the
-/// configuration in force.
-fn set_back(contents: &StoreContents) -> Option<Finding> {
-    let generation = contents.head.generation;
-    let ahead = contents.records.iter().filter(|r| r.is_ahead_of(generation));
-    let handled = ahead.filter_map(|record| record.handled.as_ref());
-    let generations: Vec<_> = handled.map(|handled| handled.generation).collect();
-    let last = generations.iter().max()?;
-    Some(Finding::problem(
-        Check::Configuration,
+    let ahead = contents.records.iter().filter(|record| record.is_ahead_of(*generation));
+    let ahead: Vec<_> = ahead.filter_map(|record| record.handled.as_ref()).collect();
+    let last = ahead.iter().map(|handled| handled.generation).max();
+    let set_back = last.map(|last| {
+        let records = count(ahead.len(), "record");
         format!(
-            "generation {last} has handled {}, and generation {generation} is in force: nothing is \
-             done about them, because the table of the schedules was restored from an older backup",
-            crate::configuration_file::count(generations.len(), "record"),
-        ),
-        "`offhours apply` again: it takes a number after the highest that was handled",
-    ))
+            "generation {last} has handled {records}, and generation {generation} is in force: nothing \
+             is done about them, because the table of the schedules was restored from an older backup"
+        )
+    });
+    let overruled = contents.applied_instead.as_ref().map(|applied| {
+        format!(
+            "generation {generation} is in force, although generation {} was applied last, by {}: \
+             something other than an apply wrote the head",
+            applied.generation, applied.author
+        )
+    });
+    let problems = set_back.into_iter().chain(overruled);
+    let problems = problems.map(|found| Finding::problem(Check::Configuration, found, APPLY_AGAIN));
+    [Finding::ok(Check::Configuration, applied)].into_iter().chain(problems).collect()
 }
 
 #[cfg(test)]
@@ -201,26 +162,26 @@ mod tests {
 
     use super::*;
     use crate::{
-        doctor::Verdict,
+        doctor::Level,
         fixtures::{empty_store, handled, new_engine},
         scene::{OFFICE, configuration as configured, monday, web},
     };
 
-    fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
-        findings.iter().map(|finding| finding.verdict).collect()
+    fn levels(findings: &[Finding]) -> Vec<Level> {
+        findings.iter().map(|finding| finding.level).collect()
     }
 
     #[tokio::test]
     async fn missing_tables_are_named_and_whole_ones_are_in_order() {
         let (engine, store) = new_engine();
         let found = tables(&store).await;
-        assert_eq!(verdicts(&found), [Verdict::Problem; 4]);
+        assert_eq!(levels(&found), [Level::Problem; 4]);
         assert!(found[3].found.contains("t-history is not there"), "{found:?}");
         store.create_tables().await.unwrap();
-        assert_eq!(verdicts(&tables(&store).await), [Verdict::Ok]);
+        assert_eq!(levels(&tables(&store).await), [Level::Ok]);
         let delete = engine.client().delete_table().table_name("t-history");
         delete.send().await.unwrap();
-        assert_eq!(verdicts(&tables(&store).await), [Verdict::Problem]);
+        assert_eq!(levels(&tables(&store).await), [Level::Problem]);
     }
 
     #[test]
@@ -230,7 +191,7 @@ mod tests {
             problem: Some(TableProblem::NoIndex("due")),
         };
         let finding = table(&condition).unwrap();
-        assert_eq!(finding.verdict, Verdict::Problem);
+        assert_eq!(finding.level, Level::Problem);
         assert!(finding.found.contains("has no index `due`"), "{finding:?}");
     }
 
@@ -243,7 +204,7 @@ mod tests {
         store.apply(&applied, "ada", monday("09:00:00")).await.unwrap();
         store.save(web()).await.unwrap();
         let contents = StoreContents::read(&store).await.unwrap();
-        assert_eq!(verdicts(&unreadable(&contents)), [Verdict::Ok]);
+        assert_eq!(levels(&unreadable(&contents)), [Level::Ok]);
         let text = |text: &str| AttributeValue::S(text.to_owned());
         for (resource, format) in [("droplet/9", "99"), ("droplet/8", "1")] {
             let put = engine.client().put_item().table_name("t-resources");
@@ -257,7 +218,7 @@ mod tests {
         let contents = StoreContents::read(&store).await.unwrap();
         assert_eq!(contents.records.len(), 1);
         let found = unreadable(&contents);
-        assert_eq!(verdicts(&found), [Verdict::Problem; 2]);
+        assert_eq!(levels(&found), [Level::Problem; 2]);
         assert_eq!(found[1].subject.as_deref(), Some("do-main/droplet/9"));
         let remedy = found[1].remedy.as_deref().unwrap();
         assert!(remedy.starts_with("update this program"), "{remedy}");
@@ -284,7 +245,7 @@ mod tests {
         }
         let contents = StoreContents::read(&store).await.unwrap();
         let found = configuration(&contents, now);
-        assert_eq!(verdicts(&found), [Verdict::Ok, Verdict::Problem]);
+        assert_eq!(levels(&found), [Level::Ok, Level::Problem]);
         let words = &found[1].found;
         assert!(
             words.starts_with("generation 7 has handled 2 records, and generation 1 is in force"),
@@ -296,18 +257,18 @@ mod tests {
         let generation = store.apply(&applied, "ada", now).await.unwrap();
         assert_eq!(generation, Generation(8));
         let contents = StoreContents::read(&store).await.unwrap();
-        assert_eq!(verdicts(&configuration(&contents, now)), [Verdict::Ok]);
+        assert_eq!(levels(&configuration(&contents, now)), [Level::Ok]);
     }
 
     #[tokio::test]
     async fn what_is_in_force_is_reported_with_its_author() {
         let (_, store) = new_engine();
         let error = StoreContents::read(&store).await.unwrap_err();
-        assert_eq!(unread(&error).verdict, Verdict::Unknown);
+        assert_eq!(unread(&error).level, Level::Problem);
         store.create_tables().await.unwrap();
         let now = monday("09:10:00");
         let contents = StoreContents::read(&store).await.unwrap();
-        assert_eq!(verdicts(&configuration(&contents, now)), [Verdict::Problem]);
+        assert_eq!(levels(&configuration(&contents, now)), [Level::Problem]);
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
         store.apply(&applied, "ada", monday("09:00:00")).await.unwrap();
