@@ -105,7 +105,7 @@ fn what_no_schedule_starts_again_is_stopped_only_after_a_confirmation() {
         let fleet = one_of_each_kind() + &droplet(2, "vpn-gateway", &[]);
         let terminal = Terminal::with_fleet(&fleet, "12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
-        let warning = "error: vpn-gateway follows no schedule: nothing will start it again. Stop ";
+        let warning = "error: No schedule will start vpn-gateway again. Stop ";
         for target in ["vpn-gateway", "*"] {
             let ended = terminal.run(&["stop", target]).await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));

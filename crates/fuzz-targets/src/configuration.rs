@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use offhours::{
-    commands::config::schema::{What, schema},
+    commands::config::schema,
     configuration_file::{Problem, parse, write},
 };
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn check_lines(problems: &[Problem], text: &str) {
 }
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = schema(What::Configuration).to_value();
+    let schema = schema::configuration().to_value();
     jsonschema::validator_for(&schema).expect("a schema")
 });
 

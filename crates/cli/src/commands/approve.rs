@@ -4,25 +4,23 @@ use domain::{
     AccountName, ResourceRef,
     activity::{self, Action},
     invocation::Question,
+    record::Record,
 };
 use jiff::Timestamp;
-use lifecycle::{
-    Outcome,
-    event::{Event, Subject},
-};
+use lifecycle::event::{Event, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::Store;
 
-use super::Format;
 use crate::{
     Exit,
     author::{author, reason},
     candidates,
-    connection::all_records,
     context::Context,
     exit::UsageError,
-    names, output,
+    names::{Names, check_account},
+    print::{Row, Screen},
+    table::{Cell, Column},
 };
 
 /// Release resources that are held until a person approves them.
@@ -61,59 +59,54 @@ pub(super) struct Approved {
     name: String,
 }
 
+impl Row for Approved {
+    const COLUMNS: &'static [Column] = &[Column::of("Approved"), Column::of("Name")];
+
+    fn cells(&self, _: &Screen) -> Vec<Cell> {
+        vec![Cell::new(&self.resource), Cell::new(&self.name)]
+    }
+}
+
 /// Has held resources approved, and prints which.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let held = held(args, &session.store, session.now).await?;
-    let approved = if held.is_empty() {
-        Vec::new()
-    } else {
+    let mut approved = Vec::new();
+    if !held.is_empty() {
         let author = author(&session, args.reason.clone()).await?;
         for resources in held.chunks(activity::RESOURCES) {
             let resources = resources.to_vec();
             let activity = author.does(Action::Approved { resources }, session.now);
             session.store.record_activity(&activity).await?;
         }
-        let question = Question::Approve(held);
-        let report = session.functions()?.ask(question).await?;
-        report.outcomes.into_iter().filter_map(approved).collect()
-    };
-    match context.format {
-        Format::Json | Format::Csv => output::print_json(&approved)?,
-        Format::Table if approved.is_empty() => output::print("Nothing was held.\n")?,
-        Format::Table => {
-            for one in &approved {
-                output::print(&format!("approved {} {}\n", one.resource, one.name))?;
+        let report = session.functions()?.ask(Question::Approve(held)).await?;
+        approved.extend(report.outcomes.into_iter().filter_map(|outcome| match outcome.subject {
+            Subject::Resource { resource, name, .. } if outcome.event == Event::Approved => {
+                Some(Approved { resource: resource.to_string(), name })
             }
-        }
+            _ => None,
+        }));
     }
+    context.screen(None, None, session.now).rows(&approved, "Nothing was held.")?;
     Ok(Exit::Done)
 }
 
 /// Returns the held resources that the arguments select.
 async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<ResourceRef>> {
-    if !args.resources.is_empty() {
-        let found = names::find(store, &args.resources, now).await?;
-        if let Some(other) = found.iter().find(|record| !record.held) {
-            return Err(UsageError(format!("{} is not held", other.name)).into());
-        }
-        return Ok(found.into_iter().map(|record| record.reference).collect());
+    let names = Names::of(store, &args.resources, now).await?;
+    let mut records = names.select(&args.resources)?;
+    if let Some(other) = records.iter().find(|record| !record.held) {
+        return Err(UsageError(format!("{} is not held", other.name)).into());
     }
     if let Some(account) = &args.account {
-        let accounts = &store.in_force().await?.configuration.accounts;
-        names::check_account(account, accounts.keys())?;
+        check_account(account, names.configuration().accounts.keys())?;
     }
-    let mut records = all_records(store).await?;
-    let selected = |of: &AccountName| args.account.as_ref().is_none_or(|account| account == of);
-    records.retain(|record| record.held && selected(&record.reference.account));
-    Ok(records.into_iter().map(|record| record.reference).collect())
-}
-
-fn approved(outcome: Outcome) -> Option<Approved> {
-    match (outcome.event, outcome.subject) {
-        (Event::Approved, Subject::Resource { resource, name, .. }) => {
-            Some(Approved { resource: resource.to_string(), name })
-        }
-        _ => None,
+    if args.resources.is_empty() {
+        let of = args.account.as_ref();
+        let is_meant = |record: &&Record| {
+            record.held && of.is_none_or(|account| record.reference.account == *account)
+        };
+        records = names.records.iter().filter(is_meant).collect();
     }
+    Ok(records.into_iter().map(|record| record.reference.clone()).collect())
 }

@@ -1,7 +1,6 @@
 //! `offhours forget`: deletes the record of a resource, once a person has seen what it is owed.
 
 use domain::{
-    activity::Author,
     configuration::Configuration,
     decision::Rules,
     left_behind::left_behind,
@@ -10,7 +9,7 @@ use domain::{
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{InForce, StoreError};
+use store::StoreError;
 
 use super::Format;
 use crate::{
@@ -19,11 +18,9 @@ use crate::{
     author::{author, reason},
     candidates,
     configuration_file::count,
-    connection::Session,
     context::Context,
     exit::UsageError,
     names, output,
-    print::Screen,
     problems::{ONLY_RECORDED, gone},
     resource::{ResourceView, Wide},
     state::sentence,
@@ -33,17 +30,10 @@ use crate::{
 ///
 /// Shows what each resource is owed, asks for confirmation, writes the owed size to history (where
 /// `offhours history REF` shows it for 90 days), and deletes the record. Nothing is sent to a
-/// provider: what is small stays small.
+/// provider: what is small stays small, and snapshots stay until you delete them.
 ///
-/// If the account is configured, this is refused unless the provider has said that the resource is
-/// gone, because the next inventory would find it again and take its present size for the original.
-/// A gone resource that Offhours stopped, or that is owed a size, may only be out of the token's
-/// sight. --anyway accepts both. It is also refused while a stop or a start is in progress.
-///
-/// A machine that is or may be hibernated always needs --anyway: only its record says how to recreate
-/// it. If its account is gone, configure it again instead. Afterwards only `offhours history REF
-/// -o json` says how to recreate the machine, for 90 days. Its snapshots stay, and are billed
-/// until you delete them at the provider.
+/// What the next inventory may find again, or only its record can recreate, is refused without
+/// --anyway; so is what is being stopped or started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,31 +63,10 @@ pub struct Args {
 pub(super) struct ForgottenRecord {
     #[serde(flatten)]
     view: ResourceView,
-    /// Whether only its record says how to recreate it: it may be hibernated, or lacks something
-    /// that it had.
-    only_recorded: bool,
     /// Whether its record was deleted.
     forgotten: bool,
     /// Why its record was not deleted, if that was tried; null otherwise.
     error: Option<String>,
-}
-
-impl ForgottenRecord {
-    fn of(record: &Record, in_force: &InForce, screen: &Screen) -> Self {
-        Self {
-            view: ResourceView::of(record, in_force, &screen.zone, screen.now),
-            only_recorded: record.is_irreplaceable(),
-            forgotten: false,
-            error: None,
-        }
-    }
-
-    /// What would be known from its history alone, in words; empty if nothing.
-    fn owed(&self) -> Vec<String> {
-        let saved = self.view.saved.iter().map(ToString::to_string);
-        let described = self.only_recorded.then(|| "how to recreate it".to_owned());
-        saved.chain(described).collect()
-    }
 }
 
 /// Shows the records, asks for confirmation, and deletes them.
@@ -107,75 +76,66 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
     let screen = context.screen(rules.configuration, None, session.now);
-    let mut rows: Vec<_> =
-        records.iter().map(|record| ForgottenRecord::of(record, &in_force, &screen)).collect();
+    let row = |record| ForgottenRecord {
+        view: ResourceView::of(record, &in_force, &screen.zone, screen.now),
+        forgotten: false,
+        error: None,
+    };
+    let mut rows: Vec<_> = records.iter().map(row).collect();
     if context.format == Format::Table {
         let views: Vec<_> = rows.iter().map(|row| Wide(&row.view)).collect();
         output::print(&screen.table(&views))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
-    if args.dry_run {
-        return end(context.format, &rows);
-    }
-    if !confirm(&question(&rows), context)? {
-        output::remark("Nothing was forgotten.\n");
-        return Ok(Exit::Failed);
-    }
-    let author = author(&session, args.reason.clone()).await?;
-    forget(&session, &author, &records, &mut rows).await?;
-    end(context.format, &rows)
-}
-
-async fn forget(
-    session: &Session,
-    author: &Author,
-    records: &[Record],
-    rows: &mut [ForgottenRecord],
-) -> anyhow::Result<()> {
-    // Read the clock again: the question may have stood unanswered for a long time.
-    let now = session.read_clock().await?;
-    for (record, row) in records.iter().zip(rows) {
-        match session.store.forget(record, author.clone(), now).await {
-            Ok(()) => row.forgotten = true,
-            Err(StoreError::Stale { .. }) => {
-                row.error = Some("it was changed meanwhile: look at it again".to_owned());
-            }
-            Err(error) => row.error = Some(environment::in_words(&error)),
+    if !args.dry_run {
+        if !confirm(&question(&records), context)? {
+            output::remark("Nothing was forgotten.\n");
+            return Ok(Exit::Failed);
         }
-    }
-    Ok(())
-}
-
-fn end(format: Format, rows: &[ForgottenRecord]) -> anyhow::Result<Exit> {
-    match format {
-        Format::Json | Format::Csv => output::print_json(&rows)?,
-        Format::Table => {
-            for row in rows.iter().filter(|row| row.forgotten) {
-                let owed = row.owed().join(" and ");
-                let owed = match owed.as_str() {
-                    "" => String::new(),
-                    owed => format!(": {owed} is in `offhours history` for 90 days"),
-                };
-                output::print(&format!(
-                    "forgotten {} {}{owed}\n",
-                    row.view.resource, row.view.name
-                ))?;
+        let author = author(&session, args.reason.clone()).await?;
+        // Read the clock again: the question may have stood unanswered for a long time.
+        let now = session.read_clock().await?;
+        for (record, row) in records.iter().zip(&mut rows) {
+            match session.store.forget(record, author.clone(), now).await {
+                Ok(()) => row.forgotten = true,
+                Err(StoreError::Stale { .. }) => {
+                    row.error = Some("it was changed meanwhile: look at it again".to_owned());
+                }
+                Err(error) => row.error = Some(environment::in_words(&error)),
             }
         }
     }
-    let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
+    if context.format != Format::Table {
+        output::print_json(&rows)?;
+    }
     let mut exit = Exit::Done;
-    for (row, error) in failed {
-        output::remark(&format!("error: {}: {error}\n", row.view.resource));
-        exit = Exit::Failed;
+    for (record, row) in records.iter().zip(&rows) {
+        if let Some(error) = &row.error {
+            output::remark(&format!("error: {}: {error}\n", record.reference));
+            exit = Exit::Failed;
+        } else if row.forgotten && context.format == Format::Table {
+            output::print(&forgotten(record))?;
+        }
     }
     Ok(exit)
 }
 
-fn question(rows: &[ForgottenRecord]) -> String {
-    let what = count(rows.len(), "resource");
-    let sizes = rows.iter().filter(|row| row.view.saved.is_some()).count();
-    let described = rows.iter().filter(|row| row.only_recorded).count();
+/// Says that a record was deleted, and what is known from history alone.
+fn forgotten(record: &Record) -> String {
+    let saved = record.saved.iter().map(ToString::to_string);
+    let described = record.is_irreplaceable().then(|| "how to recreate it".to_owned());
+    let owed = saved.chain(described).collect::<Vec<_>>().join(" and ");
+    let owed = match owed.as_str() {
+        "" => String::new(),
+        owed => format!(": {owed} is in `offhours history` for 90 days"),
+    };
+    format!("forgotten {} {}{owed}\n", record.reference, record.name)
+}
+
+fn question(records: &[Record]) -> String {
+    let what = count(records.len(), "resource");
+    let sizes = records.iter().filter(|record| record.saved.is_some()).count();
+    let described = records.iter().filter(|record| record.is_irreplaceable()).count();
     let sizes = (sizes > 0).then(|| count(sizes, "owed size"));
     let described =
         (described > 0).then(|| format!("the only description of {}", count(described, "machine")));
@@ -195,23 +155,21 @@ fn refuse(
 ) -> Result<(), UsageError> {
     let obstacles = records.iter().filter_map(|record| {
         let why = obstacle(record, rules, anyway, now)?;
-        Some(format!("{}: {why}", record.reference))
+        Some(format!("\n{}: {why}", record.reference))
     });
-    let obstacles: Vec<_> = obstacles.collect();
+    let obstacles: String = obstacles.collect();
     if obstacles.is_empty() {
-        Ok(())
-    } else {
-        let obstacles = obstacles.join("\n");
-        Err(UsageError(format!("nothing was forgotten\n{obstacles}")))
+        return Ok(());
     }
+    Err(UsageError(format!("nothing was forgotten{obstacles}")))
 }
 
 fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> Option<String> {
+    let reference = &record.reference;
     if record.permit_is_open(now) {
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
     if record.is_irreplaceable() && !anyway {
-        let reference = &record.reference;
         let first = if is_configured(record, rules.configuration) {
             format!("`offhours start {reference}` does that")
         } else {
@@ -227,8 +185,7 @@ fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> 
         return None;
     }
     if record.in_flight().is_some() {
-        let state = sentence(record);
-        return Some(format!("{state}: wait until that has ended"));
+        return Some(format!("{}: wait until that has ended", sentence(record)));
     }
     if anyway {
         return None;
@@ -236,17 +193,13 @@ fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> 
     if matches!(record.phase, Phase::Gone { .. }) {
         return left_behind(record, rules, now).map(|_| gone(record).join("; "));
     }
-    Some(match &record.saved {
-        Some(saved) => format!(
-            "its account is configured: `offhours start {}` puts {saved} back. --anyway gives that \
-             up, and from the next inventory on its present size counts as the original",
-            record.reference
-        ),
-        None => "its account is configured, and the next inventory would find it again; if it is \
-                 gone at the provider, an inventory notices within minutes. --anyway forgets it \
-                 regardless"
-            .to_owned(),
-    })
+    let owed = record.saved.as_ref();
+    let owed = owed.map(|saved| format!(" (`offhours start {reference}` puts {saved} back)"));
+    Some(format!(
+        "its account is configured{}: the next inventory would find it again, and take its present \
+         size for the original. --anyway forgets it regardless",
+        owed.unwrap_or_default()
+    ))
 }
 
 fn is_configured(record: &Record, configuration: &Configuration) -> bool {
@@ -256,7 +209,6 @@ fn is_configured(record: &Record, configuration: &Configuration) -> bool {
 #[cfg(test)]
 mod tests {
     use domain::record::Direction;
-    use jiff::tz::TimeZone;
 
     use super::*;
     use crate::scene::{OFFICE, asleep, database, in_force, monday, saved, transition};
@@ -290,10 +242,10 @@ mod tests {
             let why = obstacle(elsewhere.rules(), false).unwrap();
             assert!(why.contains("configure its account hz-eu again"), "{why}");
             assert_eq!(obstacle(elsewhere.rules(), true), None);
-            let row = ForgottenRecord::of(&record, &elsewhere, &Screen::plain(&TimeZone::UTC, now));
-            assert_eq!(row.owed(), ["how to recreate it"]);
+            let known = forgotten(&record);
+            assert!(known.contains(": how to recreate it is in `offhours history`"), "{known}");
             assert_eq!(
-                question(&[row]),
+                question(&[record]),
                 "Forget 1 resource, and give up the only description of 1 machine?"
             );
         }

@@ -1,6 +1,6 @@
 //! `offhours config log`: which configuration was in force when, and who applied it.
 
-use domain::configuration::{Configuration, Generation};
+use domain::configuration::Generation;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -61,26 +61,25 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
     let session = context.connection.open().await?;
     let store = &session.store;
     let in_force = store.head_and_overrides().await?.head.generation;
-    let entries = store.log(args.limit as usize + 1).await?;
-    let mut rows = Vec::new();
-    let mut newer = None;
-    for entry in entries {
-        let configuration = store.configuration(entry.generation).await.ok();
-        let row = row(entry, in_force);
-        if let Some((mut row, applied)) = newer.replace((row, configuration.clone())) {
-            row.changes = changed(configuration.as_ref(), applied.as_ref());
-            rows.push(row);
-        }
+    let limit = args.limit as usize;
+    // One more, to see what the oldest of them changed.
+    let entries = store.log(limit + 1).await?;
+    let mut configurations = Vec::new();
+    for entry in &entries {
+        configurations.push(store.configuration(entry.generation).await.ok());
     }
-    if let Some((mut oldest, applied)) = newer.filter(|_| rows.len() < args.limit as usize) {
-        // Generation 0 says nothing.
-        let before = match oldest.generation {
-            Generation(1) => store.configuration(Generation(0)).await.ok(),
-            Generation(_) => None,
-        };
-        oldest.changes = changed(before.as_ref(), applied.as_ref());
-        rows.push(oldest);
+    if entries.last().is_some_and(|oldest| oldest.generation == Generation(1)) {
+        configurations.push(store.configuration(Generation::default()).await.ok());
     }
+    let rows = entries.into_iter().take(limit).enumerate().map(|(at, entry)| {
+        let applied = configurations[at].as_ref();
+        let before = configurations.get(at + 1).and_then(Option::as_ref);
+        let changes = before.zip(applied).map(|(old, new)| difference::between(old, new));
+        let LogEntry { generation, author, applied_at, repeats, .. } = entry;
+        let in_force = generation == in_force;
+        AppliedGeneration { generation, in_force, applied_at, author, repeats, changes }
+    });
+    let rows: Vec<_> = rows.collect();
     let read = store.in_force().await.ok();
     let configuration = read.as_ref().map(|read| &*read.configuration);
     let screen = context.screen(configuration, None, session.now);
@@ -98,24 +97,6 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
         ));
     }
     Ok(Exit::Done)
-}
-
-fn changed(
-    before: Option<&Configuration>,
-    after: Option<&Configuration>,
-) -> Option<Vec<TableChange>> {
-    Some(difference::between(before?, after?))
-}
-
-fn row(entry: LogEntry, in_force: Generation) -> AppliedGeneration {
-    AppliedGeneration {
-        generation: entry.generation,
-        in_force: entry.generation == in_force,
-        applied_at: entry.applied_at,
-        author: entry.author,
-        repeats: entry.repeats,
-        changes: None,
-    }
 }
 
 impl AppliedGeneration {

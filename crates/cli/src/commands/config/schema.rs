@@ -1,5 +1,6 @@
 //! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
+use clap::builder::PossibleValuesParser;
 use domain::activity::Activity;
 use lifecycle::Outcome;
 use report::money;
@@ -30,96 +31,57 @@ Examples:
   offhours config schema > offhours.schema.json
   offhours config schema preview | jq .properties")]
 pub(super) struct Args {
-    /// What to describe: the configuration, or the JSON output of the command of this name.
-    #[arg(value_enum, value_name = "WHAT", default_value_t)]
-    what: What,
+    /// What to describe: the configuration, or what a command prints with `-o json`. `local` and
+    /// `outcome` (`stop` and `start`) describe each line.
+    #[arg(
+        value_name = "WHAT",
+        default_value = "configuration",
+        value_parser = PossibleValuesParser::new(DOCUMENTS.map(|(name, _)| name))
+    )]
+    what: String,
 }
 
-/// A document that has a schema.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum What {
-    /// The configuration file, offhours.toml.
-    #[default]
-    Configuration,
-    /// `offhours activity -o json`
-    Activity,
-    /// `offhours apply -o json`
-    Apply,
-    /// `offhours approve -o json`
-    Approve,
-    /// `offhours doctor -o json`
-    Doctor,
-    /// `offhours forget -o json`
-    Forget,
-    /// `offhours history -o json`
-    History,
-    /// `offhours import aws -o json`
-    Import,
-    /// Each line of `offhours local -o json`
-    Local,
-    /// `offhours config log -o json`
-    Log,
-    /// `offhours override running`, `stopped`, `extend` and `clear` with `-o json`
-    Override,
-    /// `offhours override list -o json`
-    OverrideList,
-    /// `offhours preview -o json`
-    Preview,
-    /// `offhours rehearse -o json`
-    Rehearse,
-    /// `offhours saved -o json`
-    Saved,
-    /// `offhours savings -o json`
-    Savings,
-    /// Each line of `offhours stop` and `start` with `-o json`
-    Outcome,
-    /// `offhours status -o json`
-    Status,
-    /// `offhours status --accounts -o json`
-    StatusAccounts,
-    /// `offhours validate -o json`
-    Validate,
-    /// `offhours why -o json`
-    Why,
+/// The documents that have a schema.
+const DOCUMENTS: [(&str, fn() -> Schema); 21] = [
+    ("configuration", configuration),
+    ("activity", shape::of::<Vec<Activity>>),
+    ("apply", shape::of::<apply::Plan>),
+    ("approve", shape::of::<Vec<approve::Approved>>),
+    ("doctor", shape::of::<Vec<Finding>>),
+    ("forget", shape::of::<Vec<forget::ForgottenRecord>>),
+    ("history", shape::of::<Vec<history::FinishedTransition<'_>>>),
+    ("import", shape::of::<import::Report>),
+    ("local", shape::of::<Line>),
+    ("log", shape::of::<Vec<log::AppliedGeneration>>),
+    ("outcome", shape::of::<Outcome>),
+    ("override", shape::of::<overrides::Answer>),
+    ("override-list", shape::of::<Vec<overrides::OverrideView>>),
+    ("preview", shape::of::<Vec<Coming>>),
+    ("rehearse", shape::of::<rehearse::Rehearsal>),
+    ("saved", shape::of::<money::SavedReport>),
+    ("savings", shape::of::<money::Report>),
+    ("status", shape::of::<Vec<ResourceView>>),
+    ("status-accounts", shape::of::<Vec<status::AccountRow>>),
+    ("validate", shape::of::<validate::Report>),
+    ("why", shape::of::<why::Why>),
+];
+
+/// The schema of the configuration file.
+#[must_use]
+pub fn configuration() -> Schema {
+    shape::of::<File>()
 }
 
 /// Prints a schema.
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    output::print_json(&schema(args.what))?;
-    Ok(Exit::Done)
-}
-
-/// Returns the schema of a document; for a command, that of the type it passes to `print_json`.
-#[must_use]
-pub fn schema(what: What) -> Schema {
-    match what {
-        What::Configuration => shape::of::<File>(),
-        What::Activity => shape::of::<Vec<Activity>>(),
-        What::Apply => shape::of::<apply::Plan>(),
-        What::Approve => shape::of::<Vec<approve::Approved>>(),
-        What::Doctor => shape::of::<Vec<Finding>>(),
-        What::Forget => shape::of::<Vec<forget::ForgottenRecord>>(),
-        What::History => shape::of::<Vec<history::FinishedTransition<'_>>>(),
-        What::Import => shape::of::<import::Report>(),
-        What::Local => shape::of::<Line>(),
-        What::Log => shape::of::<Vec<log::AppliedGeneration>>(),
-        What::Outcome => shape::of::<Outcome>(),
-        What::Override => shape::of::<overrides::Answer>(),
-        What::OverrideList => shape::of::<Vec<overrides::OverrideView>>(),
-        What::Preview => shape::of::<Vec<Coming>>(),
-        What::Rehearse => shape::of::<rehearse::Rehearsal>(),
-        What::Saved => shape::of::<money::SavedReport>(),
-        What::Savings => shape::of::<money::Report>(),
-        What::Status => shape::of::<Vec<ResourceView>>(),
-        What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
-        What::Why => shape::of::<why::Why>(),
-        What::Validate => shape::of::<validate::Report>(),
+    for (_, schema) in DOCUMENTS.iter().filter(|(name, _)| *name == args.what) {
+        output::print_json(&schema())?;
     }
+    Ok(Exit::Done)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
     use serde_json::{Map, Value};
 
     use super::*;
@@ -140,11 +102,11 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_and_describes_each_of_its_keys() {
-        for what in What::value_variants() {
-            let schema = schema(*what);
+        for (what, schema) in DOCUMENTS {
+            let schema = schema();
             assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
             for (key, property) in properties(&schema).into_iter().flatten() {
-                assert!(property["description"].is_string(), "{what:?}: {key}");
+                assert!(property["description"].is_string(), "{what}: {key}");
             }
         }
     }

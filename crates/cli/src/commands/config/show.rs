@@ -49,32 +49,24 @@ async fn generation(
     store: &Store,
     wanted: Option<Generation>,
 ) -> anyhow::Result<(Configuration, String)> {
-    let log = store.log(usize::MAX).await?;
     let present = store.head_and_overrides().await?.head.generation;
     if present == Generation::default() {
         bail!("nothing is stored yet: `offhours apply` stores a configuration");
     }
     let wanted = wanted.unwrap_or(present);
+    let log = store.log(usize::MAX).await?;
     let Some(entry) = log.iter().find(|entry| entry.generation == wanted) else {
         return Err(UsageError(format!(
             "there is no generation {wanted}: `offhours config log` lists those that were in force"
         ))
         .into());
     };
-    let configuration = store.configuration(wanted).await?;
-    let heading = heading(entry, present);
-    Ok((configuration, heading))
-}
-
-fn heading(entry: &LogEntry, present: Generation) -> String {
-    let (generation, at) = (entry.generation, entry.applied_at);
-    let author = &entry.author;
-    let later = if generation == present {
-        String::new()
-    } else {
-        format!(" Generation {present} is in force.")
-    };
-    format!("Generation {generation}, applied by {author} at {at:.0}.{later}")
+    let LogEntry { author, applied_at, .. } = entry;
+    let mut heading = format!("Generation {wanted}, applied by {author} at {applied_at:.0}.");
+    if wanted != present {
+        heading += &format!(" Generation {present} is in force.");
+    }
+    Ok((store.configuration(wanted).await?, heading))
 }
 
 #[cfg(test)]

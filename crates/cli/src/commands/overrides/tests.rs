@@ -250,7 +250,7 @@ async fn what_stops_much_or_for_long_or_is_started_by_nothing_is_asked_about() {
         (
             "stopped stray --for 1h",
             Some(
-                "stray follows no schedule: nothing will start it again. Stop 1 resource until \
+                "No schedule will start stray again. Stop 1 resource until \
                  Sat 2026-11-21 14:15 CET: stray?",
             ),
         ),
