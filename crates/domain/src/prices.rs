@@ -124,6 +124,7 @@ pub struct OwnPrices {
     /// A GB of a snapshot for a month, by provider: digitalocean or hetzner.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [{"hetzner": 0.0143}])))]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = {"enum": ["digitalocean", "hetzner"]})))]
     pub snapshot_gb_month: BTreeMap<Provider, Price>,
 }
 

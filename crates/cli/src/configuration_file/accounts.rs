@@ -3,7 +3,6 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    iter,
 };
 
 use domain::{
@@ -14,7 +13,7 @@ use domain::{
 };
 use provider::Base;
 
-use super::document::Field;
+use super::{document::Field, reader::not_known};
 use crate::names::nearest::advice;
 
 /// The accounts of a file.
@@ -23,33 +22,13 @@ pub(super) struct Accounts {
     /// The valid ones.
     pub(super) read: BTreeMap<AccountName, Account>,
     /// Every account the file names, with its kind if known.
-    declared: BTreeMap<String, Option<AccountKind>>,
+    pub(super) declared: BTreeMap<String, Option<AccountKind>>,
     /// Former account names, each with its name in this file.
-    former: BTreeMap<String, String>,
-}
-
-impl Accounts {
-    pub(super) fn is_declared(&self, name: &str) -> bool {
-        self.declared.contains_key(name)
-    }
-
-    pub(super) fn kind(&self, name: &AccountName) -> Option<AccountKind> {
-        self.declared.get(name.as_str()).copied().flatten()
-    }
-
-    /// The name in this file of the account that was formerly called this.
-    pub(super) fn called_now(&self, former: &str) -> Option<&str> {
-        self.former.get(former).map(String::as_str)
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.declared.keys().map(String::as_str)
-    }
+    pub(super) former: BTreeMap<String, String>,
 }
 
 pub(super) fn read(root: &Field) -> Accounts {
-    let words = ("account", "an account", "[accounts.NAME]");
-    let entries = root.named::<AccountName>("accounts", words);
+    let entries = root.named::<AccountName>("accounts", "account");
     let mut accounts = Accounts::default();
     for (name, field) in &entries {
         let (kind, account) = if field.value.is_table() { account(field) } else { (None, None) };
@@ -65,12 +44,10 @@ pub(super) fn read(root: &Field) -> Accounts {
 /// Reads an account: its kind if known, and the account itself if all of it is valid.
 fn account(field: &Field) -> (Option<AccountKind>, Option<Account>) {
     let kind = field.field("provider").and_then(|provider| {
-        let word: String = provider.read()?;
+        let word = provider.value.as_str()?;
         let kind = AccountKind::ALL.into_iter().find(|kind| kind.word() == word);
         if kind.is_none() {
-            let advice = advice(&word, "choices", AccountKind::ALL.map(AccountKind::word));
-            let message = format!("`{word}` is not known; {advice}");
-            field.problems.give_up(&provider.place, &message);
+            provider.give_up(&not_known(word, AccountKind::ALL.map(AccountKind::word).to_vec()));
         }
         kind
     });
@@ -148,15 +125,13 @@ fn over_ssh(field: &Field) -> Option<Account> {
     if field.field("machines").is_none() {
         field.warning("has no machines ([accounts.NAME.machines.NAME]), so nothing will be done");
     }
-    let words = ("machine", "a machine", "[accounts.NAME.machines.NAME]");
-    let machines = field.named::<MachineName>("machines", words).into_iter();
+    let machines = field.named::<MachineName>("machines", "machine").into_iter();
     let machines = machines.filter(|(_, field)| field.value.is_table());
-    let machines: BTreeMap<_, _> = machines
-        .filter_map(|(name, field)| {
-            let machine = machine(&field, may_be_private);
-            name.zip(machine)
-        })
-        .collect();
+    let machines = machines.filter_map(|(name, field)| {
+        let machine = machine(&field, may_be_private);
+        name.zip(machine)
+    });
+    let machines: BTreeMap<_, _> = machines.collect();
     Some(Account::Ssh(Box::new(SshAccount {
         provider: Ssh::Ssh,
         was: None,
@@ -187,16 +162,15 @@ fn machine(field: &Field, may_be_private: bool) -> Option<Machine> {
 
 /// Records former names, and refuses those that would make the owner of records ambiguous.
 fn take_former_names<'t>(entries: &[Field<'t>], accounts: &mut Accounts) {
-    let former = entries.iter().filter_map(|entry| entry.field("was").zip(Some(entry.key)));
-    let mut former: Vec<_> = former.collect();
-    former.sort_by_key(|(was, _)| was.place.start);
-    let mut taken = BTreeMap::<AccountName, (Field<'t>, &str)>::new();
-    for (field, name) in former {
+    let mut former: Vec<_> = entries.iter().filter_map(|entry| entry.field("was")).collect();
+    former.sort_by_key(|was| was.place.start);
+    let mut taken = BTreeMap::<AccountName, Field<'t>>::new();
+    for field in former {
         let Some(was) = field.read::<AccountName>() else {
             continue;
         };
         let line = |other: &Field| field.problems.line(&other.place);
-        if was.as_str() == name {
+        if was.as_str() == field.table {
             field.error("is the account's own name; leave the key out");
         } else if let Some(configured) = entries.iter().find(|entry| entry.key == was.as_str()) {
             field.error(format!(
@@ -204,56 +178,50 @@ fn take_former_names<'t>(entries: &[Field<'t>], accounts: &mut Accounts) {
                  remove [accounts.{was}], or this key",
                 line(configured)
             ));
-        } else if let Some((first, other)) = taken.get(&was) {
+        } else if let Some(first) = taken.get(&was) {
             field.error(format!(
-                "`{was}` is what account `{other}` was, too (line {}); its records go to one \
-                 account alone, so remove one of the two keys",
+                "`{was}` is what account `{}` was, too (line {}); its records go to one account \
+                 alone, so remove one of the two keys",
+                first.table,
                 line(first)
             ));
         } else {
-            taken.insert(was, (field, name));
+            accounts.former.insert(was.to_string(), field.table.to_owned());
+            if let Some(account) =
+                field.table.parse().ok().and_then(|name: AccountName| accounts.read.get_mut(&name))
+            {
+                account.set_was(was.clone());
+            }
+            taken.insert(was, field);
         }
-    }
-    for (was, (_, name)) in taken {
-        let name_now = name.parse().ok();
-        if let Some(account) = name_now.and_then(|name| accounts.read.get_mut(&name)) {
-            account.set_was(was.clone());
-        }
-        accounts.former.insert(was.to_string(), name.to_owned());
     }
 }
 
 /// Warns about repeated tokens. Two accounts with one token reach the same resources, which then
 /// conflict. Within one account, a second token or key equal to the first is pointless.
 fn warn_of_shared_keys(entries: &[Field], accounts: &Accounts) {
-    let mut keys: Vec<_> = entries
-        .iter()
-        .flat_map(|entry| {
-            let keys = ["token", "read_token", "key", "read_key"].into_iter();
-            keys.filter_map(|key| entry.field(key)).zip(iter::repeat(entry.key))
-        })
-        .filter_map(|(field, name)| Some((field.value.as_str()?.to_owned(), field, name)))
-        .collect();
-    keys.sort_by_key(|(_, field, _)| field.place.start);
-    for (index, (key, field, account)) in keys.iter().enumerate() {
-        let Some((_, first, name)) = keys[..index].iter().find(|(other, ..)| other == key) else {
+    let keys = entries.iter().flat_map(|entry| {
+        ["token", "read_token", "key", "read_key"].into_iter().filter_map(|key| entry.field(key))
+    });
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort_by_key(|field| field.place.start);
+    for (index, field) in keys.iter().enumerate() {
+        let is_same = |other: &&Field| other.value.as_str() == field.value.as_str();
+        let Some(first) = keys[..index].iter().find(is_same).filter(|_| field.value.is_str())
+        else {
             continue;
         };
-        let line = field.problems.line(&first.place);
-        let is_ssh = accounts.declared.get(*account) == Some(&Some(AccountKind::Ssh));
-        let what = if is_ssh { "key" } else { "token" };
-        field.warning(if name == account {
-            format!("is the account's own {what} (line {line}); leave this out, or name another")
-        } else if is_ssh {
-            format!(
-                "is the key of account `{name}` too (line {line}); give each account a key of its \
-                 own, so that one that leaks opens one host"
-            )
+        let (name, line) = (first.table, field.problems.line(&first.place));
+        let is_ssh = accounts.declared.get(field.table) == Some(&Some(AccountKind::Ssh));
+        let (what, follows) = if is_ssh {
+            ("key", "give each account a key of its own, so that one that leaks opens one host")
         } else {
-            format!(
-                "is the token of account `{name}` too (line {line}); a resource that is reached \
-                 through two accounts is not touched"
-            )
+            ("token", "a resource that is reached through two accounts is not touched")
+        };
+        field.warning(if name == field.table {
+            format!("is the account's own {what} (line {line}); leave this out, or name another")
+        } else {
+            format!("is the {what} of account `{name}` too (line {line}); {follows}")
         });
     }
 }

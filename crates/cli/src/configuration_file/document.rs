@@ -158,6 +158,11 @@ fn keys(schema: &'static Value) -> impl Iterator<Item = &'static str> + Clone {
     schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
+/// The keys that a table needs.
+fn required(schema: &'static Value) -> impl Iterator<Item = &'static str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// A value, its place in the file and its schema.
 #[derive(Clone)]
 pub(super) struct Field<'t> {
@@ -192,9 +197,9 @@ impl<'t> Field<'t> {
         warnings.insert((self.place.start, self.place.with(message)));
     }
 
-    /// Gives the value up because of its type; `expected` says what to write instead.
-    pub(super) fn refuse_type(&self, expected: &str) {
-        self.problems.give_up(&self.place, &self.wrong_type(expected));
+    /// Gives the value up.
+    pub(super) fn give_up(&self, reason: &str) {
+        self.problems.give_up(&self.place, reason);
     }
 
     pub(super) fn is_unread(&self) -> bool {
@@ -220,9 +225,18 @@ impl<'t> Field<'t> {
         })
     }
 
-    /// The values of all keys that the table should have.
-    pub(super) fn fields(&self) -> impl Iterator<Item = Self> {
-        keys(self.schema).filter_map(|key| self.field(key))
+    /// The values of all keys that a table should have; of one with any keys, its entries. A table
+    /// whose keys are names has none here: see [`Self::named`].
+    pub(super) fn parts(&self) -> Vec<Self> {
+        match &self.schema["additionalProperties"] {
+            entries @ Value::Object(_) => self.entries(entries),
+            _ => keys(self.schema).filter_map(|key| self.field(key)).collect(),
+        }
+    }
+
+    /// Reports whether a required key is missing or was given up.
+    pub(super) fn lacks_keys(&self) -> bool {
+        required(self.resolved()).any(|key| self.field(key).is_none_or(|field| field.is_unread()))
     }
 
     /// The value as a table of this name in the schema.
@@ -231,62 +245,76 @@ impl<'t> Field<'t> {
     }
 
     /// The value as the table that its schema refers to.
-    pub(super) fn resolved(&self) -> Self {
-        let reference = self.schema["$ref"].as_str().or(self.schema["items"]["$ref"].as_str());
-        let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
-        name.map_or_else(|| self.clone(), |name| self.as_table(name))
+    pub(super) fn as_described(&self) -> Self {
+        Self { schema: self.resolved(), is_element: false, ..self.clone() }
     }
 
-    /// The elements of a list. A single value is a list of one.
+    /// The schema of the value itself: of an element, not of its list.
+    pub(super) fn resolved(&self) -> &'static Value {
+        let one = &self.schema["anyOf"][0];
+        let schema = match (self.is_element, one.is_null()) {
+            (false, _) => self.schema,
+            (true, true) => &self.schema["items"],
+            (true, false) => one,
+        };
+        let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+        name.map_or(schema, table)
+    }
+
+    /// The words of which the value must be one; none if it may be any text.
+    pub(super) fn choices(&self) -> Vec<&'static str> {
+        let schema = self.resolved();
+        let optional = Self { schema: &schema["anyOf"][0], is_element: false, ..self.clone() };
+        let words = schema["oneOf"].as_array().or(optional.resolved()["oneOf"].as_array());
+        words.into_iter().flatten().filter_map(|word| word["const"].as_str()).collect()
+    }
+
+    /// The elements of a list that were not given up. A single value is a list of one.
     pub(super) fn elements(&self) -> Vec<Self> {
         let Some(array) = self.value.as_array() else {
-            return vec![self.clone()];
+            return vec![Self { is_element: true, ..self.clone() }];
         };
         let element = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| {
             let path = format!("{}[{index}]", self.place.path);
             let place = Place { path, start: value.span().start };
             Self { place, is_element: true, value: value.get_ref(), ..self.clone() }
         };
-        array.iter().enumerate().map(element).collect()
+        array.iter().enumerate().map(element).filter(|element| !element.is_unread()).collect()
     }
 
-    /// The entries of a table whose keys are names, at the places of their names. A wrong name does
-    /// not hide what is wrong with its entry.
+    /// The entries of a table whose keys are names. A wrong name does not hide what is wrong with its
+    /// entry.
     pub(super) fn named<N: FromStr<Err: Display>>(
         &self,
         key: &str,
-        (table, one, header): (&str, &str, &str),
+        table: &str,
     ) -> Vec<(Option<N>, Self)> {
         let Some(field) = self.field(key) else {
             return Vec::new();
         };
-        let Some(entries) = field.value.as_table() else {
-            field.refuse_type(&format!("{key} as tables, {header}"));
-            return Vec::new();
-        };
-        let entry = |(name, value): (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)| {
-            let key = name.get_ref();
-            let place = Place { path: field.path_of(key), start: name.span().start };
-            let (of, schema) = (field.key, self::table(table));
-            let entry =
-                Self { place, key, table: of, value: value.get_ref(), schema, ..field.clone() };
-            if !value.get_ref().is_table() {
-                entry.refuse_type(&format!("{one} as a table, {header}"));
+        let header = format!("[{}.NAME]", field.place.path);
+        if !field.value.is_table() {
+            field.give_up(&field.wrong_type(&format!("{key} as tables, {header}")));
+        }
+        let named = field.entries(self::table(table)).into_iter().map(|entry| {
+            if !entry.value.is_table() {
+                let article = if table == "account" { "an" } else { "a" };
+                entry
+                    .give_up(&entry.wrong_type(&format!("{article} {table} as a table, {header}")));
             }
-            (key.parse().map_err(|error| entry.error(error)).ok(), entry)
-        };
-        entries.iter().map(entry).collect()
+            (entry.key.parse().map_err(|error| entry.error(error)).ok(), entry)
+        });
+        named.collect()
     }
 
-    /// The entries of a table with any keys; `None` if it is no table.
-    pub(super) fn entries(&self) -> Option<Vec<Self>> {
+    /// The entries of a table with any keys, at the places of the keys.
+    pub(super) fn entries(&self, schema: &'static Value) -> Vec<Self> {
         let entry = |(name, value): (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)| {
             let key = name.get_ref();
-            let place = Place { path: self.path_of(key), start: value.span().start };
-            let (table, schema) = (self.key, &self.schema["additionalProperties"]);
-            Self { place, key, table, value: value.get_ref(), schema, ..self.clone() }
+            let place = Place { path: self.path_of(key), start: name.span().start };
+            Self { place, key, table: self.key, value: value.get_ref(), schema, ..self.clone() }
         };
-        Some(self.value.as_table()?.iter().map(entry).collect())
+        self.value.as_table().into_iter().flatten().map(entry).collect()
     }
 
     pub(super) fn wrong_type(&self, expected: &str) -> String {
@@ -336,8 +364,7 @@ impl<'t> Field<'t> {
                 self.problems.give_up(&key_place(meant, place.start), "");
             }
         }
-        let required = self.schema["required"].as_array().into_iter().flatten();
-        for key in required.filter_map(Value::as_str).filter(|key| self.field(key).is_none()) {
+        for key in required(self.schema).filter(|key| self.field(key).is_none()) {
             self.error(format!("has no {key}; write {key} = {}", self.advice_to_write(key)));
         }
     }

@@ -57,13 +57,10 @@ impl Parsed {
     pub(crate) fn advice(&self, now: Timestamp) -> Vec<Problem> {
         let schedules = self.configuration.schedules.iter();
         let advice = schedules.flat_map(|(name, rule)| {
-            let advice = rule.schedule.advice(now).into_iter();
-            advice.filter_map(|found| {
+            rule.schedule.advice(now).into_iter().filter_map(|found| {
                 let place = self.places.get(&(name.clone(), found.place))?;
-                Some(Problem {
-                    message: format!("{}: {}", place.message, found.message),
-                    ..place.clone()
-                })
+                let message = format!("{}: {}", place.message, found.message);
+                Some(Problem { message, ..place.clone() })
             })
         });
         advice.collect()
@@ -195,12 +192,13 @@ fn warn_if_idle(root: &Field) {
 fn settings(root: &Field, accounts: &Accounts) -> Settings {
     for (field, pattern) in root.list::<Pattern>("protect") {
         let text = pattern.to_string();
-        let account = text.split('/').next().unwrap_or_default();
-        let is_reference = text.contains('/') && !text.contains(':');
-        if !is_reference || account.contains(['*', '?']) || accounts.is_declared(account) {
+        let Some((account, _)) = text.split_once('/').filter(|_| !text.contains(':')) else {
+            continue;
+        };
+        if account.contains(['*', '?']) || accounts.declared.contains_key(account) {
             continue;
         }
-        if let Some(now) = accounts.called_now(account) {
+        if let Some(now) = accounts.former.get(account) {
             let instead = text.replacen(account, now, 1);
             field.error(format!(
                 "account `{account}` is called `{now}` here, so this protects nothing; write \

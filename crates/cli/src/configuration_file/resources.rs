@@ -12,58 +12,55 @@ use super::{ListedResources, accounts::Accounts, document::Field};
 use crate::names::nearest::advice;
 
 /// The places of each entry, across all schedules.
-#[derive(Default)]
-pub(super) struct Listings<'t>(BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>);
+pub(super) type Listings<'t> = BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>;
 
-impl<'t> Listings<'t> {
-    /// Reads one schedule's list.
-    pub(super) fn read(
-        &mut self,
-        schedule: Option<&ScheduleName>,
-        table: &Field<'t>,
-        (accounts, listed): (&Accounts, ListedResources),
-    ) -> BTreeSet<Selector> {
-        let mut resources = BTreeSet::new();
-        for (field, text) in table.list::<String>("resources") {
-            let selector = match text.parse::<Selector>() {
-                Ok(selector) => selector,
-                Err(error) => {
-                    let reason = unsupported(&text).map(|reason| format!("`{text}`: {reason}"));
-                    field.error(reason.unwrap_or_else(|| error.to_string()));
-                    continue;
-                }
-            };
-            if let Selector::Reference(reference) = &selector
-                && let Some(message) = misfit(reference, accounts, listed)
-            {
-                field.error(format!("`{reference}`: {message}"));
-            }
-            if let Some(schedule) = schedule {
-                self.0.entry(selector.clone()).or_default().push((schedule.clone(), field));
-            }
-            resources.insert(selector);
-        }
-        resources
-    }
-
-    /// Refuses entries of two schedules, naming both lines. Which names a pattern matches is not
-    /// known here.
-    pub(super) fn check(mut self) {
-        for (selector, places) in &mut self.0 {
-            places.sort_by_key(|(_, field)| field.place.start);
-            let [(schedule, first), others @ ..] = places.as_slice() else {
+/// Reads one schedule's list.
+pub(super) fn read<'t>(
+    schedule: Option<&ScheduleName>,
+    table: &Field<'t>,
+    (accounts, listed): (&Accounts, ListedResources),
+    listings: &mut Listings<'t>,
+) -> BTreeSet<Selector> {
+    let mut resources = BTreeSet::new();
+    for (field, text) in table.list::<String>("resources") {
+        let selector = match text.parse::<Selector>() {
+            Ok(selector) => selector,
+            Err(error) => {
+                let reason = unsupported(&text).map(|reason| format!("`{text}`: {reason}"));
+                field.error(reason.unwrap_or_else(|| error.to_string()));
                 continue;
-            };
-            let line = first.problems.line(&first.place);
-            for (other, field) in others {
-                if other == schedule {
-                    field.warning(format!("`{selector}` is already on line {line}"));
-                } else {
-                    field.error(format!(
-                        "`{selector}` is listed under schedule `{schedule}` too (line {line}); \
-                         a resource follows one schedule, so remove it from one of them"
-                    ));
-                }
+            }
+        };
+        if let Selector::Reference(reference) = &selector
+            && let Some(message) = misfit(reference, accounts, listed)
+        {
+            field.error(format!("`{reference}`: {message}"));
+        }
+        if let Some(schedule) = schedule {
+            listings.entry(selector.clone()).or_default().push((schedule.clone(), field));
+        }
+        resources.insert(selector);
+    }
+    resources
+}
+
+/// Refuses entries of two schedules, naming both lines. Which names a pattern matches is not known
+/// here.
+pub(super) fn check(listings: Listings) {
+    for (selector, mut places) in listings {
+        places.sort_by_key(|(_, field)| field.place.start);
+        let [(schedule, first), others @ ..] = places.as_slice() else {
+            continue;
+        };
+        let line = first.problems.line(&first.place);
+        for (other, field) in others {
+            if other == schedule {
+                field.warning(format!("`{selector}` is already on line {line}"));
+            } else {
+                field.error(format!(
+                    "`{selector}` is listed under schedule `{schedule}` too (line {line}); a \
+                     resource follows one schedule, so remove it from one of them"
+                ));
             }
         }
     }
@@ -89,18 +86,19 @@ fn unsupported(reference: &str) -> Option<String> {
 /// What is wrong if a resource's account is missing, or its provider does not have the kind.
 fn misfit(reference: &ResourceRef, accounts: &Accounts, listed: ListedResources) -> Option<String> {
     let name = &reference.account;
-    if !accounts.is_declared(name.as_str()) {
-        if listed == ListedResources::MayStandAlone && accounts.names().next().is_none() {
+    let Some(kind) = accounts.declared.get(name.as_str()) else {
+        if listed == ListedResources::MayStandAlone && accounts.declared.is_empty() {
             return None;
         }
-        return Some(if let Some(now) = accounts.called_now(name.as_str()) {
+        return Some(if let Some(now) = accounts.former.get(name.as_str()) {
             format!("account `{name}` is called `{now}` here; write {now}/{}", reference.id)
         } else {
-            let advice = advice(name.as_str(), "accounts", accounts.names());
+            let names = accounts.declared.keys().map(String::as_str);
+            let advice = advice(name.as_str(), "accounts", names);
             format!("there is no account `{name}`; {advice}")
         });
-    }
-    let (account, kind) = (accounts.kind(name)?, reference.kind());
+    };
+    let (account, kind) = ((*kind)?, reference.kind());
     let at = match account {
         _ if account.kinds().contains(&kind) => return None,
         AccountKind::Cloud(provider) => format!("at {provider}"),

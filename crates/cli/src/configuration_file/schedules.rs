@@ -14,7 +14,7 @@ use super::{
     document::{Field, Place},
     holidays,
     policy::policy,
-    resources::Listings,
+    resources::{self, Listings},
 };
 
 /// Where the parts of schedules are in the file, each as a problem whose message is its path.
@@ -26,15 +26,14 @@ pub(super) fn read(
     listed: ListedResources,
 ) -> (BTreeMap<ScheduleName, Rule>, Places) {
     let (mut schedules, mut all_places) = (BTreeMap::new(), Places::new());
-    let mut listings = Listings::default();
+    let mut listings = Listings::new();
     let defaults = Defaults::read(root);
-    let words = ("schedule", "a schedule", "[schedules.NAME]");
-    for (name, field) in root.named::<ScheduleName>("schedules", words) {
+    for (name, field) in root.named::<ScheduleName>("schedules", "schedule") {
         if !field.value.is_table() {
             continue;
         }
         let timing = timing(&field, &defaults);
-        let resources = listings.read(name.as_ref(), &field, (accounts, listed));
+        let resources = resources::read(name.as_ref(), &field, (accounts, listed), &mut listings);
         let policy = policy(&field);
         if let (Some(name), Some((schedule, places))) = (name, timing) {
             let place = |(part, Place { path, start })| {
@@ -44,32 +43,31 @@ pub(super) fn read(
             schedules.insert(name, Rule { schedule, resources, policy });
         }
     }
-    listings.check();
+    resources::check(listings);
     (schedules, all_places)
 }
 
 /// What the top level says for all schedules.
 struct Defaults<'t> {
-    /// Whether there is a time zone, valid or not.
-    has_zone: bool,
-    /// The time zone if it is valid.
-    zone: Option<(Field<'t>, String)>,
+    /// The time zone, and its name if that is valid.
+    zone: Option<(Field<'t>, Option<String>)>,
     holidays: Vec<(Field<'t>, String)>,
 }
 
 impl<'t> Defaults<'t> {
     fn read(root: &Field<'t>) -> Self {
-        let zone = root.field("timezone");
-        let has_zone = zone.is_some();
-        let zone = zone.and_then(|field| {
-            let timezone: String = field.read()?;
+        let zone = root.field("timezone").map(|field| {
+            let zone: Option<String> = field.read();
             // A schedule that is valid except, perhaps, for its zone.
             let periods = vec![PeriodDefinition::default()];
-            let probe = Definition { timezone, periods, ..Definition::default() };
-            for problem in Schedule::new(&probe).err().unwrap_or_default() {
-                field.problems.give_up(&field.place, &problem.message);
+            let probe = zone.clone().map(|timezone| {
+                Schedule::new(&Definition { timezone, periods, ..Definition::default() })
+            });
+            for problem in probe.and_then(Result::err).unwrap_or_default() {
+                field.give_up(&problem.message);
             }
-            (!field.is_unread()).then_some((field, probe.timezone))
+            let zone = zone.filter(|_| !field.is_unread());
+            (field, zone)
         });
         let holidays = holidays(root);
         for (field, entry) in &holidays {
@@ -78,7 +76,7 @@ impl<'t> Defaults<'t> {
                 field.error(message);
             }
         }
-        Self { has_zone, zone, holidays }
+        Self { zone, holidays }
     }
 }
 
@@ -88,26 +86,22 @@ fn timing<'t>(
     defaults: &Defaults<'t>,
 ) -> Option<(Schedule, Vec<(Part, Place)>)> {
     let mut definition: Definition = field.read()?;
-    let zone = match (field.field("timezone"), &defaults.zone) {
-        (Some(own), _) => own.read(),
-        (None, Some((_, zone))) => Some(zone.clone()),
-        (None, None) => {
-            if !defaults.has_zone {
-                let advice = "write timezone = \"Europe/Berlin\" here or at the top of the file";
-                field.error(format!("has no time zone; {advice}"));
-            }
-            None
-        }
-    };
+    let own_zone = field.field("timezone");
+    if own_zone.is_none() && defaults.zone.is_none() {
+        let advice = "write timezone = \"Europe/Berlin\" here or at the top of the file";
+        field.error(format!("has no time zone; {advice}"));
+    }
+    let own_zone = own_zone.map(|own| (own.clone(), own.read()));
+    let zone = own_zone.as_ref().or(defaults.zone.as_ref());
     // Lets the rest be checked even without a zone.
-    definition.timezone = zone.unwrap_or_else(|| "UTC".to_owned());
+    let timezone = zone.and_then(|(_, name)| name.clone()).unwrap_or_else(|| "UTC".to_owned());
+    definition.timezone = timezone;
     let periods = field.list::<PeriodDefinition>("periods");
     let holidays = all_holidays(field, defaults);
     definition.holidays = holidays.iter().map(|(_, text)| text.clone()).collect();
-    let default_zone = || defaults.zone.as_ref().map(|(field, _)| field.clone());
     let at = |part| match part {
         Part::Schedule => None,
-        Part::Timezone => field.field("timezone").or_else(default_zone),
+        Part::Timezone => zone.map(|(field, _)| field.clone()),
         Part::Start => field.field("start"),
         Part::Stop => field.field("stop"),
         Part::Holiday(index) => Some(holidays[index].0.clone()),
