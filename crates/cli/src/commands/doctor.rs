@@ -76,13 +76,11 @@ async fn examine(
     let zone = context.zone(&*contents.in_force.configuration, None);
     findings.add(store::configuration(&contents, now))?;
     findings.add(store_clock(session).await)?;
-    findings.add([clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {
         findings.add(functions::at_aws(lambda).await)?;
         if let Some(subscriptions) = session.subscriptions().await {
             findings.add(alerts::check(subscriptions))?;
         }
-        findings.add(accounts::at_aws(lambda, &contents).await)?;
         findings.add(accounts::token_readers(&contents))?;
         findings.add(accounts::noted_rates(&contents, now))?;
     }

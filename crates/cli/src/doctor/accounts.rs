@@ -1,21 +1,17 @@
 //! Checks of the accounts: token, permissions, remaining rate limit, last inventory.
 
-use std::{collections::BTreeMap, iter};
+use std::iter;
 
 use domain::{
-    AccountName, ResourceKind, ResourceRef,
-    configuration::{Account, AccountKind, Configuration, Provider, TokenReference},
-    invocation::Question,
+    AccountName, ResourceKind,
+    configuration::{Account, AccountKind, Provider, TokenReference},
     machine::KeyReference,
     pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
 };
-use environment::{Clock, LambdaFunctions, in_words};
+use environment::{Clock, in_words};
 use jiff::{Timestamp, tz::TimeZone};
-use lifecycle::{
-    Providers, Report,
-    event::{Event, Subject},
-};
+use lifecycle::Providers;
 use provider::{Client, ProviderError, Reading};
 use report::load::overloads;
 use store::AccountState;
@@ -229,53 +225,6 @@ pub(crate) fn loads(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
     findings.collect()
 }
 
-/// Against AWS: has poll-status read one resource of each account with the account's token. A
-/// failure of poll-status itself is reported by the check of the functions.
-pub(crate) async fn at_aws(functions: &LambdaFunctions, contents: &StoreContents) -> Vec<Finding> {
-    let asked = one_of_each(&contents.in_force.configuration, &contents.records);
-    let resources = asked.values().map(|&resource| resource.clone()).collect();
-    let Ok(report) = functions.ask::<Report>(&Question::Resources(resources)).await else {
-        return Vec::new();
-    };
-    let findings = asked.into_iter();
-    findings.map(|(name, reference)| answered(reference, &report).of(&name)).collect()
-}
-
-fn one_of_each<'r>(
-    configuration: &Configuration,
-    records: &'r [Record],
-) -> BTreeMap<AccountName, &'r ResourceRef> {
-    let mut found = BTreeMap::new();
-    for record in records {
-        let account = &record.reference.account;
-        let is_there = !matches!(record.phase, Phase::Gone { .. });
-        if is_there && configuration.accounts.contains_key(account) {
-            found.entry(account.clone()).or_insert(&record.reference);
-        }
-    }
-    found
-}
-
-fn answered(reference: &ResourceRef, report: &Report) -> Finding {
-    let is_about = |subject: &Subject| matches!(subject, Subject::Resource { resource, .. } if resource == reference);
-    let outcome = report.outcomes.iter().find(|outcome| is_about(&outcome.subject));
-    let remedy = "check that the account's SSM parameter holds a valid token that may read all of its \
-                  resources, and that poll-status may read the parameter";
-    match outcome.map(|outcome| &outcome.event) {
-        Some(Event::Status { .. }) => {
-            Finding::ok(Check::Token, format!("poll-status reads {reference} with it"))
-        }
-        Some(event) => {
-            let found = format!("poll-status cannot read {reference}: {event}");
-            Finding::problem(Check::Token, found, remedy)
-        }
-        None => {
-            let found = format!("poll-status says nothing of {reference}");
-            Finding::problem(Check::Token, found, remedy)
-        }
-    }
-}
-
 /// Checks the last inventory of each account: without a recent one, nothing is stopped.
 pub(crate) fn inventories(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let accounts = contents.in_force.configuration.accounts.keys();
@@ -311,8 +260,6 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
 mod tests {
     use domain::pacing::Rate;
     use jiff::SignedDuration;
-    use lifecycle::Outcome;
-
     use serde_json::json;
 
     use super::*;
@@ -568,25 +515,5 @@ mod tests {
         assert_eq!(level(kept), Some(Level::Ok));
         assert_eq!(level(r#"key = "ssm:/o/lab""#), Some(Level::Warning));
         assert_eq!(level(r#"key = "file:/o/lab""#), None);
-    }
-
-    #[test]
-    fn at_aws_poll_status_says_whether_it_reads_with_the_token() {
-        let record = web();
-        let reference = &record.reference;
-        let check = |event: Event| {
-            let mut report = Report::default();
-            let at = monday("10:00:00");
-            report.outcomes.push(Outcome::of(&record, at, event));
-            answered(reference, &report).level
-        };
-        let state = "running".to_owned();
-        assert_eq!(check(Event::Status { state }), Level::Ok);
-        let reason = "token refused".to_owned();
-        assert_eq!(check(Event::postponed(reason.clone())), Level::Problem);
-        assert_eq!(check(Event::Declined { reason }), Level::Problem);
-        assert_eq!(answered(reference, &Report::default()).level, Level::Problem);
-        let asked = one_of_each(&configuration(OFFICE), std::slice::from_ref(&record));
-        assert_eq!(asked.len(), 1);
     }
 }

@@ -24,12 +24,6 @@ pub(crate) fn compare(whose: &str, theirs: Timestamp, ours: Timestamp) -> Findin
     )
 }
 
-/// Names the time zone database that this program judges schedules by.
-pub(crate) fn time_zones() -> Finding {
-    let version = domain::schedule::time_zone_database();
-    Finding::ok(Check::Clock, format!("the time zone database in this program is {version}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
