@@ -2,7 +2,7 @@
 //! current folder.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
     sync::Arc,
@@ -20,47 +20,45 @@ use crate::{
 /// Longest wait for the store: a person waits at the prompt, so its names are left out after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The schedules.
 pub(crate) fn schedules() -> ArgValueCandidates {
-    let names = |known: &Known| known.0.schedules.keys().map(ToString::to_string).collect();
-    ArgValueCandidates::new(move || listed(names))
+    candidates(|known| known.0.schedules.keys().map(ToString::to_string).collect())
 }
 
-/// The accounts.
 pub(crate) fn accounts() -> ArgValueCandidates {
-    let names = |known: &Known| known.0.accounts.keys().map(ToString::to_string).collect();
-    ArgValueCandidates::new(move || listed(names))
+    candidates(|known| known.0.accounts.keys().map(ToString::to_string).collect())
 }
 
 /// The resources, by name where that is unique and by reference elsewhere.
 pub(crate) fn resources() -> ArgValueCandidates {
-    let names = |Known(_, records): &Known| {
-        let is_alone = |one: &Record| records.iter().filter(|r| r.name == one.name).count() == 1;
-        let name = |one: &Record| {
-            if is_alone(one) { one.name.clone() } else { one.reference.to_string() }
-        };
-        records.iter().map(name).collect()
-    };
-    ArgValueCandidates::new(move || listed(names))
+    candidates(|Known(_, records)| {
+        let mut names = BTreeMap::<_, Vec<_>>::new();
+        for record in records {
+            names.entry(&record.name).or_default().push(record.reference.to_string());
+        }
+        let candidates = names.into_iter().flat_map(|(name, references)| match references.len() {
+            1 => vec![name.clone()],
+            _ => references,
+        });
+        candidates.collect()
+    })
 }
 
 /// What is known: a file has no records.
 struct Known(Arc<Configuration>, Vec<Record>);
 
-/// Returns the candidates. A failure is not shown at a prompt; it yields no names.
-fn listed(names: impl Fn(&Known) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
-    let runtime = tokio::runtime::Builder::new_multi_thread();
-    let Ok(runtime) = { runtime }.enable_all().build() else {
-        return Vec::new();
-    };
-    let stored = async {
-        let stored = tokio::time::timeout(PATIENCE, stored());
-        stored.await.ok().and_then(Result::ok)
-    };
-    let known = runtime.block_on(tokio::task::LocalSet::new().run_until(stored));
-    runtime.shutdown_background();
-    let names = known.or_else(of_file).as_ref().map(names).unwrap_or_default();
-    names.into_iter().map(CompletionCandidate::new).collect()
+/// Candidates among what is known. A failure is not shown at a prompt; it yields no names.
+fn candidates(names: fn(&Known) -> Vec<String>) -> ArgValueCandidates {
+    ArgValueCandidates::new(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread();
+        let Ok(runtime) = { runtime }.enable_all().build() else {
+            return Vec::new();
+        };
+        let stored = async { tokio::time::timeout(PATIENCE, stored()).await.ok()?.ok() };
+        let known = runtime.block_on(tokio::task::LocalSet::new().run_until(stored));
+        runtime.shutdown_background();
+        let names = known.or_else(of_file).as_ref().map(names).unwrap_or_default();
+        names.into_iter().map(CompletionCandidate::new).collect()
+    })
 }
 
 async fn stored() -> anyhow::Result<Known> {

@@ -201,27 +201,28 @@ impl Style {
     /// Colors a text by its meaning.
     #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
-        if !self.colours {
-            return text.to_owned();
-        }
-        let colour = match paint {
-            Paint::Added => AnsiColor::Green,
-            Paint::Changed => AnsiColor::Yellow,
-            Paint::Removed => AnsiColor::Red,
-        };
-        let style = colour.on_default();
-        format!("{style}{text}{style:#}")
+        self.coloured(
+            match paint {
+                Paint::Added => AnsiColor::Green,
+                Paint::Changed => AnsiColor::Yellow,
+                Paint::Removed => AnsiColor::Red,
+            },
+            text,
+        )
     }
 
     /// Colors a text by a desired state.
     #[must_use]
     pub fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
-        let colour = match desired {
-            Some(Desired::Running) => AnsiColor::Green,
-            Some(Desired::Stopped) => AnsiColor::Blue,
-            None => return text.to_owned(),
-        };
-        if !self.colours {
+        match desired {
+            Some(Desired::Running) => self.coloured(AnsiColor::Green, text),
+            Some(Desired::Stopped) => self.coloured(AnsiColor::Blue, text),
+            None => text.to_owned(),
+        }
+    }
+
+    pub(crate) fn coloured(self, colour: AnsiColor, text: &str) -> String {
+        if !self.colours || text.is_empty() {
             return text.to_owned();
         }
         let style = colour.on_default();

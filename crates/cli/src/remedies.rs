@@ -14,28 +14,22 @@ pub(crate) fn of_overload(
     overload: &Overload,
     zone: &TimeZone,
     now: Timestamp,
-) -> (String, String) {
+) -> (String, &'static str) {
     let Overload { from, until, resources, hibernated, requests, carried, per_hour, .. } = overload;
     let (from, until) = (short(*from, zone, now), short(*until, zone, now));
-    let (when, late) = if overload.starts_only {
-        (format!("start in the hour before {until}"), "some start late")
+    let when = if overload.starts_only {
+        format!("start in the hour before {until}")
     } else {
-        (format!("stop from {from} on and start by {until}"), "some stop or start late")
-    };
-    let asleep = match hibernated {
-        0 => String::new(),
-        some => format!(" ({some} of them hibernated)"),
+        format!("stop from {from} on and start by {until}")
     };
     let enough = *resources as u64 * carried / requests;
     let found = format!(
-        "{}{asleep} {when}: that takes about {requests} requests, and the limit of {per_hour} an hour \
-         leaves {carried} for it, enough for about {enough}",
+        "{} ({hibernated} hibernated) {when}: that takes about {requests} requests, and the limit of \
+         {per_hour} an hour leaves {carried} for it, enough for about {enough}",
         count(*resources, "resource"),
     );
-    let remedy = format!(
-        "spread them over schedules whose edges are at least an hour apart, stop some by another \
-         method, or ask the provider for a higher limit: until then, {late}"
-    );
+    let remedy = "spread them over schedules whose edges are at least an hour apart, stop some by \
+                  another method, or ask the provider for a higher limit: until then, some are late";
     (found, remedy)
 }
 

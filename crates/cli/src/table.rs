@@ -157,13 +157,7 @@ fn line(style: Style, columns: &[Column], cells: &[Cell], widths: &[Option<usize
         let padding = width.saturating_sub(display_width(&text));
         let before = if column.kind == Kind::Number { padding } else { 0 };
         line.extend(std::iter::repeat_n(' ', blanks + before));
-        match cell.colour.filter(|_| style.colours && !text.is_empty()) {
-            Some(colour) => {
-                let colour = colour.on_default();
-                line.extend([colour.render().to_string(), text, colour.render_reset().to_string()]);
-            }
-            None => line += &text,
-        }
+        line += &cell.colour.map_or_else(|| text.clone(), |colour| style.coloured(colour, &text));
         blanks = GAP + padding - before;
     }
     line.truncate(line.trim_end().len());

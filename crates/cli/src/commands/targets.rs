@@ -132,17 +132,17 @@ impl Targets {
         }
         if self.are_whole() {
             let is_meant = |one: &&&Override| match &one.target {
-                Target::Schedule(name) => self.all || self.schedule.as_ref() == Some(name),
-                Target::Resource(reference) => {
-                    self.all || self.account.as_ref() == Some(&reference.account)
-                }
+                _ if self.all => true,
+                Target::Schedule(name) => self.schedule.as_ref() == Some(name),
+                Target::Resource(reference) => self.account.as_ref() == Some(&reference.account),
             };
             meant.extend(overrides.iter().filter(is_meant));
-            let whole = self.schedule.as_ref().map(|name| ("schedule", name.as_str()));
-            let whole = whole.or(self.account.as_ref().map(|name| ("account", name.as_str())));
-            let (what, word) = whole.unwrap_or(("anything", ""));
             if meant.is_empty() {
-                return Err(none(format!("{what} {word}").trim_end(), word));
+                return Err(match (&self.schedule, &self.account) {
+                    (Some(name), _) => none(&format!("schedule {name}"), name.as_str()),
+                    (None, Some(name)) => none(&format!("account {name}"), name.as_str()),
+                    (None, None) => none("anything", ""),
+                });
             }
         }
         meant.sort_by_key(|one| &one.target);

@@ -103,38 +103,36 @@ impl Names {
         if let Some(pattern) = pattern(target) {
             let fits = |one: &&Record| !is_gone(one) && fits(&pattern, &one.name, &one.reference);
             let found: Vec<_> = known.into_iter().filter(fits).collect();
-            return match found.as_slice() {
-                [] => Err(UsageError(format!(
-                    "no resource matches `{target}`; `offhours status` lists those that are known"
-                ))),
-                [..] => Ok(found),
-            };
+            if found.is_empty() {
+                return Err(UsageError(format!("no resource matches `{target}`; {LISTED}")));
+            }
+            return Ok(found);
         }
-        let of_name = |records: Vec<_>| -> Vec<&Record> {
-            records.into_iter().filter(|record: &&Record| record.name == target).collect()
-        };
+        let is_named = |record: &&Record| record.name == target;
         // A resource that is gone is meant only if no other has the name.
         let (gone, present): (Vec<_>, Vec<_>) =
-            of_name(known).into_iter().partition(|r| is_gone(r));
-        let are_gone = present.is_empty();
-        let found = if are_gone { gone } else { present };
-        match found.as_slice() {
-            [_] => Ok(found),
-            [] => Err(self.unknown(target, of_name(ghosts).pop())),
-            several => {
-                let references: Vec<_> =
-                    several.iter().map(|record| record.reference.to_string()).collect();
-                let references = references.join(" or ");
-                Err(UsageError(if are_gone {
-                    format!(
-                        "`{target}` is gone: write {references}; `offhours forget` deletes what \
-                         is recorded"
-                    )
-                } else {
-                    format!("`{target}` is the name of several: write {references}")
-                }))
+            known.iter().copied().filter(is_named).partition(|record| is_gone(record));
+        let ghosts: Vec<_> = ghosts.into_iter().filter(is_named).collect();
+        let (found, are_gone) = if present.is_empty() { (gone, true) } else { (present, false) };
+        let references = |records: &[&Record]| {
+            let all = records.iter().map(|record| record.reference.to_string());
+            all.collect::<Vec<_>>().join(" or ")
+        };
+        Err(UsageError(match (found.as_slice(), ghosts.as_slice()) {
+            ([_], _) => return Ok(found),
+            ([], []) => return Err(self.unknown(target, &known)),
+            ([], ghosts) => format!(
+                "`{target}` is gone, or its account is not configured: write {}",
+                references(ghosts)
+            ),
+            (several, _) if are_gone => format!(
+                "`{target}` is gone: write {}; `offhours forget` deletes what is recorded",
+                references(several)
+            ),
+            (several, _) => {
+                format!("`{target}` is the name of several: write {}", references(several))
             }
-        }
+        }))
     }
 
     fn unseen(&self, reference: &ResourceRef) -> UsageError {
@@ -152,44 +150,22 @@ impl Names {
         UsageError(format!("no inventory has seen {reference}; {advice}"))
     }
 
-    /// Explains why nothing has this name; `ghost` is all that is left of a resource that had it.
-    fn unknown(&self, target: &str, ghost: Option<&Record>) -> UsageError {
-        if let Some(Record { reference, phase, .. }) = ghost {
-            return UsageError(match phase {
-                Phase::Gone { since } => format!(
-                    "`{target}` has been gone since {}: write {reference}; `offhours forget` \
-                     deletes what is recorded",
-                    since.strftime("%F %H:%M UTC")
-                ),
-                Phase::Settled { .. }
-                | Phase::InFlight { .. }
-                | Phase::Refused { .. }
-                | Phase::Stuck { .. } => format!(
-                    "`{target}` is only known from the account {}, which is not configured: write \
-                     {reference}",
-                    reference.account
-                ),
-            });
-        }
+    /// Explains why nothing has this name, and suggests the most similar one.
+    fn unknown(&self, target: &str, known: &[&Record]) -> UsageError {
         let mut schedules = self.configuration().schedules.keys();
-        let advice = if schedules.any(|name| name.as_str() == target) {
-            format!("it is a schedule: --schedule {target}")
-        } else {
-            self.advice(target)
+        let near = nearest(target, known.iter().map(|record| record.name.as_str()));
+        let advice = match near {
+            _ if schedules.any(|name| name.as_str() == target) => {
+                format!("it is a schedule: --schedule {target}")
+            }
+            Some(name) => format!("did you mean `{name}`?"),
+            None => LISTED.to_owned(),
         };
         UsageError(format!("no resource `{target}`; {advice}"))
     }
-
-    /// Suggests the name that is most similar to a word.
-    fn advice(&self, word: &str) -> String {
-        let known = self.records.iter();
-        let known = known.filter(|record| !is_ghost(record, self.configuration(), self.now));
-        match nearest(word, known.map(|record| record.name.as_str())) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => "`offhours status` lists those that are known".to_owned(),
-        }
-    }
 }
+
+const LISTED: &str = "`offhours status` lists those that are known";
 
 /// Refuses a schedule that is not configured.
 pub(crate) fn check_schedule(
@@ -273,8 +249,7 @@ mod tests {
             ("x-*", Err("no resource matches `x-*`; `offhours status` lists those that are known")),
             (
                 "left",
-                Err("`left` is only known from the account hz-old, which is not configured: \
-                write hz-old/server/7"),
+                Err("`left` is gone, or its account is not configured: write hz-old/server/7"),
             ),
             (
                 "hz-eu/server/9",

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use length::{Length, NotALength};
 pub use month::{Month, NotAMonth};
-pub use when::{Asked, NoInstant, NotAWhen, Reader, When};
+pub use when::{Asked, NotAWhen, Reader, When};
 
 /// A coming edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -96,31 +96,17 @@ impl Asked {
     }
 }
 
-/// Not a valid time: what to write instead.
+/// Not a valid time, or one that means no instant here: why, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{advice}write a time such as 2h, 21:00 or \"friday 18:00\"")]
-pub struct NotAWhen {
-    advice: String,
-}
+#[error("{0}write a time such as 2h, 21:00 or \"friday 18:00\"")]
+pub struct NotAWhen(String);
 
 impl NotAWhen {
     fn near(word: &str) -> Self {
         let words = DAYS.map(|(name, _)| name).into_iter();
         let near = nearest(word, words.chain(["noon", "midnight", NEXT_EDGE]));
-        Self { advice: near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default() }
+        Self(near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default())
     }
-
-    fn because(advice: &str) -> Self {
-        Self { advice: format!("{advice}; ") }
-    }
-}
-
-/// A time that means no instant here: what was written, and why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` {why}: write a time such as 2h, 21:00 or \"friday 18:00\"")]
-pub struct NoInstant {
-    text: String,
-    why: &'static str,
 }
 
 impl fmt::Display for When {
@@ -165,7 +151,7 @@ impl Said {
             return Ok(Self::Away(length));
         }
         if text == "tonight" {
-            return Err(NotAWhen::because("`tonight` has no hour"));
+            return Err(NotAWhen("`tonight` has no hour; ".to_owned()));
         }
         let (is_next, text) = match text.strip_prefix("next ") {
             Some(rest) => (true, rest.trim_start()),
@@ -182,14 +168,14 @@ impl Said {
             (false, day) => day,
             (true, Day::Weekday(weekday)) => Day::Next(weekday),
             (true, Day::InDays(_) | Day::Next(_) | Day::Date(_)) => {
-                return Err(NotAWhen::because("`next` is followed by a weekday"));
+                return Err(NotAWhen("`next` is followed by a weekday; ".to_owned()));
             }
         };
         let Some(time) = time else { return Ok(Self::On(day, None)) };
         let time = time.trim();
         let time = time.strip_prefix("at ").unwrap_or(time);
         if time == "midnight" {
-            return Err(NotAWhen::because("a day begins at 00:00 and ends at 24:00"));
+            return Err(NotAWhen("a day begins at 00:00 and ends at 24:00; ".to_owned()));
         }
         let time = TimeOfDay::parse(time).ok_or_else(|| NotAWhen::near(time))?;
         Ok(Self::On(day, Some(time)))
@@ -300,9 +286,9 @@ pub struct Reader<'a> {
 
 impl When {
     /// The instant that is meant. Whether that is before or after now is left to the caller.
-    pub fn resolve(&self, asked: Asked, reader: Reader<'_>) -> Result<Timestamp, NoInstant> {
+    pub fn resolve(&self, asked: Asked, reader: Reader<'_>) -> Result<Timestamp, NotAWhen> {
         let Reader { now, zone, schedule } = reader;
-        let no = |why| NoInstant { text: self.text.clone(), why };
+        let no = |why| NotAWhen(format!("`{}` {why}: ", self.text));
         let today = now.to_zoned(zone.clone()).date();
         let towards = if asked.is_past() { -1 } else { 1 };
         let at = match self.said {

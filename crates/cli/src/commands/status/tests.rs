@@ -290,8 +290,7 @@ async fn a_name_means_what_exists_and_the_dead_are_shown_for_days() {
     assert!(text.contains("1 gone for days, which --account shows"), "{text}");
     store.save(Record { name: "past".to_owned(), ..gone(15, 72) }).await.unwrap();
     let refusal = refusal(&store, &["past"]).await;
-    assert!(refusal.starts_with("`past` has been gone since "), "{refusal}");
-    assert!(refusal.contains("write do-main/droplet/15; `offhours forget`"), "{refusal}");
+    assert!(refusal.ends_with("account is not configured: write do-main/droplet/15"), "{refusal}");
 }
 
 #[tokio::test]

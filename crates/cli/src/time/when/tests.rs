@@ -38,7 +38,7 @@ fn read(
     now: &str,
     place: &str,
     schedule: Option<&Schedule>,
-) -> Result<Timestamp, NoInstant> {
+) -> Result<Timestamp, NotAWhen> {
     let reader = Reader { now: instant(now), zone: &zone(place), schedule };
     when(text).resolve(asked, reader)
 }
