@@ -110,17 +110,16 @@ fn days_of(event: &Event) -> Result<Option<String>, String> {
     };
     // An end is the day after the last one; some programs write the last one.
     let last = first.checked_add((length - 1).max(0).days()).map_err(|_| wrong("the end"))?;
-    let rule = property("RRULE");
-    let exception =
-        ["RDATE", "EXDATE", "EXRULE"].into_iter().find(|name| event.contains_key(*name));
-    let unsupported = |how: String| {
-        Err(format!("the event on {first} repeats {how}, which is not supported; write its days"))
-    };
-    let format = match (rule, exception) {
+    let odd = ["RDATE", "EXDATE", "EXRULE"].into_iter().find(|name| event.contains_key(*name));
+    let format = match (property("RRULE"), odd) {
         (None, _) => "%Y-%m-%d",
-        (Some(_), Some(exception)) => return unsupported(format!("with {exception}")),
         (Some(rule), None) if is_yearly(rule, first) => "%m-%d",
-        (Some(rule), None) => return unsupported(format!("by {rule}")),
+        (Some(rule), odd) => {
+            let how = odd.unwrap_or(rule);
+            return Err(format!(
+                "the event on {first} repeats by {how}, which is not supported; write its days"
+            ));
+        }
     };
     let (begin, end) = (first.strftime(format), last.strftime(format));
     Ok(Some(if first == last { begin.to_string() } else { format!("{begin}..{end}") }))
@@ -135,12 +134,12 @@ fn date(text: &str) -> Option<Date> {
 /// Reads a duration of whole days or weeks.
 fn length(text: &str) -> Option<i32> {
     let span = text.strip_prefix('P')?;
-    let number = |text: &str| text.parse::<i32>().ok().filter(|number| (1..=366).contains(number));
-    match (span.strip_suffix('D'), span.strip_suffix('W')) {
-        (Some(days), _) => number(days),
-        (None, Some(weeks)) => number(weeks).map(|weeks| 7 * weeks),
-        (None, None) => None,
-    }
+    let (number, days) = match span.strip_suffix('W') {
+        Some(weeks) => (weeks, 7),
+        None => (span.strip_suffix('D')?, 1),
+    };
+    let number = number.parse::<i32>().ok().filter(|number| (1..=366).contains(number))?;
+    Some(days * number)
 }
 
 /// Reports whether a rule repeats its first day every year, without an end.

@@ -1,11 +1,8 @@
 //! Tests of reading valid files, and of the problems reported for invalid ones.
 
 use domain::{
-    configuration::{
-        Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Policy, Provider, ServerMethod,
-    },
+    configuration::{Mode, Policy, Provider},
     prices::Price,
-    schedule::PeriodDefinition,
 };
 
 use super::*;
@@ -50,137 +47,6 @@ fn parsed(text: &str) -> Configuration {
         Ok(parsed) => parsed.configuration,
         Err(problems) => panic!("{}", lines(&problems)),
     }
-}
-
-#[test]
-fn every_key_is_read() {
-    let configuration = parsed(
-        r#"
-timezone = "Europe/Berlin"
-mode = "observe"
-protect = ["do-main/droplet/*", "name:*prod*", "tag:production"]
-max_stops = 7
-max_new = 0
-
-[accounts.do-main]
-provider = "digitalocean"
-token = "ssm:/offhours/do-main"
-mode = "observe"
-url = "http://127.0.0.1:8080"
-
-[accounts.hz-eu]
-provider = "hetzner"
-token = "env:HZ"
-datacenters = ["fsn1-dc14", "nbg1-dc3"]
-accept_new_prices = true
-
-[schedules.periods]
-timezone = "America/New_York"
-holidays = ["2026-12-24..2026-12-26", 2027-01-06, "01-01"]
-resources = ["do-main/droplet/1", "hz-eu/server/42"]
-mode = "observe"
-graceful = true
-force = false
-enforce = true
-adopt = "next-edge"
-stop_size = "db-s-1vcpu-1gb"
-stop_nodes = 1
-[[schedules.periods.periods]]
-weekdays = ["mon-wed", "friL"]
-monthdays = 15
-months = "jan, mar"
-begin = 08:00
-end = "19:00"
-[[schedules.periods.periods]]
-monthdays = [1, "L"]
-months = [2]
-
-[schedules.cron]
-start = "0 8 * * mon-fri"
-stop = "0 19 * * *"
-retain_running = true
-adopt = "at-once"
-resize_to = "s-1vcpu-1gb"
-rescale_to = "cpx12"
-start_small = true
-rescaled_runs = true
-[schedules.cron.methods]
-droplet = "resize"
-server = "rescale"
-database = "standbys"
-"#,
-    );
-    assert_eq!(configuration.generation, Generation(0));
-    let settings = &configuration.settings;
-    let protect: Vec<_> = settings.protect.iter().map(ToString::to_string).collect();
-    assert_eq!(protect, ["do-main/droplet/*", "name:*prod*", "tag:production"]);
-    assert_eq!(settings.mode, Mode::Observe);
-    assert_eq!((settings.max_stops, settings.max_new), (7, 0));
-
-    let cloud = |name: &str| configuration.accounts[&name.parse().unwrap()].cloud();
-    let account = cloud("do-main").unwrap();
-    assert_eq!(account.provider, Provider::DigitalOcean);
-    assert_eq!(account.token.to_string(), "ssm:/offhours/do-main");
-    assert_eq!(account.mode, Mode::Observe);
-    assert_eq!(account.url.as_deref(), Some("http://127.0.0.1:8080"));
-    let account = cloud("hz-eu").unwrap();
-    assert_eq!(account.provider, Provider::Hetzner);
-    assert_eq!(account.mode, Mode::Act);
-    assert_eq!(account.datacenters, ["fsn1-dc14", "nbg1-dc3"].map(|one| one.parse().unwrap()));
-    assert!(account.accept_new_prices);
-
-    let rule = &configuration.schedules[&"periods".parse().unwrap()];
-    let definition = rule.schedule.definition();
-    assert_eq!(definition.timezone, "America/New_York");
-    assert_eq!(definition.holidays, ["2026-12-24..2026-12-26", "2027-01-06", "01-01"]);
-    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        definition.periods,
-        [
-            PeriodDefinition {
-                weekdays: texts(&["mon-wed", "friL"]),
-                monthdays: texts(&["15"]),
-                months: texts(&["jan, mar"]),
-                begin: Some("08:00".to_owned()),
-                end: Some("19:00".to_owned()),
-                ..PeriodDefinition::default()
-            },
-            PeriodDefinition {
-                monthdays: texts(&["1", "L"]),
-                months: texts(&["2"]),
-                ..PeriodDefinition::default()
-            },
-        ]
-    );
-    let resources: Vec<_> = rule.resources.iter().map(ToString::to_string).collect();
-    assert_eq!(resources, ["do-main/droplet/1", "hz-eu/server/42"]);
-    let policy = &rule.policy;
-    assert_eq!(policy.mode, Mode::Observe);
-    assert!(policy.graceful && !policy.force && policy.enforce && !policy.retain_running);
-    assert_eq!(policy.adopt, Adopt::NextEdge);
-    assert_eq!(policy.stop_size.as_deref(), Some("db-s-1vcpu-1gb"));
-    assert_eq!(policy.stop_nodes, Some(1));
-    assert_eq!(policy.methods, Methods::default());
-
-    let rule = &configuration.schedules[&"cron".parse().unwrap()];
-    let definition = rule.schedule.definition();
-    assert_eq!(definition.timezone, "Europe/Berlin");
-    assert_eq!(definition.start.as_deref(), Some("0 8 * * mon-fri"));
-    assert_eq!(definition.stop.as_deref(), Some("0 19 * * *"));
-    let policy = Policy {
-        retain_running: true,
-        methods: Methods {
-            droplet: DropletMethod::Resize,
-            server: ServerMethod::Rescale,
-            database: DatabaseMethod::Standbys,
-        },
-        resize_to: Some("s-1vcpu-1gb".to_owned()),
-        rescale_to: Some("cpx12".to_owned()),
-        start_small: true,
-        rescaled_runs: true,
-        ..Policy::default()
-    };
-    assert_eq!(rule.policy, policy);
 }
 
 #[test]

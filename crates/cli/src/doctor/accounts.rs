@@ -41,8 +41,9 @@ pub(crate) async fn here(
         (Ok(client), Account::Ssh(_)) => over_ssh(&client, clock).await,
         (Ok(client), Account::Cloud(account)) => {
             let records = contents.records.iter().filter(|r| r.reference.account == *name);
+            let records: Vec<_> = records.collect();
             let token = match refused(&client, account.provider).await {
-                Ok(refused) => token(account.provider, &refused, records),
+                Ok(refused) => token(account.provider, &refused, &records),
                 Err(error) => unread(&error, AccountKind::Cloud(account.provider)),
             };
             let rate = client.rate().map(|rate| rate_limit(rate.remaining, rate.limit));
@@ -98,49 +99,40 @@ async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
 /// Reports what can be known about a token without changing anything; whether it may also change
 /// resources shows only when it does. An account without resources of a kind does not need the
 /// permission to read it.
-fn token<'r>(
+fn token(
     provider: Provider,
     refused: &[(ResourceKind, ProviderError)],
-    records: impl Iterator<Item = &'r Record> + Clone,
+    records: &[&Record],
 ) -> Finding {
-    let is_refused = |kind| refused.iter().any(|(refused, _)| *refused == kind);
-    let may_not_read = refused
-        .iter()
-        .map(|(kind, error)| format!("the token may not read {kind}s: {}", in_words(error)));
-    let found = may_not_read.collect::<Vec<_>>().join("; ");
-    let is_there = |record: &&Record| !matches!(record.phase, Phase::Gone { .. });
-    let mut needed = records.clone().filter(is_there).map(Record::kind);
     if let [(_, ProviderError::TokenRefused(refusal)), ..] = refused {
         let found = format!("the token is refused: {refusal}");
         return Finding::problem(Check::Token, found, provider.facts().token_remedy);
     }
-    if refused.len() == provider.kinds().len() {
-        return Finding::problem(Check::Token, found, provider.facts().token_remedy);
-    }
-    if needed.any(is_refused) {
-        let remedy =
-            "give the token what it lacks: until then, they are neither stopped nor started";
-        return Finding::problem(Check::Token, found, remedy);
-    }
-    if !refused.is_empty() {
+    let found = refused
+        .iter()
+        .map(|(kind, error)| format!("the token may not read {kind}s: {}", in_words(error)));
+    let found = found.collect::<Vec<_>>().join("; ");
+    let is_missed = |record: &&Record| {
+        let is_there = !matches!(record.phase, Phase::Gone { .. });
+        is_there && refused.iter().any(|(kind, _)| *kind == record.kind())
+    };
+    let has_tags = |record: &&Record| {
+        let cluster = record.cluster.as_ref();
+        !record.tags.is_empty() || cluster.is_some_and(|cluster| !cluster.tags.is_empty())
+    };
+    if refused.len() == provider.kinds().len() || records.iter().any(|one| is_missed(one)) {
+        Finding::problem(Check::Token, found, provider.facts().token_remedy)
+    } else if !refused.is_empty() {
         let remedy = "give the token what it lacks, if the account has such resources to stop";
-        return Finding::warning(Check::Token, found, remedy);
-    }
-    let cluster_has_tags =
-        |record: &Record| record.cluster.as_ref().is_some_and(|cluster| !cluster.tags.is_empty());
-    let mut records = records;
-    if provider == Provider::DigitalOcean
-        && !records.any(|record| !record.tags.is_empty() || cluster_has_tags(record))
-    {
+        Finding::warning(Check::Token, found, remedy)
+    } else if provider == Provider::DigitalOcean && !records.iter().any(|one| has_tags(one)) {
         let found = "no tag was seen so far: none is set, or the token lacks tag:read";
-        return Finding::warning(
-            Check::Token,
-            found,
-            "give the token tag:read if resources have tags",
-        );
+        Finding::warning(Check::Token, found, "give the token tag:read if resources have tags")
+    } else {
+        let found =
+            "the token reads what is stopped; whether it may change it shows only when it does";
+        Finding::ok(Check::Token, found)
     }
-    let found = "the token reads what is stopped; whether it may change it shows only when it does";
-    Finding::ok(Check::Token, found)
 }
 
 /// Checks the remaining rate limit: when it is low, stops and starts are delayed. Offhours leaves a
@@ -399,9 +391,8 @@ mod tests {
 
     #[test]
     fn without_any_tag_seen_the_right_to_read_them_is_not_known() {
-        let records = [web()];
-        let token = |records: &[Record]| token(Provider::DigitalOcean, &[], records.iter());
-        let [with, without] = [token(&records), token(&[])];
+        let [with, without] =
+            [&[&web()][..], &[]].map(|records| token(Provider::DigitalOcean, &[], records));
         assert_eq!(with.level, Level::Ok);
         assert_eq!(without.level, Level::Warning);
         assert!(without.found.contains("lacks tag:read"));

@@ -26,30 +26,24 @@ pub(crate) struct HistorySelection<'n> {
 impl Names {
     /// The resources that the targets name; all of them if there are no targets.
     pub(crate) fn in_history<'n>(&'n self, targets: &'n [String]) -> HistorySelection<'n> {
-        let mut selection = HistorySelection {
-            names: self,
-            references: BTreeSet::new(),
-            words: Vec::new(),
-            seen: BTreeSet::new(),
-            all: targets.is_empty(),
-        };
+        let (mut references, mut words) = (BTreeSet::new(), Vec::new());
         for target in targets {
             if let Ok(reference) = target.parse() {
-                selection.references.insert(self.configuration().renamed(&reference));
-                selection.references.insert(reference);
+                references.extend([self.configuration().renamed(&reference), reference]);
                 continue;
             }
             let word = super::pattern(target).unwrap_or_else(|| WildMatch::new(target));
             // Of resources that are gone, too.
-            let meant =
-                self.records.iter().filter(|one| super::fits(&word, &one.name, &one.reference));
-            let meant: Vec<_> = meant.map(|record| record.reference.clone()).collect();
+            let fits = |one: &&Record| super::fits(&word, &one.name, &one.reference);
+            let meant = self.records.iter().filter(fits).map(|record| record.reference.clone());
+            let meant: Vec<_> = meant.collect();
             if meant.is_empty() {
-                selection.words.push((target, word));
+                words.push((target.as_str(), word));
             }
-            selection.references.extend(meant);
+            references.extend(meant);
         }
-        selection
+        let (seen, all) = (BTreeSet::new(), targets.is_empty());
+        HistorySelection { names: self, references, words, seen, all }
     }
 }
 

@@ -4,10 +4,12 @@ mod log;
 pub mod schema;
 mod show;
 
-use domain::configuration::Generation;
+use anyhow::bail;
+use domain::configuration::{Configuration, Generation};
+use store::{LogEntry, Store};
 
 use super::apply::{self, ProposedConfiguration};
-use crate::{Exit, connection::Session, context::Context, exit::UsageError};
+use crate::{Exit, context::Context, exit::UsageError};
 
 /// Show, list and take back what was applied.
 #[derive(Debug, clap::Args)]
@@ -60,32 +62,47 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 
 async fn roll_back(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
-    let proposed = earlier(&session, args.generation.map(Generation)).await?;
+    let wanted = args.generation.map_or(Wanted::BeforeIt, Wanted::Number);
+    let (entry, configuration, _) = generation(&session.store, wanted).await?;
+    let proposed = ProposedConfiguration {
+        source: format!("generation {}", entry.generation),
+        configuration,
+        warnings: Vec::new(),
+        repeats: Some(entry.generation),
+    };
     apply::put_into_force(proposed, &args.options, (&session, context)).await
 }
 
-/// Reads what an earlier generation said: the wanted one, or the one before that in force.
-async fn earlier(
-    session: &Session,
-    wanted: Option<Generation>,
-) -> anyhow::Result<ProposedConfiguration> {
-    let present = session.store.head_and_overrides().await?.head.generation;
-    let log = session.store.log(usize::MAX).await?;
-    let found = log.iter().find(|entry| match wanted {
-        Some(wanted) => entry.generation == wanted,
-        None => entry.generation < present,
+/// A generation, as seen from the one in force.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Number(u64),
+    InForce,
+    BeforeIt,
+}
+
+/// Reads a generation, and which one is in force.
+async fn generation(
+    store: &Store,
+    wanted: Wanted,
+) -> anyhow::Result<(LogEntry, Configuration, Generation)> {
+    let present = store.head_and_overrides().await?.head.generation;
+    if present == Generation::default() {
+        bail!("nothing is stored yet: `offhours apply` stores a configuration");
+    }
+    let found = store.log(usize::MAX).await?.into_iter().find(|entry| match wanted {
+        Wanted::Number(number) => entry.generation.0 == number,
+        Wanted::InForce => entry.generation == present,
+        Wanted::BeforeIt => entry.generation < present,
     });
     let Some(entry) = found else {
-        let text = match wanted {
-            Some(wanted) => format!("generation {wanted} was never in force"),
-            None => "nothing was in force before".to_owned(),
+        let missing = match wanted {
+            Wanted::Number(number) => format!("there is no generation {number}"),
+            Wanted::InForce | Wanted::BeforeIt => "nothing was in force before".to_owned(),
         };
-        return Err(UsageError(format!("{text}: `offhours config log` lists what was")).into());
+        let advice = "`offhours config log` lists those that were in force";
+        return Err(UsageError(format!("{missing}: {advice}")).into());
     };
-    Ok(ProposedConfiguration {
-        source: format!("generation {}", entry.generation),
-        configuration: session.store.configuration(entry.generation).await?,
-        warnings: Vec::new(),
-        repeats: Some(entry.generation),
-    })
+    let configuration = store.configuration(entry.generation).await?;
+    Ok((entry, configuration, present))
 }

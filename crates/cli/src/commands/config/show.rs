@@ -1,15 +1,14 @@
 //! `offhours config show`: the configuration in force, as an equivalent file.
 
-use anyhow::bail;
-use domain::configuration::{Configuration, Generation};
+use domain::configuration::Configuration;
 use store::{LogEntry, Store};
 
+use super::Wanted;
 use crate::{
     Exit,
     commands::Format,
     configuration_file::{self, written},
     context::Context,
-    exit::UsageError,
     output,
 };
 
@@ -32,8 +31,7 @@ pub(super) struct Args {
 /// Prints one generation.
 pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let store = context.connection.open().await?.store;
-    let wanted = args.generation.map(Generation);
-    let (configuration, heading) = generation(&store, wanted).await?;
+    let (configuration, heading) = generation(&store, args.generation).await?;
     match context.format {
         Format::Table => {
             let text = configuration_file::write(&configuration);
@@ -44,35 +42,23 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
     Ok(Exit::Done)
 }
 
-/// Returns the wanted generation, or the one in force, and a line that names it.
-async fn generation(
-    store: &Store,
-    wanted: Option<Generation>,
-) -> anyhow::Result<(Configuration, String)> {
-    let present = store.head_and_overrides().await?.head.generation;
-    if present == Generation::default() {
-        bail!("nothing is stored yet: `offhours apply` stores a configuration");
-    }
-    let wanted = wanted.unwrap_or(present);
-    let log = store.log(usize::MAX).await?;
-    let Some(entry) = log.iter().find(|entry| entry.generation == wanted) else {
-        return Err(UsageError(format!(
-            "there is no generation {wanted}: `offhours config log` lists those that were in force"
-        ))
-        .into());
-    };
-    let LogEntry { author, applied_at, .. } = entry;
-    let mut heading = format!("Generation {wanted}, applied by {author} at {applied_at:.0}.");
-    if wanted != present {
+/// Returns a generation by its number, or the one in force, and a line that names it.
+async fn generation(store: &Store, number: Option<u64>) -> anyhow::Result<(Configuration, String)> {
+    let wanted = number.map_or(Wanted::InForce, Wanted::Number);
+    let (entry, configuration, present) = super::generation(store, wanted).await?;
+    let LogEntry { generation, author, applied_at, .. } = entry;
+    let mut heading = format!("Generation {generation}, applied by {author} at {applied_at:.0}.");
+    if generation != present {
         heading += &format!(" Generation {present} is in force.");
     }
-    Ok((store.configuration(wanted).await?, heading))
+    Ok((configuration, heading))
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use domain::configuration::Generation;
     use jiff::Timestamp;
     use proptest::{
         prop_assert,
@@ -110,14 +96,14 @@ mod tests {
         assert!(present.eq_ignoring_generation(&new));
         let line = "Generation 2, applied by grace [accounts.x] at 2026-11-21T09:30:00Z.";
         assert_eq!(heading, line);
-        let (older, heading) = generation(&store, Some(Generation(1))).await.unwrap();
+        let (older, heading) = generation(&store, Some(1)).await.unwrap();
         assert!(older.eq_ignoring_generation(&old));
         let line = "Generation 1, applied by ada at 2026-11-21T09:30:00Z. \
                     Generation 2 is in force.";
         assert_eq!(heading, line);
 
         for unknown in [0, 3] {
-            let error = generation(&store, Some(Generation(unknown))).await.unwrap_err();
+            let error = generation(&store, Some(unknown)).await.unwrap_err();
             let message = format!("there is no generation {unknown}: `offhours config log`");
             assert!(error.to_string().starts_with(&message), "{error}");
             assert_eq!(Exit::of(&error), Exit::BadUsage);
