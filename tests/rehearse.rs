@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::{CommandOutput, Terminal},
+    shapes::schema,
     support::run,
     traffic,
 };
@@ -149,7 +150,10 @@ async fn rehearse(terminal: &Terminal, arguments: &[&str]) -> CommandOutput {
 async fn report(terminal: &Terminal, name: &str) -> (Option<i32>, Value) {
     let ended = rehearse(terminal, &[name, "-o", "json"]).await;
     assert_eq!(ended.stderr, "");
-    (ended.code, serde_json::from_str(&ended.stdout).unwrap())
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let schema = schema(terminal, "rehearse").await;
+    assert!(schema.is_valid(&report), "{report:#}");
+    (ended.code, report)
 }
 
 #[track_caller]

@@ -10,6 +10,7 @@ use tokio::process::Command;
 
 use crate::{
     programs::SimulatorProgram,
+    shapes::check_csv,
     support::{instant, program, run},
 };
 
@@ -284,6 +285,8 @@ fn what_is_printed_for_programs_has_the_shape_that_is_served() {
         if let Err(error) = schema.validate(&report) {
             panic!("{error} at {}", error.instance_path());
         }
+        let (_, csv, _) = person.asks(&["--month", "2026-12", "-o", "csv"]).await;
+        check_csv(&csv, report["resources"].as_array().unwrap());
     });
 }
 

@@ -1,17 +1,23 @@
-//! JSON output: each command's document has the shape that `offhours config schema` prints for it.
+//! Output for programs: each command's JSON has the shape that `offhours config schema` prints for it,
+//! and its CSV says the same.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    process::{Command, Stdio},
+};
 
 use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::{
-    programs::Terminal,
+    programs::{Terminal, python},
     support::{office_hours, run},
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 17] = [
+const COMMANDS: [(&str, &[&str]); 18] = [
+    ("activity", &["activity"]),
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
@@ -31,7 +37,19 @@ const COMMANDS: [(&str, &[&str]); 17] = [
     ("configuration", &["config", "show"]),
 ];
 
-async fn schema(terminal: &Terminal, what: &str) -> Validator {
+/// Those that print rows of one kind, and so CSV as well.
+const ROWS: [&[&str]; 8] = [
+    &["status"],
+    &["preview"],
+    &["history"],
+    &["activity"],
+    &["saved", "--since", "1d"],
+    &["doctor"],
+    &["config", "log"],
+    &["override", "list"],
+];
+
+pub(crate) async fn schema(terminal: &Terminal, what: &str) -> Validator {
     let ended = terminal.bare(&["config", "schema", what]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let schema: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -94,6 +112,61 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
         let resources = lines.last().unwrap()["resources"].as_object();
         assert!(resources.is_some_and(|resources| !resources.is_empty()));
     });
+}
+
+#[test]
+fn what_is_written_as_csv_reads_back_with_pythons_csv_as_what_is_written_as_json() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        terminal.local(&office_hours("", "", ""), "18:30:00").await;
+        let reason = ["--for", "2h", "--reason", "a \"late\", long, night"];
+        terminal.run(&[&["override", "running", "web"], &reason[..]].concat()).await;
+        for command in ROWS {
+            let [json, csv] = ["json", "csv"].map(|form| [command, &["-o", form]].concat());
+            let (json, csv) = (terminal.run(&json).await, terminal.run(&csv).await);
+            assert!(matches!(json.code, Some(0 | 3)), "{command:?}: {}", json.stderr);
+            let json: Value = serde_json::from_str(&json.stdout).unwrap();
+            check_csv(&csv.stdout, json.as_array().or(json["rows"].as_array()).unwrap());
+        }
+    });
+}
+
+/// Checks that CSV has the same rows as JSON, in the order of its keys.
+pub(crate) fn check_csv(csv: &str, rows: &[Value]) {
+    let read = read_by_python(csv);
+    assert!(!rows.is_empty());
+    assert_eq!(read.len(), rows.len(), "{csv}");
+    for (read, row) in read.iter().zip(rows) {
+        // doctor counts requests, and sends some: what it found differs from run to run.
+        for (key, cell) in read.iter().filter(|(key, _)| *key != "found") {
+            let expected = match &row[key] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                value
+                @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    value.to_string()
+                }
+            };
+            assert_eq!(*cell, expected, "{key}");
+        }
+    }
+}
+
+/// The rows of a CSV file, each by the names in its first line.
+fn read_by_python(csv: &str) -> Vec<BTreeMap<String, String>> {
+    let script = "import csv, io, json, sys\n\
+                  text = io.TextIOWrapper(sys.stdin.buffer, 'utf-8', newline='')\n\
+                  print(json.dumps(list(csv.DictReader(text, strict=True))))";
+    let mut child = Command::new(python())
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(csv.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{csv}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Parses one document, or one per line.
