@@ -24,10 +24,7 @@ impl Exit {
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         let is_usage = |cause: &(dyn std::error::Error + 'static)| {
-            if cause.is::<local::Unusable>() {
-                return true;
-            }
-            cause.is::<UsageError>() || cause.is::<LoadError>()
+            cause.is::<UsageError>() || cause.is::<LoadError>() || cause.is::<local::Unusable>()
         };
         if error.chain().any(is_usage) { Self::BadUsage } else { Self::Failed }
     }

@@ -22,11 +22,13 @@ pub(crate) fn of_overload(
     } else {
         format!("stop from {from} on and start by {until}")
     };
+    let asleep = (*hibernated > 0).then(|| format!(" ({hibernated} of them hibernated)"));
     let enough = *resources as u64 * carried / requests;
     let found = format!(
-        "{} ({hibernated} hibernated) {when}: that takes about {requests} requests, and the limit of \
+        "{}{} {when}: that takes about {requests} requests, and the limit of \
          {per_hour} an hour leaves {carried} for it, enough for about {enough}",
         count(*resources, "resource"),
+        asleep.unwrap_or_default(),
     );
     let remedy = "spread them over schedules whose edges are at least an hour apart, stop some by \
                   another method, or ask the provider for a higher limit: until then, some are late";

@@ -122,26 +122,24 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
         return widths;
     };
     let taken = |widths: &[Option<usize>]| {
-        let widths = columns.iter().zip(widths).filter_map(|(column, width)| {
-            let width = (*width)?;
-            Some(if column.kind == Kind::Text { width.min(LEAST_TEXT) } else { width } + GAP)
-        });
-        widths.sum::<usize>().saturating_sub(GAP)
+        widths.iter().flatten().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
     };
+    let text = columns.iter().position(|column| column.kind == Kind::Text);
+    let text = text.and_then(|index| Some((index, widths[index]?)));
+    if let Some((index, natural)) = text {
+        widths[index] = Some(natural.min(LEAST_TEXT));
+    }
     for index in (0..columns.len()).rev() {
         if columns[index].kind == Kind::Wide && taken(&widths) > room {
             widths[index] = None;
         }
     }
-    if let Some(text) = columns.iter().position(|column| column.kind == Kind::Text)
-        && let Some(natural) = widths[text]
-    {
-        let others = taken(&widths) - natural.min(LEAST_TEXT);
-        widths[text] = Some(natural.min(room.saturating_sub(others)));
+    if let Some((index, natural)) = text {
+        let left = room.saturating_sub(taken(&widths)) + natural.min(LEAST_TEXT);
+        widths[index] = Some(natural.min(left));
     }
     // However little is left: a row is one line.
-    let total: usize = widths.iter().flatten().map(|width| width + GAP).sum();
-    let excess = total.saturating_sub(room + GAP);
+    let excess = taken(&widths).saturating_sub(room);
     if let Some(last) = widths.iter_mut().rev().flatten().next() {
         *last = last.saturating_sub(excess).max(1);
     }

@@ -80,18 +80,18 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             session.store.record_activity(&activity).await?;
         }
         let report = session.functions()?.ask(Question::Approve(held)).await?;
-        approved.extend(report.outcomes.into_iter().filter_map(|outcome| match outcome.subject {
-            Subject::Resource { resource, name, .. } if outcome.event == Event::Approved => {
+        let outcomes = report.outcomes.into_iter().filter(|one| one.event == Event::Approved);
+        approved.extend(outcomes.filter_map(|outcome| match outcome.subject {
+            Subject::Resource { resource, name, .. } => {
                 Some(Approved { resource: resource.to_string(), name })
             }
-            _ => None,
+            Subject::Account { .. } => None,
         }));
     }
     context.screen(None, None, session.now).rows(&approved, "Nothing was held.")?;
     Ok(Exit::Done)
 }
 
-/// Returns the held resources that the arguments select.
 async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<ResourceRef>> {
     let names = Names::of(store, &args.resources, now).await?;
     let mut records = names.select(&args.resources)?;

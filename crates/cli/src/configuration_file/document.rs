@@ -25,14 +25,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A message about it.
     pub(super) fn with(&self, message: impl Display) -> String {
         let separator = if self.path.is_empty() { "" } else { ": " };
         redacted(&format!("{}{separator}{message}", self.path))
     }
 }
 
-/// The problems found so far.
 pub(super) struct Problems<'f> {
     file: &'f str,
     /// The offset of each line's first byte.
@@ -58,7 +56,6 @@ impl<'f> Problems<'f> {
         }
     }
 
-    /// The folder of the file.
     pub(super) fn folder(&self) -> &'f Path {
         Path::new(self.file).parent().unwrap_or(Path::new(""))
     }
@@ -89,7 +86,6 @@ impl<'f> Problems<'f> {
         within.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
-    /// A message as a problem.
     pub(super) fn problem(&self, start: usize, message: String) -> Problem {
         let line = self.line(&Place { path: String::new(), start });
         Problem { file: self.file.to_owned(), line, message }
@@ -148,17 +144,14 @@ const WITHOUT_CHOICE: [(&str, &str); 2] = [
     ("machine", "a machine over SSH is always stopped by its own commands"),
 ];
 
-/// The schema of a table by its name.
 fn table(name: &str) -> &'static Value {
     if name.is_empty() { &SCHEMA } else { &SCHEMA["$defs"][name] }
 }
 
-/// The keys of a table.
 fn keys(schema: &'static Value) -> impl Iterator<Item = &'static str> + Clone {
     schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
-/// The keys that a table needs.
 fn required(schema: &'static Value) -> impl Iterator<Item = &'static str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -197,7 +190,6 @@ impl<'t> Field<'t> {
         warnings.insert((self.place.start, self.place.with(message)));
     }
 
-    /// Gives the value up.
     pub(super) fn give_up(&self, reason: &str) {
         self.problems.give_up(&self.place, reason);
     }
@@ -228,10 +220,11 @@ impl<'t> Field<'t> {
     /// The values of all keys that a table should have; of one with any keys, its entries. A table
     /// whose keys are names has none here: see [`Self::named`].
     pub(super) fn parts(&self) -> Vec<Self> {
-        match &self.schema["additionalProperties"] {
-            entries @ Value::Object(_) => self.entries(entries),
-            _ => keys(self.schema).filter_map(|key| self.field(key)).collect(),
+        let entries = &self.schema["additionalProperties"];
+        if entries.is_object() {
+            return self.entries(entries);
         }
+        keys(self.schema).filter_map(|key| self.field(key)).collect()
     }
 
     /// Reports whether a required key is missing or was given up.

@@ -125,13 +125,11 @@ fn days_of(event: &Event) -> Result<Option<String>, String> {
     Ok(Some(if first == last { begin.to_string() } else { format!("{begin}..{end}") }))
 }
 
-/// Reads a date without a time.
 fn date(text: &str) -> Option<Date> {
     let is_date = text.len() == 8;
     Date::strptime("%Y%m%d", text).ok().filter(|_| is_date)
 }
 
-/// Reads a duration of whole days or weeks.
 fn length(text: &str) -> Option<i32> {
     let span = text.strip_prefix('P')?;
     let (number, days) = match span.strip_suffix('W') {

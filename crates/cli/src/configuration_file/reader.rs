@@ -24,7 +24,6 @@ impl Field<'_> {
         }
     }
 
-    /// Reads the value of a key, if there is one.
     pub(super) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         self.field(key)?.read()
     }
@@ -204,7 +203,6 @@ impl Field<'_> {
     }
 }
 
-/// Says that a word is none of the choices.
 pub(super) fn not_known(word: &str, choices: Vec<&str>) -> String {
     format!("`{word}` is not known; {}", advice(word, "choices", choices))
 }

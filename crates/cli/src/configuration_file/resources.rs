@@ -14,7 +14,6 @@ use crate::names::nearest::advice;
 /// The places of each entry, across all schedules.
 pub(super) type Listings<'t> = BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>;
 
-/// Reads one schedule's list.
 pub(super) fn read<'t>(
     schedule: Option<&ScheduleName>,
     table: &Field<'t>,

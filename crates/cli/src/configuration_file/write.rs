@@ -17,13 +17,12 @@ pub fn write(configuration: &Configuration) -> String {
     written(&File::of(configuration))
 }
 
-/// Writes a file as TOML.
 pub(crate) fn written(file: &File) -> String {
     let mut document =
         toml_edit::ser::to_document(file).expect("names, texts and numbers are TOML");
-    for (_, item) in document.iter_mut() {
+    for (key, item) in document.iter_mut() {
         match item {
-            Item::Value(Value::Array(array)) => lay_out(array),
+            Item::Value(Value::Array(array)) => lay_out(key.get(), array),
             Item::Value(Value::InlineTable(_)) => open(item),
             Item::Value(_) | Item::None | Item::Table(_) | Item::ArrayOfTables(_) => {}
         }
@@ -42,10 +41,7 @@ fn open(item: &mut Item) {
         }
         for (key, value) in one.iter_mut() {
             if let Some(array) = value.as_array_mut() {
-                match key.get() {
-                    "periods" => lay_out_periods(array),
-                    _ => lay_out(array),
-                }
+                lay_out(key.get(), array);
             }
         }
         *item = Item::Table(one);
@@ -58,26 +54,19 @@ fn table(item: &mut Item) -> Table {
     std::mem::take(item).into_table().unwrap_or_default()
 }
 
-/// Leaves a single period beside its key, and puts several on one line each.
-fn lay_out_periods(array: &mut Array) {
-    if array.len() > 1 {
-        one_per_line(array);
+/// Puts the elements of a long list, and several periods, on one line each.
+fn lay_out(key: &str, array: &mut Array) {
+    let is_long = match key {
+        "periods" => array.len() > 1,
+        _ => array.to_string().chars().count() > LINE,
+    };
+    if is_long {
+        for element in array.iter_mut() {
+            element.decor_mut().set_prefix("\n  ");
+        }
+        array.set_trailing("\n");
+        array.set_trailing_comma(true);
     }
-}
-
-/// Leaves a short list on one line, and puts the elements of a long one on one line each.
-fn lay_out(array: &mut Array) {
-    if array.to_string().chars().count() > LINE {
-        one_per_line(array);
-    }
-}
-
-fn one_per_line(array: &mut Array) {
-    for element in array.iter_mut() {
-        element.decor_mut().set_prefix("\n  ");
-    }
-    array.set_trailing("\n");
-    array.set_trailing_comma(true);
 }
 
 #[cfg(test)]

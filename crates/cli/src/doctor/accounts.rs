@@ -120,12 +120,12 @@ fn token(
         let cluster = record.cluster.as_ref();
         !record.tags.is_empty() || cluster.is_some_and(|cluster| !cluster.tags.is_empty())
     };
-    if refused.len() == provider.kinds().len() || records.iter().any(|one| is_missed(one)) {
+    if refused.len() == provider.kinds().len() || records.iter().any(is_missed) {
         Finding::problem(Check::Token, found, provider.facts().token_remedy)
     } else if !refused.is_empty() {
         let remedy = "give the token what it lacks, if the account has such resources to stop";
         Finding::warning(Check::Token, found, remedy)
-    } else if provider == Provider::DigitalOcean && !records.iter().any(|one| has_tags(one)) {
+    } else if provider == Provider::DigitalOcean && !records.iter().any(has_tags) {
         let found = "no tag was seen so far: none is set, or the token lacks tag:read";
         Finding::warning(Check::Token, found, "give the token tag:read if resources have tags")
     } else {
@@ -199,9 +199,9 @@ pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Findi
     let findings = accounts.filter_map(|(name, account)| {
         let rate = contents.states.get(name)?.rate?;
         let facts = account.cloud()?.provider.facts();
-        let mut finding = rate_limit(rate.remaining, rate.limit.unwrap_or(facts.requests_per_hour));
-        finding.found += &format!(" (as of {})", ago(rate.at, now));
-        Some(finding.of(name))
+        let finding = rate_limit(rate.remaining, rate.limit.unwrap_or(facts.requests_per_hour));
+        let found = format!("{} (as of {})", finding.found, ago(rate.at, now));
+        Some(Finding { found, ..finding.of(name) })
     });
     findings.collect()
 }
@@ -227,16 +227,15 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     let listed_at = state.and_then(|state| state.listed_at);
     let error = state.and_then(|state| state.error.as_ref());
     let is_old = listed_at.is_none_or(|at| now.duration_since(at) > OBSERVATION_AGE);
-    let mut found = listed_at
-        .map_or_else(|| "not listed yet".to_owned(), |at| format!("listed {}", ago(at, now)));
-    if is_old && listed_at.is_some() {
-        let minutes = OBSERVATION_AGE.as_mins();
-        found +=
-            &format!(", and nothing is stopped on an observation older than {minutes} minutes");
-    }
-    if let Some(error) = error {
-        found += &format!("; the latest try: {error}");
-    }
+    let listed = listed_at.map(|at| format!("listed {}", ago(at, now)));
+    let too_old = format!(
+        "nothing is stopped on an observation older than {} minutes",
+        OBSERVATION_AGE.as_mins()
+    );
+    let listed = listed.unwrap_or_else(|| "not listed yet".to_owned());
+    let latest = error.map(|error| format!("the latest try: {error}"));
+    let found = [listed].into_iter().chain(is_old.then_some(too_old)).chain(latest);
+    let found = found.collect::<Vec<_>>().join("; ");
     let remedy = "`offhours status --refresh` takes an inventory now; see also the findings about \
                   the token and the functions";
     if is_old || state.is_some_and(|state| state.token_fails) {

@@ -8,7 +8,6 @@ use environment::{
 use super::{Check, Finding, or_ok};
 use crate::configuration_file::count;
 
-/// Checks the subscriptions of the topic that alerts and alarms are published to.
 pub(crate) fn check(answer: Result<Subscriptions, SubscriptionsError>) -> Vec<Finding> {
     let Subscriptions { topic, all } = match answer {
         Ok(subscriptions) => subscriptions,

@@ -162,7 +162,7 @@ fn rule(
             imported.remark(item, message, false);
             let timezone = timezone.to_owned();
             let definition = Definition { timezone, state: Some(state), ..Definition::default() };
-            Schedule::new(&definition).map_err(joined)?
+            Schedule::new(&definition).map_err(|problems| joined(&problems))?
         }
         None => validated(timezone, periods_of(item, periods, imported)?)?,
     };
@@ -221,12 +221,13 @@ fn periods_of(
         }
     }
     if problems.is_empty() && periods.iter().all(is_silent_on_some_days) {
-        problems.push(match periods.is_empty() {
-            true => "has no periods".to_owned(),
-            false => "its periods with only a begin or an end, on some days only, mean something \
-                      else here; write periods with both"
-                .to_owned(),
-        });
+        let message = if periods.is_empty() {
+            "has no periods"
+        } else {
+            "its periods with only a begin or an end, on some days only, mean something else here; \
+             write periods with both"
+        };
+        problems.push(message.to_owned());
     }
     if problems.is_empty() { Ok(periods) } else { Err(problems.join("; ")) }
 }
@@ -283,10 +284,11 @@ fn definition(period: &Item) -> Result<PeriodDefinition, String> {
 
 fn validated(timezone: &str, periods: Vec<PeriodDefinition>) -> Result<Schedule, String> {
     let timezone = timezone.to_owned();
-    Schedule::new(&Definition { timezone, periods, ..Definition::default() }).map_err(joined)
+    Schedule::new(&Definition { timezone, periods, ..Definition::default() })
+        .map_err(|problems| joined(&problems))
 }
 
-fn joined(problems: Vec<Problem>) -> String {
+fn joined(problems: &[Problem]) -> String {
     let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }

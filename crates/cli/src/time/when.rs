@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 use domain::schedule::{self, Schedule};
 use jiff::{
     Timestamp, ToSpan as _, Zoned,
-    civil::{Date, Weekday},
+    civil::{Date, Time, Weekday},
     tz::{AmbiguousOffset, TimeZone},
 };
 
@@ -229,34 +229,19 @@ impl TimeOfDay {
 
     /// Reads `noon`, `midnight`, `9am`, `9:30pm`, and `HH:MM` or `HH:MM:SS` up to 24:00.
     fn parse(text: &str) -> Option<Self> {
-        let halves = [("am", 0), ("pm", 12)];
-        let half = |(word, hours)| Some((text.strip_suffix(word)?.trim_end(), hours));
-        let (clock, hours) = match (text, halves.into_iter().find_map(half)) {
-            ("noon", _) => return Some(Self(12 * 60 * 60)),
-            ("midnight", _) => return Some(Self(0)),
-            (_, Some((clock, hours))) => (clock, Some(hours)),
-            (_, None) => (text, None),
-        };
-        let mut parts = clock.split(':');
-        let first = parts.next()?;
-        let rest: Vec<_> = parts.collect();
-        let number = |part: &str, least: usize, most: i64| {
-            let plain = (least..=2).contains(&part.len());
-            let plain = plain && part.bytes().all(|c| c.is_ascii_digit());
-            part.parse::<i64>().ok().filter(|&n| plain && n <= most)
-        };
-        let hour = match hours {
-            None => number(first, 1, 24)?,
-            Some(hours) => number(first, 1, 12).filter(|&hour| hour > 0)? % 12 + hours,
-        };
-        let (minute, second) = match (rest.as_slice(), hours) {
-            ([], Some(_)) => ("00", "00"),
-            ([minute], _) => (*minute, "00"),
-            ([minute, second], None) => (*minute, *second),
-            _ => return None,
-        };
-        let time = Self((hour * 60 + number(minute, 2, 59)?) * 60 + number(second, 2, 59)?);
-        (time.0 <= Self::END_OF_DAY.0).then_some(time)
+        match text {
+            "noon" => return Some(Self(12 * 60 * 60)),
+            "midnight" => return Some(Self(0)),
+            "24:00" => return Some(Self::END_OF_DAY),
+            _ => {}
+        }
+        let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).count();
+        if text.split(':').skip(1).any(|part| digits(part) != 2) {
+            return None;
+        }
+        let formats = ["%H:%M", "%H:%M:%S", "%I %p", "%I:%M %p"];
+        let time = formats.iter().find_map(|format| Time::strptime(format, text).ok())?;
+        Some(Self(time.duration_since(Time::midnight()).as_secs()))
     }
 
     /// The instant at which a zone's clock shows this time on a day. If it skips the time, that is

@@ -56,7 +56,6 @@ pub(in crate::commands) struct AppliedGeneration {
     changes: Option<Vec<TableChange>>,
 }
 
-/// Prints the log.
 pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let store = &session.store;

@@ -41,8 +41,10 @@ pub(super) struct Args {
     what: String,
 }
 
-/// The documents that have a schema.
-const DOCUMENTS: [(&str, fn() -> Schema); 21] = [
+/// A document, by the command that prints it, and its schema.
+type Document = (&'static str, fn() -> Schema);
+
+const DOCUMENTS: [Document; 21] = [
     ("configuration", configuration),
     ("activity", shape::of::<Vec<Activity>>),
     ("apply", shape::of::<apply::Plan>),
@@ -72,7 +74,6 @@ pub fn configuration() -> Schema {
     shape::of::<File>()
 }
 
-/// Prints a schema.
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     for (_, schema) in DOCUMENTS.iter().filter(|(name, _)| *name == args.what) {
         output::print_json(&schema())?;

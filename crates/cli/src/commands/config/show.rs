@@ -28,7 +28,6 @@ pub(super) struct Args {
     generation: Option<u64>,
 }
 
-/// Prints one generation.
 pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let store = context.connection.open().await?.store;
     let (configuration, heading) = generation(&store, args.generation).await?;
@@ -47,10 +46,10 @@ async fn generation(store: &Store, number: Option<u64>) -> anyhow::Result<(Confi
     let wanted = number.map_or(Wanted::InForce, Wanted::Number);
     let (entry, configuration, present) = super::generation(store, wanted).await?;
     let LogEntry { generation, author, applied_at, .. } = entry;
-    let mut heading = format!("Generation {generation}, applied by {author} at {applied_at:.0}.");
-    if generation != present {
-        heading += &format!(" Generation {present} is in force.");
-    }
+    let later = (generation != present).then(|| format!(" Generation {present} is in force."));
+    let later = later.unwrap_or_default();
+    let heading =
+        format!("Generation {generation}, applied by {author} at {applied_at:.0}.{later}");
     Ok((configuration, heading))
 }
 
