@@ -42,6 +42,9 @@ pub(crate) static CLUSTER: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/cluster.json")));
 pub(crate) static SERVER: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/server.json")));
+/// The fields that all images of servers have in common.
+pub(crate) static IMAGE: StaticJson =
+    StaticJson::new(|| parse_static(include_str!("../answers/image.json")));
 /// An ISO that may be attached to a server.
 pub(crate) static ISO: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/iso.json")));

@@ -2,6 +2,7 @@
 
 mod attachments;
 pub(crate) mod scopes;
+mod shown;
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -9,6 +10,7 @@ use domain::configuration::Provider;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::attachments::{act_on_reserved_ip, add_droplets, list, one};
 use crate::{
     answer::{Answer, Refusal},
     catalog,
@@ -17,6 +19,7 @@ use crate::{
     kubernetes::{self, Cluster},
     page::Page,
     routes::{Call, Route},
+    things::Kind,
     world::Action,
 };
 
@@ -46,30 +49,30 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "images", attachments::images),
     ("GET", "images/#", attachments::image),
     ("PUT", "images/#", attachments::rename_image),
-    ("GET", "reserved_ips", attachments::reserved_ips),
-    ("GET", "reserved_ips/*", attachments::reserved_ip),
-    ("POST", "reserved_ips/*/actions", attachments::act_on_reserved_ip),
-    ("GET", "reserved_ipv6", attachments::reserved_ipv6s),
-    ("GET", "reserved_ipv6/*", attachments::reserved_ip),
-    ("POST", "reserved_ipv6/*/actions", attachments::act_on_reserved_ip),
-    ("GET", "volumes", attachments::volumes),
-    ("GET", "volumes/*", attachments::volume),
+    ("GET", "reserved_ips", |call| list(call, Kind::ReservedIp)),
+    ("GET", "reserved_ips/*", |call| one(call, Kind::ReservedIp)),
+    ("POST", "reserved_ips/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIp)),
+    ("GET", "reserved_ipv6", |call| list(call, Kind::ReservedIpv6)),
+    ("GET", "reserved_ipv6/*", |call| one(call, Kind::ReservedIpv6)),
+    ("POST", "reserved_ipv6/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIpv6)),
+    ("GET", "volumes", |call| list(call, Kind::Volume)),
+    ("GET", "volumes/*", |call| one(call, Kind::Volume)),
     ("POST", "volumes/*/actions", attachments::act_on_volume),
-    ("GET", "firewalls", attachments::firewalls),
-    ("GET", "firewalls/*", attachments::firewall),
-    ("POST", "firewalls/*/droplets", attachments::add_to_firewall),
-    ("GET", "load_balancers", attachments::load_balancers),
-    ("GET", "load_balancers/*", attachments::load_balancer),
-    ("POST", "load_balancers/*/droplets", attachments::add_to_load_balancer),
-    ("GET", "projects", attachments::projects),
+    ("GET", "firewalls", |call| list(call, Kind::Firewall)),
+    ("GET", "firewalls/*", |call| one(call, Kind::Firewall)),
+    ("POST", "firewalls/*/droplets", |call| add_droplets(call, Kind::Firewall)),
+    ("GET", "load_balancers", |call| list(call, Kind::LoadBalancer)),
+    ("GET", "load_balancers/*", |call| one(call, Kind::LoadBalancer)),
+    ("POST", "load_balancers/*/droplets", |call| add_droplets(call, Kind::LoadBalancer)),
+    ("GET", "projects", |call| list(call, Kind::Project)),
     ("GET", "projects/default", attachments::default_project),
-    ("GET", "projects/*", attachments::project),
+    ("GET", "projects/*", |call| one(call, Kind::Project)),
     ("GET", "projects/*/resources", attachments::project_resources),
     ("POST", "projects/*/resources", attachments::add_to_project),
     ("GET", "monitoring/alerts", attachments::alerts),
     ("GET", "tags", attachments::tags),
     ("GET", "vpcs", attachments::vpcs),
-    ("GET", "account/keys", attachments::ssh_keys),
+    ("GET", "account/keys", |call| list(call, Kind::SshKey)),
     ("GET", "databases/*/firewall", attachments::trusted_sources),
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
@@ -94,6 +97,10 @@ impl Call<'_> {
         droplet.ok_or_else(Refusal::not_found)
     }
 
+    fn droplet_json(&self, droplet: &Droplet) -> Value {
+        shown::droplet(self.account, droplet, self.timeline.now())
+    }
+
     fn database(&mut self) -> Result<&mut Database> {
         let database = self.account.databases.get_mut(&self.ids.names[0]);
         database.ok_or_else(Refusal::not_found)
@@ -105,9 +112,7 @@ impl Call<'_> {
     }
 
     fn action_json(&self, id: u64) -> Result<Value> {
-        let action = self.account.actions.get(&id);
-        let action = action.ok_or_else(Refusal::not_found)?;
-        Ok(droplets::action_json(self.account, action))
+        Ok(shown::action(self.account, self.action(id)?))
     }
 
     /// Parses the body of a change. The refusal of other content types is an assumption.
@@ -155,7 +160,7 @@ fn account(call: &mut Call<'_>) -> Result<Answer> {
 
 fn actions(call: &mut Call<'_>) -> Result<Answer> {
     let actions = call.account.actions.values().rev().collect();
-    page(call, "actions", actions, |action: &Action| droplets::action_json(call.account, action))
+    page(call, "actions", actions, |action: &Action| shown::action(call.account, action))
 }
 
 fn action(call: &mut Call<'_>) -> Result<Answer> {
@@ -177,7 +182,8 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
             && name.as_ref().is_none_or(|name| droplet.name.eq_ignore_ascii_case(name))
     };
     let droplets = call.account.droplets.values().filter(fits).collect();
-    page(call, "droplets", droplets, |droplet| droplet.to_text(call.droplet_context()))
+    let now = call.timeline.now();
+    page(call, "droplets", droplets, |one| shown::droplet_text(call.account, one, now))
 }
 
 /// The members of each autoscale pool.
@@ -197,23 +203,23 @@ fn autoscale_pools(call: &mut Call<'_>) -> Result<Answer> {
     let pools = by_autoscale_pool(call).into_iter();
     let named = pools.filter(|(id, _)| name.as_ref().is_none_or(|name| name == id));
     page(call, "autoscale_pools", named.collect(), |(id, members)| {
-        droplets::autoscale_pool_json(id, &members)
+        shown::autoscale_pool(id, &members)
     })
 }
 
 fn autoscale_members(call: &mut Call<'_>) -> Result<Answer> {
     let members = by_autoscale_pool(call).remove(&*call.ids.names[0]);
     let members = members.ok_or_else(Refusal::not_found)?;
-    page(call, "droplets", members, Droplet::as_autoscale_member)
+    page(call, "droplets", members, shown::autoscale_member)
 }
 
 fn droplet(call: &mut Call<'_>) -> Result<Answer> {
-    ok(&json!({"droplet": call.droplet()?.to_json(call.droplet_context())}))
+    ok(&json!({"droplet": call.droplet_json(call.droplet()?)}))
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {
     let actions = call.account.actions_on(("droplet", call.droplet()?.id)).collect();
-    page(call, "actions", actions, |action: &Action| droplets::action_json(call.account, action))
+    page(call, "actions", actions, |action: &Action| shown::action(call.account, action))
 }
 
 fn droplet_action(call: &mut Call<'_>) -> Result<Answer> {

@@ -14,13 +14,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Refusal, timestamp},
+    answer::Refusal,
     catalog, defaults, kubernetes,
     ledger::Meter,
     market::{Market, is_sold_in},
-    project,
-    team::DropletContext,
-    world::{Account, Action, Timeline},
+    world::{Account, Timeline},
 };
 
 /// How long it takes to deliver the shutdown signal to the guest.
@@ -148,8 +146,7 @@ pub(crate) struct Droplet {
     /// For a Kubernetes node: its cluster and pool.
     #[serde(skip_deserializing)]
     pub(crate) worker_of: Option<(String, String)>,
-    /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
-    /// the last one.
+    /// The cached response about it.
     #[serde(skip)]
     pub(crate) cached_json: OnceLock<String>,
 }
@@ -192,7 +189,7 @@ pub(crate) enum Extra {
 
 impl Extra {
     /// Its name in `features`, if it is listed there.
-    fn feature(self) -> Option<&'static str> {
+    pub(crate) fn feature(self) -> Option<&'static str> {
         match self {
             Self::Backups => Some("backups"),
             Self::Ipv6 => Some("ipv6"),
@@ -206,9 +203,9 @@ impl Extra {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gpu {
-    count: u32,
-    model: String,
-    vram_gib: u32,
+    pub(crate) count: u32,
+    pub(crate) model: String,
+    pub(crate) vram_gib: u32,
 }
 
 /// An action to begin: the body of its request.
@@ -375,143 +372,10 @@ impl Droplet {
         }
     }
 
-    /// The Droplet as its autoscale pool shows it.
-    pub(crate) fn as_autoscale_member(&self) -> Value {
-        json!({
-            "droplet_id": self.id,
-            "created_at": timestamp(self.created),
-            "updated_at": timestamp(self.created),
-            "health_status": "healthy",
-            "status": if self.powered { "active" } else { "off" },
-            "current_utilization": {"memory": 0.25, "cpu": 0.25},
-        })
-    }
-
-    /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self, context: DropletContext<'_>) -> &str {
-        let write = || self.to_json(context).to_string();
-        let text = self.cached_json.get_or_init(write);
-        debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
-        text
-    }
-
     /// Invalidates the cached JSON, after a change that it shows.
     pub(crate) fn invalidate_cache(&mut self) {
         self.cached_json.take();
     }
-
-    /// The Droplet as the API shows it.
-    pub(crate) fn to_json(&self, context: DropletContext<'_>) -> Value {
-        let DropletContext { market, team, now } = context;
-        let size = market.droplet_size(&self.size).unwrap_or(&Value::Null);
-        let made_from = self.made_from.and_then(|id| team.snapshots.get(&id));
-        let mut image = catalog::DROPLET["image"].clone();
-        image["type"] = json!(self.image_type);
-        if let Some(snapshot) = made_from {
-            image = snapshot.image_json();
-        }
-        let snapshots = team.listed(now).filter(|snapshot| snapshot.of.id == self.id);
-        let mut fields = json!({
-            "id": self.id,
-            "name": self.name,
-            "image": image,
-            "memory": size["memory"],
-            "vcpus": size["vcpus"],
-            "disk": self.disk,
-            "disk_info": self.disks(),
-            "locked": self.action.is_some(),
-            "status": self.status,
-            "created_at": timestamp(self.created),
-            "features": self.features(),
-            "networks": self.networks(),
-            "snapshot_ids": snapshots.map(|snapshot| snapshot.id).collect::<Vec<_>>(),
-            "volume_ids": team.volumes_of(self.id).map(|volume| &volume.id).collect::<Vec<_>>(),
-            "size": size,
-            "size_slug": self.size,
-            "region": market.region(&self.region),
-            "tags": self.tags,
-        });
-        if let Some(vpc) = &self.vpc {
-            fields["vpc_uuid"] = json!(vpc);
-        }
-        if let Some(gpu) = &self.gpu {
-            fields["gpu_info"] = json!({
-                "count": gpu.count,
-                "model": gpu.model,
-                "vram": {"amount": gpu.vram_gib, "unit": "gib"},
-            });
-        }
-        catalog::with(&catalog::DROPLET, fields)
-    }
-
-    fn disks(&self) -> Value {
-        let disk = |kind: &str, gib| json!({"size": {"amount": gib, "unit": "gib"}, "type": kind});
-        if self.has.contains(&Extra::Scratch) {
-            json!([disk("local", self.disk), disk("scratch", 720)])
-        } else {
-            json!([disk("local", self.disk)])
-        }
-    }
-
-    fn features(&self) -> Vec<&'static str> {
-        let own = self.has.iter().filter_map(|extra| extra.feature());
-        own.chain(["private_networking"]).collect()
-    }
-
-    /// Its addresses, which are unique; none while it is being created.
-    fn networks(&self) -> Value {
-        if self.status == DropletStatus::New {
-            return json!({"v4": [], "v6": []});
-        }
-        let address = |ip: String, gateway: &str, kind: &str| {
-            json!({
-                "ip_address": ip,
-                "netmask": "255.255.0.0",
-                "gateway": gateway,
-                "type": kind,
-            })
-        };
-        let v6 = json!({
-            "ip_address": project::public_address(self.id, true).replace("::/64", "::1"),
-            "netmask": 64,
-            "gateway": "2001:db8::1",
-            "type": "public",
-        });
-        let has_v6 = self.has.contains(&Extra::Ipv6);
-        json!({
-            "v4": [
-                address(project::public_address(self.id, false), "198.18.0.1", "public"),
-                address(self.private_ip(), "10.110.0.1", "private"),
-            ],
-            "v6": if has_v6 { vec![v6] } else { Vec::new() },
-        })
-    }
-
-    /// Its address in its VPC, which cannot be chosen.
-    fn private_ip(&self) -> String {
-        format!("10.110.{}.{}", self.id / 250 % 250, 2 + self.id % 250)
-    }
-}
-
-/// An autoscale pool as the API shows it.
-pub(crate) fn autoscale_pool_json(id: &str, members: &[&Droplet]) -> Value {
-    let first = members.first();
-    let created = first.map(|droplet| timestamp(droplet.created));
-    json!({
-        "id": id,
-        "name": id,
-        "config": {"target_number_instances": members.len()},
-        "droplet_template": {
-            "region": first.map(|droplet| &droplet.region),
-            "size": first.map(|droplet| &droplet.size),
-            "image": catalog::DROPLET["image"]["slug"],
-            "ssh_keys": [],
-        },
-        "created_at": created,
-        "updated_at": created,
-        "status": "active",
-        "active_resources_count": members.len(),
-    })
 }
 
 /// The meter a Droplet is billed under.
@@ -630,24 +494,4 @@ fn guest_off(account: &mut Account, id: u64, boot: u64) {
     {
         droplet.set_status(DropletStatus::Off);
     }
-}
-
-/// An action as the API shows it.
-pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
-    let (kind, id) = action.on;
-    json!({
-        "id": action.id,
-        "status": match (action.finished, action.error) {
-            (None, _) => "in-progress",
-            (Some(_), None) => "completed",
-            (Some(_), Some(_)) => "errored",
-        },
-        "type": action.kind,
-        "started_at": timestamp(action.started),
-        "completed_at": action.finished.map(timestamp),
-        "resource_id": id,
-        "resource_type": kind,
-        "region": account.market.region(&action.region),
-        "region_slug": action.region,
-    })
 }

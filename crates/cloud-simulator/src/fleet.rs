@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, str::FromStr};
 use domain::{AccountName, configuration::Provider};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::{
@@ -15,9 +16,8 @@ use crate::{
     droplets::{self, Droplet},
     kubernetes::{self, Cluster, Pool},
     ledger::Life,
-    project::{Firewall, FloatingIp, LoadBalancer, Network, PlacementGroup, SshKey, Volume},
-    servers::{self, Family, Server},
-    team,
+    servers::{self, Server},
+    things::Kind,
     world::{Account, Login, World},
 };
 
@@ -30,35 +30,12 @@ pub struct Fleet {
     databases: Vec<Spanned<Database>>,
     clusters: Vec<Spanned<Cluster>>,
     servers: Vec<Spanned<Server>>,
-    digitalocean: TeamAttachments,
-    hetzner: ProjectAttachments,
+    digitalocean: Things,
+    hetzner: Things,
 }
 
-/// What `DigitalOcean` teams hold besides their resources.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct TeamAttachments {
-    reserved_ips: Vec<Spanned<team::ReservedIp>>,
-    volumes: Vec<Spanned<team::Volume>>,
-    firewalls: Vec<Spanned<team::Firewall>>,
-    load_balancers: Vec<Spanned<team::LoadBalancer>>,
-    projects: Vec<Spanned<team::Project>>,
-    alerts: Vec<Spanned<team::Alert>>,
-    ssh_keys: Vec<Spanned<team::SshKey>>,
-}
-
-/// What Hetzner projects hold besides their servers.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ProjectAttachments {
-    networks: Vec<Spanned<Network>>,
-    volumes: Vec<Spanned<Volume>>,
-    firewalls: Vec<Spanned<Firewall>>,
-    placement_groups: Vec<Spanned<PlacementGroup>>,
-    load_balancers: Vec<Spanned<LoadBalancer>>,
-    floating_ips: Vec<Spanned<FloatingIp>>,
-    ssh_keys: Vec<Spanned<SshKey>>,
-}
+/// What the accounts of a cloud hold besides their resources, by kind: `volumes`.
+type Things = BTreeMap<String, Vec<Spanned<Map<String, Value>>>>;
 
 /// An invalid fleet.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +49,7 @@ pub enum FleetError {
         /// The line on which the entry begins, counted from 1.
         line: usize,
         /// The entry's table, such as `droplets`.
-        table: &'static str,
+        table: String,
         /// What is wrong with it.
         message: String,
     },
@@ -98,7 +75,7 @@ pub(crate) fn create(text: &str, world: &mut World) -> Result<(), FleetError> {
 /// What is wrong with an entry of a fleet.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    table: &'static str,
+    table: String,
     /// The offset in the fleet's text at which the entry begins, in bytes.
     start: usize,
     message: String,
@@ -185,64 +162,55 @@ impl Fleet {
             ensure(free, || doubled("server", &id))?;
             owner.ledger.open(servers::meter(id), life);
             for family in server.addresses.clone() {
-                let is_ipv6 = family == Family::Ipv6;
-                let ip = owner.new_address(&mut world.timeline, &server, is_ipv6);
+                let ip = owner.new_address(&mut world.timeline, &server, family);
                 *server.address_mut(family) = Some(ip);
             }
             owner.servers.insert(id, server);
             Ok(())
         })?;
-        self.admit_attachments(&mut accounts, now)?;
-        world.accounts = accounts;
-        Ok(())
-    }
-
-    /// Adds what accounts hold besides their resources.
-    fn admit_attachments(&self, accounts: &mut [Account], now: Timestamp) -> Result<(), Problem> {
-        macro_rules! admit {
-            ($($provider:ident, $cloud:ident.$table:ident, $place:ident, $id:ident;)*) => {$(
-                each(stringify!($cloud.$table), &self.$cloud.$table, |mut object| {
-                    let named = object.account.as_ref();
-                    let owner = owner(accounts, Provider::$provider, named)?;
-                    object.created = now;
-                    let id = object.$id.clone();
-                    insert(stringify!($table), &mut owner.$place.$table, id, object)
-                })?;
-            )*};
-        }
-        admit! {
-            DigitalOcean, digitalocean.reserved_ips, team, ip;
-            DigitalOcean, digitalocean.volumes, team, id;
-            DigitalOcean, digitalocean.firewalls, team, id;
-            DigitalOcean, digitalocean.load_balancers, team, id;
-            DigitalOcean, digitalocean.projects, team, id;
-            DigitalOcean, digitalocean.alerts, team, id;
-            DigitalOcean, digitalocean.ssh_keys, team, id;
-            Hetzner, hetzner.networks, project, id;
-            Hetzner, hetzner.volumes, project, id;
-            Hetzner, hetzner.firewalls, project, id;
-            Hetzner, hetzner.placement_groups, project, id;
-            Hetzner, hetzner.load_balancers, project, id;
-            Hetzner, hetzner.floating_ips, project, id;
-            Hetzner, hetzner.ssh_keys, project, id;
-        }
-        for account in accounts {
+        admit_things(DigitalOcean, &self.digitalocean, &mut accounts, now)?;
+        admit_things(Hetzner, &self.hetzner, &mut accounts, now)?;
+        for account in &mut accounts {
             account.invalidate_caches();
-            account.team.place_in_projects(account.droplets.keys());
+            account.things.place_in_projects(account.droplets.keys());
         }
+        world.accounts = accounts;
         Ok(())
     }
 }
 
+/// Adds what the accounts of a cloud hold besides their resources.
+fn admit_things(
+    cloud: Provider,
+    things: &Things,
+    accounts: &mut [Account],
+    now: Timestamp,
+) -> Result<(), Problem> {
+    for (table, entries) in things {
+        let kind = Kind::listed_at(table, cloud);
+        each(&format!("{cloud}.{table}"), entries, |entry| {
+            let kind = kind.ok_or_else(|| format!("{cloud} has no `{table}`"))?;
+            let mut thing = kind.read(cloud, &entry)?;
+            let owner = owner(accounts, cloud, thing.account.as_ref())?;
+            thing.created = now;
+            let kind =
+                if thing.is_ipv6() && kind == Kind::ReservedIp { Kind::ReservedIpv6 } else { kind };
+            let id = thing.id.clone();
+            ensure(owner.things.add(kind, thing), || doubled(table, &id))
+        })?;
+    }
+    Ok(())
+}
+
 /// Adds each entry of a table.
 fn each<T: Clone>(
-    table: &'static str,
+    table: &str,
     entries: &[Spanned<T>],
     mut add: impl FnMut(T) -> Result<(), String>,
 ) -> Result<(), Problem> {
     entries.iter().try_for_each(|entry| {
         add(entry.get_ref().clone()).map_err(|message| Problem {
-            table,
+            table: table.to_owned(),
             start: entry.span().start,
             message,
         })

@@ -1,6 +1,7 @@
 //! The Hetzner Cloud API: its operations and their responses.
 
 mod attachments;
+pub(crate) mod shown;
 
 use domain::configuration::Provider;
 use serde_json::{Value, json};
@@ -9,10 +10,6 @@ use crate::{
     answer::{Answer, Refusal, timestamp},
     catalog, labels,
     page::Page,
-    project::{
-        Firewall, FloatingIp, Image, LoadBalancer, Network, PlacementGroup, PrimaryIp, SshKey,
-        Volume,
-    },
     routes::{Call, Route},
     servers::{self, Command, Server, TypeChange},
     world::Action,
@@ -40,41 +37,19 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "servers/#/actions/enable_backup", attachments::enable_backup),
     ("POST", "servers/#/actions/attach_to_network", attachments::attach_to_network),
     ("POST", "servers/#/actions/add_to_placement_group", attachments::add_to_placement_group),
-    ("GET", "images", attachments::list::<Image>),
-    ("GET", "images/#", attachments::one::<Image>),
+    ("GET", "images", attachments::images),
+    ("GET", "images/#", attachments::image),
     ("PUT", "images/#", attachments::update_image),
     ("DELETE", "images/#", attachments::delete_image),
     ("GET", "images/#/actions", attachments::image_actions),
     ("POST", "images/#/actions/change_protection", attachments::protect_image),
-    ("GET", "primary_ips", attachments::list::<PrimaryIp>),
-    ("GET", "primary_ips/#", attachments::one::<PrimaryIp>),
     ("PUT", "primary_ips/#", attachments::update_primary_ip),
-    ("DELETE", "primary_ips/#", attachments::delete::<PrimaryIp>),
     ("POST", "primary_ips/#/actions/assign", attachments::assign_primary_ip),
     ("POST", "primary_ips/#/actions/unassign", attachments::unassign_primary_ip),
-    ("GET", "networks", attachments::list::<Network>),
-    ("GET", "networks/#", attachments::one::<Network>),
-    ("DELETE", "networks/#", attachments::delete::<Network>),
-    ("GET", "volumes", attachments::list::<Volume>),
-    ("GET", "volumes/#", attachments::one::<Volume>),
-    ("DELETE", "volumes/#", attachments::delete::<Volume>),
     ("POST", "volumes/#/actions/attach", attachments::attach_volume),
-    ("GET", "firewalls", attachments::list::<Firewall>),
-    ("GET", "firewalls/#", attachments::one::<Firewall>),
-    ("DELETE", "firewalls/#", attachments::delete::<Firewall>),
     ("POST", "firewalls/#/actions/apply_to_resources", attachments::apply_firewall),
-    ("GET", "placement_groups", attachments::list::<PlacementGroup>),
-    ("GET", "placement_groups/#", attachments::one::<PlacementGroup>),
-    ("DELETE", "placement_groups/#", attachments::delete::<PlacementGroup>),
-    ("GET", "load_balancers", attachments::list::<LoadBalancer>),
-    ("GET", "load_balancers/#", attachments::one::<LoadBalancer>),
     ("POST", "load_balancers/#/actions/add_target", attachments::add_target),
-    ("GET", "floating_ips", attachments::list::<FloatingIp>),
-    ("GET", "floating_ips/#", attachments::one::<FloatingIp>),
     ("POST", "floating_ips/#/actions/assign", attachments::assign_floating_ip),
-    ("GET", "ssh_keys", attachments::list::<SshKey>),
-    ("GET", "ssh_keys/#", attachments::one::<SshKey>),
-    ("DELETE", "ssh_keys/#", attachments::delete::<SshKey>),
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {
@@ -92,6 +67,10 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "pricing", |call| Ok(pricing(call))),
     ("GET", "datacenters", gone),
     ("GET", "datacenters/*", gone),
+    // Things of all kinds, such as `networks`.
+    ("GET", "*", attachments::list),
+    ("GET", "*/#", attachments::one),
+    ("DELETE", "*/#", attachments::delete),
 ];
 
 impl Call<'_> {
@@ -101,8 +80,8 @@ impl Call<'_> {
     }
 }
 
-fn find_action<'a>(call: &'a Call<'_>, id: u64) -> Result<&'a Action> {
-    call.account.actions.get(&id).ok_or_else(servers::not_found)
+fn action_json(call: &Call<'_>, id: u64) -> Result<Value> {
+    Ok(shown::action(call.action(id)?))
 }
 
 /// A page of a list, filtered by the query's `name` and `status` and sorted by its `sort`. Only the
@@ -162,21 +141,16 @@ fn servers(call: &mut Call<'_>) -> Result<Answer> {
         "created" => json!(timestamp(server.created)),
         _ => Value::Null,
     };
-    let (market, project) = (&call.account.market, &call.account.project);
-    let write = |server: &&Server| server.to_text(market, project).to_owned();
+    let write = |server: &&Server| shown::server_text(call.account, server).to_owned();
     Ok(page(call, "servers", chosen.collect(), field, write))
 }
 
-fn server_json(call: &Call<'_>, server: &Server) -> Value {
-    server.to_json(&call.account.market, &call.account.project)
-}
-
 fn server(call: &mut Call<'_>) -> Result<Answer> {
-    Ok(Answer::json(200, &json!({"server": server_json(call, call.server()?)})))
+    Ok(Answer::json(200, &json!({"server": shown::server(call.account, call.server()?)})))
 }
 
 fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
-    let actions = actions.map(servers::action_json).collect();
+    let actions = actions.map(shown::action).collect();
     page(call, "actions", actions, field, Value::to_string)
 }
 
@@ -187,17 +161,15 @@ fn server_actions(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn action(call: &mut Call<'_>) -> Result<Answer> {
-    let action = find_action(call, call.ids.numbers[0])?;
-    let body = json!({"action": servers::action_json(action)});
-    Ok(Answer::json(200, &body))
+    Ok(Answer::json(200, &json!({"action": action_json(call, call.ids.numbers[0])?})))
 }
 
 fn server_action(call: &mut Call<'_>) -> Result<Answer> {
-    let action = find_action(call, call.ids.numbers[1])?;
+    let action = call.action(call.ids.numbers[1])?;
     if action.on != ("server", call.ids.numbers[0]) {
         return Err(servers::not_found());
     }
-    let body = json!({"action": servers::action_json(action)});
+    let body = json!({"action": shown::action(action)});
     Ok(Answer::json(200, &body))
 }
 
@@ -210,7 +182,7 @@ fn actions_by_id(call: &mut Call<'_>) -> Result<Answer> {
         ..Refusal::of_status(Provider::Hetzner, 422)
     })?;
     let known = ids.iter().filter_map(|id| call.account.actions.get(id));
-    let actions: Vec<_> = known.map(servers::action_json).collect();
+    let actions: Vec<_> = known.map(shown::action).collect();
     Ok(Answer::json(200, &json!({"actions": actions})))
 }
 
@@ -221,7 +193,7 @@ fn act(call: &mut Call<'_>, command: Command) -> Result<Answer> {
         return Err(Refusal::of_status(Provider::Hetzner, 415));
     }
     let action = servers::begin(call.account, call.timeline, call.ids.numbers[0], command)?;
-    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    let body = json!({"action": action_json(call, action)?});
     Ok(Answer::json(201, &body))
 }
 
@@ -248,7 +220,7 @@ fn change_type(call: &mut Call<'_>) -> Result<Answer> {
     };
     let id = call.ids.numbers[0];
     let action = servers::change_type(call.account, call.timeline, id, &change)?;
-    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    let body = json!({"action": action_json(call, action)?});
     Ok(Answer::json(201, &body))
 }
 

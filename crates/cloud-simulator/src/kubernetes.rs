@@ -462,7 +462,7 @@ fn add_node(
     let life = if is_new { life.added_later() } else { life };
     account.ledger.open(meter((cluster_id, pool_id), droplet), life);
     account.droplets.insert(droplet, worker.created_at(now));
-    account.team.place_in_projects([&droplet].into_iter());
+    account.things.place_in_projects([&droplet].into_iter());
     pool.nodes.push(Node { id: id.clone(), name, state, droplet, created: now, updated: now });
     id
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// The labels of something, by key.
+pub(crate) type Labels = BTreeMap<String, String>;
+
 /// Reports whether a text is a valid label key: up to 63 characters, after an optional prefix
 /// (HZSPEC). Hetzner reserves `hetzner.cloud/`.
 pub(crate) fn is_key(text: &str) -> bool {
@@ -39,7 +42,7 @@ impl Selector {
         conditions(text).into_iter().map(Condition::parse).collect::<Option<_>>().map(Self)
     }
 
-    pub(crate) fn chooses(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn chooses(&self, labels: &Labels) -> bool {
         self.0.iter().all(|condition| match condition {
             Condition::Has(key) => labels.contains_key(key),
             Condition::Lacks(key) => !labels.contains_key(key),

@@ -5,8 +5,6 @@
     reason = "an act that does not fit a kind of resource is refused, and so is a new act"
 )]
 
-use std::collections::BTreeMap;
-
 use domain::{ResourceId, ResourceRef};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -15,8 +13,9 @@ use crate::{
     answer::Refusal,
     databases::{self, Resize},
     droplets::{self, ActionKind, Droplet, Order},
+    images::ImageKind,
     kubernetes,
-    project::{ImageKind, Labels},
+    labels::Labels,
     servers::{
         self, Command, Server, TypeChange, create,
         images::{self, ImageOrder},
@@ -335,7 +334,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
     Ok(Some(()))
 }
 
-fn labels(tags: &[String]) -> BTreeMap<String, String> {
+fn labels(tags: &[String]) -> Labels {
     let label = |tag: &String| {
         let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
         (key.to_owned(), value.to_owned())

@@ -3,7 +3,8 @@
 use crate::{
     answer::{Answer, Refusal},
     request::IncomingRequest,
-    world::{Account, Timeline},
+    things::{Id, Kind, Thing},
+    world::{Account, Action, Timeline},
 };
 
 /// An operation: its method, its path after the version, and its handler. In the path, `#` stands
@@ -25,6 +26,37 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Ids {
     pub(crate) numbers: Vec<u64>,
     pub(crate) names: Vec<String>,
+}
+
+impl Call<'_> {
+    /// The refusal of an unknown id.
+    pub(crate) fn not_found(&self) -> Refusal {
+        Refusal::of_status(self.incoming.request.provider(), 404)
+    }
+
+    /// The thing of a kind that the path names.
+    pub(crate) fn thing(&self, kind: Kind) -> Result<&Thing, Refusal> {
+        let thing = self.account.things.get(kind, self.thing_id());
+        thing.ok_or_else(|| self.not_found())
+    }
+
+    /// The same, to change it.
+    pub(crate) fn thing_mut(&mut self, kind: Kind) -> Result<&mut Thing, Refusal> {
+        let (id, not_found) = (self.thing_id(), self.not_found());
+        self.account.things.get_mut(kind, id).ok_or(not_found)
+    }
+
+    fn thing_id(&self) -> Id {
+        match self.ids.numbers.first() {
+            Some(number) => Id::Number(*number),
+            None => Id::Text(self.ids.names[0].clone()),
+        }
+    }
+
+    /// An action of the account.
+    pub(crate) fn action(&self, id: u64) -> Result<&Action, Refusal> {
+        self.account.actions.get(&id).ok_or_else(|| self.not_found())
+    }
 }
 
 /// Finds the operation at a path, and the path's ids. The error is the HTTP status: 404 if no

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Refusal, timestamp},
+    answer::Refusal,
     catalog, defaults,
     droplets::BROKEN,
     ledger::Meter,
     market::Market,
-    project::Project,
-    world::{Account, Action, Timeline},
+    things::Thing,
+    world::{Account, Timeline},
 };
 
 /// How long it takes to send a signal, or to find that there is nothing to do.
@@ -139,10 +139,9 @@ pub(crate) struct Server {
     /// Defaults to the instant at which it joins the simulation.
     #[serde(default)]
     pub(crate) created: Timestamp,
-    /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
-    /// the last one.
+    /// The cached response about it.
     #[serde(skip)]
-    cached_json: OnceLock<String>,
+    pub(crate) cached_json: OnceLock<String>,
 }
 
 /// A server's status, in the provider's words (HZSPEC).
@@ -180,6 +179,13 @@ pub(crate) enum Extra {
 pub(crate) enum Family {
     Ipv4,
     Ipv6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub(crate) fn of(ip: &Thing) -> Self {
+        if ip.is_ipv6() { Self::Ipv6 } else { Self::Ipv4 }
+    }
 }
 
 /// An action to begin: the name in the request's path.
@@ -333,40 +339,9 @@ impl Server {
         }
     }
 
-    /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self, market: &Market, project: &Project) -> &str {
-        let write = || self.to_json(market, project).to_string();
-        let text = self.cached_json.get_or_init(write);
-        debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
-        text
-    }
-
     /// Invalidates the cached JSON, after a change that it shows.
     pub(crate) fn invalidate_cache(&mut self) {
         self.cached_json.take();
-    }
-
-    /// The server as the API shows it: with a location, and without a datacenter.
-    pub(crate) fn to_json(&self, market: &Market, project: &Project) -> Value {
-        let server_type = market.server_type(&self.server_type);
-        let has = |extra| self.has.contains(&extra);
-        let fields = json!({
-            "id": self.id,
-            "name": self.name,
-            "status": self.status,
-            "created": timestamp(self.created),
-            "server_type": server_type,
-            "location": catalog::entry(&catalog::LOCATIONS, "name", &self.location),
-            "locked": self.action.is_some(),
-            "labels": self.labels,
-            "primary_disk_size": self.disk,
-            "protection": {"delete": has(Extra::Protection), "rebuild": has(Extra::Protection)},
-            "backup_window": has(Extra::Backups).then_some("22-02"),
-            "iso": has(Extra::Iso).then_some(&*catalog::ISO),
-            "rescue_enabled": has(Extra::Rescue),
-        });
-        let fields = catalog::with(&fields, project.server_fields(self));
-        catalog::with(&catalog::SERVER, fields)
     }
 }
 
@@ -514,26 +489,6 @@ fn guest_off(account: &mut Account, id: u64, boot: u64) {
     {
         server.set_status(ServerStatus::Off);
     }
-}
-
-/// An action as the API shows it.
-pub(crate) fn action_json(action: &Action) -> Value {
-    let done = action.finished.is_some();
-    let error = action.error;
-    json!({
-        "id": action.id,
-        "command": action.kind,
-        "status": match (done, error) {
-            (false, _) => "running",
-            (true, None) => "success",
-            (true, Some(_)) => "error",
-        },
-        "progress": if done { 100 } else { 0 },
-        "started": timestamp(action.started),
-        "finished": action.finished.map(timestamp),
-        "resources": [{"id": action.on.1, "type": action.on.0}],
-        "error": error.map(|(code, message)| json!({"code": code, "message": message})),
-    })
 }
 
 pub(crate) fn not_found() -> Refusal {

@@ -19,14 +19,14 @@ use crate::{
     databases::Database,
     defaults,
     droplets::{Droplet, snapshots},
+    images::{Image, Snapshot},
     kubernetes::Cluster,
     ledger::Ledger,
     market::Market,
     prices::Prices,
-    project::Project,
     rate::{Rate, RateLimit},
     servers::{Server, images},
-    team::Team,
+    things::Things,
 };
 
 /// All accounts, and the changes in flight in them.
@@ -51,10 +51,11 @@ pub(crate) struct Account {
     pub(crate) databases: BTreeMap<String, Database>,
     pub(crate) clusters: BTreeMap<String, Cluster>,
     pub(crate) servers: BTreeMap<u64, Server>,
-    /// What a Hetzner project holds besides its servers.
-    pub(crate) project: Project,
-    /// What a `DigitalOcean` team holds besides its resources.
-    pub(crate) team: Team,
+    /// Images of servers.
+    pub(crate) images: BTreeMap<u64, Image>,
+    /// Snapshots of Droplets.
+    pub(crate) snapshots: BTreeMap<u64, Snapshot>,
+    pub(crate) things: Things,
     /// Oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
     /// The billing history of all these.
@@ -245,7 +246,7 @@ impl World {
         let Some(account) = accounts.find(|account| account.login.name == *name) else {
             return false;
         };
-        let is_there = account.project.images.contains_key(&id);
+        let is_there = account.images.contains_key(&id);
         images::forget(account, id, now);
         is_there || snapshots::delete(account, id, now).is_ok()
     }
@@ -262,8 +263,7 @@ impl World {
         let Some(account) = accounts.find(|account| account.login.name == *name) else {
             return false;
         };
-        let (image, snapshot) =
-            (account.project.images.get_mut(&id), account.team.snapshots.get_mut(&id));
+        let (image, snapshot) = (account.images.get_mut(&id), account.snapshots.get_mut(&id));
         let image = image.map(|image| &mut image.shown_as);
         let shown_as = image.or(snapshot.map(|snapshot| &mut snapshot.shown_as));
         let is_there = shown_as.map(|shown_as| *shown_as = word.map(str::to_owned));
@@ -286,7 +286,7 @@ impl World {
         let Some(account) = accounts.find(|account| account.login.name == *name) else {
             return false;
         };
-        if let Some(image) = account.project.images.get_mut(&id) {
+        if let Some(image) = account.images.get_mut(&id) {
             if is_given {
                 image.labels.insert(key.to_owned(), value.to_owned());
             } else {
@@ -295,7 +295,7 @@ impl World {
             account.servers.values_mut().for_each(Server::invalidate_cache);
             return true;
         }
-        let Some(snapshot) = account.team.snapshots.get_mut(&id) else {
+        let Some(snapshot) = account.snapshots.get_mut(&id) else {
             return false;
         };
         let tag = format!("{key}:{value}");
@@ -370,8 +370,8 @@ impl World {
     pub(crate) fn images(&self) -> Vec<Value> {
         let of_account = |account: &Account| {
             let name = json!({"account": account.login.name});
-            let images = account.project.images.values().map(|image| json!(image));
-            let snapshots = account.team.snapshots.values();
+            let images = account.images.values().map(|image| json!(image));
+            let snapshots = account.snapshots.values();
             let all = images.chain(snapshots.map(|snapshot| json!(snapshot)));
             let all = all.map(|image| catalog::with(&image, name.clone()));
             all.collect::<Vec<_>>()
@@ -397,8 +397,9 @@ impl Account {
             databases: BTreeMap::new(),
             clusters: BTreeMap::new(),
             servers: BTreeMap::new(),
-            project: Project::default(),
-            team: Team::default(),
+            images: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            things: Things::default(),
             actions: BTreeMap::new(),
             ledger: Ledger::default(),
         }
@@ -421,7 +422,10 @@ impl Account {
         let mut states = Vec::new();
         for (id, droplet) in &self.droplets {
             let mut state = json!(droplet);
-            state["attached"] = json!(self.team.attached_to(droplet));
+            let mut attached = self.things.described(*id);
+            let vpc = droplet.vpc.as_deref().or(catalog::DROPLET["vpc_uuid"].as_str());
+            attached.extend(vpc.map(|vpc| format!("VPC {vpc}")));
+            state["attached"] = json!(attached);
             states.push((ResourceId::Droplet(DropletId(*id)), state));
         }
         for (id, database) in &self.databases {
@@ -438,10 +442,15 @@ impl Account {
         }
         for (id, server) in &self.servers {
             let mut state = json!(server);
-            state["attached"] = json!(self.project.attached_to(*id));
+            state["attached"] = json!(self.things.described(*id));
             states.push((ResourceId::Server(ServerId(*id)), state));
         }
         states
+    }
+
+    /// The snapshots that are listed by `now`.
+    pub(crate) fn listed_snapshots(&self, now: Timestamp) -> impl Iterator<Item = &Snapshot> {
+        self.snapshots.values().filter(move |snapshot| snapshot.listed <= now)
     }
 
     /// Adds an action and returns its id.

@@ -3,39 +3,35 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Result, ok, page};
+use super::{Result, ok, page, shown};
 use crate::{
-    answer::{Answer, Refusal},
+    answer::{Answer, Refusal, timestamp},
     catalog,
     droplets::{
         Droplet, Extra,
         create::{self, DropletOrder},
         snapshots,
     },
+    images::Snapshot,
     routes::Call,
-    team::{ASSIGNS, Alert, DropletContext, Firewall, Project, ReservedIp, Snapshot, SshKey},
+    things::{Kind, Thing},
+    world::uuid_of,
 };
 
-impl Call<'_> {
-    /// What responses about Droplets need besides the Droplets.
-    pub(super) fn droplet_context(&self) -> DropletContext<'_> {
-        DropletContext {
-            market: &self.account.market,
-            team: &self.account.team,
-            now: self.timeline.now(),
-        }
-    }
+/// How long it takes to assign a reserved address.
+const ASSIGNS: SignedDuration = SignedDuration::from_secs(5);
 
-    fn named<'a, T>(&self, objects: &'a std::collections::BTreeMap<String, T>) -> Result<&'a T> {
-        let object = objects.get(&self.ids.names[0]);
-        object.ok_or_else(Refusal::not_found)
+impl Call<'_> {
+    fn thing_json(&self, kind: Kind, thing: &Thing) -> Value {
+        shown::thing(self.account, kind, thing, self.timeline.now())
     }
 
     fn snapshot(&self) -> Result<&Snapshot> {
-        let mut listed = self.account.team.listed(self.timeline.now());
+        let mut listed = self.account.listed_snapshots(self.timeline.now());
         let snapshot = listed.find(|snapshot| snapshot.id == self.ids.numbers[0]);
         snapshot.ok_or_else(Refusal::not_found)
     }
@@ -59,7 +55,7 @@ impl Call<'_> {
 pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
     let order: DropletOrder = call.body()?;
     let (id, action) = create::create(call.account, call.timeline, order)?;
-    let droplet = call.account.droplets[&id].to_json(call.droplet_context());
+    let droplet = call.droplet_json(&call.account.droplets[&id]);
     let href = format!("{}/v2/actions/{action}", call.incoming.origin);
     let links = json!({"actions": [{"id": action, "rel": "create", "href": href}]});
     Ok(Answer::json(202, &json!({"droplet": droplet, "links": links})))
@@ -72,14 +68,14 @@ pub(super) fn delete_droplet(call: &mut Call<'_>) -> Result<Answer> {
 
 pub(super) fn droplet_snapshots(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.droplet()?.id;
-    let listed = call.account.team.listed(call.timeline.now());
+    let listed = call.account.listed_snapshots(call.timeline.now());
     let own = listed.filter(|snapshot| snapshot.of.id == id).collect();
     page(call, "snapshots", own, Snapshot::of_droplet_json)
 }
 
 pub(super) fn droplet_firewalls(call: &mut Call<'_>) -> Result<Answer> {
-    let own = call.account.team.firewalls_of(call.droplet()?).collect();
-    page(call, "firewalls", own, Firewall::to_json)
+    let own = shown::firewalls_of(call.account, call.droplet()?).collect();
+    page(call, "firewalls", own, |firewall| call.thing_json(Kind::Firewall, firewall))
 }
 
 pub(super) fn backup_policy(call: &mut Call<'_>) -> Result<Answer> {
@@ -100,16 +96,14 @@ pub(super) fn backup_policy(call: &mut Call<'_>) -> Result<Answer> {
 /// Previews what would be deleted along with a Droplet, without any effect.
 pub(super) fn associated(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.droplet()?.id;
-    let team = &call.account.team;
     let entry = |id: &str, name: &str| json!({"id": id, "name": name, "cost": "0.00"});
-    let ips = team.reserved_ips.values();
-    let ips = ips.filter(|ip| ip.droplet == Some(id) && !ip.is_ipv6());
-    let ips: Vec<_> = ips.map(|ip| entry(&ip.ip, &ip.ip)).collect();
-    let snapshots = team.listed(call.timeline.now());
+    let things = |kind| call.account.things.attached_to(id, kind);
+    let ips: Vec<_> = things(Kind::ReservedIp).map(|ip| entry(&ip.ip, &ip.ip)).collect();
+    let snapshots = call.account.listed_snapshots(call.timeline.now());
     let snapshots = snapshots.filter(|snapshot| snapshot.of.id == id);
     let snapshots = snapshots.map(|one| entry(&one.id.to_string(), &one.name));
-    let volumes = team.volumes_of(id);
-    let volumes = volumes.map(|volume| entry(&volume.id, &volume.name));
+    let volumes = things(Kind::Volume);
+    let volumes = volumes.map(|volume| entry(&volume.id.to_string(), &volume.name));
     ok(&json!({
         "reserved_ips": ips,
         "floating_ips": ips,
@@ -122,7 +116,7 @@ pub(super) fn associated(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn snapshots(call: &mut Call<'_>) -> Result<Answer> {
     let kind = call.incoming.request.parameter("resource_type");
     let wanted = kind.is_none_or(|kind| kind == "droplet");
-    let listed = call.account.team.listed(call.timeline.now());
+    let listed = call.account.listed_snapshots(call.timeline.now());
     page(call, "snapshots", listed.filter(|_| wanted).collect(), Snapshot::to_json)
 }
 
@@ -138,7 +132,7 @@ pub(super) fn delete_snapshot(call: &mut Call<'_>) -> Result<Answer> {
 
 /// Lists the private images and, unless the query excludes it, the public one of the catalog.
 pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
-    let listed = call.account.team.listed(call.timeline.now());
+    let listed = call.account.listed_snapshots(call.timeline.now());
     let mut images: Vec<_> = listed.map(Snapshot::image_json).collect();
     if call.incoming.request.parameter("private").as_deref() != Some("true") {
         images.push(catalog::DROPLET["image"].clone());
@@ -156,7 +150,7 @@ pub(super) fn image(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn rename_image(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.snapshot()?.id;
     let body: Value = call.body()?;
-    let snapshot = call.account.team.snapshots.get_mut(&id);
+    let snapshot = call.account.snapshots.get_mut(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
     if let Some(name) = body["name"].as_str() {
         name.clone_into(&mut snapshot.name);
@@ -164,85 +158,61 @@ pub(super) fn rename_image(call: &mut Call<'_>) -> Result<Answer> {
     image(call)
 }
 
-pub(super) fn reserved_ips(call: &mut Call<'_>) -> Result<Answer> {
-    addresses(call, "reserved_ips", false)
+/// Lists all things of a kind.
+pub(super) fn list(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
+    let things = call.account.things.of(kind).collect();
+    page(call, &format!("{}s", kind.word()), things, |thing| call.thing_json(kind, thing))
 }
 
-pub(super) fn reserved_ipv6s(call: &mut Call<'_>) -> Result<Answer> {
-    addresses(call, "reserved_ipv6s", true)
-}
-
-fn addresses(call: &Call<'_>, key: &str, is_ipv6: bool) -> Result<Answer> {
-    let ips = call.account.team.reserved_ips.values();
-    let ips = ips.filter(|ip| ip.is_ipv6() == is_ipv6).collect();
-    page(call, key, ips, |ip: &ReservedIp| {
-        ip.to_json(&call.account.droplets, call.droplet_context())
-    })
-}
-
-pub(super) fn reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
-    let ip = call.named(&call.account.team.reserved_ips)?;
-    let key = if ip.is_ipv6() { "reserved_ipv6" } else { "reserved_ip" };
-    ok(&json!({key: ip.to_json(&call.account.droplets, call.droplet_context())}))
+/// Returns one thing.
+pub(super) fn one(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
+    let thing = call.thing(kind)?;
+    ok(&json!({kind.word(): call.thing_json(kind, thing)}))
 }
 
 /// Assigns or unassigns an address. A Droplet has at most one of each family, and gets none while
 /// it has a pending event (TFDO #1034); the messages for both are assumptions.
-pub(super) fn act_on_reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
+pub(super) fn act_on_reserved_ip(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     #[derive(Deserialize)]
     struct Order {
         #[serde(rename = "type")]
-        kind: String,
+        verb: String,
         droplet_id: Option<u64>,
     }
-    let ip = call.named(&call.account.team.reserved_ips)?.clone();
+    let ip = call.thing(kind)?.clone();
     let order: Order = call.body()?;
-    let to = match (order.kind.as_str(), order.droplet_id) {
+    let to = match (order.verb.as_str(), order.droplet_id) {
         ("assign", Some(id)) => {
-            check_assignable(call, &ip, id)?;
+            check_assignable(call, kind, &ip, id)?;
             Some(id)
         }
         ("unassign", _) => None,
         _ => return Err(Refusal::unprocessable("type is not valid")),
     };
     let number = ip.ip.bytes().map(u64::from).sum();
-    let kind = json!(format!("{}_ip", order.kind));
-    let action = call.account.begin_action(call.timeline, ("reserved_ip", number), kind);
+    let verb = json!(format!("{}_ip", order.verb));
+    let action = call.account.begin_action(call.timeline, ("reserved_ip", number), verb);
     call.timeline.after(call.account.index, ASSIGNS, move |account, timeline| {
         account.finish_action(timeline, action);
-        account.assign(&ip.ip, to, timeline.now());
+        account.assign(kind, &ip.id, to, timeline.now());
     });
     let body = json!({"action": call.action_json(action)?});
     Ok(Answer::json(201, &body))
 }
 
-fn check_assignable(call: &Call<'_>, ip: &ReservedIp, id: u64) -> Result<()> {
+fn check_assignable(call: &Call<'_>, kind: Kind, ip: &Thing, id: u64) -> Result<()> {
     let refuse = |message: &str| Err(Refusal::unprocessable(message));
     let droplet = call.account.droplets.get(&id);
-    let Some(droplet) = droplet.filter(|droplet| droplet.region == ip.region) else {
+    let Some(droplet) = droplet.filter(|droplet| droplet.region == ip.location) else {
         return refuse("The Droplet is not in the address's region, or not found.");
     };
     if droplet.action.is_some() {
         return refuse("Droplet already has a pending event.");
     }
-    let others = call.account.team.reserved_ips.values();
-    let mut others = others.filter(|own| own.is_ipv6() == ip.is_ipv6());
-    if others.any(|own| own.droplet == Some(id)) {
+    if call.account.things.attached_to(id, kind).next().is_some() {
         return refuse("The Droplet already has such an address.");
     }
     Ok(())
-}
-
-pub(super) fn volumes(call: &mut Call<'_>) -> Result<Answer> {
-    let volumes = call.account.team.volumes.values().collect();
-    page(call, "volumes", volumes, |volume: &crate::team::Volume| {
-        volume.to_json(&call.account.market)
-    })
-}
-
-pub(super) fn volume(call: &mut Call<'_>) -> Result<Answer> {
-    let volume = call.named(&call.account.team.volumes)?;
-    ok(&json!({"volume": volume.to_json(&call.account.market)}))
 }
 
 pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
@@ -252,20 +222,17 @@ pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
         kind: String,
         droplet_id: u64,
     }
-    let volume = call.named(&call.account.team.volumes)?;
-    let (id, region, own) = (volume.id.clone(), volume.region.clone(), volume.droplet);
+    call.thing(Kind::Volume)?;
     let order: Order = call.body()?;
-    let droplet = call.account.droplets.get(&order.droplet_id);
-    let is_near = droplet.is_some_and(|droplet| droplet.region == region);
-    let to = match (order.kind.as_str(), own) {
-        ("attach", None) if is_near => Some(order.droplet_id),
-        ("detach", Some(_)) => None,
-        _ => {
-            return Err(Refusal::unprocessable("volume cannot be attached or detached"));
+    let region = call.account.droplets.get(&order.droplet_id).map(|droplet| droplet.region.clone());
+    let volume = call.thing_mut(Kind::Volume)?;
+    let is_near = region.as_ref() == Some(&volume.location);
+    match (order.kind.as_str(), volume.attached.is_empty()) {
+        ("attach", true) if is_near => {
+            volume.attach(order.droplet_id);
         }
-    };
-    if let Some(volume) = call.account.team.volumes.get_mut(&id) {
-        volume.droplet = to;
+        ("detach", false) => volume.attached.clear(),
+        _ => return Err(Refusal::unprocessable("volume cannot be attached or detached")),
     }
     Droplet::of(&mut call.account.droplets, order.droplet_id);
     let on = ("volume", order.droplet_id);
@@ -275,74 +242,42 @@ pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::json(202, &json!({"action": shown})))
 }
 
-pub(super) fn firewalls(call: &mut Call<'_>) -> Result<Answer> {
-    let firewalls = call.account.team.firewalls.values().collect();
-    page(call, "firewalls", firewalls, Firewall::to_json)
-}
-
-pub(super) fn firewall(call: &mut Call<'_>) -> Result<Answer> {
-    let firewall = call.named(&call.account.team.firewalls)?;
-    ok(&json!({"firewall": firewall.to_json()}))
-}
-
-/// Adds Droplets to a firewall. That adding one twice is a no-op is an assumption.
-pub(super) fn add_to_firewall(call: &mut Call<'_>) -> Result<Answer> {
-    let id = call.named(&call.account.team.firewalls)?.id.clone();
+/// Adds Droplets to a firewall or a load balancer. That adding one twice is a no-op is an
+/// assumption. A load balancer that selects its Droplets by tag takes none by id (DOSPEC).
+pub(super) fn add_droplets(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
+    call.thing(kind)?;
     let droplets = call.named_droplets()?;
-    if let Some(firewall) = call.account.team.firewalls.get_mut(&id) {
-        firewall.droplets.extend(droplets);
-    }
-    Ok(Answer::empty(204))
-}
-
-pub(super) fn load_balancers(call: &mut Call<'_>) -> Result<Answer> {
-    let balancers = call.account.team.load_balancers.values().collect();
-    let market = &call.account.market;
-    page(call, "load_balancers", balancers, |one: &crate::team::LoadBalancer| one.to_json(market))
-}
-
-pub(super) fn load_balancer(call: &mut Call<'_>) -> Result<Answer> {
-    let balancer = call.named(&call.account.team.load_balancers)?;
-    ok(&json!({"load_balancer": balancer.to_json(&call.account.market)}))
-}
-
-/// Adds Droplets to a load balancer. One that selects its Droplets by tag takes none by id
-/// (DOSPEC).
-pub(super) fn add_to_load_balancer(call: &mut Call<'_>) -> Result<Answer> {
-    let balancer = call.named(&call.account.team.load_balancers)?;
-    let (id, by_tag) = (balancer.id.clone(), balancer.tag.is_some());
-    let droplets = call.named_droplets()?;
-    if by_tag {
+    let thing = call.thing_mut(kind)?;
+    if thing.selector.is_some() {
         let message = "the load balancer chooses its Droplets by a tag";
         return Err(Refusal::unprocessable(message));
     }
-    if let Some(balancer) = call.account.team.load_balancers.get_mut(&id) {
-        balancer.droplets.extend(droplets);
+    for droplet in droplets {
+        thing.attach(droplet);
     }
     Ok(Answer::empty(204))
 }
 
-pub(super) fn projects(call: &mut Call<'_>) -> Result<Answer> {
-    let projects = call.account.team.projects.values().collect();
-    page(call, "projects", projects, Project::to_json)
-}
-
 pub(super) fn default_project(call: &mut Call<'_>) -> Result<Answer> {
-    let mut projects = call.account.team.projects.values();
-    let project = projects.find(|project| project.is_default);
+    let project = call.account.things.default_project();
     let project = project.ok_or_else(Refusal::not_found)?;
-    ok(&json!({"project": project.to_json()}))
-}
-
-pub(super) fn project(call: &mut Call<'_>) -> Result<Answer> {
-    let project = call.named(&call.account.team.projects)?;
-    ok(&json!({"project": project.to_json()}))
+    ok(&json!({"project": call.thing_json(Kind::Project, project)}))
 }
 
 pub(super) fn project_resources(call: &mut Call<'_>) -> Result<Answer> {
-    let project = call.named(&call.account.team.projects)?;
-    let droplets = project.droplets.iter().collect();
-    page(call, "resources", droplets, |id: &u64| project.resource_json(*id, "ok"))
+    let project = call.thing(Kind::Project)?;
+    let droplets = project.attached.keys().collect();
+    page(call, "resources", droplets, |droplet: &u64| in_project(project, *droplet, "ok"))
+}
+
+/// A Droplet in a project, as the API shows it.
+fn in_project(project: &Thing, droplet: u64, status: &str) -> Value {
+    json!({
+        "urn": format!("do:droplet:{droplet}"),
+        "assigned_at": timestamp(project.created),
+        "links": {"self": format!("https://api.digitalocean.com/v2/droplets/{droplet}")},
+        "status": status,
+    })
 }
 
 /// Moves resources into a project, out of the one that they were in. Only Droplets are supported.
@@ -351,7 +286,7 @@ pub(super) fn add_to_project(call: &mut Call<'_>) -> Result<Answer> {
     struct Urns {
         resources: Vec<String>,
     }
-    let id = call.named(&call.account.team.projects)?.id.clone();
+    call.thing(Kind::Project)?;
     let urns: Urns = call.body()?;
     let mut moved = Vec::new();
     for urn in &urns.resources {
@@ -359,21 +294,17 @@ pub(super) fn add_to_project(call: &mut Call<'_>) -> Result<Answer> {
         let droplet: Option<u64> = droplet.and_then(|id| id.parse().ok());
         let droplet = droplet.filter(|id| call.account.droplets.contains_key(id));
         let droplet = droplet.ok_or_else(Refusal::not_found)?;
-        for project in call.account.team.projects.values_mut() {
-            project.droplets.remove(&droplet);
-        }
-        if let Some(project) = call.account.team.projects.get_mut(&id) {
-            let is_new = project.droplets.insert(droplet);
-            let status = if is_new { "assigned" } else { "already_assigned" };
-            moved.push(project.resource_json(droplet, status));
-        }
+        call.account.things.detach(droplet, |kind| kind == Kind::Project);
+        let project = call.thing_mut(Kind::Project)?;
+        project.attach(droplet);
+        moved.push(in_project(project, droplet, "assigned"));
     }
     ok(&json!({"resources": moved}))
 }
 
 pub(super) fn alerts(call: &mut Call<'_>) -> Result<Answer> {
-    let alerts = call.account.team.alerts.values().collect();
-    page(call, "policies", alerts, Alert::to_json)
+    let alerts = call.account.things.of(Kind::Alert).collect();
+    page(call, "policies", alerts, |alert| call.thing_json(Kind::Alert, alert))
 }
 
 /// Lists the tags of all Droplets.
@@ -390,11 +321,6 @@ pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "vpcs", vpcs.into_iter().collect(), |vpc| json!({"id": vpc}))
 }
 
-pub(super) fn ssh_keys(call: &mut Call<'_>) -> Result<Answer> {
-    let keys = call.account.team.ssh_keys.values().collect();
-    page(call, "ssh_keys", keys, SshKey::to_json)
-}
-
 /// Lists the trusted sources of a database: Droplets and addresses (DOSPEC).
 pub(super) fn trusted_sources(call: &mut Call<'_>) -> Result<Answer> {
     let database = call.database()?;
@@ -405,7 +331,7 @@ pub(super) fn trusted_sources(call: &mut Call<'_>) -> Result<Answer> {
     let rules = droplets.chain(addresses).zip(1..);
     let rules = rules.map(|((kind, value), number)| {
         json!({
-            "uuid": crate::world::uuid_of(number),
+            "uuid": uuid_of(number),
             "cluster_uuid": database.id,
             "type": kind,
             "value": value,

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Droplet, DropletStatus, Extra, ImageType, disk_of, meter};
 use crate::{
     answer::Refusal,
-    ledger::Life,
+    ledger::{BilledItem, Life},
     market::is_sold_in,
+    things::{Id, Kind, Thing},
     world::{Account, Timeline},
 };
 
@@ -74,11 +75,9 @@ pub(crate) fn create(
     };
     droplet.begin_life();
     for volume in &order.volumes {
-        if let Some(volume) = account.team.volumes.get_mut(volume) {
-            volume.droplet = Some(id);
-        }
+        account.things.get_mut(Kind::Volume, &**volume).map(|volume| volume.attach(id));
     }
-    account.team.place_in_projects([&id].into_iter());
+    account.things.place_in_projects([&id].into_iter());
     let life = Life::of_size(now, &droplet.size);
     account.ledger.open(meter(id), life.added_later());
     let fails = droplet.creation_failures > 0;
@@ -122,20 +121,17 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     if !is_sold_in(size, &order.region) {
         return refuse("Size is not available in this region.");
     }
-    let team = &account.team;
     let has_key = |named: &Value| {
-        let mut keys = team.ssh_keys.values();
-        keys.any(|key| named.as_u64() == Some(key.id) || *named == key.to_json()["fingerprint"])
+        let mut keys = account.things.of(Kind::SshKey);
+        keys.any(|key| *named == key.number() || *named == *key.fingerprint())
     };
     if !order.ssh_keys.iter().all(has_key) {
         return refuse("You specified an invalid SSH key for Droplet creation.");
     }
     for volume in &order.volumes {
-        let volume = team.volumes.get(volume);
-        let is_free = |region: &str| {
-            volume.is_some_and(|volume| volume.droplet.is_none() && volume.region == region)
-        };
-        if !is_free(&order.region) {
+        let volume = account.things.get(Kind::Volume, &**volume);
+        let is_free = |one: &Thing| one.attached.is_empty() && one.location == order.region;
+        if !volume.is_some_and(is_free) {
             return refuse("volume is attached, in another region, or not found");
         }
     }
@@ -143,21 +139,17 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
 }
 
 /// The Droplet template that an order's image gives.
-fn image_of(
-    account: &Account,
-    order: &DropletOrder,
-    now: jiff::Timestamp,
-) -> Result<Droplet, Refusal> {
+fn image_of(account: &Account, order: &DropletOrder, now: Timestamp) -> Result<Droplet, Refusal> {
     let invalid = || Refusal::unprocessable("You specified an invalid image for Droplet creation.");
     let Some(number) = order.image.as_u64() else {
         let is_public = order.image == "debian-12-x64";
         let blank = is_public.then(|| Droplet::named(0, &order.name).created_at(now));
         return blank.ok_or_else(invalid);
     };
-    let mut listed = account.team.listed(now);
+    let mut listed = account.listed_snapshots(now);
     let snapshot = listed.find(|snapshot| snapshot.id == number);
     let snapshot =
-        snapshot.filter(|snapshot| snapshot.region == order.region).ok_or_else(invalid)?;
+        snapshot.filter(|snapshot| snapshot.of.region == order.region).ok_or_else(invalid)?;
     if snapshot.of.disk > disk_of(&order.size) {
         let message = "The image you specified requires a larger disk than this size has.";
         return Err(Refusal::unprocessable(message));
@@ -204,7 +196,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool)
         return;
     }
     let snapshot = droplet.made_from;
-    if let Some(snapshot) = snapshot.and_then(|id| account.team.snapshots.get_mut(&id)) {
+    if let Some(snapshot) = snapshot.and_then(|id| account.snapshots.get_mut(&id)) {
         // One failure fewer is left for the Droplets made from it.
         let left = snapshot.of.creation_failures;
         snapshot.of.creation_failures = left.saturating_sub(1);
@@ -243,4 +235,41 @@ pub(crate) fn remove(account: &mut Account, timeline: &Timeline, id: u64) -> Opt
     account.ledger.end(&meter(id), now);
     account.detach_all(id, now);
     Some(())
+}
+
+impl Account {
+    /// Detaches everything but alert policies from a deleted Droplet. Its reserved addresses are
+    /// billed from now on.
+    pub(crate) fn detach_all(&mut self, droplet: u64, now: Timestamp) {
+        for kind in [Kind::ReservedIp, Kind::ReservedIpv6] {
+            let ips = self.things.attached_to(droplet, kind);
+            let ips: Vec<_> = ips.map(|ip| ip.id.clone()).collect();
+            for ip in ips {
+                self.assign(kind, &ip, None, now);
+            }
+        }
+        self.things.detach(droplet, |kind| kind != Kind::Alert);
+    }
+
+    /// Assigns or unassigns a reserved address. Only an IPv4 address that is not assigned is
+    /// billed.
+    pub(crate) fn assign(&mut self, kind: Kind, ip: &Id, droplet: Option<u64>, now: Timestamp) {
+        let number = self.things.of(kind).position(|own| own.id == *ip);
+        let Some(reserved) = self.things.get_mut(kind, ip.clone()) else {
+            return;
+        };
+        if let Some(meter) = reserved.meter.take() {
+            self.ledger.end(&meter, now);
+        }
+        let before = reserved.machine();
+        reserved.attached.clear();
+        droplet.map(|droplet| reserved.attach(droplet));
+        if let (None, Some(before), Kind::ReservedIp) = (droplet, before, kind) {
+            let part = 1 + number.unwrap_or_default();
+            let meter = (meter(before).0, u64::try_from(part).unwrap_or(1));
+            let life = Life::of(BilledItem::Address, now).added_later();
+            self.ledger.open(meter.clone(), life);
+            reserved.meter = Some(meter);
+        }
+    }
 }

@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::Droplet;
 use crate::{
     answer::Refusal,
-    ledger::{BilledItem, Life},
-    team::Snapshot,
+    images::Snapshot,
+    ledger::{BilledItem, Life, Meter},
     world::{Account, Timeline},
 };
 
@@ -45,7 +45,6 @@ pub(super) fn end(
         listed: now + lag,
         shown_as: None,
         size_gb: droplet.snapshot_gb,
-        region: droplet.region.clone(),
         tags: BTreeSet::new(),
         contents: droplet.contents.clone(),
         of: droplet.clone(),
@@ -57,8 +56,8 @@ pub(super) fn end(
     let of = droplet.id;
     let megabytes = megabytes(snapshot.size_gb);
     let life = Life::of(BilledItem::Image { megabytes }, now);
-    account.ledger.open(snapshot.meter(), life.added_later());
-    account.team.snapshots.insert(id, snapshot);
+    account.ledger.open(meter(&snapshot), life.added_later());
+    account.snapshots.insert(id, snapshot);
     timeline.after(account.index, lag, move |account, _| {
         Droplet::of(&mut account.droplets, of);
     });
@@ -66,11 +65,16 @@ pub(super) fn end(
 
 /// Deletes a snapshot; nothing can protect it.
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
-    let snapshot = account.team.snapshots.remove(&id);
+    let snapshot = account.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
-    account.ledger.end(&snapshot.meter(), now);
+    account.ledger.end(&meter(&snapshot), now);
     account.droplets.values_mut().for_each(Droplet::invalidate_cache);
     Ok(())
+}
+
+/// The meter a snapshot is billed under: a part of the Droplet that it was made from.
+fn meter(snapshot: &Snapshot) -> Meter {
+    (super::meter(snapshot.of.id).0, snapshot.id)
 }
 
 /// The MB that a size in GB is billed as.

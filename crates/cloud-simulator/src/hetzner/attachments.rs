@@ -4,17 +4,19 @@
 use domain::configuration::Provider;
 use serde_json::{Map, Value, json};
 
-use super::{Result, field, find_action, page, server_json};
+use super::{Result, action_json, field, page, shown};
 use crate::{
     answer::{Answer, Refusal},
-    labels,
-    project::{Attachable, ImageKind, ImageStatus, Labels, Project, Target},
+    images::{Image, ImageKind, ImageStatus},
+    labels::{self, Labels},
     routes::Call,
     servers::{
         self, Extra, Family, Server,
         create::{self, ServerOrder},
         images::{self, ImageOrder},
     },
+    things::{Attachment, Kind},
+    world::Subject,
 };
 
 fn invalid(message: &str) -> Refusal {
@@ -80,8 +82,7 @@ fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
 
 /// The response to a change that has begun.
 fn action_answer(call: &Call<'_>, action: u64) -> Result<Answer> {
-    let body = json!({"action": servers::action_json(find_action(call, action)?)});
-    Ok(Answer::json(201, &body))
+    Ok(Answer::json(201, &json!({"action": action_json(call, action)?})))
 }
 
 /// A page of a list.
@@ -98,31 +99,39 @@ fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Res
     Ok(page(call, key, chosen.collect(), field, Value::to_string))
 }
 
-/// Lists everything of one kind.
-pub(super) fn list<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
-    let request = &call.incoming.request;
-    let ip = request.parameter("ip");
-    let objects = T::all(&call.account.project).values();
-    let shown = objects.map(|object| object.shown(&call.account.servers));
-    let shown = shown.filter(|object| ip.as_ref().is_none_or(|ip| object["ip"] == **ip));
-    listed(call, &format!("{}s", T::KIND), shown)
+/// Lists all things of the kind that the path names.
+pub(super) fn list(call: &mut Call<'_>) -> Result<Answer> {
+    let kind = call.kind()?;
+    let ip = call.incoming.request.parameter("ip");
+    let things = call.account.things.of(kind);
+    let things = things.filter(|thing| ip.as_ref().is_none_or(|ip| thing.ip == *ip));
+    let shown = things.map(|thing| shown::thing(call.account, kind, thing));
+    listed(call, &format!("{}s", kind.word()), shown)
 }
 
-/// Returns one object.
-pub(super) fn one<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
-    let object = T::all(&call.account.project).get(&call.id());
-    let object = object.ok_or_else(servers::not_found)?;
-    let body = json!({T::KIND: object.shown(&call.account.servers)});
+/// Returns one thing.
+pub(super) fn one(call: &mut Call<'_>) -> Result<Answer> {
+    let kind = call.kind()?;
+    let thing = call.thing(kind)?;
+    let body = json!({kind.word(): shown::thing(call.account, kind, thing)});
     Ok(Answer::json(200, &body))
 }
 
-/// Deletes one object. What it was attached to no longer shows it.
-pub(super) fn delete<T: Attachable>(call: &mut Call<'_>) -> Result<Answer> {
-    let id = call.id();
-    let deleted = T::all_mut(call.project()).remove(&id);
-    deleted.ok_or_else(servers::not_found)?;
+/// Deletes one thing. What it was attached to no longer shows it.
+pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer> {
+    let (kind, id) = (call.kind()?, call.id());
+    call.account.things.remove(kind, id).ok_or_else(servers::not_found)?;
     call.account.invalidate_caches();
     Ok(Answer::empty(204))
+}
+
+pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
+    listed(call, "images", call.account.images.values().map(Image::to_json))
+}
+
+pub(super) fn image(call: &mut Call<'_>) -> Result<Answer> {
+    let image = call.account.images.get(&call.id()).ok_or_else(servers::not_found)?;
+    Ok(Answer::json(200, &json!({"image": image.to_json()})))
 }
 
 impl Call<'_> {
@@ -130,13 +139,21 @@ impl Call<'_> {
         self.ids.numbers[0]
     }
 
-    fn project(&mut self) -> &mut Project {
-        &mut self.account.project
+    /// The kind of thing that the path names.
+    fn kind(&self) -> Result<Kind> {
+        let listed_at = &self.ids.names[0];
+        Kind::listed_at(listed_at, Provider::Hetzner).ok_or_else(servers::not_found)
     }
 
     /// Invalidates the cached JSON of a server, after a change of what is attached to it.
     fn invalidate_cache(&mut self, server: u64) {
         Server::of(self.account, server);
+    }
+
+    /// Performs an action that finishes immediately, and responds with it.
+    fn act_at_once(&mut self, on: Subject, command: &str) -> Result<Answer> {
+        let action = self.account.act_at_once(self.timeline, on, command);
+        action_answer(self, action)
     }
 }
 
@@ -182,11 +199,10 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
     let server = call.account.servers.get(&created.server);
     let server = server.ok_or_else(servers::not_found)?;
     let next = created.next.iter();
-    let next: Result<Vec<_>> =
-        next.map(|id| Ok(servers::action_json(find_action(call, *id)?))).collect();
+    let next: Result<Vec<_>> = next.map(|id| action_json(call, *id)).collect();
     let body = json!({
-        "server": server_json(call, server),
-        "action": servers::action_json(find_action(call, created.action)?),
+        "server": shown::server(call.account, server),
+        "action": action_json(call, created.action)?,
         "next_actions": next?,
         "root_password": order.ssh_keys.is_empty().then_some("simulated-password"),
     });
@@ -215,13 +231,13 @@ pub(super) fn update_server(call: &mut Call<'_>) -> Result<Answer> {
         server.labels = labels;
     }
     let server = call.server()?;
-    Ok(Answer::json(200, &json!({"server": server_json(call, server)})))
+    Ok(Answer::json(200, &json!({"server": shown::server(call.account, server)})))
 }
 
 pub(super) fn delete_server(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let action = create::delete(call.account, call.timeline, id)?;
-    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    let body = json!({"action": action_json(call, action)?});
     Ok(Answer::json(200, &body))
 }
 
@@ -240,10 +256,10 @@ pub(super) fn create_image(call: &mut Call<'_>) -> Result<Answer> {
     };
     let id = call.id();
     let (image, action) = images::begin(call.account, call.timeline, id, order)?;
-    let image = &call.account.project.images[&image];
+    let image = &call.account.images[&image];
     let body = json!({
         "image": image.to_json(),
-        "action": servers::action_json(find_action(call, action)?),
+        "action": action_json(call, action)?,
     });
     Ok(Answer::json(201, &body))
 }
@@ -257,16 +273,14 @@ pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
     } else {
         server.has.remove(&Extra::Protection);
     }
-    let action = call.account.act_at_once(call.timeline, ("server", id), "change_protection");
-    action_answer(call, action)
+    call.act_at_once(("server", id), "change_protection")
 }
 
 pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
     server.has.insert(Extra::Backups);
-    let action = call.account.act_at_once(call.timeline, ("server", id), "enable_backup");
-    action_answer(call, action)
+    call.act_at_once(("server", id), "enable_backup")
 }
 
 pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
@@ -276,23 +290,22 @@ pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["network", "ip", "alias_ips", "ip_range"])?;
     let wanted = number(&body, "network")?;
     let aliases = body.get("alias_ips").cloned().unwrap_or(json!([]));
-    let aliases: Vec<String> = serde_json::from_value(aliases).map_err(|_| missing("alias_ips"))?;
-    let network = call.project().networks.get_mut(&wanted);
+    let alias_ips = serde_json::from_value(aliases).map_err(|_| missing("alias_ips"))?;
+    let network = call.account.things.get_mut(Kind::Network, wanted);
     let network = network.ok_or_else(|| invalid("network not found"))?;
     let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
-    if network.members.iter().any(|member| member.server == id) {
+    if network.is_attached_to(id) {
         return refuse("server_already_attached", "the server is already attached");
     }
-    let Some(ip) = text(&body, "ip").or_else(|| network.free_ip()) else {
+    let Some(ip) = text(&body, "ip").or_else(|| network.free_address()) else {
         return refuse("no_subnet_available", "no IP is available");
     };
-    if [&ip].into_iter().chain(&aliases).any(|ip| network.has(ip)) {
+    if [&ip].into_iter().chain(&alias_ips).any(|ip| network.has_address(ip)) {
         return refuse("ip_not_available", "the provided network IP is not available");
     }
-    network.join(id, ip, aliases);
+    network.attached.insert(id, Attachment { ip, alias_ips, ..Attachment::default() });
     call.invalidate_cache(id);
-    let action = call.account.act_at_once(call.timeline, ("server", id), "attach_to_network");
-    action_answer(call, action)
+    call.act_at_once(("server", id), "attach_to_network")
 }
 
 pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
@@ -303,17 +316,15 @@ pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
         let message = "the server must be stopped";
         return Err(Refusal::new(422, "server_not_stopped", message));
     }
-    let groups = &mut call.project().placement_groups;
-    if groups.values().any(|group| group.servers.contains(&id)) {
+    let things = &mut call.account.things;
+    if things.attached_to(id, Kind::PlacementGroup).next().is_some() {
         let message = "the server is already part of a placement group";
         return Err(Refusal::new(422, "already_in_placement_group", message));
     }
-    let group = groups.get_mut(&number(&body, "placement_group")?);
-    let group = group.ok_or_else(|| invalid("placement group not found"))?;
-    group.servers.insert(id);
+    let group = things.get_mut(Kind::PlacementGroup, number(&body, "placement_group")?);
+    group.ok_or_else(|| invalid("placement group not found"))?.attach(id);
     call.invalidate_cache(id);
-    let action = call.account.act_at_once(call.timeline, ("server", id), "add_to_placement_group");
-    action_answer(call, action)
+    call.act_at_once(("server", id), "add_to_placement_group")
 }
 
 /// Changes an image. A backup may become a snapshot, but never the other way around (HZSPEC).
@@ -321,7 +332,7 @@ pub(super) fn update_image(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["description", "type", "labels"])?;
     let labels = labels(&body)?;
     let id = call.id();
-    let image = call.project().images.get_mut(&id);
+    let image = call.account.images.get_mut(&id);
     let image = image.ok_or_else(servers::not_found)?;
     match text(&body, "type").as_deref() {
         Some("snapshot") => image.kind = ImageKind::Snapshot,
@@ -346,29 +357,26 @@ pub(super) fn delete_image(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["delete"])?;
     let id = call.id();
-    let image = call.project().images.get_mut(&id);
+    let image = call.account.images.get_mut(&id);
     let image = image.ok_or_else(servers::not_found)?;
     if image.kind != ImageKind::Snapshot || image.status == ImageStatus::Unavailable {
         return Err(invalid("only snapshots can be protected"));
     }
     image.protected = flag(&body, "delete", image.protected);
     images::show_again(call.account, id);
-    let action = call.account.act_at_once(call.timeline, ("image", id), "change_protection");
-    action_answer(call, action)
+    call.act_at_once(("image", id), "change_protection")
 }
 
 pub(super) fn image_actions(call: &mut Call<'_>) -> Result<Answer> {
     let on = ("image", call.id());
-    let actions = call.account.actions_on(on).map(servers::action_json);
+    let actions = call.account.actions_on(on).map(shown::action);
     listed(call, "actions", actions)
 }
 
 pub(super) fn update_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["name", "labels", "auto_delete"])?;
     let labels = labels(&body)?;
-    let id = call.id();
-    let ip = call.project().primary_ips.get_mut(&id);
-    let ip = ip.ok_or_else(servers::not_found)?;
+    let ip = call.thing_mut(Kind::PrimaryIp)?;
     ip.auto_delete = flag(&body, "auto_delete", ip.auto_delete);
     if let Some(name) = text(&body, "name") {
         ip.name = name;
@@ -376,79 +384,73 @@ pub(super) fn update_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     if let Some(labels) = labels {
         ip.labels = labels;
     }
-    let ip = ip.to_json();
-    Ok(Answer::json(200, &json!({"primary_ip": ip})))
+    let ip = ip.clone();
+    let shown = shown::thing(call.account, Kind::PrimaryIp, &ip);
+    Ok(Answer::json(200, &json!({"primary_ip": shown})))
 }
 
 pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["assignee_id", "assignee_type"])?;
     let (id, to) = (call.id(), number(&body, "assignee_id")?);
-    let project = &mut call.account.project;
-    let ip = project.primary_ips.get_mut(&id);
+    let ip = call.account.things.get_mut(Kind::PrimaryIp, id);
     let ip = ip.ok_or_else(servers::not_found)?;
     let server = call.account.servers.get_mut(&to);
     let server = server.ok_or_else(|| invalid("server not found"))?;
     let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
-    let family = if ip.is_ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+    let family = Family::of(ip);
     if !server.is_off() {
         return refuse("server_not_stopped", "the server must be stopped");
     }
-    if ip.server.is_some() {
+    if !ip.attached.is_empty() {
         return refuse("primary_ip_already_assigned", "the primary IP is already assigned");
     }
     if server.address_mut(family).is_some() {
-        let code = if ip.is_ipv6 { "server_has_ipv6" } else { "server_has_ipv4" };
+        let code = if ip.is_ipv6() { "server_has_ipv6" } else { "server_has_ipv4" };
         return refuse(code, "the server already has such an address");
     }
-    ip.server = Some(to);
+    ip.attach(to);
     *server.address_mut(family) = Some(id);
     call.invalidate_cache(to);
-    let action = call.account.act_at_once(call.timeline, ("primary_ip", id), "assign_primary_ip");
-    action_answer(call, action)
+    call.act_at_once(("primary_ip", id), "assign_primary_ip")
 }
 
 pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
-    let ip = call.account.project.primary_ips.get_mut(&id);
+    let ip = call.account.things.get_mut(Kind::PrimaryIp, id);
     let ip = ip.ok_or_else(servers::not_found)?;
-    let family = if ip.is_ipv6 { Family::Ipv6 } else { Family::Ipv4 };
-    if let Some(from) = ip.server {
+    if let Some(from) = ip.machine() {
         let server = call.account.servers.get_mut(&from);
         let server = server.ok_or_else(servers::not_found)?;
         if !server.is_off() {
             let message = "the server must be stopped";
             return Err(Refusal::new(422, "server_not_stopped", message));
         }
-        ip.server = None;
-        *server.address_mut(family) = None;
+        ip.attached.clear();
+        *server.address_mut(Family::of(ip)) = None;
         call.invalidate_cache(from);
     }
-    let action = call.account.act_at_once(call.timeline, ("primary_ip", id), "unassign_primary_ip");
-    action_answer(call, action)
+    call.act_at_once(("primary_ip", id), "unassign_primary_ip")
 }
 
 pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["server", "automount"])?;
-    let (id, to) = (call.id(), number(&body, "server")?);
+    let to = number(&body, "server")?;
     let server = call.account.servers.get(&to);
     let server = server.ok_or_else(|| invalid("server not found"))?;
     let location = server.location.clone();
-    let volume = call.project().volumes.get_mut(&id);
-    let volume = volume.ok_or_else(servers::not_found)?;
-    if volume.server.is_some() || volume.location != location {
+    let volume = call.thing_mut(Kind::Volume)?;
+    if !volume.attached.is_empty() || volume.location != location {
         return Err(invalid("volume is attached, or in another location"));
     }
-    volume.server = Some(to);
+    volume.attach(to);
     call.invalidate_cache(to);
-    let action = call.account.act_at_once(call.timeline, ("volume", id), "attach_volume");
-    action_answer(call, action)
+    call.act_at_once(("volume", call.id()), "attach_volume")
 }
 
 pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["apply_to"])?;
     let id = call.id();
-    let firewalls = &call.account.project.firewalls;
-    let firewall = firewalls.get(&id).ok_or_else(servers::not_found)?;
+    let firewall = call.thing(Kind::Firewall)?;
     let to = body.get("apply_to").and_then(Value::as_array);
     let to = to.into_iter().flatten();
     let to: Vec<u64> = to.filter_map(|one| one["server"]["id"].as_u64()).collect();
@@ -457,23 +459,21 @@ pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
             let message = "the server was not found";
             Refusal::new(404, "firewall_resource_not_found", message)
         })?;
-        if firewall.is_of(server) {
+        if firewall.applies_to(server.id, &server.labels) {
             let message = "the firewall is already applied";
             return Err(Refusal::new(422, "firewall_already_applied", message));
         }
-        if call.account.project.firewalls_of(server).count() >= 5 {
+        if call.account.things.firewalls_of(server.id, &server.labels).count() >= 5 {
             return Err(invalid("a server has at most 5 firewalls"));
         }
     }
     let mut actions = Vec::new();
     for server in to {
-        if let Some(firewall) = call.project().firewalls.get_mut(&id) {
-            firewall.servers.insert(server);
-        }
+        call.thing_mut(Kind::Firewall)?.attach(server);
         create::apply(call.account, call.timeline, id, server);
         call.invalidate_cache(server);
         let action = call.account.act_at_once(call.timeline, ("firewall", id), "apply_firewall");
-        actions.push(servers::action_json(find_action(call, action)?));
+        actions.push(action_json(call, action)?);
     }
     Ok(Answer::json(201, &json!({"actions": actions})))
 }
@@ -481,35 +481,31 @@ pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
     let keys = ["type", "server", "use_private_ip", "label_selector", "ip"];
     let body = body(call, &keys)?;
-    let id = call.id();
     let server = body.get("server").and_then(|server| server["id"].as_u64());
     let server = server.ok_or_else(|| missing("server"))?;
-    let balancer = call.project().load_balancers.get_mut(&id);
-    let balancer = balancer.ok_or_else(servers::not_found)?;
-    if balancer.targets.iter().any(|target| target.server == server) {
+    let balancer = call.thing_mut(Kind::LoadBalancer)?;
+    if balancer.is_attached_to(server) {
         let message = "the target is already defined";
         return Err(Refusal::new(422, "target_already_defined", message));
     }
-    balancer.targets.push(Target { server, use_private_ip: flag(&body, "use_private_ip", false) });
+    let use_private_ip = flag(&body, "use_private_ip", false);
+    balancer.attached.insert(server, Attachment { use_private_ip, ..Attachment::default() });
     call.invalidate_cache(server);
-    let action = call.account.act_at_once(call.timeline, ("load_balancer", id), "add_target");
-    action_answer(call, action)
+    call.act_at_once(("load_balancer", call.id()), "add_target")
 }
 
 pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["server"])?;
-    let (id, to) = (call.id(), number(&body, "server")?);
+    let to = number(&body, "server")?;
     if !call.account.servers.contains_key(&to) {
         return Err(invalid("server not found"));
     }
-    let floating = call.project().floating_ips.get_mut(&id);
-    let floating = floating.ok_or_else(servers::not_found)?;
-    if floating.server.is_some_and(|own| own != to) {
+    let floating = call.thing_mut(Kind::FloatingIp)?;
+    if floating.machine().is_some_and(|own| own != to) {
         let message = "the floating IP is already assigned";
         return Err(Refusal::new(422, "floating_ip_assigned", message));
     }
-    floating.server = Some(to);
+    floating.attach(to);
     call.invalidate_cache(to);
-    let action = call.account.act_at_once(call.timeline, ("floating_ip", id), "assign_floating_ip");
-    action_answer(call, action)
+    call.act_at_once(("floating_ip", call.id()), "assign_floating_ip")
 }

@@ -9,9 +9,11 @@ use super::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found};
 use crate::{
     answer::Refusal,
     catalog,
+    images::{Image, ImageKind, ImageStatus},
+    labels::Labels,
     ledger::{BilledItem, Life, Meter},
     market::Market,
-    project::{self, Image, ImageStatus, Labels, PrimaryIp},
+    things::{Attachment, Kind, Thing, public_address},
     world::{Account, Timeline},
 };
 
@@ -110,7 +112,7 @@ pub(crate) fn create(
 /// The image that an order names, which must be complete.
 fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image, Refusal> {
     let number = named.parse().ok();
-    let image = number.and_then(|number: u64| account.project.images.get(&number));
+    let image = number.and_then(|number: u64| account.images.get(&number));
     let image = image.ok_or_else(|| invalid(format!("image \"{named}\" not found")))?;
     if image.status != ImageStatus::Available {
         return Err(invalid("image is not available"));
@@ -166,44 +168,44 @@ pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
 
 /// Checks that everything to be attached exists and is free (HZSPEC).
 fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
-    let project = &account.project;
+    let things = &account.things;
     for (family, id) in &order.addresses {
         let Some(id) = id else { continue };
-        let ip = project.primary_ips.get(id);
+        let ip = things.get(Kind::PrimaryIp, *id);
         check_address(ip.ok_or_else(|| invalid("primary IP not found"))?, *family, order)?;
     }
     if order.addresses.is_empty() && order.networks.is_empty() && order.starts {
         return Err(invalid("a server without any network cannot be started"));
     }
     for volume in &order.volumes {
-        let volume = project.volumes.get(volume);
+        let volume = things.get(Kind::Volume, *volume);
         let volume = volume.ok_or_else(|| invalid("volume not found"))?;
-        if volume.server.is_some() || volume.location != order.location {
+        if !volume.attached.is_empty() || volume.location != order.location {
             return Err(invalid("volume is attached, or in another location"));
         }
     }
     let has_key = |named: &String| {
-        let mut keys = project.ssh_keys.values();
+        let mut keys = things.of(Kind::SshKey);
         keys.any(|key| key.name == *named || key.id.to_string() == *named)
     };
     let known = |found: bool, what: &str| {
         let missing = || Err(invalid(format!("{what} not found")));
         if found { Ok(()) } else { missing() }
     };
-    let groups = &project.placement_groups;
-    let of = |ids: &[u64], has: &dyn Fn(&u64) -> bool| ids.iter().all(has);
-    known(of(&order.firewalls, &|id| project.firewalls.contains_key(id)), "firewall")?;
-    known(of(&order.networks, &|id| project.networks.contains_key(id)), "network")?;
+    let has = |kind, id: u64| things.get(kind, id).is_some();
+    known(order.firewalls.iter().all(|id| has(Kind::Firewall, *id)), "firewall")?;
+    known(order.networks.iter().all(|id| has(Kind::Network, *id)), "network")?;
     known(order.ssh_keys.iter().all(has_key), "SSH key")?;
-    known(order.placement_group.is_none_or(|id| groups.contains_key(&id)), "placement group")
+    let group = order.placement_group;
+    known(group.is_none_or(|id| has(Kind::PlacementGroup, id)), "placement group")
 }
 
-fn check_address(ip: &PrimaryIp, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
-    if ip.is_ipv6 != (family == Family::Ipv6) {
+fn check_address(ip: &Thing, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
+    if Family::of(ip) != family {
         let message = "the primary IP has the wrong version";
         return Err(Refusal::new(412, "primary_ip_version_mismatch", message));
     }
-    if ip.server.is_some() {
+    if !ip.attached.is_empty() {
         let message = "the primary IP is already assigned";
         return Err(Refusal::new(422, "primary_ip_assigned", message));
     }
@@ -223,15 +225,14 @@ fn attach_addresses(
 ) {
     (server.ipv4, server.ipv6) = (None, None);
     for (family, id) in &order.addresses {
-        let is_ipv6 = *family == Family::Ipv6;
         let id = match id {
             Some(id) => {
-                if let Some(ip) = account.project.primary_ips.get_mut(id) {
-                    ip.server = Some(server.id);
+                if let Some(ip) = account.things.get_mut(Kind::PrimaryIp, *id) {
+                    ip.attach(server.id);
                 }
                 *id
             }
-            None => account.new_address(timeline, server, is_ipv6),
+            None => account.new_address(timeline, server, *family),
         };
         *server.address_mut(*family) = Some(id);
     }
@@ -245,30 +246,25 @@ fn attach_ordered(
     server: &Server,
     order: &ServerOrder,
 ) {
-    let project = &mut account.project;
-    for volume in &order.volumes {
-        if let Some(volume) = project.volumes.get_mut(volume) {
-            volume.server = Some(server.id);
-        }
-    }
+    let things = &mut account.things;
     for network in &order.networks {
-        if let Some(network) = project.networks.get_mut(network)
-            && let Some(ip) = network.free_ip()
+        if let Some(network) = things.get_mut(Kind::Network, *network)
+            && let Some(ip) = network.free_address()
         {
-            network.join(server.id, ip, Vec::new());
+            network.attached.insert(server.id, Attachment { ip, ..Attachment::default() });
         }
     }
-    if let Some(group) = order.placement_group
-        && let Some(group) = project.placement_groups.get_mut(&group)
-    {
-        group.servers.insert(server.id);
-    }
-    for firewall in &order.firewalls {
-        if let Some(firewall) = project.firewalls.get_mut(firewall) {
-            firewall.servers.insert(server.id);
+    for (kind, ids) in [
+        (Kind::Volume, &order.volumes),
+        (Kind::Firewall, &order.firewalls),
+        (Kind::PlacementGroup, &order.placement_group.into_iter().collect()),
+    ] {
+        for id in ids {
+            things.get_mut(kind, *id).map(|thing| thing.attach(server.id));
         }
     }
-    let applied: Vec<_> = project.firewalls_of(server).map(|one| one.id).collect();
+    let applied = things.firewalls_of(server.id, &server.labels);
+    let applied: Vec<_> = applied.map(Thing::number).collect();
     for firewall in applied {
         apply(account, timeline, firewall, server.id);
     }
@@ -276,13 +272,13 @@ fn attach_ordered(
 
 /// Begins to apply a firewall to a server.
 pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u64, server: u64) {
-    let Some(found) = account.project.firewalls.get_mut(&firewall) else {
+    let Some(found) = account.things.get_mut(Kind::Firewall, firewall) else {
         return;
     };
     found.pending.insert(server);
     let takes = found.applies;
     timeline.after(account.index, takes, move |account, _| {
-        if let Some(firewall) = account.project.firewalls.get_mut(&firewall) {
+        if let Some(firewall) = account.things.get_mut(Kind::Firewall, firewall) {
             firewall.pending.remove(&server);
         }
         Server::of(account, server);
@@ -326,7 +322,7 @@ fn end_creation(
 /// Leaves one failure fewer for the servers made from the same image.
 fn count_failure(account: &mut Account, id: u64) {
     let image = account.servers.get(&id).and_then(|server| server.image);
-    if let Some(image) = image.and_then(|id| account.project.images.get_mut(&id)) {
+    if let Some(image) = image.and_then(|id| account.images.get_mut(&id)) {
         image.of.creation_failures = image.of.creation_failures.saturating_sub(1);
     }
 }
@@ -352,24 +348,29 @@ pub(crate) fn delete(
     Ok(action)
 }
 
-/// Removes a server and stops billing it. What was attached to it is free, its addresses in
-/// networks a little later.
+/// Removes a server and stops billing it. Its backups and its addresses with `auto_delete` are
+/// deleted. What else was attached to it is free, its addresses in networks a little later.
 pub(crate) fn remove(account: &mut Account, timeline: &mut Timeline, id: u64) -> Option<()> {
     let server = account.servers.remove(&id)?;
     let now = timeline.now();
     account.ledger.end(&meter(id), now);
-    for ip in account.project.detach_server(id) {
-        account.ledger.delete_part(&address_meter(&ip, id), now);
+    let ips = account.things.attached_to(id, Kind::PrimaryIp);
+    let deleted: Vec<_> = ips.filter(|ip| ip.auto_delete).map(Thing::number).collect();
+    for ip in deleted {
+        account.things.remove(Kind::PrimaryIp, ip);
+        account.ledger.delete_part(&address_meter(ip, id), now);
     }
+    account.images.retain(|_, image| image.kind != ImageKind::Backup || image.of.id != id);
+    account.things.detach(id, |kind| kind != Kind::Network);
     timeline.after(account.index, server.release, move |account, _| {
-        account.project.free_private_addresses(id);
+        account.things.detach(id, |kind| kind == Kind::Network);
     });
     Some(())
 }
 
 /// The meter an address is billed under: a part of the server that it was created for.
-pub(crate) fn address_meter(ip: &PrimaryIp, server: u64) -> Meter {
-    (meter(server).0, ip.id)
+fn address_meter(ip: u64, server: u64) -> Meter {
+    (meter(server).0, ip)
 }
 
 impl Account {
@@ -378,25 +379,24 @@ impl Account {
         &mut self,
         timeline: &mut Timeline,
         server: &Server,
-        is_ipv6: bool,
+        family: Family,
     ) -> u64 {
         let id = timeline.number();
-        let address = PrimaryIp {
-            id,
+        let mut address = Thing {
+            id: id.into(),
             name: format!("primary_ip-{id}"),
-            ip: project::public_address(id, is_ipv6),
-            is_ipv6,
+            ip: public_address(id, family == Family::Ipv6),
             location: server.location.clone(),
-            server: Some(server.id),
             auto_delete: true,
-            labels: Labels::new(),
             created: timeline.now(),
+            ..Thing::default()
         };
-        if !is_ipv6 {
+        address.attach(server.id);
+        if family == Family::Ipv4 {
             let life = Life::of(BilledItem::Address, server.created);
-            self.ledger.open(address_meter(&address, server.id), life);
+            self.ledger.open(address_meter(id, server.id), life);
         }
-        self.project.primary_ips.insert(id, address);
+        self.things.add(Kind::PrimaryIp, address);
         id
     }
 }

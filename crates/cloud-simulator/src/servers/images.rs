@@ -7,8 +7,9 @@ use super::{Extra, Server, not_found};
 use crate::{
     answer::Refusal,
     droplets::snapshots::megabytes,
+    images::{Image, ImageKind, ImageStatus},
+    labels::Labels,
     ledger::{BilledItem, Life, Meter},
-    project::{Image, ImageKind, ImageStatus, Labels},
     world::{Account, Timeline},
 };
 
@@ -55,7 +56,7 @@ pub(crate) fn begin(
         of.write();
     }
     let takes = of.snapshot;
-    account.project.images.insert(id, image);
+    account.images.insert(id, image);
     let action = account.begin_action(timeline, ("server", server), json!("create_image"));
     timeline.after(account.index, takes, move |account, timeline| {
         end(account, timeline, action, id);
@@ -78,7 +79,7 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
     if fails {
         account.fail_action(timeline, action);
     }
-    let Some(image) = account.project.images.get_mut(&image) else {
+    let Some(image) = account.images.get_mut(&image) else {
         return;
     };
     if fails {
@@ -93,7 +94,7 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
 
 /// Deletes an image. The refusal while it is being created is an assumption.
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
-    let image = account.project.images.get(&id).ok_or_else(not_found)?;
+    let image = account.images.get(&id).ok_or_else(not_found)?;
     if image.protected {
         return Err(Refusal::new(423, "protected", "image deletion is protected"));
     }
@@ -106,7 +107,7 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
 
 /// Removes an image: servers no longer show it, and it is no longer billed.
 pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
-    let Some(image) = account.project.images.remove(&id) else {
+    let Some(image) = account.images.remove(&id) else {
         return;
     };
     account.ledger.end(&meter(&image), now);
