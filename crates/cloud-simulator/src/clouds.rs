@@ -9,6 +9,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
+    account::uuid_of,
     answer::{Answer, Refusal},
     digitalocean::{self, scopes},
     faults::{Identity, Interference, Misbehavior},
@@ -17,7 +18,7 @@ use crate::{
     rate::Rate,
     request::{IncomingRequest, Request},
     routes::{self, Call},
-    world::{World, uuid_of},
+    world::World,
 };
 
 /// Both clouds, with the log of their requests and the faults and holds that are set.

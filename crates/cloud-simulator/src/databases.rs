@@ -1,4 +1,4 @@
-//! Database clusters: what a resize requires, refuses and changes.
+//! Database clusters: how a fleet describes one, its state, and what a resize requires.
 
 use domain::{AccountName, DatabaseId, ResourceId, resource::PlanCapacity};
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,6 @@ use crate::{
     catalog, defaults,
     ledger::Meter,
     prices::database_key,
-    world::{Account, Timeline},
 };
 
 /// A database cluster: its description in a fleet, then its state.
@@ -139,7 +138,7 @@ impl Database {
     /// Checks whether a resize can be carried out, and returns the resulting disk in MiB. The
     /// messages are assumptions, and so are the refusals of a second resize and of one to the same
     /// size.
-    fn disk_after(&self, resize: &Resize) -> Result<u64, Refusal> {
+    pub(crate) fn disk_after(&self, resize: &Resize) -> Result<u64, Refusal> {
         let refuse = |message: String| Err(Refusal::unprocessable(message));
         let Self { engine, plan, .. } = self;
         let Resize { size, num_nodes, .. } = resize;
@@ -210,7 +209,7 @@ impl Database {
     }
 
     /// Ends the resize: only now does the cluster show its new size.
-    fn end_resize(&mut self) {
+    pub(crate) fn end_resize(&mut self) {
         if let Some(resize) = self.resizing_to.take() {
             self.plan = resize.size;
             self.nodes = resize.num_nodes;
@@ -258,40 +257,4 @@ fn shrinks(old: &str, new: &str) -> bool {
         (Some(old), Some(new)) => new.memory_gib < old.memory_gib || new.vcpus < old.vcpus,
         (_, None) | (None, _) => false,
     }
-}
-
-/// Begins a resize.
-pub(crate) fn resize(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: &str,
-    mut resize: Resize,
-) -> Result<(), Refusal> {
-    let owner = account.index;
-    let database = account.databases.get_mut(id);
-    let database = database.ok_or_else(Refusal::not_found)?;
-    resize.storage_size_mib = Some(database.disk_after(&resize)?);
-    database.resizing_to = Some(resize);
-    let (takes, shows_after) = (database.resize, database.resizing_shows_after);
-    if shows_after.is_zero() && timeline.slowness.is_zero() {
-        database.status = DatabaseStatus::Resizing;
-    } else {
-        let id = id.to_owned();
-        timeline.after(owner, shows_after, move |account, _| {
-            if let Some(database) = account.databases.get_mut(&id)
-                && database.resizing_to.is_some()
-            {
-                database.status = DatabaseStatus::Resizing;
-            }
-        });
-    }
-    let id = id.to_owned();
-    timeline.after(owner, takes, move |account, timeline| {
-        if let Some(database) = account.databases.get_mut(&id) {
-            database.end_resize();
-            let (meter, size) = (database.meter(), database.priced_as());
-            account.ledger.change(&meter, timeline.now(), &size);
-        }
-    });
-    Ok(())
 }

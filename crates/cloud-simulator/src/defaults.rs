@@ -1,10 +1,6 @@
 //! Defaults for keys that a fleet may leave out.
 
-use std::collections::BTreeSet;
-
 use jiff::SignedDuration;
-
-use crate::servers::Family;
 
 pub(crate) fn seconds<const SECONDS: i64>() -> SignedDuration {
     SignedDuration::from_secs(SECONDS)
@@ -36,8 +32,4 @@ pub(crate) fn server_type() -> String {
 
 pub(crate) fn snapshot_gb() -> f64 {
     4.5
-}
-
-pub(crate) fn addresses() -> BTreeSet<Family> {
-    BTreeSet::from([Family::Ipv4])
 }

@@ -1,8 +1,13 @@
 //! The `DigitalOcean` API: its operations and their responses.
 
 mod attachments;
+pub(crate) mod create;
+pub(crate) mod databases;
+pub(crate) mod droplets;
+pub(crate) mod kubernetes;
 pub(crate) mod scopes;
 mod shown;
+pub(crate) mod snapshots;
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -10,17 +15,20 @@ use domain::configuration::Provider;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::attachments::{act_on_reserved_ip, add_droplets, list, one};
+use self::{
+    attachments::{act_on_reserved_ip, add_droplets, list, one},
+    droplets::{ActionKind, Order},
+};
 use crate::{
+    account::Action,
     answer::{Answer, Refusal},
     catalog,
-    databases::{self, Database},
-    droplets::{self, ActionKind, Droplet, Order},
-    kubernetes::{self, Cluster},
+    databases::Database,
+    droplets::Droplet,
+    kubernetes::Cluster,
     page::Page,
     routes::{Call, Route},
     things::Kind,
-    world::Action,
 };
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -29,7 +37,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "account", account),
     ("GET", "actions", actions),
     ("GET", "actions/#", action),
-    ("GET", "droplets", droplets),
+    ("GET", "droplets", list_droplets),
     ("POST", "droplets/actions", act_on_tagged),
     ("GET", "droplets/#", droplet),
     ("GET", "droplets/autoscale", autoscale_pools),
@@ -76,7 +84,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "databases/*/firewall", attachments::trusted_sources),
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
-    ("GET", "databases", databases),
+    ("GET", "databases", list_databases),
     ("GET", "databases/options", |_| ok(&catalog::DATABASE_OPTIONS)),
     ("GET", "databases/*", |call| ok(&json!({"database": call.database()?.to_json()}))),
     ("PUT", "databases/*/resize", resize),
@@ -169,7 +177,7 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
 
 /// Lists the Droplets that the query asks for. Those with a GPU are listed only by their type
 /// (DOSPEC).
-fn droplets(call: &mut Call<'_>) -> Result<Answer> {
+fn list_droplets(call: &mut Call<'_>) -> Result<Answer> {
     let parameter = |name| call.incoming.request.parameter(name);
     let (tag, name, kind) = (parameter("tag_name"), parameter("name"), parameter("type"));
     if tag.is_some() && (name.is_some() || kind.is_some()) {
@@ -177,7 +185,7 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
         return Err(Refusal::unprocessable(message));
     }
     let fits = |droplet: &&Droplet| {
-        droplet.has_gpu() == (kind.as_deref() == Some("gpus"))
+        droplet.gpu.is_some() == (kind.as_deref() == Some("gpus"))
             && tag.as_ref().is_none_or(|tag| droplet.has_tag(tag))
             && name.as_ref().is_none_or(|name| droplet.name.eq_ignore_ascii_case(name))
     };
@@ -279,7 +287,7 @@ fn regions(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 /// Lists the databases, without pages, links or a total (DOSPEC).
-fn databases(call: &mut Call<'_>) -> Result<Answer> {
+fn list_databases(call: &mut Call<'_>) -> Result<Answer> {
     let tag = call.incoming.request.parameter("tag_name");
     let databases = call.account.databases.values();
     let fitting = databases.filter(|database| tag.as_ref().is_none_or(|tag| database.has_tag(tag)));

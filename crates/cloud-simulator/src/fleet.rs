@@ -11,14 +11,16 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::{
+    account::{Account, Login},
     catalog,
     databases::Database,
+    digitalocean::kubernetes,
     droplets::{self, Droplet},
-    kubernetes::{self, Cluster, Pool},
+    kubernetes::{Cluster, Pool},
     ledger::Life,
     servers::{self, Server},
     things::Kind,
-    world::{Account, Login, World},
+    world::World,
 };
 
 /// The initial contents of the simulated clouds. Read them from TOML with `parse`.

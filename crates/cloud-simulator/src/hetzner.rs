@@ -1,24 +1,28 @@
 //! The Hetzner Cloud API: its operations and their responses.
 
 mod attachments;
-pub(crate) mod shown;
+pub(crate) mod create;
+pub(crate) mod images;
+pub(crate) mod servers;
+mod shown;
 
 use domain::configuration::Provider;
 use serde_json::{Value, json};
 
+use self::servers::{Command, TypeChange};
 use crate::{
+    account::Action,
     answer::{Answer, Refusal, timestamp},
     catalog, labels,
     page::Page,
     routes::{Call, Route},
-    servers::{self, Command, Server, TypeChange},
-    world::Action,
+    servers::{Server, not_found},
 };
 
 type Result<T> = std::result::Result<T, Refusal>;
 
 pub(crate) const ROUTES: &[Route] = &[
-    ("GET", "servers", servers),
+    ("GET", "servers", list_servers),
     ("GET", "servers/#", server),
     ("GET", "servers/actions", |call| Ok(actions(call, call.account.actions.values()))),
     ("GET", "servers/actions/#", action),
@@ -76,7 +80,7 @@ pub(crate) const ROUTES: &[Route] = &[
 impl Call<'_> {
     fn server(&self) -> Result<&Server> {
         let server = self.account.servers.get(&self.ids.numbers[0]);
-        server.ok_or_else(servers::not_found)
+        server.ok_or_else(not_found)
     }
 }
 
@@ -128,7 +132,7 @@ fn field(value: &Value, name: &str) -> Value {
     value[name].clone()
 }
 
-fn servers(call: &mut Call<'_>) -> Result<Answer> {
+fn list_servers(call: &mut Call<'_>) -> Result<Answer> {
     let selector = call.incoming.request.parameter("label_selector");
     let selector = labels::Selector::parse(&selector.unwrap_or_default())
         .ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))?;
@@ -167,7 +171,7 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
 fn server_action(call: &mut Call<'_>) -> Result<Answer> {
     let action = call.action(call.ids.numbers[1])?;
     if action.on != ("server", call.ids.numbers[0]) {
-        return Err(servers::not_found());
+        return Err(not_found());
     }
     let body = json!({"action": shown::action(action)});
     Ok(Answer::json(200, &body))
@@ -235,7 +239,7 @@ fn one<'a>(
     mut entries: impl Iterator<Item = &'a Value>,
 ) -> Result<Answer> {
     let entry = entries.find(|entry| entry["id"] == call.ids.numbers[0]);
-    let body = json!({key: entry.ok_or_else(servers::not_found)?});
+    let body = json!({key: entry.ok_or_else(not_found)?});
     Ok(Answer::json(200, &body))
 }
 

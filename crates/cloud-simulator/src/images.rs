@@ -149,3 +149,13 @@ impl Snapshot {
         catalog::with(&self.common(), fields)
     }
 }
+
+/// The MB that a size in GB is billed as.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a snapshot has some gigabytes"
+)]
+pub(crate) fn megabytes(gigabytes: f64) -> u64 {
+    (gigabytes * 1000.0).round() as u64
+}

@@ -50,6 +50,7 @@
 //!
 //! An invalid request is answered with 4xx and `{"error": …}`.
 
+mod account;
 mod amount;
 mod answer;
 mod bill;
@@ -63,6 +64,7 @@ mod digitalocean;
 mod droplets;
 mod faults;
 mod fleet;
+mod guest;
 mod hetzner;
 mod images;
 mod kubernetes;
@@ -76,6 +78,7 @@ mod prices;
 mod rate;
 mod request;
 mod routes;
+mod serve;
 mod servers;
 mod simulator;
 mod things;

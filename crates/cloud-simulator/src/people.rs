@@ -10,17 +10,24 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
+    account::{Account, Timeline},
     answer::Refusal,
-    databases::{self, Resize},
-    droplets::{self, ActionKind, Droplet, Order},
-    images::ImageKind,
-    kubernetes,
-    labels::Labels,
-    servers::{
-        self, Command, Server, TypeChange, create,
-        images::{self, ImageOrder},
+    databases::Resize,
+    digitalocean::{
+        self, databases,
+        droplets::{ActionKind, Order},
+        kubernetes,
     },
-    world::{Account, Timeline, World},
+    droplets,
+    hetzner::{
+        self, create,
+        images::{self, ImageOrder},
+        servers::{Command, TypeChange},
+    },
+    images::ImageKind,
+    labels::Labels,
+    servers,
+    world::World,
 };
 
 /// An act of a person. It takes as long as the same request through the API.
@@ -172,7 +179,7 @@ fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
 }
 
 fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
-    let Some(droplet) = Droplet::of(&mut account.droplets, id) else {
+    let Some(droplet) = account.droplet(id) else {
         return Ok(None);
     };
     let order = match act {
@@ -190,7 +197,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         }
         Act::BreakCopies { breaks } => {
             droplet.copies_break = breaks;
-            droplet.broken &= breaks;
+            droplet.guest.broken &= breaks;
             return Ok(Some(()));
         }
         Act::Snapshot { name } => Order { name: Some(name), ..Order::of(ActionKind::Snapshot) },
@@ -205,13 +212,13 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         // A worker is deleted with its node.
         Act::Delete if droplet.worker_of.is_none() => {
             // A person who deletes a copy means the original machine.
-            let origin = droplet.origin;
+            let origin = droplet.guest.origin;
             account.ledger.delete(&droplets::meter(origin).0, timeline.now());
-            return Ok(droplets::create::remove(account, timeline, id));
+            return Ok(digitalocean::create::remove(account, timeline, id));
         }
         _ => return Ok(None),
     };
-    droplets::begin(account, timeline, id, order)?;
+    digitalocean::droplets::begin(account, timeline, id, order)?;
     Ok(Some(()))
 }
 
@@ -278,7 +285,7 @@ fn on_node_pool(
 }
 
 fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
-    let Some(server) = Server::of(account, id) else {
+    let Some(server) = account.server(id) else {
         return Ok(None);
     };
     let command = match act {
@@ -288,7 +295,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::Reboot => Command::Reboot,
         Act::ChangePlan { plan, disk } => {
             let change = TypeChange { server_type: plan, upgrade_disk: disk };
-            servers::change_type(account, timeline, id, &change)?;
+            hetzner::servers::change_type(account, timeline, id, &change)?;
             return Ok(Some(()));
         }
         Act::TakeRoom { refusals, failures } => {
@@ -298,7 +305,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         }
         Act::BreakCopies { breaks } => {
             server.copies_break = breaks;
-            server.broken &= breaks;
+            server.guest.broken &= breaks;
             return Ok(Some(()));
         }
         Act::Snapshot { name } => {
@@ -313,7 +320,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         }
         Act::Rename { name } => {
             create::check_name(account, &name)?;
-            if let Some(server) = Server::of(account, id) {
+            if let Some(server) = account.server(id) {
                 server.name = name;
             }
             return Ok(Some(()));
@@ -324,13 +331,13 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         }
         Act::Delete => {
             // A person who deletes a copy means the original machine.
-            let origin = server.origin;
+            let origin = server.guest.origin;
             account.ledger.delete(&servers::meter(origin).0, timeline.now());
             return Ok(create::remove(account, timeline, id));
         }
         _ => return Ok(None),
     };
-    servers::begin(account, timeline, id, command)?;
+    hetzner::servers::begin(account, timeline, id, command)?;
     Ok(Some(()))
 }
 

@@ -1,10 +1,10 @@
 //! Maps a request's method and path to the operation that handles it.
 
 use crate::{
+    account::{Account, Action, Timeline},
     answer::{Answer, Refusal},
     request::IncomingRequest,
     things::{Id, Kind, Thing},
-    world::{Account, Action, Timeline},
 };
 
 /// An operation: its method, its path after the version, and its handler. In the path, `#` stands

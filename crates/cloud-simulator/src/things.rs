@@ -206,8 +206,8 @@ impl Kind {
             return Err(format!("unknown field `{key}`"));
         }
         let values = may.clone().into_iter().chain(given.clone());
-        let mut thing =
-            Thing::deserialize(Value::from_iter(values)).map_err(|error| error.to_string())?;
+        let values: Value = values.collect();
+        let mut thing = Thing::deserialize(values).map_err(|error| error.to_string())?;
         if self == Self::ReservedIp {
             thing.id = Id::Text(thing.ip.clone());
         }
@@ -397,10 +397,12 @@ impl Things {
             attached.filter(|(kind, ..)| !matches!(kind, Kind::Alert | Kind::PrimaryIp));
         let description = |(kind, Thing { id, .. }, how): (Kind, &Thing, &Attachment)| {
             let word = kind.word().replace("_ipv6", "_ip").replace("_ip", " IP").replace('_', " ");
-            match kind {
-                Kind::Network => format!("{word} {id} {} {:?}", how.ip, how.alias_ips),
-                _ if how.use_private_ip => format!("{word}, privately, {id}"),
-                _ => format!("{word} {id}"),
+            if kind == Kind::Network {
+                format!("{word} {id} {} {:?}", how.ip, how.alias_ips)
+            } else if how.use_private_ip {
+                format!("{word}, privately, {id}")
+            } else {
+                format!("{word} {id}")
             }
         };
         passed_on.map(description).collect()

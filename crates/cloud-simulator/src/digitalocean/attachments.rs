@@ -7,19 +7,19 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Result, ok, page, shown};
+use super::{
+    Result,
+    create::{self, DropletOrder},
+    ok, page, shown, snapshots,
+};
 use crate::{
+    account::uuid_of,
     answer::{Answer, Refusal, timestamp},
     catalog,
-    droplets::{
-        Droplet, Extra,
-        create::{self, DropletOrder},
-        snapshots,
-    },
+    droplets::Extra,
     images::Snapshot,
     routes::Call,
     things::{Kind, Thing},
-    world::uuid_of,
 };
 
 /// How long it takes to assign a reserved address.
@@ -206,7 +206,7 @@ fn check_assignable(call: &Call<'_>, kind: Kind, ip: &Thing, id: u64) -> Result<
     let Some(droplet) = droplet.filter(|droplet| droplet.region == ip.location) else {
         return refuse("The Droplet is not in the address's region, or not found.");
     };
-    if droplet.action.is_some() {
+    if droplet.guest.action.is_some() {
         return refuse("Droplet already has a pending event.");
     }
     if call.account.things.attached_to(id, kind).next().is_some() {
@@ -234,7 +234,7 @@ pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
         ("detach", false) => volume.attached.clear(),
         _ => return Err(Refusal::unprocessable("volume cannot be attached or detached")),
     }
-    Droplet::of(&mut call.account.droplets, order.droplet_id);
+    call.account.droplet(order.droplet_id);
     let on = ("volume", order.droplet_id);
     let action = call.account.act_at_once(call.timeline, on, &order.kind);
     let mut shown = call.action_json(action)?;

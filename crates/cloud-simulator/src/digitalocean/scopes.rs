@@ -5,9 +5,9 @@ use domain::configuration::Provider;
 use serde_json::Value;
 
 use crate::{
+    account::Login,
     answer::{Answer, Refusal},
     request::Request,
-    world::Login,
 };
 
 /// A method, a prefix of the path after the version, and the scopes that such a request needs. `*`

@@ -5,26 +5,23 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
+    account::{Account, Action},
     answer::timestamp,
     catalog,
     droplets::{Droplet, DropletStatus, Extra},
     things::{Kind, Thing, public_address},
-    world::{Account, Action},
 };
 
-/// [`droplet`] as text. It is kept: of the thousands in a list, few have changed since the last one.
+/// [`droplet`] as text, which is cached.
 pub(crate) fn droplet_text<'a>(account: &Account, droplet: &'a Droplet, now: Timestamp) -> &'a str {
-    let write = || self::droplet(account, droplet, now).to_string();
-    let text = droplet.cached_json.get_or_init(write);
-    debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
-    text
+    droplet.guest.cached_json(|| self::droplet(account, droplet, now).to_string())
 }
 
 /// A Droplet.
 pub(crate) fn droplet(account: &Account, droplet: &Droplet, now: Timestamp) -> Value {
     let market = &account.market;
     let size = market.droplet_size(&droplet.size).unwrap_or(&Value::Null);
-    let made_from = droplet.made_from.and_then(|id| account.snapshots.get(&id));
+    let made_from = droplet.guest.made_from.and_then(|id| account.snapshots.get(&id));
     let mut image = catalog::DROPLET["image"].clone();
     image["type"] = json!(droplet.image_type);
     if let Some(snapshot) = made_from {
@@ -40,7 +37,7 @@ pub(crate) fn droplet(account: &Account, droplet: &Droplet, now: Timestamp) -> V
         "vcpus": size["vcpus"],
         "disk": droplet.disk,
         "disk_info": disks(droplet),
-        "locked": droplet.action.is_some(),
+        "locked": droplet.guest.action.is_some(),
         "status": droplet.status,
         "created_at": timestamp(droplet.created),
         "features": features(droplet),
@@ -152,7 +149,7 @@ pub(crate) fn autoscale_member(droplet: &Droplet) -> Value {
         "created_at": timestamp(droplet.created),
         "updated_at": timestamp(droplet.created),
         "health_status": "healthy",
-        "status": if droplet.powered { "active" } else { "off" },
+        "status": if droplet.guest.powered { "active" } else { "off" },
         "current_utilization": {"memory": 0.25, "cpu": 0.25},
     })
 }

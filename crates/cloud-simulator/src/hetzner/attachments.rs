@@ -4,19 +4,21 @@
 use domain::configuration::Provider;
 use serde_json::{Map, Value, json};
 
-use super::{Result, action_json, field, page, shown};
+use super::{
+    Result, action_json,
+    create::{self, ServerOrder},
+    field,
+    images::{self, ImageOrder},
+    page, shown,
+};
 use crate::{
+    account::Subject,
     answer::{Answer, Refusal},
     images::{Image, ImageKind, ImageStatus},
     labels::{self, Labels},
     routes::Call,
-    servers::{
-        self, Extra, Family, Server,
-        create::{self, ServerOrder},
-        images::{self, ImageOrder},
-    },
+    servers::{Extra, Family, not_found},
     things::{Attachment, Kind},
-    world::Subject,
 };
 
 fn invalid(message: &str) -> Refusal {
@@ -120,7 +122,7 @@ pub(super) fn one(call: &mut Call<'_>) -> Result<Answer> {
 /// Deletes one thing. What it was attached to no longer shows it.
 pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer> {
     let (kind, id) = (call.kind()?, call.id());
-    call.account.things.remove(kind, id).ok_or_else(servers::not_found)?;
+    call.account.things.remove(kind, id).ok_or_else(not_found)?;
     call.account.invalidate_caches();
     Ok(Answer::empty(204))
 }
@@ -130,7 +132,7 @@ pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 pub(super) fn image(call: &mut Call<'_>) -> Result<Answer> {
-    let image = call.account.images.get(&call.id()).ok_or_else(servers::not_found)?;
+    let image = call.account.images.get(&call.id()).ok_or_else(not_found)?;
     Ok(Answer::json(200, &json!({"image": image.to_json()})))
 }
 
@@ -142,12 +144,12 @@ impl Call<'_> {
     /// The kind of thing that the path names.
     fn kind(&self) -> Result<Kind> {
         let listed_at = &self.ids.names[0];
-        Kind::listed_at(listed_at, Provider::Hetzner).ok_or_else(servers::not_found)
+        Kind::listed_at(listed_at, Provider::Hetzner).ok_or_else(not_found)
     }
 
     /// Invalidates the cached JSON of a server, after a change of what is attached to it.
     fn invalidate_cache(&mut self, server: u64) {
-        Server::of(self.account, server);
+        self.account.server(server);
     }
 
     /// Performs an action that finishes immediately, and responds with it.
@@ -197,7 +199,7 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
     };
     let created = create::create(call.account, call.timeline, &order)?;
     let server = call.account.servers.get(&created.server);
-    let server = server.ok_or_else(servers::not_found)?;
+    let server = server.ok_or_else(not_found)?;
     let next = created.next.iter();
     let next: Result<Vec<_>> = next.map(|id| action_json(call, *id)).collect();
     let body = json!({
@@ -223,7 +225,7 @@ pub(super) fn update_server(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["name", "labels"])?;
     let labels = labels(&body)?;
     let id = call.id();
-    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    let server = call.account.server(id).ok_or_else(not_found)?;
     if let Some(name) = text(&body, "name") {
         server.name = name;
     }
@@ -267,7 +269,7 @@ pub(super) fn create_image(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["delete", "rebuild"])?;
     let id = call.id();
-    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    let server = call.account.server(id).ok_or_else(not_found)?;
     if flag(&body, "delete", server.has.contains(&Extra::Protection)) {
         server.has.insert(Extra::Protection);
     } else {
@@ -278,7 +280,7 @@ pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
 
 pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
-    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    let server = call.account.server(id).ok_or_else(not_found)?;
     server.has.insert(Extra::Backups);
     call.act_at_once(("server", id), "enable_backup")
 }
@@ -333,7 +335,7 @@ pub(super) fn update_image(call: &mut Call<'_>) -> Result<Answer> {
     let labels = labels(&body)?;
     let id = call.id();
     let image = call.account.images.get_mut(&id);
-    let image = image.ok_or_else(servers::not_found)?;
+    let image = image.ok_or_else(not_found)?;
     match text(&body, "type").as_deref() {
         Some("snapshot") => image.kind = ImageKind::Snapshot,
         Some(_) => return Err(invalid("invalid image type")),
@@ -358,12 +360,12 @@ pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["delete"])?;
     let id = call.id();
     let image = call.account.images.get_mut(&id);
-    let image = image.ok_or_else(servers::not_found)?;
+    let image = image.ok_or_else(not_found)?;
     if image.kind != ImageKind::Snapshot || image.status == ImageStatus::Unavailable {
         return Err(invalid("only snapshots can be protected"));
     }
     image.protected = flag(&body, "delete", image.protected);
-    images::show_again(call.account, id);
+    call.account.invalidate_caches();
     call.act_at_once(("image", id), "change_protection")
 }
 
@@ -393,7 +395,7 @@ pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["assignee_id", "assignee_type"])?;
     let (id, to) = (call.id(), number(&body, "assignee_id")?);
     let ip = call.account.things.get_mut(Kind::PrimaryIp, id);
-    let ip = ip.ok_or_else(servers::not_found)?;
+    let ip = ip.ok_or_else(not_found)?;
     let server = call.account.servers.get_mut(&to);
     let server = server.ok_or_else(|| invalid("server not found"))?;
     let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
@@ -417,10 +419,10 @@ pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let ip = call.account.things.get_mut(Kind::PrimaryIp, id);
-    let ip = ip.ok_or_else(servers::not_found)?;
+    let ip = ip.ok_or_else(not_found)?;
     if let Some(from) = ip.machine() {
         let server = call.account.servers.get_mut(&from);
-        let server = server.ok_or_else(servers::not_found)?;
+        let server = server.ok_or_else(not_found)?;
         if !server.is_off() {
             let message = "the server must be stopped";
             return Err(Refusal::new(422, "server_not_stopped", message));

@@ -4,20 +4,17 @@ use domain::configuration::Provider;
 use serde_json::{Value, json};
 
 use crate::{
+    account::{Account, Action},
     answer::timestamp,
     catalog,
     images::Image,
     servers::{Extra, Server},
     things::{Kind, Thing, address_of},
-    world::{Account, Action},
 };
 
-/// [`server`] as text. It is kept: of the thousands in a list, few have changed since the last one.
+/// [`server`] as text, which is cached.
 pub(crate) fn server_text<'a>(account: &Account, server: &'a Server) -> &'a str {
-    let write = || self::server(account, server).to_string();
-    let text = server.cached_json.get_or_init(write);
-    debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
-    text
+    server.guest.cached_json(|| self::server(account, server).to_string())
 }
 
 /// A server, with a location, and without a datacenter.
@@ -37,7 +34,7 @@ pub(crate) fn server(account: &Account, server: &Server) -> Value {
     let private = networks.map(|network| private_address(network, server.id));
     let mut groups = things.attached_to(server.id, Kind::PlacementGroup);
     let group = groups.next().map(|group| thing(account, Kind::PlacementGroup, group));
-    let image = server.image.and_then(|id| account.images.get(&id));
+    let image = server.guest.made_from.and_then(|id| account.images.get(&id));
     let has = |extra| server.has.contains(&extra);
     let fields = json!({
         "id": server.id,
@@ -46,7 +43,7 @@ pub(crate) fn server(account: &Account, server: &Server) -> Value {
         "created": timestamp(server.created),
         "server_type": account.market.server_type(&server.server_type),
         "location": place(&server.location),
-        "locked": server.action.is_some(),
+        "locked": server.guest.action.is_some(),
         "labels": server.labels,
         "primary_disk_size": server.disk,
         "protection": {"delete": has(Extra::Protection), "rebuild": has(Extra::Protection)},
@@ -114,14 +111,16 @@ fn pointer(ip: &Thing) -> String {
 /// The servers that a firewall applies to, or that are behind a load balancer: each one, and those
 /// that a label selector selects.
 fn targets(account: &Account, kind: Kind, thing: &Thing) -> Vec<Value> {
-    let target = |id: u64, use_private_ip: bool| match kind {
-        Kind::LoadBalancer => json!({
+    let target = |id: u64, use_private_ip: bool| {
+        if kind == Kind::Firewall {
+            return json!({"type": "server", "server": {"id": id}});
+        }
+        json!({
             "type": "server",
             "server": {"id": id, "ip": address_of(id)},
             "health_status": [],
             "use_private_ip": use_private_ip,
-        }),
-        _ => json!({"type": "server", "server": {"id": id}}),
+        })
     };
     let attached = thing.attached.iter();
     let mut targets: Vec<_> = attached.map(|(id, how)| target(*id, how.use_private_ip)).collect();

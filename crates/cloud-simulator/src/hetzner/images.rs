@@ -3,14 +3,13 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Extra, Server, not_found};
 use crate::{
+    account::{Account, Timeline},
     answer::Refusal,
-    droplets::snapshots::megabytes,
-    images::{Image, ImageKind, ImageStatus},
+    images::{Image, ImageKind, ImageStatus, megabytes},
     labels::Labels,
     ledger::{BilledItem, Life, Meter},
-    world::{Account, Timeline},
+    servers::{self, Extra, not_found},
 };
 
 /// An order for an image: the body of its request.
@@ -31,7 +30,7 @@ pub(crate) fn begin(
     server: u64,
     order: ImageOrder,
 ) -> Result<(u64, u64), Refusal> {
-    let of = Server::of(account, server).ok_or_else(not_found)?;
+    let of = account.server(server).ok_or_else(not_found)?;
     of.check_unlocked()?;
     if order.kind == ImageKind::Backup && !of.has.contains(&Extra::Backups) {
         let message = "backups are not enabled for this server";
@@ -49,35 +48,30 @@ pub(crate) fn begin(
         created: timeline.now(),
         size_gb: of.snapshot_gb,
         of: of.clone(),
-        contents: of.contents.clone(),
+        contents: of.guest.contents.clone(),
     };
     if !of.is_off() {
         // The guest keeps writing.
-        of.write();
+        of.guest.write();
     }
     let takes = of.snapshot;
     account.images.insert(id, image);
-    let action = account.begin_action(timeline, ("server", server), json!("create_image"));
-    timeline.after(account.index, takes, move |account, timeline| {
-        end(account, timeline, action, id);
+    let (on, kind) = (("server", server), json!("create_image"));
+    let action = account.run_action(timeline, on, kind, takes, move |account, timeline, action| {
+        end(account, timeline, (server, action), id);
     });
-    if let Some(server) = Server::of(account, server) {
-        server.action = Some(action);
-    }
     Ok((id, action))
 }
 
 /// Ends the creation of an image: it is complete, or it has failed.
-fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
-    let server = account.finish_action(timeline, action);
+fn end(account: &mut Account, timeline: &Timeline, (server, action): (u64, u64), image: u64) {
     let mut fails = false;
-    if let Some(server) = server.and_then(|id| Server::of(account, id)) {
-        server.action = None;
+    if let Some(server) = account.servers.get_mut(&server) {
         fails = server.snapshot_failures > 0;
         server.snapshot_failures = server.snapshot_failures.saturating_sub(1);
     }
     if fails {
-        account.fail_action(timeline, action);
+        account.fail_action(action);
     }
     let Some(image) = account.images.get_mut(&image) else {
         return;
@@ -105,23 +99,18 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Removes an image: servers no longer show it, and it is no longer billed.
-pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
+/// Removes an image: servers no longer show it, and it is no longer billed. Returns whether it was
+/// there.
+pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) -> bool {
     let Some(image) = account.images.remove(&id) else {
-        return;
+        return false;
     };
     account.ledger.end(&meter(&image), now);
-    show_again(account, id);
-}
-
-/// Lets the servers that were made from an image show it as it is now.
-pub(crate) fn show_again(account: &mut Account, id: u64) {
-    let made_from_it = account.servers.values_mut();
-    let made_from_it = made_from_it.filter(|server| server.image == Some(id));
-    made_from_it.for_each(Server::invalidate_cache);
+    account.invalidate_caches();
+    true
 }
 
 /// The meter an image is billed under: a part of the server that it was made from.
 fn meter(image: &Image) -> Meter {
-    (super::meter(image.of.id).0, image.id)
+    (servers::meter(image.of.id).0, image.id)
 }

@@ -6,13 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Droplet, DropletStatus, Extra, ImageType, disk_of, meter};
 use crate::{
+    account::{Account, Timeline},
     answer::Refusal,
+    droplets::{Droplet, DropletStatus, Extra, ImageType, disk_of, meter},
+    guest::Guest,
+    images::Snapshot,
     ledger::{BilledItem, Life},
     market::is_sold_in,
     things::{Id, Kind, Thing},
-    world::{Account, Timeline},
 };
 
 /// How long it takes to find that there is no room for an accepted Droplet.
@@ -52,15 +54,24 @@ pub(crate) fn create(
 ) -> Result<(u64, u64), Refusal> {
     let now = timeline.now();
     check(account, &order)?;
-    let template = image_of(account, &order, now)?;
+    let snapshot = snapshot_of(account, &order, now)?;
+    let image = snapshot.map(|snapshot| (snapshot.id, snapshot.contents.clone()));
+    let of = snapshot.map(|snapshot| snapshot.of.clone());
     let id = timeline.number();
+    let (template, guest) = match of.zip(image) {
+        Some((of, (image, contents))) => {
+            let guest = of.guest.copy(id, image, &contents, of.copies_break);
+            (Droplet { image_type: ImageType::Snapshot, ..of }, guest)
+        }
+        None => (Droplet::named(id, &order.name), Guest::with_disk(id, "debian")),
+    };
     let has = [
         (order.backups, Extra::Backups),
         (order.ipv6, Extra::Ipv6),
         (order.monitoring, Extra::Monitoring),
     ];
     let has = has.into_iter().filter(|(wanted, _)| *wanted);
-    let mut droplet = Droplet {
+    let droplet = Droplet {
         id,
         name: order.name,
         tags: order.tags,
@@ -69,11 +80,13 @@ pub(crate) fn create(
         disk: disk_of(&order.size),
         size: order.size,
         region: order.region,
+        status: DropletStatus::New,
+        autoscale_pool: None,
+        guest,
         created: now,
         has: has.map(|(_, extra)| extra).collect::<BTreeSet<_>>(),
         ..template
     };
-    droplet.begin_life();
     for volume in &order.volumes {
         account.things.get_mut(Kind::Volume, &**volume).map(|volume| volume.attach(id));
     }
@@ -83,13 +96,16 @@ pub(crate) fn create(
     let fails = droplet.creation_failures > 0;
     let takes = if fails { PLACEMENT } else { droplet.creation };
     account.droplets.insert(id, droplet);
-    let action = account.begin_action(timeline, ("droplet", id), json!("create"));
-    if let Some(droplet) = account.droplets.get_mut(&id) {
-        droplet.action = Some(action);
-    }
-    timeline.after(account.index, takes, move |account, timeline| {
-        end(account, timeline, action, fails);
-    });
+    let on = ("droplet", id);
+    let action = account.run_action(
+        timeline,
+        on,
+        json!("create"),
+        takes,
+        move |account, timeline, action| {
+            end(account, timeline, (id, action), fails);
+        },
+    );
     Ok((id, action))
 }
 
@@ -138,13 +154,16 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The Droplet template that an order's image gives.
-fn image_of(account: &Account, order: &DropletOrder, now: Timestamp) -> Result<Droplet, Refusal> {
+/// The snapshot that an order names; `None` for the public image.
+fn snapshot_of<'a>(
+    account: &'a Account,
+    order: &DropletOrder,
+    now: Timestamp,
+) -> Result<Option<&'a Snapshot>, Refusal> {
     let invalid = || Refusal::unprocessable("You specified an invalid image for Droplet creation.");
     let Some(number) = order.image.as_u64() else {
         let is_public = order.image == "debian-12-x64";
-        let blank = is_public.then(|| Droplet::named(0, &order.name).created_at(now));
-        return blank.ok_or_else(invalid);
+        return if is_public { Ok(None) } else { Err(invalid()) };
     };
     let mut listed = account.listed_snapshots(now);
     let snapshot = listed.find(|snapshot| snapshot.id == number);
@@ -154,54 +173,24 @@ fn image_of(account: &Account, order: &DropletOrder, now: Timestamp) -> Result<D
         let message = "The image you specified requires a larger disk than this size has.";
         return Err(Refusal::unprocessable(message));
     }
-    Ok(Droplet {
-        contents: snapshot.contents.clone(),
-        first_contents: snapshot.contents.clone(),
-        made_from: Some(snapshot.id),
-        image_type: ImageType::Snapshot,
-        broken: snapshot.of.copies_break,
-        autoscale_pool: None,
-        ..snapshot.of.clone()
-    })
-}
-
-impl Droplet {
-    /// Resets the state that it has inherited from another Droplet's snapshot.
-    fn begin_life(&mut self) {
-        self.status = DropletStatus::New;
-        self.powered = false;
-        (self.boot, self.written, self.action) = (0, 0, None);
-        if self.made_from.is_none() {
-            self.origin = self.id;
-        }
-        self.invalidate_cache();
-    }
+    Ok(Some(snapshot))
 }
 
 /// Ends the creation of a Droplet: it is on, or it is gone because there was no room for it.
-fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool) {
-    let id = if fails {
-        account.fail_action(timeline, action)
-    } else {
-        account.finish_action(timeline, action)
-    };
-    let Some(id) = id else { return };
-    let Some(droplet) = Droplet::of(&mut account.droplets, id) else {
-        return;
-    };
-    droplet.action = None;
-    if !fails {
+fn end(account: &mut Account, timeline: &mut Timeline, (id, action): (u64, u64), fails: bool) {
+    if fails {
+        account.fail_action(action);
+        let snapshot = account.droplets.get(&id).and_then(|droplet| droplet.guest.made_from);
+        if let Some(snapshot) = snapshot.and_then(|id| account.snapshots.get_mut(&id)) {
+            // One failure fewer is left for the Droplets made from it.
+            let left = snapshot.of.creation_failures;
+            snapshot.of.creation_failures = left.saturating_sub(1);
+        }
+        remove(account, timeline, id);
+    } else if let Some(droplet) = account.droplets.get_mut(&id) {
         droplet.set_status(DropletStatus::Active);
-        droplet.fail_to_boot(account.index, timeline);
-        return;
+        account.boot(timeline, id);
     }
-    let snapshot = droplet.made_from;
-    if let Some(snapshot) = snapshot.and_then(|id| account.snapshots.get_mut(&id)) {
-        // One failure fewer is left for the Droplets made from it.
-        let left = snapshot.of.creation_failures;
-        snapshot.of.creation_failures = left.saturating_sub(1);
-    }
-    remove(account, timeline, id);
 }
 
 /// Deletes a Droplet, which is still shown for a moment. The refusal during a pending event is an
@@ -211,18 +200,14 @@ pub(crate) fn delete(
     timeline: &mut Timeline,
     id: u64,
 ) -> Result<(), Refusal> {
-    let droplet = Droplet::of(&mut account.droplets, id).ok_or_else(Refusal::not_found)?;
-    if droplet.action.is_some() {
+    let droplet = account.droplets.get(&id).ok_or_else(Refusal::not_found)?;
+    if droplet.guest.action.is_some() {
         let message = "Droplet already has a pending event.";
         return Err(Refusal::unprocessable(message));
     }
     let takes = droplet.deletion;
-    let action = account.begin_action(timeline, ("droplet", id), json!("destroy"));
-    if let Some(droplet) = Droplet::of(&mut account.droplets, id) {
-        droplet.action = Some(action);
-    }
-    timeline.after(account.index, takes, move |account, timeline| {
-        account.finish_action(timeline, action);
+    let on = ("droplet", id);
+    account.run_action(timeline, on, json!("destroy"), takes, move |account, timeline, _| {
         remove(account, timeline, id);
     });
     Ok(())

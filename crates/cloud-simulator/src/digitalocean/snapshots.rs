@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Droplet;
 use crate::{
+    account::{Account, Timeline},
     answer::Refusal,
-    images::Snapshot,
+    droplets,
+    images::{Snapshot, megabytes},
     ledger::{BilledItem, Life, Meter},
-    world::{Account, Timeline},
 };
 
 /// Longer than any simulation.
@@ -20,16 +20,15 @@ const NEVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 pub(super) fn end(
     account: &mut Account,
     timeline: &mut Timeline,
-    action: u64,
+    (of, action): (u64, u64),
     name: Option<String>,
 ) {
-    let droplet = account.actions.get(&action).map(|action| action.on.1);
-    let Some(droplet) = droplet.and_then(|id| Droplet::of(&mut account.droplets, id)) else {
+    let Some(droplet) = account.droplet(of) else {
         return;
     };
     if droplet.snapshot_failures > 0 {
         droplet.snapshot_failures -= 1;
-        account.fail_action(timeline, action);
+        account.fail_action(action);
         return;
     }
     let (now, mut lag) = (timeline.now(), droplet.snapshot_lag);
@@ -46,20 +45,19 @@ pub(super) fn end(
         shown_as: None,
         size_gb: droplet.snapshot_gb,
         tags: BTreeSet::new(),
-        contents: droplet.contents.clone(),
+        contents: droplet.guest.contents.clone(),
         of: droplet.clone(),
     };
-    if droplet.powered {
+    if droplet.guest.powered {
         // The guest keeps writing.
-        droplet.write();
+        droplet.guest.write();
     }
-    let of = droplet.id;
     let megabytes = megabytes(snapshot.size_gb);
     let life = Life::of(BilledItem::Image { megabytes }, now);
     account.ledger.open(meter(&snapshot), life.added_later());
     account.snapshots.insert(id, snapshot);
     timeline.after(account.index, lag, move |account, _| {
-        Droplet::of(&mut account.droplets, of);
+        account.droplet(of);
     });
 }
 
@@ -68,21 +66,11 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     let snapshot = account.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
     account.ledger.end(&meter(&snapshot), now);
-    account.droplets.values_mut().for_each(Droplet::invalidate_cache);
+    account.invalidate_caches();
     Ok(())
 }
 
 /// The meter a snapshot is billed under: a part of the Droplet that it was made from.
 fn meter(snapshot: &Snapshot) -> Meter {
-    (super::meter(snapshot.of.id).0, snapshot.id)
-}
-
-/// The MB that a size in GB is billed as.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a snapshot has some gigabytes"
-)]
-pub(crate) fn megabytes(gigabytes: f64) -> u64 {
-    (gigabytes * 1000.0).round() as u64
+    (droplets::meter(snapshot.of.id).0, snapshot.id)
 }

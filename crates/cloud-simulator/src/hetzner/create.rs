@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found};
+use super::servers::settle;
 use crate::{
+    account::{Account, Timeline},
     answer::Refusal,
     catalog,
     images::{Image, ImageKind, ImageStatus},
     labels::Labels,
     ledger::{BilledItem, Life, Meter},
     market::Market,
+    servers::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found},
     things::{Attachment, Kind, Thing, public_address},
-    world::{Account, Timeline},
 };
 
 /// How long it takes to find that there is no room for an accepted server.
@@ -82,14 +83,11 @@ pub(crate) fn create(
         server_type: plan,
         disk,
         created: now,
-        contents: image.contents.clone(),
-        first_contents: image.contents.clone(),
-        image: Some(image.id),
-        broken: image.of.copies_break,
+        status: ServerStatus::Initializing,
+        guest: image.of.guest.copy(id, image.id, &image.contents, image.of.copies_break),
         has: BTreeSet::new(),
         ..image.of.clone()
     };
-    server.begin_life();
     attach_addresses(account, timeline, &mut server, order);
     attach_ordered(account, timeline, &server, order);
     let life = Life::of_size(now, &server.server_type).in_location(&server.location);
@@ -100,11 +98,11 @@ pub(crate) fn create(
     let action = account.begin_action(timeline, ("server", id), json!("create_server"));
     let next =
         order.starts.then(|| account.begin_action(timeline, ("server", id), json!("start_server")));
-    if let Some(server) = Server::of(account, id) {
-        server.action = Some(action);
-    }
+    account.lock(id, Some(action));
     timeline.after(account.index, takes, move |account, timeline| {
-        end_creation(account, timeline, (action, next), fails);
+        account.finish_action(timeline, action);
+        account.lock(id, None);
+        end_creation(account, timeline, id, (action, next), fails);
     });
     Ok(CreatedServer { server: id, action, next: next.into_iter().collect() })
 }
@@ -281,7 +279,7 @@ pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u6
         if let Some(firewall) = account.things.get_mut(Kind::Firewall, firewall) {
             firewall.pending.remove(&server);
         }
-        Server::of(account, server);
+        account.server(server);
     });
 }
 
@@ -290,38 +288,35 @@ pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u6
 fn end_creation(
     account: &mut Account,
     timeline: &mut Timeline,
+    id: u64,
     (action, next): (u64, Option<u64>),
     fails: bool,
 ) {
-    let id = if fails {
-        account.fail_action(timeline, action)
-    } else {
-        account.finish_action(timeline, action)
-    };
-    let Some(id) = id else { return };
-    let Some(server) = Server::of(account, id) else {
-        return;
-    };
-    server.action = None;
     if fails {
+        account.fail_action(action);
         count_failure(account, id);
         remove(account, timeline, id);
         return;
     }
+    let Some(server) = account.servers.get_mut(&id) else {
+        return;
+    };
     server.status = ServerStatus::Off;
     if let Some(start) = next {
         server.set_status(ServerStatus::Starting);
-        server.action = Some(start);
         let takes = server.poweron;
+        account.lock(id, Some(start));
         timeline.after(account.index, takes, move |account, timeline| {
-            super::end(account, timeline, start);
+            account.finish_action(timeline, start);
+            account.lock(id, None);
+            settle(account, timeline, id);
         });
     }
 }
 
 /// Leaves one failure fewer for the servers made from the same image.
 fn count_failure(account: &mut Account, id: u64) {
-    let image = account.servers.get(&id).and_then(|server| server.image);
+    let image = account.servers.get(&id).and_then(|server| server.guest.made_from);
     if let Some(image) = image.and_then(|id| account.images.get_mut(&id)) {
         image.of.creation_failures = image.of.creation_failures.saturating_sub(1);
     }
@@ -333,7 +328,7 @@ pub(crate) fn delete(
     timeline: &mut Timeline,
     id: u64,
 ) -> Result<u64, Refusal> {
-    let server = Server::of(account, id).ok_or_else(not_found)?;
+    let server = account.server(id).ok_or_else(not_found)?;
     if server.has.contains(&Extra::Protection) {
         return Err(Refusal::new(423, "protected", "server deletion is protected"));
     }

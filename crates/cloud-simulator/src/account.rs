@@ -1,0 +1,445 @@
+//! One login at a cloud and everything that it gives access to, and how that changes over time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use domain::{
+    AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ServerId,
+    configuration::Provider,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    catalog,
+    databases::Database,
+    defaults,
+    droplets::{Droplet, DropletStatus},
+    guest::Guest,
+    images::{Image, Snapshot},
+    kubernetes::Cluster,
+    ledger::Ledger,
+    market::Market,
+    rate::{Rate, RateLimit},
+    servers::{Server, ServerStatus},
+    things::Things,
+};
+
+/// One login, and everything that it gives access to.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    /// The account's index in [`World::accounts`].
+    pub(crate) index: usize,
+    pub(crate) login: Login,
+    /// The plans that it can order.
+    pub(crate) market: Arc<Market>,
+    pub(crate) rate: Rate,
+    pub(crate) droplets: BTreeMap<u64, Droplet>,
+    pub(crate) databases: BTreeMap<String, Database>,
+    pub(crate) clusters: BTreeMap<String, Cluster>,
+    pub(crate) servers: BTreeMap<u64, Server>,
+    /// Images of servers.
+    pub(crate) images: BTreeMap<u64, Image>,
+    /// Snapshots of Droplets.
+    pub(crate) snapshots: BTreeMap<u64, Snapshot>,
+    pub(crate) things: Things,
+    /// Oldest first.
+    pub(crate) actions: BTreeMap<u64, Action>,
+    /// The billing history of all these.
+    pub(crate) ledger: Ledger,
+}
+
+/// How long a guest that fails to boot keeps trying.
+const BROKEN: SignedDuration = SignedDuration::from_secs(40);
+
+/// A login at one cloud, as a fleet describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Login {
+    /// The account's name, as used in references.
+    pub(crate) name: AccountName,
+    pub(crate) provider: Provider,
+    /// The token that requests must carry as `Authorization: Bearer`.
+    pub(crate) token: Token,
+    /// Whether the token is read-only.
+    #[serde(default)]
+    read_only: bool,
+    /// A second token, which is read-only.
+    pub(crate) read_token: Option<Token>,
+    /// The scopes of its tokens at `DigitalOcean`; `None` means full access.
+    pub(crate) scopes: Option<BTreeSet<String>>,
+    /// Limits that replace the cloud's own.
+    pub(crate) rate_limit: Option<RateLimit>,
+    /// The maximum number of items on a page, if lower than the cloud's own.
+    pub(crate) page_size: Option<usize>,
+    /// How many servers or Droplets it may hold; `None` means no limit.
+    pub(crate) server_limit: Option<usize>,
+}
+
+/// A token. Its `Debug` output redacts it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Token(pub(crate) String);
+
+impl Token {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Login {
+    pub(crate) fn accepts(&self, token: &str) -> bool {
+        self.tokens().any(|own| own.0 == token)
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = &Token> {
+        [&self.token].into_iter().chain(&self.read_token)
+    }
+
+    /// Reports whether one of this account's tokens is read-only.
+    pub(crate) fn may_only_read(&self, token: &str) -> bool {
+        self.read_only || self.token.0 != token
+    }
+
+    /// Reports whether its tokens have a scope.
+    pub(crate) fn has_scope(&self, scope: &str) -> bool {
+        let scopes = self.scopes.as_ref();
+        scopes.is_none_or(|scopes| scopes.contains(scope))
+    }
+
+    /// Reports whether it would be ambiguous which of two logins a request or a reference uses.
+    pub(crate) fn clashes_with(&self, other: &Self) -> bool {
+        let shares_token = other.tokens().any(|token| self.accepts(&token.0));
+        self.name == other.name || self.provider == other.provider && shares_token
+    }
+}
+
+/// An action on a Droplet, a server, or something else that an account holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Action {
+    pub(crate) id: u64,
+    /// What it acts on: the provider's word for the kind, and the id.
+    pub(crate) on: Subject,
+    /// The provider's name for the action, such as `power_off` or `stop_server`.
+    pub(crate) kind: Value,
+    /// The region of its Droplet, which `DigitalOcean` still shows when the Droplet is gone.
+    pub(crate) region: String,
+    pub(crate) started: Timestamp,
+    pub(crate) finished: Option<Timestamp>,
+    /// Why it failed, if it did: Hetzner's code and message. `DigitalOcean` gives no reason.
+    pub(crate) error: Option<(&'static str, &'static str)>,
+}
+
+/// The provider's word for a kind of thing (`server`, `image`), and the thing's id.
+pub(crate) type Subject = (&'static str, u64);
+
+/// A change to an account that is due at some instant.
+pub(crate) type Effect = Box<dyn FnOnce(&mut Account, &mut Timeline) + Send>;
+
+/// The current instant, and all pending effects.
+pub(crate) struct Timeline {
+    now: Timestamp,
+    /// How much later the effects of the current request happen.
+    pub(crate) slowness: SignedDuration,
+    serial: u64,
+    /// Effects with the account's index, by instant, then in the order in which they were
+    /// scheduled.
+    pending: BTreeMap<(Timestamp, u64), (usize, Effect)>,
+}
+
+impl Timeline {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { now, slowness: SignedDuration::ZERO, serial: 0, pending: BTreeMap::new() }
+    }
+
+    /// Advances to the next effect that is due by `now`, and returns it with its account's index;
+    /// without one, advances to `now`.
+    pub(crate) fn next(&mut self, now: Timestamp) -> Option<(usize, Effect)> {
+        let due = self.pending.first_entry().filter(|entry| entry.key().0 <= now);
+        let (at, effect) = match due.map(|entry| entry.remove_entry()) {
+            Some(((at, _), effect)) => (at, Some(effect)),
+            None => (now, None),
+        };
+        self.now = self.now.max(at);
+        effect
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Schedules an effect on the account with this index, once `delay` has passed.
+    pub(crate) fn after(
+        &mut self,
+        account: usize,
+        delay: SignedDuration,
+        effect: impl FnOnce(&mut Account, &mut Self) + Send + 'static,
+    ) {
+        self.serial += 1;
+        let at = self.now + delay + self.slowness;
+        let effect = (account, Box::new(effect) as Effect);
+        self.pending.insert((at, self.serial), effect);
+    }
+
+    /// Returns an id for something new, larger than all previous ids.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.serial += 1;
+        500_000_000 + self.serial
+    }
+
+    /// Returns a UUID for something new. The same fleet and requests yield the same UUIDs.
+    pub(crate) fn uuid(&mut self) -> String {
+        uuid_of(self.number())
+    }
+}
+
+/// Returns a plausible UUID for a number.
+pub(crate) fn uuid_of(number: u64) -> String {
+    // Two applications of a mixing function (splitmix64), so that consecutive numbers look
+    // unrelated.
+    let mix = |seed: u64| {
+        let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    };
+    let (high, low) = (mix(number), mix(!number));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        low >> 52,
+        low & 0xffff_ffff_ffff,
+    )
+}
+
+impl Account {
+    /// Drops the cached JSON of all machines, after a change that several of them show.
+    pub(crate) fn invalidate_caches(&mut self) {
+        let guests = self.servers.values_mut().map(|server| &mut server.guest);
+        let guests = guests.chain(self.droplets.values_mut().map(|droplet| &mut droplet.guest));
+        guests.for_each(Guest::invalidate_cache);
+    }
+
+    /// Creates an empty account.
+    pub(crate) fn new(index: usize, login: Login, now: Timestamp, market: Arc<Market>) -> Self {
+        Self {
+            index,
+            rate: Rate::new(login.provider, login.rate_limit, now),
+            login,
+            market,
+            droplets: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            images: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            things: Things::default(),
+            actions: BTreeMap::new(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    pub(crate) fn holds(&self, id: &ResourceId) -> bool {
+        match id {
+            ResourceId::Droplet(id) => self.droplets.contains_key(&id.0),
+            ResourceId::Database(id) => self.databases.contains_key(&id.0),
+            ResourceId::NodePool(cluster, pool) => {
+                let cluster = self.clusters.get(&cluster.0);
+                cluster.is_some_and(|cluster| cluster.pool(&pool.0).is_some())
+            }
+            ResourceId::Server(id) => self.servers.contains_key(&id.0),
+            ResourceId::Machine(_) => false,
+        }
+    }
+
+    /// The whole state of every resource.
+    pub(crate) fn states(&self) -> Vec<(ResourceId, Value)> {
+        let mut states = Vec::new();
+        for (id, droplet) in &self.droplets {
+            let mut state = json!(droplet);
+            let mut attached = self.things.described(*id);
+            let vpc = droplet.vpc.as_deref().or(catalog::DROPLET["vpc_uuid"].as_str());
+            attached.extend(vpc.map(|vpc| format!("VPC {vpc}")));
+            state["attached"] = json!(attached);
+            states.push((ResourceId::Droplet(DropletId(*id)), state));
+        }
+        for (id, database) in &self.databases {
+            let id = DatabaseId(id.clone());
+            states.push((ResourceId::Database(id), json!(database)));
+        }
+        for (id, cluster) in &self.clusters {
+            for pool in &cluster.pools {
+                let id = ResourceId::NodePool(ClusterId(id.clone()), PoolId(pool.id.clone()));
+                let mut state = json!(pool);
+                state["cluster"] = json!(cluster);
+                states.push((id, state));
+            }
+        }
+        for (id, server) in &self.servers {
+            let mut state = json!(server);
+            state["attached"] = json!(self.things.described(*id));
+            states.push((ResourceId::Server(ServerId(*id)), state));
+        }
+        states
+    }
+
+    /// The snapshots that are listed by `now`.
+    pub(crate) fn listed_snapshots(&self, now: Timestamp) -> impl Iterator<Item = &Snapshot> {
+        self.snapshots.values().filter(move |snapshot| snapshot.listed <= now)
+    }
+
+    /// A Droplet, to change it.
+    pub(crate) fn droplet(&mut self, id: u64) -> Option<&mut Droplet> {
+        let droplet = self.droplets.get_mut(&id)?;
+        droplet.guest.invalidate_cache();
+        Some(droplet)
+    }
+
+    /// A server, to change it.
+    pub(crate) fn server(&mut self, id: u64) -> Option<&mut Server> {
+        let server = self.servers.get_mut(&id)?;
+        server.guest.invalidate_cache();
+        Some(server)
+    }
+
+    /// The guest of a Droplet or a server, to change it.
+    pub(crate) fn guest(&mut self, id: u64) -> Option<&mut Guest> {
+        if self.droplets.contains_key(&id) {
+            Some(&mut self.droplet(id)?.guest)
+        } else {
+            Some(&mut self.server(id)?.guest)
+        }
+    }
+
+    /// Schedules a running guest to turn off, unless its power changes in between.
+    pub(crate) fn turn_off_after(
+        &mut self,
+        timeline: &mut Timeline,
+        id: u64,
+        delay: SignedDuration,
+    ) {
+        let boot = self.guest(id).map(|guest| guest.boot);
+        timeline.after(self.index, delay, move |account, _| {
+            let guest = account.guest(id);
+            if guest.is_some_and(|guest| guest.powered && Some(guest.boot) == boot) {
+                if let Some(droplet) = account.droplets.get_mut(&id) {
+                    droplet.set_status(DropletStatus::Off);
+                }
+                if let Some(server) = account.servers.get_mut(&id) {
+                    server.set_status(ServerStatus::Off);
+                }
+            }
+        });
+    }
+
+    /// If a machine that was just powered on is broken, schedules its guest to turn off again soon.
+    /// How that shows is an assumption: it is only known that complete snapshots may fail to boot
+    /// (gh2o/digitalocean-debian-to-arch #42).
+    pub(crate) fn boot(&mut self, timeline: &mut Timeline, id: u64) {
+        if self.guest(id).is_some_and(|guest| guest.broken && guest.powered) {
+            self.turn_off_after(timeline, id, BROKEN);
+        }
+    }
+
+    /// Runs an action that locks a machine, with an effect once it is finished; returns the
+    /// action's id.
+    pub(crate) fn run_action(
+        &mut self,
+        timeline: &mut Timeline,
+        on: Subject,
+        kind: Value,
+        takes: SignedDuration,
+        end: impl FnOnce(&mut Self, &mut Timeline, u64) + Send + 'static,
+    ) -> u64 {
+        let id = self.begin_action(timeline, on, kind);
+        self.lock(on.1, Some(id));
+        timeline.after(self.index, takes, move |account, timeline| {
+            account.finish_action(timeline, id);
+            account.lock(on.1, None);
+            end(account, timeline, id);
+        });
+        id
+    }
+
+    /// Locks a machine for an action, or unlocks it.
+    pub(crate) fn lock(&mut self, machine: u64, action: Option<u64>) {
+        if let Some(guest) = self.guest(machine) {
+            guest.action = action;
+        }
+    }
+
+    /// Adds an action and returns its id.
+    pub(crate) fn begin_action(
+        &mut self,
+        timeline: &mut Timeline,
+        on: Subject,
+        kind: Value,
+    ) -> u64 {
+        let id = timeline.number();
+        let droplet = self.droplets.get(&on.1);
+        let region = droplet.map(|droplet| droplet.region.clone());
+        let action = Action {
+            id,
+            on,
+            kind,
+            region: region.unwrap_or_else(defaults::region),
+            started: timeline.now,
+            finished: None,
+            error: None,
+        };
+        self.actions.insert(id, action);
+        id
+    }
+
+    /// Adds an action that finishes immediately, and returns its id.
+    pub(crate) fn act_at_once(&mut self, timeline: &mut Timeline, on: Subject, kind: &str) -> u64 {
+        let id = self.begin_action(timeline, on, json!(kind));
+        self.finish_action(timeline, id);
+        id
+    }
+
+    /// Marks an action as finished.
+    pub(crate) fn finish_action(&mut self, timeline: &Timeline, id: u64) {
+        if let Some(action) = self.actions.get_mut(&id) {
+            action.finished = Some(timeline.now);
+        }
+    }
+
+    /// Marks a finished action as failed.
+    pub(crate) fn fail_action(&mut self, id: u64) {
+        if let Some(action) = self.actions.get_mut(&id) {
+            action.error = Some(("action_failed", "Action failed"));
+        }
+    }
+
+    /// The actions on one thing, newest first.
+    pub(crate) fn actions_on(&self, subject: Subject) -> impl Iterator<Item = &Action> {
+        let actions = self.actions.values().rev();
+        actions.filter(move |action| action.on == subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_of_numbers_in_a_row_differ_and_have_the_form_of_one() {
+        let (one, two) = (uuid_of(1), uuid_of(2));
+        assert_ne!(one, two);
+        let lengths: Vec<_> = one.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+    }
+}
