@@ -21,7 +21,7 @@ use crate::{
     droplets::{Droplet, DropletStatus},
     guest::Guest,
     images::{Image, Snapshot},
-    kubernetes::Cluster,
+    kubernetes::{Cluster, Pool},
     ledger::Ledger,
     market::Market,
     rate::{Rate, RateLimit},
@@ -227,9 +227,20 @@ pub(crate) fn uuid_of(number: u64) -> String {
 impl Account {
     /// Drops the cached JSON of all machines, after a change that several of them show.
     pub(crate) fn invalidate_caches(&mut self) {
-        let guests = self.servers.values_mut().map(|server| &mut server.guest);
-        let guests = guests.chain(self.droplets.values_mut().map(|droplet| &mut droplet.guest));
-        guests.for_each(Guest::invalidate_cache);
+        self.guests().for_each(Guest::invalidate_cache);
+    }
+
+    fn guests(&mut self) -> impl Iterator<Item = &mut Guest> {
+        let servers = self.servers.values_mut().map(|server| &mut server.guest);
+        servers.chain(self.droplets.values_mut().map(|droplet| &mut droplet.guest))
+    }
+
+    /// Drops the cached JSON of the machines that show an image: the one that it is of, and those
+    /// that were made from it.
+    pub(crate) fn show_again(&mut self, image: u64, of: u64) {
+        let made_from_it = |guest: &&mut Guest| guest.made_from == Some(image);
+        self.guests().filter(made_from_it).for_each(Guest::invalidate_cache);
+        self.guest(of);
     }
 
     /// Creates an empty account.
@@ -251,48 +262,45 @@ impl Account {
         }
     }
 
-    pub(crate) fn holds(&self, id: &ResourceId) -> bool {
-        match id {
-            ResourceId::Droplet(id) => self.droplets.contains_key(&id.0),
-            ResourceId::Database(id) => self.databases.contains_key(&id.0),
-            ResourceId::NodePool(cluster, pool) => {
-                let cluster = self.clusters.get(&cluster.0);
-                cluster.is_some_and(|cluster| cluster.pool(&pool.0).is_some())
-            }
-            ResourceId::Server(id) => self.servers.contains_key(&id.0),
-            ResourceId::Machine(_) => false,
-        }
+    /// The ids of everything that it holds.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ResourceId> {
+        let droplets = self.droplets.keys().map(|id| ResourceId::Droplet(DropletId(*id)));
+        let databases =
+            self.databases.keys().map(|id| ResourceId::Database(DatabaseId(id.clone())));
+        let pools = self.clusters.iter().flat_map(|(id, cluster)| {
+            let path = |pool: &Pool| (ClusterId(id.clone()), PoolId(pool.id.clone()));
+            cluster.pools.iter().map(path)
+        });
+        let pools = pools.map(|(cluster, pool)| ResourceId::NodePool(cluster, pool));
+        let servers = self.servers.keys().map(|id| ResourceId::Server(ServerId(*id)));
+        droplets.chain(databases).chain(pools).chain(servers)
     }
 
-    /// The whole state of every resource.
-    pub(crate) fn states(&self) -> Vec<(ResourceId, Value)> {
-        let mut states = Vec::new();
-        for (id, droplet) in &self.droplets {
-            let mut state = json!(droplet);
-            let mut attached = self.things.described(*id);
-            let vpc = droplet.vpc.as_deref().or(catalog::DROPLET["vpc_uuid"].as_str());
-            attached.extend(vpc.map(|vpc| format!("VPC {vpc}")));
-            state["attached"] = json!(attached);
-            states.push((ResourceId::Droplet(DropletId(*id)), state));
-        }
-        for (id, database) in &self.databases {
-            let id = DatabaseId(id.clone());
-            states.push((ResourceId::Database(id), json!(database)));
-        }
-        for (id, cluster) in &self.clusters {
-            for pool in &cluster.pools {
-                let id = ResourceId::NodePool(ClusterId(id.clone()), PoolId(pool.id.clone()));
-                let mut state = json!(pool);
-                state["cluster"] = json!(cluster);
-                states.push((id, state));
+    pub(crate) fn holds(&self, id: &ResourceId) -> bool {
+        self.ids().any(|own| own == *id)
+    }
+
+    /// The whole state of a resource.
+    pub(crate) fn state(&self, id: &ResourceId) -> Option<Value> {
+        Some(match id {
+            ResourceId::Droplet(id) => {
+                let droplet = self.droplets.get(&id.0)?;
+                let mut attached = self.things.described(id.0);
+                let vpc = droplet.vpc.as_deref().or(catalog::DROPLET["vpc_uuid"].as_str());
+                attached.extend(vpc.map(|vpc| format!("VPC {vpc}")));
+                catalog::with(&json!(droplet), json!({"attached": attached}))
             }
-        }
-        for (id, server) in &self.servers {
-            let mut state = json!(server);
-            state["attached"] = json!(self.things.described(*id));
-            states.push((ResourceId::Server(ServerId(*id)), state));
-        }
-        states
+            ResourceId::Database(id) => json!(self.databases.get(&id.0)?),
+            ResourceId::NodePool(cluster, pool) => {
+                let cluster = self.clusters.get(&cluster.0)?;
+                catalog::with(&json!(cluster.pool(&pool.0)?), json!({"cluster": cluster}))
+            }
+            ResourceId::Server(id) => {
+                let attached = self.things.described(id.0);
+                catalog::with(&json!(self.servers.get(&id.0)?), json!({"attached": attached}))
+            }
+            ResourceId::Machine(_) => return None,
+        })
     }
 
     /// The snapshots that are listed by `now`.

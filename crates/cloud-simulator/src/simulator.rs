@@ -109,7 +109,7 @@ impl Simulator {
     /// The whole state of one resource.
     #[must_use]
     pub fn resource(&self, reference: &ResourceRef) -> Option<Value> {
-        self.resources().remove(&reference.to_string())
+        self.up_to_date().world.resource(reference)
     }
 
     /// Performs a person's act in the provider's console.

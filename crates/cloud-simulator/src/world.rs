@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{AccountName, configuration::Provider};
+use domain::{AccountName, ResourceRef, configuration::Provider};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -166,12 +166,20 @@ impl World {
 
     /// The whole state of every resource, by reference.
     pub(crate) fn resources(&self) -> BTreeMap<String, Value> {
-        let of_account = |account: &Account| {
-            let name = account.login.name.clone();
-            let states = account.states().into_iter();
-            states.map(move |(id, state)| (format!("{name}/{id}"), state))
+        let of_account = |account: &'_ Account| -> Vec<_> {
+            let name = &account.login.name;
+            let states =
+                account.ids().filter_map(|id| Some((format!("{name}/{id}"), account.state(&id)?)));
+            states.collect()
         };
         self.accounts.iter().flat_map(of_account).collect()
+    }
+
+    /// The whole state of one resource.
+    pub(crate) fn resource(&self, reference: &ResourceRef) -> Option<Value> {
+        let mut accounts = self.accounts.iter();
+        let account = accounts.find(|account| account.login.name == reference.account)?;
+        account.state(&reference.id)
     }
 
     /// The images and snapshots of all accounts, each with its account's name; oldest first within

@@ -66,7 +66,7 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     let snapshot = account.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
     account.ledger.end(&meter(&snapshot), now);
-    account.invalidate_caches();
+    account.show_again(id, snapshot.of.id);
     Ok(())
 }
 
