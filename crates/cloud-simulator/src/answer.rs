@@ -66,6 +66,11 @@ impl Refusal {
         Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
     }
 
+    /// Refuses if something is so.
+    pub(crate) fn when(self, is_so: bool) -> Result<(), Self> {
+        if is_so { Err(self) } else { Ok(()) }
+    }
+
     /// `DigitalOcean`'s refusal of a request that it understands but will not carry out.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "unprocessable_entity", message)

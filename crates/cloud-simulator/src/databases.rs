@@ -142,10 +142,12 @@ impl Database {
         let refuse = |message: String| Err(Refusal::unprocessable(message));
         let Self { engine, plan, .. } = self;
         let Resize { size, num_nodes, .. } = resize;
-        if self.resizing_to.is_some() || self.status != DatabaseStatus::Online {
-            let message = "the database cluster is being changed; try again when it is online";
-            return Err(Refusal::new(409, "conflict", message));
-        }
+        Refusal::new(
+            409,
+            "conflict",
+            "the database cluster is being changed; try again when it is online",
+        )
+        .when(self.resizing_to.is_some() || self.status != DatabaseStatus::Online)?;
         if !catalog::offers(engine, *num_nodes, size) {
             return refuse(format!(
                 "invalid size: {size} is not available for {engine} with {num_nodes} nodes"
@@ -244,9 +246,9 @@ impl Database {
         let within = |value: Option<u64>, range: std::ops::RangeInclusive<u64>| {
             value.map_or(!wanted.enabled, |value| range.contains(&value))
         };
-        if !within(wanted.threshold_percent, 15..=95) || !within(wanted.increment_gib, 10..=500) {
-            return Err(Refusal::unprocessable("request payload validation failed"));
-        }
+        Refusal::unprocessable("request payload validation failed").when(
+            !within(wanted.threshold_percent, 15..=95) || !within(wanted.increment_gib, 10..=500),
+        )?;
         self.storage_autoscale = wanted;
         Ok(())
     }

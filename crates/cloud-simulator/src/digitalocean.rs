@@ -180,10 +180,8 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
 fn list_droplets(call: &mut Call<'_>) -> Result<Answer> {
     let parameter = |name| call.incoming.request.parameter(name);
     let (tag, name, kind) = (parameter("tag_name"), parameter("name"), parameter("type"));
-    if tag.is_some() && (name.is_some() || kind.is_some()) {
-        let message = "tag_name cannot be combined with name or type";
-        return Err(Refusal::unprocessable(message));
-    }
+    Refusal::unprocessable("tag_name cannot be combined with name or type")
+        .when(tag.is_some() && (name.is_some() || kind.is_some()))?;
     let fits = |droplet: &&Droplet| {
         droplet.gpu.is_some() == (kind.as_deref() == Some("gpus"))
             && tag.as_ref().is_none_or(|tag| droplet.has_tag(tag))

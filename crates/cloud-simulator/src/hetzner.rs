@@ -13,7 +13,8 @@ use self::servers::{Command, TypeChange};
 use crate::{
     account::Action,
     answer::{Answer, Refusal, timestamp},
-    catalog, labels,
+    catalog,
+    labels::Selector,
     page::Page,
     routes::{Call, Route},
     servers::{Server, not_found},
@@ -45,7 +46,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "images/#", attachments::image),
     ("PUT", "images/#", attachments::update_image),
     ("DELETE", "images/#", attachments::delete_image),
-    ("GET", "images/#/actions", attachments::image_actions),
+    ("GET", "images/#/actions", image_actions),
     ("POST", "images/#/actions/change_protection", attachments::protect_image),
     ("PUT", "primary_ips/#", attachments::update_primary_ip),
     ("POST", "primary_ips/#/actions/assign", attachments::assign_primary_ip),
@@ -127,15 +128,20 @@ fn page<T>(
     Answer::text(200, body).with("link", &links)
 }
 
+/// The query's label selector.
+fn selector(call: &Call<'_>) -> Result<Selector> {
+    let selector = call.incoming.request.parameter("label_selector").unwrap_or_default();
+    let selector = Selector::parse(&selector);
+    selector.ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))
+}
+
 /// A field of a JSON object.
 fn field(value: &Value, name: &str) -> Value {
     value[name].clone()
 }
 
 fn list_servers(call: &mut Call<'_>) -> Result<Answer> {
-    let selector = call.incoming.request.parameter("label_selector");
-    let selector = labels::Selector::parse(&selector.unwrap_or_default())
-        .ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))?;
+    let selector = selector(call)?;
     let servers = call.account.servers.values();
     let chosen = servers.filter(|server| selector.chooses(&server.labels));
     let field = |server: &&Server, name: &str| match name {
@@ -156,6 +162,11 @@ fn server(call: &mut Call<'_>) -> Result<Answer> {
 fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
     let actions = actions.map(shown::action).collect();
     page(call, "actions", actions, field, Value::to_string)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what the operations return")]
+fn image_actions(call: &mut Call<'_>) -> Result<Answer> {
+    Ok(actions(call, call.account.actions_on(("image", call.ids.numbers[0]))))
 }
 
 fn server_actions(call: &mut Call<'_>) -> Result<Answer> {

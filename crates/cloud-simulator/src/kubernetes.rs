@@ -197,10 +197,8 @@ impl Pool {
             Some(true) => {
                 let min = update.min_nodes.or(now.map(|now| now.min)).unwrap_or(1);
                 let max = update.max_nodes.or(now.map(|now| now.max)).unwrap_or(0);
-                if max == 0 || min > max {
-                    let message = "max nodes must be greater than or equal to min nodes";
-                    return Err(Refusal::unprocessable(message));
-                }
+                Refusal::unprocessable("max nodes must be greater than or equal to min nodes")
+                    .when(max == 0 || min > max)?;
                 Some(Bounds { min, max })
             }
         };
@@ -216,9 +214,7 @@ impl Pool {
     }
 
     pub(crate) fn change(&mut self, update: Update) -> Result<(), Refusal> {
-        if update.name.is_empty() {
-            return Err(Refusal::unprocessable("name is required"));
-        }
+        Refusal::unprocessable("name is required").when(update.name.is_empty())?;
         let bounds = self.bounds_after(&update)?;
         // With the autoscaler on, a count outside its bounds becomes the minimum (TFDO).
         self.count = match bounds {

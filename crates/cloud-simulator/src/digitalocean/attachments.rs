@@ -201,17 +201,14 @@ pub(super) fn act_on_reserved_ip(call: &mut Call<'_>, kind: Kind) -> Result<Answ
 }
 
 fn check_assignable(call: &Call<'_>, kind: Kind, ip: &Thing, id: u64) -> Result<()> {
-    let refuse = |message: &str| Err(Refusal::unprocessable(message));
+    let refusal = |message: &str| Refusal::unprocessable(message);
     let droplet = call.account.droplets.get(&id);
     let Some(droplet) = droplet.filter(|droplet| droplet.region == ip.location) else {
-        return refuse("The Droplet is not in the address's region, or not found.");
+        return Err(refusal("The Droplet is not in the address's region, or not found."));
     };
-    if droplet.guest.action.is_some() {
-        return refuse("Droplet already has a pending event.");
-    }
-    if call.account.things.attached_to(id, kind).next().is_some() {
-        return refuse("The Droplet already has such an address.");
-    }
+    refusal("Droplet already has a pending event.").when(droplet.guest.action.is_some())?;
+    refusal("The Droplet already has such an address.")
+        .when(call.account.things.attached_to(id, kind).next().is_some())?;
     Ok(())
 }
 
@@ -248,10 +245,8 @@ pub(super) fn add_droplets(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     call.thing(kind)?;
     let droplets = call.named_droplets()?;
     let thing = call.thing_mut(kind)?;
-    if thing.selector.is_some() {
-        let message = "the load balancer chooses its Droplets by a tag";
-        return Err(Refusal::unprocessable(message));
-    }
+    Refusal::unprocessable("the load balancer chooses its Droplets by a tag")
+        .when(thing.selector.is_some())?;
     for droplet in droplets {
         thing.attach(droplet);
     }

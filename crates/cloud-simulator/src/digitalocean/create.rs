@@ -112,44 +112,34 @@ pub(crate) fn create(
 /// Refuses an invalid order. The messages for a limit, a size and an image are as quoted by users;
 /// the others are assumptions.
 fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
-    let refuse = |message: &str| Err(Refusal::unprocessable(message));
+    let refusal = |message: &str| Refusal::unprocessable(message);
     let limit = account.login.server_limit;
-    if limit.is_some_and(|limit| account.droplets.len() >= limit) {
-        return refuse("creating this/these droplet(s) will exceed your droplet limit");
-    }
+    refusal("creating this/these droplet(s) will exceed your droplet limit")
+        .when(limit.is_some_and(|limit| account.droplets.len() >= limit))?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    if order.name.is_empty() || order.name.len() > 255 || !order.name.chars().all(fits) {
-        return refuse("Only valid hostname characters are allowed. (a-z, A-Z, 0-9, . and -)");
-    }
+    refusal("Only valid hostname characters are allowed. (a-z, A-Z, 0-9, . and -)")
+        .when(order.name.is_empty() || order.name.len() > 255 || !order.name.chars().all(fits))?;
     // Assumption: an invalid tag is refused here just as it is when tags are created.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let is_tag = |tag: &String| (1..=255).contains(&tag.len()) && tag.chars().all(fits);
-    if !order.tags.iter().all(is_tag) {
-        return refuse("tag name is invalid");
-    }
+    refusal("tag name is invalid").when(!order.tags.iter().all(is_tag))?;
     let market = &account.market;
     let Some(size) = market.droplet_size(&order.size) else {
-        return refuse("You specified an invalid size for Droplet creation.");
+        return Err(refusal("You specified an invalid size for Droplet creation."));
     };
-    if market.region(&order.region).is_none() {
-        return refuse("Region is not available");
-    }
-    if !is_sold_in(size, &order.region) {
-        return refuse("Size is not available in this region.");
-    }
+    refusal("Region is not available").when(market.region(&order.region).is_none())?;
+    refusal("Size is not available in this region.").when(!is_sold_in(size, &order.region))?;
     let has_key = |named: &Value| {
         let mut keys = account.things.of(Kind::SshKey);
         keys.any(|key| *named == key.number() || *named == *key.fingerprint())
     };
-    if !order.ssh_keys.iter().all(has_key) {
-        return refuse("You specified an invalid SSH key for Droplet creation.");
-    }
+    refusal("You specified an invalid SSH key for Droplet creation.")
+        .when(!order.ssh_keys.iter().all(has_key))?;
     for volume in &order.volumes {
         let volume = account.things.get(Kind::Volume, &**volume);
         let is_free = |one: &Thing| one.attached.is_empty() && one.location == order.region;
-        if !volume.is_some_and(is_free) {
-            return refuse("volume is attached, in another region, or not found");
-        }
+        refusal("volume is attached, in another region, or not found")
+            .when(!volume.is_some_and(is_free))?;
     }
     Ok(())
 }
@@ -169,10 +159,8 @@ fn snapshot_of<'a>(
     let snapshot = listed.find(|snapshot| snapshot.id == number);
     let snapshot =
         snapshot.filter(|snapshot| snapshot.of.region == order.region).ok_or_else(invalid)?;
-    if snapshot.of.disk > disk_of(&order.size) {
-        let message = "The image you specified requires a larger disk than this size has.";
-        return Err(Refusal::unprocessable(message));
-    }
+    Refusal::unprocessable("The image you specified requires a larger disk than this size has.")
+        .when(snapshot.of.disk > disk_of(&order.size))?;
     Ok(Some(snapshot))
 }
 
@@ -201,10 +189,8 @@ pub(crate) fn delete(
     id: u64,
 ) -> Result<(), Refusal> {
     let droplet = account.droplets.get(&id).ok_or_else(Refusal::not_found)?;
-    if droplet.guest.action.is_some() {
-        let message = "Droplet already has a pending event.";
-        return Err(Refusal::unprocessable(message));
-    }
+    Refusal::unprocessable("Droplet already has a pending event.")
+        .when(droplet.guest.action.is_some())?;
     let takes = droplet.deletion;
     let on = ("droplet", id);
     account.run_action(timeline, on, json!("destroy"), takes, move |account, timeline, _| {

@@ -37,10 +37,8 @@ pub(crate) fn update(
     let status = cluster.status;
     let pool = cluster.pool_mut(pool_id).ok_or_else(Refusal::not_found)?;
     // Which states refuse a change, and with which status, is an assumption.
-    if !matches!(status, ClusterStatus::Running | ClusterStatus::Degraded) {
-        let message = "the cluster is being changed";
-        return Err(Refusal::new(409, "conflict", message));
-    }
+    Refusal::new(409, "conflict", "the cluster is being changed")
+        .when(!matches!(status, ClusterStatus::Running | ClusterStatus::Degraded))?;
     pool.change(update)?;
     follow_count(account, timeline, (cluster_id, pool_id));
     let Account { clusters, droplets, .. } = account;

@@ -9,16 +9,16 @@ use super::{
     create::{self, ServerOrder},
     field,
     images::{self, ImageOrder},
-    page, shown,
+    page, selector, shown,
 };
 use crate::{
     account::Subject,
     answer::{Answer, Refusal},
-    images::{Image, ImageKind, ImageStatus},
+    images::{ImageKind, ImageStatus},
     labels::{self, Labels},
     routes::Call,
     servers::{Extra, Family, not_found},
-    things::{Attachment, Kind},
+    things::{Attachment, Kind, Thing},
 };
 
 fn invalid(message: &str) -> Refusal {
@@ -76,9 +76,7 @@ fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
     };
     let labels: Labels = serde_json::from_value(given.clone()).map_err(|_| missing("labels"))?;
     let fits = |(key, value): (&String, &String)| labels::is_key(key) && labels::is_value(value);
-    if !labels.iter().all(fits) {
-        return Err(invalid("invalid label"));
-    }
+    invalid("invalid label").when(!labels.iter().all(fits))?;
     Ok(Some(labels))
 }
 
@@ -87,18 +85,23 @@ fn action_answer(call: &Call<'_>, action: u64) -> Result<Answer> {
     Ok(Answer::json(201, &json!({"action": action_json(call, action)?})))
 }
 
-/// A page of a list.
-fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Result<Answer> {
-    let selector = call.incoming.request.parameter("label_selector");
-    let selector = labels::Selector::parse(&selector.unwrap_or_default())
-        .ok_or_else(|| invalid("invalid label selector"))?;
+/// A page of a list, filtered by the query's `label_selector` and `type`.
+fn listed<T>(
+    call: &Call<'_>,
+    key: &str,
+    items: impl Iterator<Item = T>,
+    labels: impl Fn(&T) -> &Labels,
+    show: impl Fn(&T) -> Value,
+) -> Result<Answer> {
+    let selector = selector(call)?;
     let kinds = call.incoming.request.parameters("type");
+    let is_of = |item: &T, kind: &String| show(item)["type"] == **kind;
     let chosen = items.filter(|item| {
-        let own: Labels = serde_json::from_value(item["labels"].clone()).unwrap_or_default();
-        let is_of = |kind: &String| item["type"] == **kind;
-        selector.chooses(&own) && (kinds.is_empty() || kinds.iter().any(is_of))
+        selector.chooses(labels(item))
+            && (kinds.is_empty() || kinds.iter().any(|kind| is_of(item, kind)))
     });
-    Ok(page(call, key, chosen.collect(), field, Value::to_string))
+    let field = |item: &T, name: &str| field(&show(item), name);
+    Ok(page(call, key, chosen.collect(), field, |item| show(item).to_string()))
 }
 
 /// Lists all things of the kind that the path names.
@@ -107,8 +110,8 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Answer> {
     let ip = call.incoming.request.parameter("ip");
     let things = call.account.things.of(kind);
     let things = things.filter(|thing| ip.as_ref().is_none_or(|ip| thing.ip == *ip));
-    let shown = things.map(|thing| shown::thing(call.account, kind, thing));
-    listed(call, &format!("{}s", kind.word()), shown)
+    let show = |thing: &&Thing| shown::thing(call.account, kind, thing);
+    listed(call, &format!("{}s", kind.word()), things, |thing| &thing.labels, show)
 }
 
 /// Returns one thing.
@@ -128,7 +131,8 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
-    listed(call, "images", call.account.images.values().map(Image::to_json))
+    let images = call.account.images.values();
+    listed(call, "images", images, |image| &image.labels, |image| image.to_json())
 }
 
 pub(super) fn image(call: &mut Call<'_>) -> Result<Answer> {
@@ -295,16 +299,14 @@ pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
     let alias_ips = serde_json::from_value(aliases).map_err(|_| missing("alias_ips"))?;
     let network = call.account.things.get_mut(Kind::Network, wanted);
     let network = network.ok_or_else(|| invalid("network not found"))?;
-    let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
-    if network.is_attached_to(id) {
-        return refuse("server_already_attached", "the server is already attached");
-    }
+    let refusal = |code, message: &str| Refusal::new(422, code, message);
+    refusal("server_already_attached", "the server is already attached")
+        .when(network.is_attached_to(id))?;
     let Some(ip) = text(&body, "ip").or_else(|| network.free_address()) else {
-        return refuse("no_subnet_available", "no IP is available");
+        return Err(refusal("no_subnet_available", "no IP is available"));
     };
-    if [&ip].into_iter().chain(&alias_ips).any(|ip| network.has_address(ip)) {
-        return refuse("ip_not_available", "the provided network IP is not available");
-    }
+    refusal("ip_not_available", "the provided network IP is not available")
+        .when([&ip].into_iter().chain(&alias_ips).any(|ip| network.has_address(ip)))?;
     network.attached.insert(id, Attachment { ip, alias_ips, ..Attachment::default() });
     call.invalidate_cache(id);
     call.act_at_once(("server", id), "attach_to_network")
@@ -314,15 +316,14 @@ pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
     let server = call.server()?;
     let (id, is_off) = (server.id, server.is_off());
     let body = body(call, &["placement_group"])?;
-    if !is_off {
-        let message = "the server must be stopped";
-        return Err(Refusal::new(422, "server_not_stopped", message));
-    }
+    Refusal::new(422, "server_not_stopped", "the server must be stopped").when(!is_off)?;
     let things = &mut call.account.things;
-    if things.attached_to(id, Kind::PlacementGroup).next().is_some() {
-        let message = "the server is already part of a placement group";
-        return Err(Refusal::new(422, "already_in_placement_group", message));
-    }
+    Refusal::new(
+        422,
+        "already_in_placement_group",
+        "the server is already part of a placement group",
+    )
+    .when(things.attached_to(id, Kind::PlacementGroup).next().is_some())?;
     let group = things.get_mut(Kind::PlacementGroup, number(&body, "placement_group")?);
     group.ok_or_else(|| invalid("placement group not found"))?.attach(id);
     call.invalidate_cache(id);
@@ -361,18 +362,12 @@ pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.id();
     let image = call.account.images.get_mut(&id);
     let image = image.ok_or_else(not_found)?;
-    if image.kind != ImageKind::Snapshot || image.status == ImageStatus::Unavailable {
-        return Err(invalid("only snapshots can be protected"));
-    }
+    invalid("only snapshots can be protected")
+        .when(image.kind != ImageKind::Snapshot || image.status == ImageStatus::Unavailable)?;
     image.protected = flag(&body, "delete", image.protected);
-    call.account.invalidate_caches();
+    let of = image.of.id;
+    call.account.show_again(id, of);
     call.act_at_once(("image", id), "change_protection")
-}
-
-pub(super) fn image_actions(call: &mut Call<'_>) -> Result<Answer> {
-    let on = ("image", call.id());
-    let actions = call.account.actions_on(on).map(shown::action);
-    listed(call, "actions", actions)
 }
 
 pub(super) fn update_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
@@ -398,17 +393,14 @@ pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     let ip = ip.ok_or_else(not_found)?;
     let server = call.account.servers.get_mut(&to);
     let server = server.ok_or_else(|| invalid("server not found"))?;
-    let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
+    let refusal = |code, message: &str| Refusal::new(422, code, message);
     let family = Family::of(ip);
-    if !server.is_off() {
-        return refuse("server_not_stopped", "the server must be stopped");
-    }
-    if !ip.attached.is_empty() {
-        return refuse("primary_ip_already_assigned", "the primary IP is already assigned");
-    }
+    refusal("server_not_stopped", "the server must be stopped").when(!server.is_off())?;
+    refusal("primary_ip_already_assigned", "the primary IP is already assigned")
+        .when(!ip.attached.is_empty())?;
     if server.address_mut(family).is_some() {
         let code = if ip.is_ipv6() { "server_has_ipv6" } else { "server_has_ipv4" };
-        return refuse(code, "the server already has such an address");
+        return Err(refusal(code, "the server already has such an address"));
     }
     ip.attach(to);
     *server.address_mut(family) = Some(id);
@@ -423,10 +415,8 @@ pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
     if let Some(from) = ip.machine() {
         let server = call.account.servers.get_mut(&from);
         let server = server.ok_or_else(not_found)?;
-        if !server.is_off() {
-            let message = "the server must be stopped";
-            return Err(Refusal::new(422, "server_not_stopped", message));
-        }
+        Refusal::new(422, "server_not_stopped", "the server must be stopped")
+            .when(!server.is_off())?;
         ip.attached.clear();
         *server.address_mut(Family::of(ip)) = None;
         call.invalidate_cache(from);
@@ -441,9 +431,8 @@ pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
     let server = server.ok_or_else(|| invalid("server not found"))?;
     let location = server.location.clone();
     let volume = call.thing_mut(Kind::Volume)?;
-    if !volume.attached.is_empty() || volume.location != location {
-        return Err(invalid("volume is attached, or in another location"));
-    }
+    invalid("volume is attached, or in another location")
+        .when(!volume.attached.is_empty() || volume.location != location)?;
     volume.attach(to);
     call.invalidate_cache(to);
     call.act_at_once(("volume", call.id()), "attach_volume")
@@ -461,13 +450,10 @@ pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
             let message = "the server was not found";
             Refusal::new(404, "firewall_resource_not_found", message)
         })?;
-        if firewall.applies_to(server.id, &server.labels) {
-            let message = "the firewall is already applied";
-            return Err(Refusal::new(422, "firewall_already_applied", message));
-        }
-        if call.account.things.firewalls_of(server.id, &server.labels).count() >= 5 {
-            return Err(invalid("a server has at most 5 firewalls"));
-        }
+        Refusal::new(422, "firewall_already_applied", "the firewall is already applied")
+            .when(firewall.applies_to(server.id, &server.labels))?;
+        invalid("a server has at most 5 firewalls")
+            .when(call.account.things.firewalls_of(server.id, &server.labels).count() >= 5)?;
     }
     let mut actions = Vec::new();
     for server in to {
@@ -486,10 +472,8 @@ pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
     let server = body.get("server").and_then(|server| server["id"].as_u64());
     let server = server.ok_or_else(|| missing("server"))?;
     let balancer = call.thing_mut(Kind::LoadBalancer)?;
-    if balancer.is_attached_to(server) {
-        let message = "the target is already defined";
-        return Err(Refusal::new(422, "target_already_defined", message));
-    }
+    Refusal::new(422, "target_already_defined", "the target is already defined")
+        .when(balancer.is_attached_to(server))?;
     let use_private_ip = flag(&body, "use_private_ip", false);
     balancer.attached.insert(server, Attachment { use_private_ip, ..Attachment::default() });
     call.invalidate_cache(server);
@@ -499,14 +483,10 @@ pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["server"])?;
     let to = number(&body, "server")?;
-    if !call.account.servers.contains_key(&to) {
-        return Err(invalid("server not found"));
-    }
+    invalid("server not found").when(!call.account.servers.contains_key(&to))?;
     let floating = call.thing_mut(Kind::FloatingIp)?;
-    if floating.machine().is_some_and(|own| own != to) {
-        let message = "the floating IP is already assigned";
-        return Err(Refusal::new(422, "floating_ip_assigned", message));
-    }
+    Refusal::new(422, "floating_ip_assigned", "the floating IP is already assigned")
+        .when(floating.machine().is_some_and(|own| own != to))?;
     floating.attach(to);
     call.invalidate_cache(to);
     call.act_at_once(("floating_ip", call.id()), "assign_floating_ip")

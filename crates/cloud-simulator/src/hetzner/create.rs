@@ -112,9 +112,7 @@ fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image, Refusal>
     let number = named.parse().ok();
     let image = number.and_then(|number: u64| account.images.get(&number));
     let image = image.ok_or_else(|| invalid(format!("image \"{named}\" not found")))?;
-    if image.status != ImageStatus::Available {
-        return Err(invalid("image is not available"));
-    }
+    invalid("image is not available").when(image.status != ImageStatus::Available)?;
     Ok(image)
 }
 
@@ -135,32 +133,22 @@ fn type_of<'a>(
     let here = here.ok_or_else(|| invalid("unsupported location for server type"))?;
     let ends = here["deprecation"]["unavailable_after"].as_str();
     let ends = ends.and_then(|end| end.parse::<Timestamp>().ok());
-    if ends.is_some_and(|end| end <= now) {
-        return Err(invalid("unsupported location for server type"));
-    }
-    if found["architecture"] != *image.architecture() {
-        return Err(invalid("image has another architecture than the server type"));
-    }
-    if image.of.disk > disk_of(found) {
-        return Err(invalid("image disk is bigger than server type disk"));
-    }
-    if here["available"] != true {
-        let message = "error during placement";
-        return Err(Refusal::new(412, "resource_unavailable", message));
-    }
+    invalid("unsupported location for server type").when(ends.is_some_and(|end| end <= now))?;
+    invalid("image has another architecture than the server type")
+        .when(found["architecture"] != *image.architecture())?;
+    invalid("image disk is bigger than server type disk").when(image.of.disk > disk_of(found))?;
+    Refusal::new(412, "resource_unavailable", "error during placement")
+        .when(here["available"] != true)?;
     Ok(found)
 }
 
 /// Checks that a name is a valid host name and unique in its project (HZSPEC).
 pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
-        return Err(invalid("invalid server name"));
-    }
-    if account.servers.values().any(|server| server.name == name) {
-        let message = "server name is already used";
-        return Err(Refusal::new(409, "uniqueness_error", message));
-    }
+    invalid("invalid server name")
+        .when(name.is_empty() || name.len() > 63 || !name.chars().all(fits))?;
+    Refusal::new(409, "uniqueness_error", "server name is already used")
+        .when(account.servers.values().any(|server| server.name == name))?;
     Ok(())
 }
 
@@ -172,15 +160,13 @@ fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refus
         let ip = things.get(Kind::PrimaryIp, *id);
         check_address(ip.ok_or_else(|| invalid("primary IP not found"))?, *family, order)?;
     }
-    if order.addresses.is_empty() && order.networks.is_empty() && order.starts {
-        return Err(invalid("a server without any network cannot be started"));
-    }
+    invalid("a server without any network cannot be started")
+        .when(order.addresses.is_empty() && order.networks.is_empty() && order.starts)?;
     for volume in &order.volumes {
         let volume = things.get(Kind::Volume, *volume);
         let volume = volume.ok_or_else(|| invalid("volume not found"))?;
-        if !volume.attached.is_empty() || volume.location != order.location {
-            return Err(invalid("volume is attached, or in another location"));
-        }
+        invalid("volume is attached, or in another location")
+            .when(!volume.attached.is_empty() || volume.location != order.location)?;
     }
     let has_key = |named: &String| {
         let mut keys = things.of(Kind::SshKey);
@@ -199,18 +185,16 @@ fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refus
 }
 
 fn check_address(ip: &Thing, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
-    if Family::of(ip) != family {
-        let message = "the primary IP has the wrong version";
-        return Err(Refusal::new(412, "primary_ip_version_mismatch", message));
-    }
-    if !ip.attached.is_empty() {
-        let message = "the primary IP is already assigned";
-        return Err(Refusal::new(422, "primary_ip_assigned", message));
-    }
-    if ip.location != order.location {
-        let message = "the primary IP is in a different location";
-        return Err(Refusal::new(422, "primary_ip_datacenter_mismatch", message));
-    }
+    Refusal::new(412, "primary_ip_version_mismatch", "the primary IP has the wrong version")
+        .when(Family::of(ip) != family)?;
+    Refusal::new(422, "primary_ip_assigned", "the primary IP is already assigned")
+        .when(!ip.attached.is_empty())?;
+    Refusal::new(
+        422,
+        "primary_ip_datacenter_mismatch",
+        "the primary IP is in a different location",
+    )
+    .when(ip.location != order.location)?;
     Ok(())
 }
 
@@ -329,9 +313,8 @@ pub(crate) fn delete(
     id: u64,
 ) -> Result<u64, Refusal> {
     let server = account.server(id).ok_or_else(not_found)?;
-    if server.has.contains(&Extra::Protection) {
-        return Err(Refusal::new(423, "protected", "server deletion is protected"));
-    }
+    Refusal::new(423, "protected", "server deletion is protected")
+        .when(server.has.contains(&Extra::Protection))?;
     server.check_unlocked()?;
     server.set_status(ServerStatus::Deleting);
     let takes = server.deletion;

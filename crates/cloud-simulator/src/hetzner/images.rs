@@ -32,10 +32,8 @@ pub(crate) fn begin(
 ) -> Result<(u64, u64), Refusal> {
     let of = account.server(server).ok_or_else(not_found)?;
     of.check_unlocked()?;
-    if order.kind == ImageKind::Backup && !of.has.contains(&Extra::Backups) {
-        let message = "backups are not enabled for this server";
-        return Err(Refusal::new(422, "invalid_input", message));
-    }
+    Refusal::new(422, "invalid_input", "backups are not enabled for this server")
+        .when(order.kind == ImageKind::Backup && !of.has.contains(&Extra::Backups))?;
     let id = timeline.number();
     let image = Image {
         id,
@@ -89,12 +87,9 @@ fn end(account: &mut Account, timeline: &Timeline, (server, action): (u64, u64),
 /// Deletes an image. The refusal while it is being created is an assumption.
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
     let image = account.images.get(&id).ok_or_else(not_found)?;
-    if image.protected {
-        return Err(Refusal::new(423, "protected", "image deletion is protected"));
-    }
-    if image.status == ImageStatus::Creating {
-        return Err(Refusal::new(409, "conflict", "image is still being created"));
-    }
+    Refusal::new(423, "protected", "image deletion is protected").when(image.protected)?;
+    Refusal::new(409, "conflict", "image is still being created")
+        .when(image.status == ImageStatus::Creating)?;
     forget(account, id, now);
     Ok(())
 }
@@ -106,7 +101,7 @@ pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) -> bool {
         return false;
     };
     account.ledger.end(&meter(&image), now);
-    account.invalidate_caches();
+    account.show_again(id, image.of.id);
     true
 }
 

@@ -54,40 +54,30 @@ fn type_after<'a>(
     market: &'a Market,
     now: Timestamp,
 ) -> Result<&'a Value, Refusal> {
-    let refuse = |message: &str| Err(Refusal::new(422, "invalid_server_type", message));
-    if server.status != ServerStatus::Off {
-        let message = "server must be stopped";
-        return Err(Refusal::new(422, "server_not_stopped", message));
-    }
+    let refusal = |message: &str| Refusal::new(422, "invalid_server_type", message);
+    Refusal::new(422, "server_not_stopped", "server must be stopped")
+        .when(server.status != ServerStatus::Off)?;
     let asked = &change.server_type;
     let number = asked.parse().ok();
     let is_asked = |entry: &&Value| entry["name"] == **asked || entry["id"].as_u64() == number;
     let Some(found) = market.listed_types(now).find(is_asked) else {
-        return refuse("unknown server type");
+        return Err(refusal("unknown server type"));
     };
     let own = market.server_type(&server.server_type).unwrap_or(&Value::Null);
     let mut locations = catalog::entries(&found["locations"]);
     let here = locations.find(|location| location["name"] == *server.location);
     let Some(here) = here.filter(|here| here["deprecation"].is_null()) else {
-        return refuse("server type is deprecated or not supported in this location");
+        return Err(refusal("server type is deprecated or not supported in this location"));
     };
-    if found["name"] == *server.server_type {
-        return refuse("server already has this type");
-    }
-    if ["architecture", "storage_type"].iter().any(|field| found[field] != own[field]) {
-        return refuse("server type does not fit the server");
-    }
+    refusal("server already has this type").when(found["name"] == *server.server_type)?;
+    refusal("server type does not fit the server")
+        .when(["architecture", "storage_type"].iter().any(|field| found[field] != own[field]))?;
     let disk = disk_of(found);
-    if disk < server.disk {
-        return refuse("server type has a smaller disk");
-    }
-    if change.upgrade_disk && disk == server.disk {
-        return refuse("the disk cannot be upgraded: it has this size already");
-    }
-    if here["available"] != true || server.change_type_refusals > 0 {
-        let message = "error during placement";
-        return Err(Refusal::new(412, "resource_unavailable", message));
-    }
+    refusal("server type has a smaller disk").when(disk < server.disk)?;
+    refusal("the disk cannot be upgraded: it has this size already")
+        .when(change.upgrade_disk && disk == server.disk)?;
+    Refusal::new(412, "resource_unavailable", "error during placement")
+        .when(here["available"] != true || server.change_type_refusals > 0)?;
     Ok(found)
 }
 
