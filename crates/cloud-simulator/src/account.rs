@@ -35,16 +35,13 @@ pub(crate) struct Account {
     /// The account's index in [`World::accounts`].
     pub(crate) index: usize,
     pub(crate) login: Login,
-    /// The plans that it can order.
     pub(crate) market: Arc<Market>,
     pub(crate) rate: Rate,
     pub(crate) droplets: BTreeMap<u64, Droplet>,
     pub(crate) databases: BTreeMap<String, Database>,
     pub(crate) clusters: BTreeMap<String, Cluster>,
     pub(crate) servers: BTreeMap<u64, Server>,
-    /// Images of servers.
     pub(crate) images: BTreeMap<u64, Image>,
-    /// Snapshots of Droplets.
     pub(crate) snapshots: BTreeMap<u64, Snapshot>,
     pub(crate) things: Things,
     /// Oldest first.
@@ -65,7 +62,6 @@ pub(crate) struct Login {
     pub(crate) provider: Provider,
     /// The token that requests must carry as `Authorization: Bearer`.
     pub(crate) token: Token,
-    /// Whether the token is read-only.
     #[serde(default)]
     read_only: bool,
     /// A second token, which is read-only.
@@ -111,7 +107,6 @@ impl Login {
         self.read_only || self.token.0 != token
     }
 
-    /// Reports whether its tokens have a scope.
     pub(crate) fn has_scope(&self, scope: &str) -> bool {
         let scopes = self.scopes.as_ref();
         scopes.is_none_or(|scopes| scopes.contains(scope))
@@ -243,7 +238,6 @@ impl Account {
         self.guest(of);
     }
 
-    /// Creates an empty account.
     pub(crate) fn new(index: usize, login: Login, now: Timestamp, market: Arc<Market>) -> Self {
         Self {
             index,
@@ -262,7 +256,6 @@ impl Account {
         }
     }
 
-    /// The ids of everything that it holds.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ResourceId> {
         let droplets = self.droplets.keys().map(|id| ResourceId::Droplet(DropletId(*id)));
         let databases =
@@ -280,7 +273,6 @@ impl Account {
         self.ids().any(|own| own == *id)
     }
 
-    /// The whole state of a resource.
     pub(crate) fn state(&self, id: &ResourceId) -> Option<Value> {
         Some(match id {
             ResourceId::Droplet(id) => {
@@ -303,7 +295,6 @@ impl Account {
         })
     }
 
-    /// The snapshots that are listed by `now`.
     pub(crate) fn listed_snapshots(&self, now: Timestamp) -> impl Iterator<Item = &Snapshot> {
         self.snapshots.values().filter(move |snapshot| snapshot.listed <= now)
     }
@@ -381,14 +372,12 @@ impl Account {
         id
     }
 
-    /// Locks a machine for an action, or unlocks it.
     pub(crate) fn lock(&mut self, machine: u64, action: Option<u64>) {
         if let Some(guest) = self.guest(machine) {
             guest.action = action;
         }
     }
 
-    /// Adds an action and returns its id.
     pub(crate) fn begin_action(
         &mut self,
         timeline: &mut Timeline,
@@ -418,14 +407,12 @@ impl Account {
         id
     }
 
-    /// Marks an action as finished.
     pub(crate) fn finish_action(&mut self, timeline: &Timeline, id: u64) {
         if let Some(action) = self.actions.get_mut(&id) {
             action.finished = Some(timeline.now);
         }
     }
 
-    /// Marks a finished action as failed.
     pub(crate) fn fail_action(&mut self, id: u64) {
         if let Some(action) = self.actions.get_mut(&id) {
             action.error = Some(("action_failed", "Action failed"));

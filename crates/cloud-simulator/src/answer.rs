@@ -66,7 +66,6 @@ impl Refusal {
         Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
     }
 
-    /// Refuses if something is so.
     pub(crate) fn when(self, is_so: bool) -> Result<(), Self> {
         if is_so { Err(self) } else { Ok(()) }
     }

@@ -121,7 +121,6 @@ impl Bill {
     }
 }
 
-/// Computes a bill.
 pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
     let now = world.timeline.now();
     let until = query.until.unwrap_or(now).min(now);
@@ -156,7 +155,6 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
     Bill { since, until, lines }
 }
 
-/// The part of a history that is charged.
 struct Period {
     since: Timestamp,
     until: Timestamp,
@@ -166,7 +164,6 @@ struct Period {
 /// The charges of an account: the quantity of each item, by unit and price.
 #[derive(Default)]
 struct Charges {
-    /// The resource that is being charged.
     resource: Option<ResourceId>,
     quantities: BTreeMap<Charge, u64>,
 }

@@ -8,17 +8,14 @@ use serde_json::Value;
 
 type StaticJson = LazyLock<Value>;
 
-/// The sizes of Droplets and of Kubernetes nodes.
 pub(crate) static DROPLET_SIZES: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/sizes.json")));
-/// `DigitalOcean`'s regions.
 pub(crate) static REGIONS: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/regions.json")));
 /// Database engines with their plans, which are not sorted by size because no order is promised.
 /// Standby nodes need 2 GiB, so layouts with standbys lack the smallest plan (DOSPEC).
 pub(crate) static DATABASE_OPTIONS: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/database_options.json")));
-/// Hetzner's locations.
 pub(crate) static LOCATIONS: StaticJson =
     StaticJson::new(|| parse_static(include_str!("../answers/locations.json")));
 /// Hetzner's server types. Those of the previous series can no longer be ordered in the EU, and the
@@ -62,7 +59,6 @@ pub(crate) fn with(stored: &Value, mut fields: Value) -> Value {
     answer
 }
 
-/// The entries of a stored list.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
@@ -80,7 +76,6 @@ pub(crate) fn region(slug: &str) -> Option<&'static Value> {
     entry(&REGIONS, "slug", slug)
 }
 
-/// What a database engine offers.
 pub(crate) fn engine(slug: &str) -> Option<&'static Value> {
     DATABASE_OPTIONS["options"].get(slug)
 }
@@ -97,7 +92,6 @@ pub(crate) fn database_layouts() -> impl Iterator<Item = (u32, &'static str)> {
     })
 }
 
-/// Reports whether an engine offers this plan with this many nodes.
 pub(crate) fn offers(engine_slug: &str, nodes: u32, plan: &str) -> bool {
     let layouts = engine(engine_slug).map(|engine| entries(&engine["layouts"]));
     layouts.into_iter().flatten().any(|layout| {

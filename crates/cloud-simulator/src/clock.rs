@@ -55,7 +55,6 @@ impl HeldClock {
         Arc::new(move || clock.now())
     }
 
-    /// The clock as a [`Pass`] function.
     pub(crate) fn as_pass(&self) -> Pass {
         let clock = self.clone();
         // An error means that another response has already moved it further.

@@ -181,7 +181,6 @@ fn read_only(provider: Provider) -> Refusal {
     }
 }
 
-/// The resource that a request's path names.
 fn resource_of(request: &Request) -> Option<ResourceId> {
     let text = |part: &str| part.to_owned();
     let number = |part: &str| part.parse::<u64>().ok();

@@ -229,7 +229,6 @@ struct Person {
     delete_image: Option<ImageOf>,
 }
 
-/// An image or snapshot of an account, by id.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ImageOf {

@@ -47,7 +47,6 @@ pub(crate) struct Database {
     /// Whether a plan with less memory or fewer vCPUs is refused.
     #[serde(default)]
     pub(crate) refuses_shrink: bool,
-    /// How long a resize takes.
     #[serde(default = "defaults::seconds::<480>", skip_serializing)]
     pub(crate) resize: SignedDuration,
     /// How long after an accepted resize the status still reads `online`.
@@ -59,7 +58,6 @@ pub(crate) struct Database {
     #[serde(default)]
     pub(crate) replicas: Vec<Replica>,
 
-    /// The resize in flight, if any.
     #[serde(skip_deserializing)]
     pub(crate) resizing_to: Option<Resize>,
     #[serde(skip_deserializing)]
@@ -78,7 +76,6 @@ pub(crate) enum DatabaseStatus {
     Forking,
 }
 
-/// When a database's disk grows automatically.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageAutoscale {
@@ -86,7 +83,6 @@ pub(crate) struct StorageAutoscale {
     /// How full the disk must be.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold_percent: Option<u64>,
-    /// How much it grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     increment_gib: Option<u64>,
 }
@@ -103,7 +99,6 @@ pub(crate) struct Replica {
 /// A requested resize: the body of its request. `size` and `num_nodes` are required (DOSPEC).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Resize {
-    /// The plan.
     pub(crate) size: String,
     pub(crate) num_nodes: u32,
     /// The disk in MiB. If a change of plan leaves it out, it is the new plan's own (TFDO).
@@ -120,7 +115,6 @@ impl Database {
         self
     }
 
-    /// The meter it is billed under.
     pub(crate) fn meter(&self) -> Meter {
         (ResourceId::Database(DatabaseId(self.id.clone())), 0)
     }

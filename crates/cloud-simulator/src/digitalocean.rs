@@ -192,7 +192,6 @@ fn list_droplets(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "droplets", droplets, |one| shown::droplet_text(call.account, one, now))
 }
 
-/// The members of each autoscale pool.
 fn by_autoscale_pool<'a>(call: &'a Call<'_>) -> BTreeMap<&'a str, Vec<&'a Droplet>> {
     let mut pools: BTreeMap<&str, Vec<&Droplet>> = BTreeMap::new();
     for droplet in call.account.droplets.values() {

@@ -46,16 +46,13 @@ pub(crate) struct Droplet {
     /// How many resizes after these are accepted and then fail.
     #[serde(default)]
     pub(crate) resize_failures: u32,
-    /// How long a resize takes.
     #[serde(default = "defaults::seconds::<60>", skip_serializing)]
     pub(crate) resize: SignedDuration,
-    /// How long a power action takes.
     #[serde(default = "defaults::seconds::<10>", skip_serializing)]
     pub(crate) power_action: SignedDuration,
     /// How long the guest takes from the shutdown request until it is off.
     #[serde(default = "defaults::seconds::<20>", skip_serializing)]
     pub(crate) shutdown: SignedDuration,
-    /// How long a snapshot of it takes.
     #[serde(default = "defaults::seconds::<300>", skip_serializing)]
     pub(crate) snapshot: SignedDuration,
     /// How long after that the snapshot appears.
@@ -82,7 +79,6 @@ pub(crate) struct Droplet {
     /// How long it is still shown after its deletion.
     #[serde(default = "defaults::seconds::<2>", skip_serializing)]
     pub(crate) deletion: SignedDuration,
-    /// The extras that it has.
     #[serde(default)]
     pub(crate) has: BTreeSet<Extra>,
     /// Its VPC; defaults to the region's default one.
@@ -103,9 +99,7 @@ pub(crate) struct Droplet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DropletStatus {
-    /// Being created.
     New,
-    /// Powered on.
     #[default]
     Active,
     Off,
@@ -124,7 +118,6 @@ pub(crate) enum ImageType {
     Admin,
 }
 
-/// An extra that a Droplet may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Extra {
@@ -147,7 +140,6 @@ impl Extra {
     }
 }
 
-/// A Droplet's GPUs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gpu {
@@ -194,7 +186,6 @@ impl Droplet {
     }
 }
 
-/// The meter a Droplet is billed under.
 pub(crate) fn meter(id: u64) -> Meter {
     (ResourceId::Droplet(DropletId(id)), 0)
 }

@@ -36,7 +36,6 @@ pub struct Matching {
 /// A request's account and resource, as far as they are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
-    /// The account's index.
     pub(crate) place: Option<usize>,
     pub(crate) account: Option<AccountName>,
     pub(crate) resource: Option<ResourceRef>,

@@ -11,10 +11,8 @@ use serde::Serialize;
 /// The state that a Droplet and a server have in common.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Guest {
-    /// The machine's id.
     #[serde(skip)]
     id: u64,
-    /// Whether it runs.
     pub(crate) powered: bool,
     /// Whether it fails to boot: it soon turns off again whenever it is powered on.
     pub(crate) broken: bool,

@@ -128,14 +128,12 @@ fn page<T>(
     Answer::text(200, body).with("link", &links)
 }
 
-/// The query's label selector.
 fn selector(call: &Call<'_>) -> Result<Selector> {
     let selector = call.incoming.request.parameter("label_selector").unwrap_or_default();
     let selector = Selector::parse(&selector);
     selector.ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))
 }
 
-/// A field of a JSON object.
 fn field(value: &Value, name: &str) -> Value {
     value[name].clone()
 }

@@ -61,7 +61,6 @@ pub(crate) enum ClusterStatus {
 pub(crate) struct Pool {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The nodes' size.
     #[serde(default = "defaults::node_size")]
     pub(crate) size: String,
     /// The desired number of nodes.
@@ -75,7 +74,6 @@ pub(crate) struct Pool {
     pub(crate) labels: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) taints: Vec<Taint>,
-    /// Whether a count of zero is refused.
     #[serde(default)]
     refuses_zero: bool,
     /// How long a new node takes until it runs.

@@ -17,7 +17,6 @@ pub(crate) struct Ledger {
 /// address; 0 for the resource itself.
 pub(crate) type Meter = (ResourceId, u64);
 
-/// What is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BilledItem {
     /// A resource or a node, by its size.
@@ -37,7 +36,6 @@ pub(crate) struct Life {
     pub(crate) billed: BilledItem,
     /// Each size that it has had, with the instant from which it applies.
     sizes: Vec<(Timestamp, String)>,
-    /// Hetzner's location.
     pub(crate) location: Option<String>,
     /// Whether it existed when its resource was first seen, unlike a node that a pool adds later.
     existed_initially: bool,
@@ -81,7 +79,6 @@ impl Life {
         Self { billed, ..Self::of_size(created, "") }
     }
 
-    /// The same life in a location.
     pub(crate) fn in_location(self, location: &str) -> Self {
         Self { location: Some(location.to_owned()), ..self }
     }
@@ -130,7 +127,6 @@ impl Ledger {
         self.lives.entry(meter).or_default().push(life);
     }
 
-    /// Records a change of its size.
     pub(crate) fn change(&mut self, meter: &Meter, at: Timestamp, size: &str) {
         if let Some(life) = self.lives.get_mut(meter).and_then(|lives| lives.last_mut()) {
             life.sizes.push((at, size.to_owned()));

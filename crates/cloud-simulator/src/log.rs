@@ -45,7 +45,6 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The number of the next entry.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.entries.len() as u64 + 1
     }

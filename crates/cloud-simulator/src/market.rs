@@ -148,7 +148,6 @@ fn priced_size(size: &Value, prices: &Prices) -> Value {
     catalog::with(size, fields.unwrap_or_default())
 }
 
-/// A region with the sizes that it offers.
 fn with_sizes(region: &Value, sizes: &[Value]) -> Value {
     let offers =
         |size: &&Value| catalog::entries(&size["regions"]).any(|slug| *slug == region["slug"]);

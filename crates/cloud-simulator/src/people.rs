@@ -143,7 +143,6 @@ impl From<Refusal> for PersonError {
     }
 }
 
-/// Performs a person's act on a resource.
 pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
     let mut accounts = world.accounts.iter_mut();
     let account = accounts
@@ -170,7 +169,8 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
 /// The outcome of an act: `None` if it does not fit the kind of resource.
 type Done = Result<Option<()>, PersonError>;
 
-/// Parses a provider's word for a status.
+const DONE: Done = Ok(Some(()));
+
 fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
     serde_json::from_value(Value::from(word)).map_err(|_| PersonError::Refused {
         status: 422,
@@ -191,23 +191,24 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         Act::ChangePlan { plan, disk } => {
             Order { size: Some(plan), disk, ..Order::of(ActionKind::Resize) }
         }
+        Act::Snapshot { name } => Order { name: Some(name), ..Order::of(ActionKind::Snapshot) },
+        // What follows has its effect at once.
         Act::TakeRoom { refusals, failures } => {
             (droplet.resize_refusals, droplet.resize_failures) = (refusals, failures);
-            return Ok(Some(()));
+            return DONE;
         }
         Act::BreakCopies { breaks } => {
             droplet.copies_break = breaks;
             droplet.guest.broken &= breaks;
-            return Ok(Some(()));
+            return DONE;
         }
-        Act::Snapshot { name } => Order { name: Some(name), ..Order::of(ActionKind::Snapshot) },
         Act::Retag { tags } => {
             droplet.tags = tags;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::SetStatus { status: word } => {
             droplet.set_status(status(&word)?);
-            return Ok(Some(()));
+            return DONE;
         }
         // A worker is deleted with its node.
         Act::Delete if droplet.worker_of.is_none() => {
@@ -219,7 +220,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         _ => return Ok(None),
     };
     digitalocean::droplets::begin(account, timeline, id, order)?;
-    Ok(Some(()))
+    DONE
 }
 
 fn on_database(account: &mut Account, timeline: &mut Timeline, id: &str, act: Act) -> Done {
@@ -239,7 +240,7 @@ fn on_database(account: &mut Account, timeline: &mut Timeline, id: &str, act: Ac
         }
         _ => return Ok(None),
     }
-    Ok(Some(()))
+    DONE
 }
 
 fn on_node_pool(
@@ -265,23 +266,23 @@ fn on_node_pool(
         Act::Rename { name } => update.name = name,
         Act::RetagCluster { tags } => {
             cluster.tags = tags;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::SetStatus { status: word } => {
             cluster.status = status(&word)?;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::Delete => {
             for node in &pool.nodes {
                 account.droplets.remove(&node.droplet);
             }
             cluster.pools.retain(|pool| pool.id != path.1);
-            return Ok(Some(()));
+            return DONE;
         }
         _ => return Ok(None),
     }
     kubernetes::update(account, timeline, path, update)?;
-    Ok(Some(()))
+    DONE
 }
 
 fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
@@ -296,38 +297,38 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::ChangePlan { plan, disk } => {
             let change = TypeChange { server_type: plan, upgrade_disk: disk };
             hetzner::servers::change_type(account, timeline, id, &change)?;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::TakeRoom { refusals, failures } => {
             server.change_type_refusals = refusals;
             server.change_type_failures = failures;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::BreakCopies { breaks } => {
             server.copies_break = breaks;
             server.guest.broken &= breaks;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::Snapshot { name } => {
             let order =
                 ImageOrder { kind: ImageKind::Snapshot, description: name, labels: Labels::new() };
             images::begin(account, timeline, id, order)?;
-            return Ok(Some(()));
+            return DONE;
         }
         Act::Retag { tags } => {
             server.labels = labels(&tags);
-            return Ok(Some(()));
+            return DONE;
         }
         Act::Rename { name } => {
             create::check_name(account, &name)?;
             if let Some(server) = account.server(id) {
                 server.name = name;
             }
-            return Ok(Some(()));
+            return DONE;
         }
         Act::SetStatus { status: word } => {
             server.set_status(status(&word)?);
-            return Ok(Some(()));
+            return DONE;
         }
         Act::Delete => {
             // A person who deletes a copy means the original machine.
@@ -338,7 +339,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         _ => return Ok(None),
     };
     hetzner::servers::begin(account, timeline, id, command)?;
-    Ok(Some(()))
+    DONE
 }
 
 fn labels(tags: &[String]) -> Labels {

@@ -170,7 +170,6 @@ pub(crate) fn database_key(nodes: u32, plan: &str) -> String {
 }
 
 impl HetznerPrices {
-    /// A server type's price in a location.
     fn row(&self, server_type: &str, location: &str) -> Option<&LocatedPrice> {
         let rows = self.server_types.get(server_type)?;
         let mut rows = rows.iter();

@@ -72,22 +72,18 @@ impl Request {
         self.path.split('/').skip(2).collect()
     }
 
-    /// Reports whether the request asks for a change.
     pub(crate) fn is_change(&self) -> bool {
         self.method != "GET" && self.method != "HEAD"
     }
 
-    /// The decoded key-value pairs of the query.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         form_urlencoded::parse(self.query.as_bytes()).into_owned().collect()
     }
 
-    /// The first value of a query parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<String> {
         self.parameters(name).into_iter().next()
     }
 
-    /// All values of a repeated query parameter.
     pub(crate) fn parameters(&self, name: &str) -> Vec<String> {
         let of_name = |(key, value): (String, String)| (key == name).then_some(value);
         self.pairs().into_iter().filter_map(of_name).collect()

@@ -40,7 +40,6 @@ impl Call<'_> {
         thing.ok_or_else(|| self.not_found())
     }
 
-    /// The same, to change it.
     pub(crate) fn thing_mut(&mut self, kind: Kind) -> Result<&mut Thing, Refusal> {
         let (id, not_found) = (self.thing_id(), self.not_found());
         self.account.things.get_mut(kind, id).ok_or(not_found)
@@ -53,7 +52,6 @@ impl Call<'_> {
         }
     }
 
-    /// An action of the account.
     pub(crate) fn action(&self, id: u64) -> Result<&Action, Refusal> {
         self.account.actions.get(&id).ok_or_else(|| self.not_found())
     }

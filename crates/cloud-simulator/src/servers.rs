@@ -49,7 +49,6 @@ pub(crate) struct Server {
     /// Whether a change of type leaves it off; normally it starts again (HZSPEC).
     #[serde(default)]
     pub(crate) stays_off_after_change: bool,
-    /// How long a change of type takes.
     #[serde(default = "defaults::seconds::<90>", skip_serializing)]
     pub(crate) change_type: SignedDuration,
     /// How long it takes to power on.
@@ -79,7 +78,6 @@ pub(crate) struct Server {
     /// How long after that its addresses in networks stay taken.
     #[serde(default = "defaults::seconds::<5>", skip_serializing)]
     pub(crate) release: SignedDuration,
-    /// The extras that it has.
     #[serde(default)]
     pub(crate) has: BTreeSet<Extra>,
     /// The families of its initial public addresses.
@@ -114,12 +112,10 @@ pub(crate) enum ServerStatus {
     Unknown,
 }
 
-/// An extra that a server may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Extra {
     Backups,
-    /// An ISO is attached.
     Iso,
     /// It is protected from deletion and from being rebuilt.
     Protection,
@@ -131,7 +127,6 @@ fn addresses() -> BTreeSet<Family> {
     BTreeSet::from([Family::Ipv4])
 }
 
-/// A kind of public address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {
@@ -140,7 +135,6 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family of an address.
     pub(crate) fn of(ip: &Thing) -> Self {
         if ip.is_ipv6() { Self::Ipv6 } else { Self::Ipv4 }
     }
@@ -191,7 +185,6 @@ impl Server {
     }
 }
 
-/// The meter a server is billed under.
 pub(crate) fn meter(id: u64) -> Meter {
     (ResourceId::Server(ServerId(id)), 0)
 }

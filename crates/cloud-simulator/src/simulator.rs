@@ -31,7 +31,6 @@ pub struct Simulator {
     pub(crate) pass: Option<Pass>,
     /// How many requests have arrived.
     pub(crate) arrived: Arc<AtomicU64>,
-    /// The held clock, if there is one.
     held: Option<HeldClock>,
     clouds: Arc<Mutex<Clouds>>,
 }

@@ -24,21 +24,17 @@ use crate::{
     ledger::Meter,
 };
 
-/// A kind of thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// An alert policy.
     Alert,
     Firewall,
     FloatingIp,
     LoadBalancer,
-    /// A private network.
     Network,
     PlacementGroup,
     /// A server's public address. It outlives its server, unless `auto_delete` is set.
     PrimaryIp,
-    /// A `DigitalOcean` project.
     Project,
     ReservedIp,
     ReservedIpv6,
@@ -85,7 +81,6 @@ pub(crate) struct Thing {
     #[serde(alias = "region")]
     pub(crate) location: String,
     pub(crate) ip: String,
-    /// The addresses of a network.
     pub(crate) ip_range: String,
     pub(crate) public_key: String,
     /// The GB of a volume.
@@ -170,7 +165,6 @@ fn attachments<'de, D: Deserializer<'de>>(
 }
 
 impl Kind {
-    /// The providers' word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Alert => "alert",
@@ -289,7 +283,6 @@ impl Thing {
         self.is_attached_to(server) || self.selects(labels)
     }
 
-    /// Reports whether an address in the network is taken.
     pub(crate) fn has_address(&self, ip: &String) -> bool {
         self.attached.values().any(|one| one.ip == *ip || one.alias_ips.contains(ip))
     }
@@ -307,7 +300,6 @@ impl Thing {
         if let Id::Number(number) = self.id { number } else { 0 }
     }
 
-    /// The fingerprint of an SSH key.
     pub(crate) fn fingerprint(&self) -> String {
         format!("3b:16:bf:e4:8b:00:8b:b8:59:8c:a9:d3:f0:19:{:02x}:fa", self.number() % 256)
     }
@@ -329,12 +321,10 @@ fn filled_in(template: &Value, values: &Value) -> Value {
     }
 }
 
-/// The things of an account, by kind and id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Things(BTreeMap<Kind, BTreeMap<Id, Thing>>);
 
 impl Things {
-    /// All things of a kind.
     pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Thing> {
         self.0.get(&kind).into_iter().flat_map(BTreeMap::values)
     }

@@ -19,7 +19,6 @@ pub(crate) struct World {
     pub(crate) accounts: Vec<Account>,
     pub(crate) timeline: Timeline,
     market: Arc<Market>,
-    /// When the simulation began.
     pub(crate) began: Timestamp,
 }
 
@@ -39,17 +38,14 @@ impl World {
         }
     }
 
-    /// The price list.
     pub(crate) fn prices(&self) -> &Prices {
         &self.market.prices
     }
 
-    /// The plans that all accounts can order.
     pub(crate) fn market(&self) -> Market {
         Market::clone(&self.market)
     }
 
-    /// An account by its name.
     fn named(&mut self, name: &AccountName) -> Option<&mut Account> {
         self.accounts.iter_mut().find(|account| account.login.name == *name)
     }
@@ -131,7 +127,6 @@ impl World {
         }
     }
 
-    /// Replaces the plans that all accounts can order.
     pub(crate) fn set_market(&mut self, market: Market) {
         self.market = Arc::new(market);
         for account in &mut self.accounts {
@@ -140,7 +135,6 @@ impl World {
         }
     }
 
-    /// Creates an empty account.
     pub(crate) fn new_account(&self, index: usize, login: Login) -> Account {
         Account::new(index, login, self.timeline.now(), Arc::clone(&self.market))
     }
@@ -175,7 +169,6 @@ impl World {
         self.accounts.iter().flat_map(of_account).collect()
     }
 
-    /// The whole state of one resource.
     pub(crate) fn resource(&self, reference: &ResourceRef) -> Option<Value> {
         let mut accounts = self.accounts.iter();
         let account = accounts.find(|account| account.login.name == reference.account)?;

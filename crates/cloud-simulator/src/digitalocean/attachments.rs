@@ -158,13 +158,11 @@ pub(super) fn rename_image(call: &mut Call<'_>) -> Result<Answer> {
     image(call)
 }
 
-/// Lists all things of a kind.
 pub(super) fn list(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     let things = call.account.things.of(kind).collect();
     page(call, &format!("{}s", kind.word()), things, |thing| call.thing_json(kind, thing))
 }
 
-/// Returns one thing.
 pub(super) fn one(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     let thing = call.thing(kind)?;
     ok(&json!({kind.word(): call.thing_json(kind, thing)}))
@@ -265,7 +263,6 @@ pub(super) fn project_resources(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "resources", droplets, |droplet: &u64| in_project(project, *droplet, "ok"))
 }
 
-/// A Droplet in a project, as the API shows it.
 fn in_project(project: &Thing, droplet: u64, status: &str) -> Value {
     json!({
         "urn": format!("do:droplet:{droplet}"),
@@ -302,14 +299,12 @@ pub(super) fn alerts(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "policies", alerts, |alert| call.thing_json(Kind::Alert, alert))
 }
 
-/// Lists the tags of all Droplets.
 pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
     let tags: BTreeSet<_> = droplets.flat_map(|droplet| &droplet.tags).collect();
     page(call, "tags", tags.into_iter().collect(), |tag| json!({"name": tag}))
 }
 
-/// Lists the VPCs of all Droplets.
 pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
     let vpcs: BTreeSet<_> = droplets.filter_map(|droplet| droplet.vpc.as_ref()).collect();

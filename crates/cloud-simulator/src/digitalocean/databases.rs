@@ -6,7 +6,6 @@ use crate::{
     databases::{DatabaseStatus, Resize},
 };
 
-/// Begins a resize.
 pub(crate) fn resize(
     account: &mut Account,
     timeline: &mut Timeline,

@@ -24,9 +24,7 @@ const LAG: SignedDuration = SignedDuration::from_secs(2);
 pub(crate) struct Order {
     #[serde(rename = "type")]
     pub(crate) kind: ActionKind,
-    /// The new name of a rename.
     pub(crate) name: Option<String>,
-    /// The new size of a resize.
     pub(crate) size: Option<String>,
     /// Whether a resize also grows the disk, permanently.
     #[serde(default)]
@@ -111,7 +109,6 @@ fn resize_refusal(droplet: &Droplet, order: &Order, market: &Market) -> Option<&
     }
 }
 
-/// Begins an action and returns its id.
 pub(crate) fn begin(
     account: &mut Account,
     timeline: &mut Timeline,

@@ -7,8 +7,8 @@ use crate::{
     account::{Account, Timeline},
     answer::Refusal,
     droplets::{Droplet, DropletStatus},
-    kubernetes::{Cluster, ClusterStatus, Node, NodeState, Pool, PoolPath, Update, meter},
-    ledger::Life,
+    kubernetes::{Cluster, ClusterStatus, Node, NodeState, PoolPath, Update, meter},
+    ledger::{Life, Meter},
 };
 
 /// Adds a cluster whose nodes are running.
@@ -56,7 +56,8 @@ pub(crate) fn update(
 /// Adds or drains nodes until there are as many as the count says.
 fn follow_count(account: &mut Account, timeline: &mut Timeline, path: PoolPath<'_>) {
     let (owner, now) = (account.index, timeline.now());
-    let Some(pool) = pool_of(account, path) else {
+    let Some(pool) = account.clusters.get_mut(path.0).and_then(|cluster| cluster.pool_mut(path.1))
+    else {
         return;
     };
     let wanted = pool.count as usize;
@@ -65,88 +66,72 @@ fn follow_count(account: &mut Account, timeline: &mut Timeline, path: PoolPath<'
     let leaving = pool.nodes.iter_mut().rev().filter(|node| node.stays());
     for node in leaving.take(staying.saturating_sub(wanted)) {
         node.set_state(NodeState::Draining, now);
-        let place = Place::of(path, &node.id);
-        let gone = place.clone();
+        let worker = node.droplet;
         timeline.after(owner, scale_down * 2 / 3, move |account, timeline| {
-            if let Some(node) = place.node(account) {
+            if let Some((_, node)) = node_of(account, worker) {
                 node.set_state(NodeState::Deleting, timeline.now());
             }
         });
         timeline.after(owner, scale_down, move |account, timeline| {
-            gone.remove(account, timeline.now());
+            remove(account, worker, timeline.now());
         });
     }
     for _ in staying..wanted {
-        let id = add_node(account, timeline, path, NodeState::Provisioning);
-        let place = Place::of(path, &id);
+        let worker = add_node(account, timeline, path, NodeState::Provisioning);
         timeline.after(owner, scale_up, move |account, timeline| {
-            place.run(account, timeline.now());
+            run(account, worker, timeline.now());
         });
     }
 }
 
-fn pool_of<'a>(account: &'a mut Account, path: PoolPath<'_>) -> Option<&'a mut Pool> {
-    account.clusters.get_mut(path.0)?.pool_mut(path.1)
+/// The node on a Droplet, and its pool's meter.
+fn node_of(account: &mut Account, worker: u64) -> Option<(Meter, &mut Node)> {
+    account.clusters.iter_mut().find_map(|(cluster, Cluster { pools, .. })| {
+        pools.iter_mut().find_map(|pool| {
+            let node = pool.nodes.iter_mut().find(|node| node.droplet == worker)?;
+            Some((meter((cluster, &pool.id), worker), node))
+        })
+    })
 }
 
-/// Finds a node again once a scheduled effect is due.
-#[derive(Debug, Clone)]
-struct Place {
-    cluster: String,
-    pool: String,
-    node: String,
-}
-
-impl Place {
-    fn of((cluster, pool): PoolPath<'_>, node: &str) -> Self {
-        Self { cluster: cluster.to_owned(), pool: pool.to_owned(), node: node.to_owned() }
-    }
-
-    fn node<'a>(&self, account: &'a mut Account) -> Option<&'a mut Node> {
-        let pool = pool_of(account, (&self.cluster, &self.pool))?;
-        pool.nodes.iter_mut().find(|node| node.id == self.node)
-    }
-
-    /// Marks the node as running, unless it has been drained before.
-    fn run(&self, account: &mut Account, now: Timestamp) {
-        let node = self.node(account);
-        let Some(node) = node.filter(|node| node.state == NodeState::Provisioning) else {
-            return;
-        };
+/// Marks a node as running, unless it has been drained before.
+fn run(account: &mut Account, worker: u64, now: Timestamp) {
+    if let Some((_, node)) = node_of(account, worker)
+        && node.state == NodeState::Provisioning
+    {
         node.set_state(NodeState::Running, now);
-        let worker = node.droplet;
         if let Some(droplet) = account.droplet(worker) {
             droplet.set_status(DropletStatus::Active);
         }
     }
+}
 
-    fn remove(&self, account: &mut Account, now: Timestamp) {
-        if let Some(worker) = self.node(account).map(|node| node.droplet) {
-            account.droplets.remove(&worker);
-            account.detach_all(worker, now);
-            let meter = meter((&self.cluster, &self.pool), worker);
-            account.ledger.end(&meter, now);
-        }
-        if let Some(pool) = pool_of(account, (&self.cluster, &self.pool)) {
-            pool.nodes.retain(|node| node.id != self.node);
-        }
+/// Removes a node and its Droplet, and stops billing it.
+fn remove(account: &mut Account, worker: u64, now: Timestamp) {
+    if let Some((meter, _)) = node_of(account, worker) {
+        account.droplets.remove(&worker);
+        account.detach_all(worker, now);
+        account.ledger.end(&meter, now);
+    }
+    for pool in account.clusters.values_mut().flat_map(|cluster| &mut cluster.pools) {
+        pool.nodes.retain(|node| node.droplet != worker);
     }
 }
 
-/// Adds a node and its Droplet, and returns the node's id.
+/// Adds a node and its Droplet, and returns the Droplet's id.
 fn add_node(
     account: &mut Account,
     timeline: &mut Timeline,
     (cluster_id, pool_id): PoolPath<'_>,
     state: NodeState,
-) -> String {
+) -> u64 {
     let (id, droplet, now) = (timeline.uuid(), timeline.number(), timeline.now());
     let Some(cluster) = account.clusters.get_mut(cluster_id) else {
-        return id;
+        return droplet;
     };
     let region = cluster.region.clone();
     let Some(pool) = cluster.pool_mut(pool_id) else {
-        return id;
+        return droplet;
     };
     let name = format!("{}-{}", pool.name, &id[id.len() - 5..]);
     let is_new = state == NodeState::Provisioning;
@@ -163,6 +148,6 @@ fn add_node(
     account.ledger.open(meter((cluster_id, pool_id), droplet), life);
     account.droplets.insert(droplet, worker.created_at(now));
     account.things.place_in_projects([&droplet].into_iter());
-    pool.nodes.push(Node { id: id.clone(), name, state, droplet, created: now, updated: now });
-    id
+    pool.nodes.push(Node { id, name, state, droplet, created: now, updated: now });
+    droplet
 }

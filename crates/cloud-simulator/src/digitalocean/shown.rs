@@ -17,7 +17,6 @@ pub(crate) fn droplet_text<'a>(account: &Account, droplet: &'a Droplet, now: Tim
     droplet.guest.cached_json(|| self::droplet(account, droplet, now).to_string())
 }
 
-/// A Droplet.
 pub(crate) fn droplet(account: &Account, droplet: &Droplet, now: Timestamp) -> Value {
     let market = &account.market;
     let size = market.droplet_size(&droplet.size).unwrap_or(&Value::Null);
@@ -120,7 +119,6 @@ pub(crate) fn firewalls_of<'a>(
     })
 }
 
-/// A thing.
 pub(crate) fn thing(account: &Account, kind: Kind, thing: &Thing, now: Timestamp) -> Value {
     let droplet = || {
         let droplet = account.droplets.get(thing.attached.keys().next()?)?;
@@ -154,7 +152,6 @@ pub(crate) fn autoscale_member(droplet: &Droplet) -> Value {
     })
 }
 
-/// An autoscale pool.
 pub(crate) fn autoscale_pool(id: &str, members: &[&Droplet]) -> Value {
     let first = members.first();
     let created = first.map(|droplet| timestamp(droplet.created));
@@ -175,7 +172,6 @@ pub(crate) fn autoscale_pool(id: &str, members: &[&Droplet]) -> Value {
     })
 }
 
-/// An action.
 pub(crate) fn action(account: &Account, action: &Action) -> Value {
     let (kind, id) = action.on;
     json!({

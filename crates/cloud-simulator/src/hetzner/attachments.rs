@@ -114,7 +114,6 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Answer> {
     listed(call, &format!("{}s", kind.word()), things, |thing| &thing.labels, show)
 }
 
-/// Returns one thing.
 pub(super) fn one(call: &mut Call<'_>) -> Result<Answer> {
     let kind = call.kind()?;
     let thing = call.thing(kind)?;

@@ -27,7 +27,6 @@ pub(crate) struct ServerOrder {
     pub(crate) name: String,
     /// The type's name or id.
     pub(crate) server_type: String,
-    /// The image's id.
     pub(crate) image: String,
     pub(crate) location: String,
     pub(crate) labels: Labels,
@@ -38,7 +37,6 @@ pub(crate) struct ServerOrder {
     pub(crate) volumes: Vec<u64>,
     pub(crate) firewalls: Vec<u64>,
     pub(crate) placement_group: Option<u64>,
-    /// The keys' names or ids.
     pub(crate) ssh_keys: Vec<String>,
 }
 
@@ -252,7 +250,6 @@ fn attach_ordered(
     }
 }
 
-/// Begins to apply a firewall to a server.
 pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u64, server: u64) {
     let Some(found) = account.things.get_mut(Kind::Firewall, firewall) else {
         return;

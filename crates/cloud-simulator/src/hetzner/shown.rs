@@ -83,7 +83,6 @@ fn private_address(network: &Thing, server: u64) -> Value {
     })
 }
 
-/// A thing.
 pub(crate) fn thing(account: &Account, kind: Kind, thing: &Thing) -> Value {
     let more = json!({
         "place": place(&thing.location),
@@ -140,7 +139,6 @@ fn targets(account: &Account, kind: Kind, thing: &Thing) -> Vec<Value> {
     targets
 }
 
-/// An action.
 pub(crate) fn action(action: &Action) -> Value {
     let done = action.finished.is_some();
     let error = action.error;
