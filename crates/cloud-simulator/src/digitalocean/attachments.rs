@@ -210,6 +210,8 @@ fn check_assignable(call: &Call<'_>, kind: Kind, ip: &Thing, id: u64) -> Result<
     Ok(())
 }
 
+/// Attaches or detaches a volume. That it is detached only from the Droplet that has it is an
+/// assumption.
 pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
     #[derive(Deserialize)]
     struct Order {
@@ -222,11 +224,12 @@ pub(super) fn act_on_volume(call: &mut Call<'_>) -> Result<Answer> {
     let region = call.account.droplets.get(&order.droplet_id).map(|droplet| droplet.region.clone());
     let volume = call.thing_mut(Kind::Volume)?;
     let is_near = region.as_ref() == Some(&volume.location);
-    match (order.kind.as_str(), volume.attached.is_empty()) {
-        ("attach", true) if is_near => {
+    let has_it = volume.is_attached_to(order.droplet_id);
+    match order.kind.as_str() {
+        "attach" if is_near && volume.attached.is_empty() => {
             volume.attach(order.droplet_id);
         }
-        ("detach", false) => volume.attached.clear(),
+        "detach" if has_it => volume.attached.clear(),
         _ => return Err(Refusal::unprocessable("volume cannot be attached or detached")),
     }
     call.account.droplet(order.droplet_id);

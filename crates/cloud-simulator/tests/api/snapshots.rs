@@ -352,6 +352,20 @@ async fn what_belongs_to_a_droplet_shows_in_its_state_until_it_is_gone() {
 }
 
 #[tokio::test]
+async fn a_volume_is_detached_only_from_the_droplet_that_has_it() {
+    let other = "[[droplets]]\nid = 2\nname = \"other\"\n";
+    let clouds = Clouds::with(&format!("{FLEET}\n{other}")).await;
+    let volumes = async || clouds.get("/v2/droplets").await["droplets"][0]["volume_ids"].clone();
+    assert_eq!(volumes().await, json!([VOLUME]));
+    let path = format!("/v2/volumes/{VOLUME}/actions");
+    let detach = |id: u64| Some(json!({"type": "detach", "droplet_id": id}));
+    refused(clouds.send("POST", &path, detach(2)).await);
+    assert_eq!(volumes().await, json!([VOLUME]));
+    clouds.send("POST", &path, detach(1)).await.expect(202);
+    assert_eq!(volumes().await, json!([]));
+}
+
+#[tokio::test]
 async fn a_droplet_that_no_project_names_is_in_the_default_one() {
     let fleet = FLEET.replace("name = \"staging\"\ndroplets = [1]", "name = \"staging\"");
     let clouds = Clouds::with(&fleet).await;
