@@ -157,9 +157,14 @@ fn server(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::json(200, &json!({"server": shown::server(call.account, call.server()?)})))
 }
 
+/// A page of actions. There may be thousands, so only what is needed of each is built.
 fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
-    let actions = actions.map(shown::action).collect();
-    page(call, "actions", actions, field, Value::to_string)
+    let field = |action: &&Action, name: &str| match name {
+        "id" => json!(action.id),
+        "command" => action.kind.clone(),
+        _ => field(&shown::action(action), name),
+    };
+    page(call, "actions", actions.collect(), field, |action| shown::action(action).to_string())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what the operations return")]
