@@ -1,6 +1,5 @@
 //! The `DigitalOcean` API: its operations and their responses.
 
-mod attachments;
 pub(crate) mod create;
 pub(crate) mod databases;
 pub(crate) mod droplets;
@@ -8,6 +7,7 @@ pub(crate) mod kubernetes;
 pub(crate) mod scopes;
 mod shown;
 pub(crate) mod snapshots;
+mod things;
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::{
-    attachments::{act_on_reserved_ip, add_droplets, list, one},
     droplets::{ActionKind, Order},
+    things::{act_on_reserved_ip, add_droplets, list, one},
 };
 use crate::{
     account::Action,
@@ -45,18 +45,18 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "droplets/#/actions", droplet_actions),
     ("POST", "droplets/#/actions", act_on_droplet),
     ("GET", "droplets/#/actions/#", droplet_action),
-    ("POST", "droplets", attachments::create_droplet),
-    ("DELETE", "droplets/#", attachments::delete_droplet),
-    ("GET", "droplets/#/snapshots", attachments::droplet_snapshots),
-    ("GET", "droplets/#/firewalls", attachments::droplet_firewalls),
-    ("GET", "droplets/#/backups/policy", attachments::backup_policy),
-    ("GET", "droplets/#/destroy_with_associated_resources", attachments::associated),
-    ("GET", "snapshots", attachments::snapshots),
-    ("GET", "snapshots/#", attachments::snapshot),
-    ("DELETE", "snapshots/#", attachments::delete_snapshot),
-    ("GET", "images", attachments::images),
-    ("GET", "images/#", attachments::image),
-    ("PUT", "images/#", attachments::rename_image),
+    ("POST", "droplets", create::create_droplet),
+    ("DELETE", "droplets/#", create::delete_droplet),
+    ("GET", "droplets/#/snapshots", snapshots::droplet_snapshots),
+    ("GET", "droplets/#/firewalls", things::droplet_firewalls),
+    ("GET", "droplets/#/backups/policy", things::backup_policy),
+    ("GET", "droplets/#/destroy_with_associated_resources", things::associated),
+    ("GET", "snapshots", snapshots::snapshots),
+    ("GET", "snapshots/#", snapshots::snapshot),
+    ("DELETE", "snapshots/#", snapshots::delete_snapshot),
+    ("GET", "images", snapshots::images),
+    ("GET", "images/#", snapshots::image),
+    ("PUT", "images/#", snapshots::rename_image),
     ("GET", "reserved_ips", |call| list(call, Kind::ReservedIp)),
     ("GET", "reserved_ips/*", |call| one(call, Kind::ReservedIp)),
     ("POST", "reserved_ips/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIp)),
@@ -65,7 +65,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "reserved_ipv6/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIpv6)),
     ("GET", "volumes", |call| list(call, Kind::Volume)),
     ("GET", "volumes/*", |call| one(call, Kind::Volume)),
-    ("POST", "volumes/*/actions", attachments::act_on_volume),
+    ("POST", "volumes/*/actions", things::act_on_volume),
     ("GET", "firewalls", |call| list(call, Kind::Firewall)),
     ("GET", "firewalls/*", |call| one(call, Kind::Firewall)),
     ("POST", "firewalls/*/droplets", |call| add_droplets(call, Kind::Firewall)),
@@ -73,15 +73,15 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "load_balancers/*", |call| one(call, Kind::LoadBalancer)),
     ("POST", "load_balancers/*/droplets", |call| add_droplets(call, Kind::LoadBalancer)),
     ("GET", "projects", |call| list(call, Kind::Project)),
-    ("GET", "projects/default", attachments::default_project),
+    ("GET", "projects/default", things::default_project),
     ("GET", "projects/*", |call| one(call, Kind::Project)),
-    ("GET", "projects/*/resources", attachments::project_resources),
-    ("POST", "projects/*/resources", attachments::add_to_project),
-    ("GET", "monitoring/alerts", attachments::alerts),
-    ("GET", "tags", attachments::tags),
-    ("GET", "vpcs", attachments::vpcs),
+    ("GET", "projects/*/resources", things::project_resources),
+    ("POST", "projects/*/resources", things::add_to_project),
+    ("GET", "monitoring/alerts", things::alerts),
+    ("GET", "tags", things::tags),
+    ("GET", "vpcs", things::vpcs),
     ("GET", "account/keys", |call| list(call, Kind::SshKey)),
-    ("GET", "databases/*/firewall", attachments::trusted_sources),
+    ("GET", "databases/*/firewall", things::trusted_sources),
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
     ("GET", "databases", list_databases),
@@ -162,7 +162,7 @@ fn ok(body: &Value) -> Result<Answer> {
 fn account(call: &mut Call<'_>) -> Result<Answer> {
     let name = &call.account.login.name;
     let fields = json!({"name": name, "email": format!("{name}@example.com")});
-    let fields = catalog::with(&attachments::limits(call), fields);
+    let fields = catalog::with(&things::limits(call), fields);
     ok(&json!({"account": catalog::with(&catalog::ACCOUNT, fields)}))
 }
 

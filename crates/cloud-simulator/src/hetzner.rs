@@ -1,23 +1,25 @@
 //! The Hetzner Cloud API: its operations and their responses.
 
-mod attachments;
+mod body;
 pub(crate) mod create;
 pub(crate) mod images;
 pub(crate) mod servers;
 mod shown;
+mod things;
 
 use domain::configuration::Provider;
 use serde_json::{Value, json};
 
 use self::servers::{Command, TypeChange};
 use crate::{
-    account::Action,
+    account::{Action, Subject},
     answer::{Answer, Refusal, timestamp},
     catalog,
-    labels::Selector,
+    labels::{Labels, Selector},
     page::Page,
     routes::{Call, Route},
     servers::{Server, not_found},
+    things::Kind,
 };
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -34,27 +36,27 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "servers/#/actions/poweron", |call| act(call, Command::PowerOn)),
     ("POST", "servers/#/actions/reboot", |call| act(call, Command::Reboot)),
     ("POST", "servers/#/actions/change_type", change_type),
-    ("POST", "servers", attachments::create_server),
-    ("PUT", "servers/#", attachments::update_server),
-    ("DELETE", "servers/#", attachments::delete_server),
-    ("POST", "servers/#/actions/create_image", attachments::create_image),
-    ("POST", "servers/#/actions/change_protection", attachments::protect_server),
-    ("POST", "servers/#/actions/enable_backup", attachments::enable_backup),
-    ("POST", "servers/#/actions/attach_to_network", attachments::attach_to_network),
-    ("POST", "servers/#/actions/add_to_placement_group", attachments::add_to_placement_group),
-    ("GET", "images", attachments::images),
-    ("GET", "images/#", attachments::image),
-    ("PUT", "images/#", attachments::update_image),
-    ("DELETE", "images/#", attachments::delete_image),
+    ("POST", "servers", create::create_server),
+    ("PUT", "servers/#", servers::update_server),
+    ("DELETE", "servers/#", create::delete_server),
+    ("POST", "servers/#/actions/create_image", images::create_image),
+    ("POST", "servers/#/actions/change_protection", servers::protect_server),
+    ("POST", "servers/#/actions/enable_backup", servers::enable_backup),
+    ("POST", "servers/#/actions/attach_to_network", things::attach_to_network),
+    ("POST", "servers/#/actions/add_to_placement_group", things::add_to_placement_group),
+    ("GET", "images", images::images),
+    ("GET", "images/#", images::image),
+    ("PUT", "images/#", images::update_image),
+    ("DELETE", "images/#", images::delete_image),
     ("GET", "images/#/actions", image_actions),
-    ("POST", "images/#/actions/change_protection", attachments::protect_image),
-    ("PUT", "primary_ips/#", attachments::update_primary_ip),
-    ("POST", "primary_ips/#/actions/assign", attachments::assign_primary_ip),
-    ("POST", "primary_ips/#/actions/unassign", attachments::unassign_primary_ip),
-    ("POST", "volumes/#/actions/attach", attachments::attach_volume),
-    ("POST", "firewalls/#/actions/apply_to_resources", attachments::apply_firewall),
-    ("POST", "load_balancers/#/actions/add_target", attachments::add_target),
-    ("POST", "floating_ips/#/actions/assign", attachments::assign_floating_ip),
+    ("POST", "images/#/actions/change_protection", images::protect_image),
+    ("PUT", "primary_ips/#", things::update_primary_ip),
+    ("POST", "primary_ips/#/actions/assign", things::assign_primary_ip),
+    ("POST", "primary_ips/#/actions/unassign", things::unassign_primary_ip),
+    ("POST", "volumes/#/actions/attach", things::attach_volume),
+    ("POST", "firewalls/#/actions/apply_to_resources", things::apply_firewall),
+    ("POST", "load_balancers/#/actions/add_target", things::add_target),
+    ("POST", "floating_ips/#/actions/assign", things::assign_floating_ip),
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {
@@ -73,16 +75,42 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "datacenters", gone),
     ("GET", "datacenters/*", gone),
     // Things of all kinds, such as `networks`.
-    ("GET", "*", attachments::list),
-    ("GET", "*/#", attachments::one),
-    ("DELETE", "*/#", attachments::delete),
+    ("GET", "*", things::list),
+    ("GET", "*/#", things::one),
+    ("DELETE", "*/#", things::delete),
 ];
 
 impl Call<'_> {
+    fn id(&self) -> u64 {
+        self.ids.numbers[0]
+    }
+
+    /// The kind of thing that the path names.
+    fn kind(&self) -> Result<Kind> {
+        let listed_at = &self.ids.names[0];
+        Kind::listed_at(listed_at, Provider::Hetzner).ok_or_else(not_found)
+    }
+
+    /// Invalidates the cached JSON of a server, after a change of what is attached to it.
+    fn invalidate_cache(&mut self, server: u64) {
+        self.account.server(server);
+    }
+
+    /// Performs an action that finishes immediately, and responds with it.
+    fn act_at_once(&mut self, on: Subject, command: &str) -> Result<Answer> {
+        let action = self.account.act_at_once(self.timeline, on, command);
+        action_answer(self, action)
+    }
+
     fn server(&self) -> Result<&Server> {
         let server = self.account.servers.get(&self.ids.numbers[0]);
         server.ok_or_else(not_found)
     }
+}
+
+/// The response to a change that has begun.
+fn action_answer(call: &Call<'_>, action: u64) -> Result<Answer> {
+    Ok(Answer::json(201, &json!({"action": action_json(call, action)?})))
 }
 
 fn action_json(call: &Call<'_>, id: u64) -> Result<Value> {
@@ -126,6 +154,25 @@ fn page<T>(
     let items: Vec<_> = page.items.iter().map(write).collect();
     let body = format!("{{\"{key}\":[{}],\"meta\":{meta}}}", items.join(","));
     Answer::text(200, body).with("link", &links)
+}
+
+/// A page of a list, filtered by the query's `label_selector` and `type`.
+fn listed<T>(
+    call: &Call<'_>,
+    key: &str,
+    items: impl Iterator<Item = T>,
+    labels: impl Fn(&T) -> &Labels,
+    show: impl Fn(&T) -> Value,
+) -> Result<Answer> {
+    let selector = selector(call)?;
+    let kinds = call.incoming.request.parameters("type");
+    let is_of = |item: &T, kind: &String| show(item)["type"] == **kind;
+    let chosen = items.filter(|item| {
+        selector.chooses(labels(item))
+            && (kinds.is_empty() || kinds.iter().any(|kind| is_of(item, kind)))
+    });
+    let field = |item: &T, name: &str| field(&show(item), name);
+    Ok(page(call, key, chosen.collect(), field, |item| show(item).to_string()))
 }
 
 fn selector(call: &Call<'_>) -> Result<Selector> {

@@ -6,14 +6,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Result;
 use crate::{
     account::{Account, Timeline},
-    answer::Refusal,
+    answer::{Answer, Refusal},
     droplets::{Droplet, DropletStatus, Extra, ImageType, disk_of, meter},
     guest::Guest,
     images::Snapshot,
     ledger::{BilledItem, Life},
     market::is_sold_in,
+    routes::Call,
     things::{Id, Kind, Thing},
 };
 
@@ -23,8 +25,8 @@ const PLACEMENT: SignedDuration = SignedDuration::from_secs(10);
 /// An order for a new Droplet: the body of its request. Creating several at once, by `names`, is
 /// not simulated.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct DropletOrder {
-    pub(crate) name: String,
+struct DropletOrder {
+    name: String,
     #[serde(default = "crate::defaults::region")]
     region: String,
     size: String,
@@ -46,12 +48,10 @@ pub(crate) struct DropletOrder {
     backup_policy: Option<Value>,
 }
 
-/// Begins to create a Droplet; returns its id and its action's.
-pub(crate) fn create(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    order: DropletOrder,
-) -> Result<(u64, u64), Refusal> {
+/// Begins to create a Droplet.
+pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
+    let order: DropletOrder = call.body()?;
+    let Call { account, timeline, .. } = call;
     let now = timeline.now();
     check(account, &order)?;
     let snapshot = snapshot_of(account, &order, now)?;
@@ -106,12 +106,15 @@ pub(crate) fn create(
             end(account, timeline, (id, action), fails);
         },
     );
-    Ok((id, action))
+    let droplet = call.droplet_json(&call.account.droplets[&id]);
+    let href = format!("{}/v2/actions/{action}", call.incoming.origin);
+    let links = json!({"actions": [{"id": action, "rel": "create", "href": href}]});
+    Ok(Answer::json(202, &json!({"droplet": droplet, "links": links})))
 }
 
 /// Refuses an invalid order. The messages for a limit, a size and an image are as quoted by users;
 /// the others are assumptions.
-fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
+fn check(account: &Account, order: &DropletOrder) -> Result<()> {
     let refusal = |message: &str| Refusal::unprocessable(message);
     let limit = account.login.server_limit;
     refusal("creating this/these droplet(s) will exceed your droplet limit")
@@ -149,7 +152,7 @@ fn snapshot_of<'a>(
     account: &'a Account,
     order: &DropletOrder,
     now: Timestamp,
-) -> Result<Option<&'a Snapshot>, Refusal> {
+) -> Result<Option<&'a Snapshot>> {
     let invalid = || Refusal::unprocessable("You specified an invalid image for Droplet creation.");
     let Some(number) = order.image.as_u64() else {
         let is_public = order.image == "debian-12-x64";
@@ -183,20 +186,17 @@ fn end(account: &mut Account, timeline: &mut Timeline, (id, action): (u64, u64),
 
 /// Deletes a Droplet, which is still shown for a moment. The refusal during a pending event is an
 /// assumption.
-pub(crate) fn delete(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: u64,
-) -> Result<(), Refusal> {
-    let droplet = account.droplets.get(&id).ok_or_else(Refusal::not_found)?;
+pub(super) fn delete_droplet(call: &mut Call<'_>) -> Result<Answer> {
+    let droplet = call.droplet()?;
     Refusal::unprocessable("Droplet already has a pending event.")
         .when(droplet.guest.action.is_some())?;
-    let takes = droplet.deletion;
+    let (id, takes) = (droplet.id, droplet.deletion);
     let on = ("droplet", id);
+    let Call { account, timeline, .. } = call;
     account.run_action(timeline, on, json!("destroy"), takes, move |account, timeline, _| {
         remove(account, timeline, id);
     });
-    Ok(())
+    Ok(Answer::empty(204))
 }
 
 /// Removes a Droplet and stops billing it; its snapshots, volumes and reserved addresses stay.

@@ -5,15 +5,21 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::servers::settle;
+use super::{
+    Result, action_json,
+    body::{body, flag, invalid, labels, missing, numbers, text},
+    servers::settle,
+    shown,
+};
 use crate::{
     account::{Account, Timeline},
-    answer::Refusal,
-    catalog,
+    answer::{Answer, Refusal},
+    catalog, defaults,
     images::{Image, ImageKind, ImageStatus},
     labels::Labels,
     ledger::{BilledItem, Life, Meter},
     market::Market,
+    routes::Call,
     servers::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found},
     things::{Attachment, Kind, Thing, public_address},
 };
@@ -23,41 +29,28 @@ const PLACEMENT: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
 /// An order for a new server: the body of its request.
 #[derive(Debug, Clone)]
-pub(crate) struct ServerOrder {
-    pub(crate) name: String,
+struct ServerOrder {
+    name: String,
     /// The type's name or id.
-    pub(crate) server_type: String,
-    pub(crate) image: String,
-    pub(crate) location: String,
-    pub(crate) labels: Labels,
-    pub(crate) starts: bool,
+    server_type: String,
+    image: String,
+    location: String,
+    labels: Labels,
+    starts: bool,
     /// Its public addresses by family: the id of an existing one, or `None` for a new one.
-    pub(crate) addresses: Vec<(Family, Option<u64>)>,
-    pub(crate) networks: Vec<u64>,
-    pub(crate) volumes: Vec<u64>,
-    pub(crate) firewalls: Vec<u64>,
-    pub(crate) placement_group: Option<u64>,
-    pub(crate) ssh_keys: Vec<String>,
+    addresses: Vec<(Family, Option<u64>)>,
+    networks: Vec<u64>,
+    volumes: Vec<u64>,
+    firewalls: Vec<u64>,
+    placement_group: Option<u64>,
+    ssh_keys: Vec<String>,
 }
 
-/// An accepted server: its id, and its actions'.
-pub(crate) struct CreatedServer {
-    pub(crate) server: u64,
-    pub(crate) action: u64,
-    pub(crate) next: Vec<u64>,
-}
-
-fn invalid(message: impl Into<String>) -> Refusal {
-    Refusal::new(422, "invalid_input", message)
-}
-
-/// Begins to create a server, or says why it is refused. The order of these checks is an
+/// Begins to create a server, or refuses it. The order of these checks is an
 /// assumption, and so are the messages where no code is documented.
-pub(crate) fn create(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    order: &ServerOrder,
-) -> Result<CreatedServer, Refusal> {
+pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
+    let order = &order_of(call)?;
+    let Call { account, timeline, .. } = call;
     let now = timeline.now();
     let image = image_of(account, &order.image)?.clone();
     let server_type = type_of(&account.market, order, &image, now)?;
@@ -102,11 +95,55 @@ pub(crate) fn create(
         account.lock(id, None);
         end_creation(account, timeline, id, (action, next), fails);
     });
-    Ok(CreatedServer { server: id, action, next: next.into_iter().collect() })
+    let next: Result<Vec<_>> = next.into_iter().map(|id| action_json(call, id)).collect();
+    let body = json!({
+        "server": shown::server(call.account, &call.account.servers[&id]),
+        "action": action_json(call, action)?,
+        "next_actions": next?,
+        "root_password": order.ssh_keys.is_empty().then_some("simulated-password"),
+    });
+    Ok(Answer::json(201, &body))
+}
+
+/// Reads an order from the body of its request.
+fn order_of(call: &Call<'_>) -> Result<ServerOrder> {
+    let keys = "name server_type image location start_after_create placement_group ssh_keys volumes \
+                automount networks firewalls labels user_data public_net";
+    let body = body(call, keys)?;
+    let required = |key: &str| text(&body, key).ok_or_else(|| missing(key));
+    let firewalls = body.get("firewalls").and_then(Value::as_array);
+    let firewalls = firewalls.into_iter().flatten();
+    let keys = body.get("ssh_keys").and_then(Value::as_array);
+    let keys = keys.into_iter().flatten();
+    let keys = keys.map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
+    Ok(ServerOrder {
+        name: required("name")?,
+        server_type: required("server_type")?,
+        image: required("image")?,
+        location: text(&body, "location").unwrap_or_else(defaults::location),
+        labels: labels(&body)?.unwrap_or_default(),
+        starts: flag(&body, "start_after_create", true),
+        addresses: addresses(body.get("public_net").unwrap_or(&Value::Null)),
+        networks: numbers(&body, "networks"),
+        volumes: numbers(&body, "volumes"),
+        firewalls: firewalls.filter_map(|one| one["firewall"].as_u64()).collect(),
+        placement_group: body.get("placement_group").and_then(Value::as_u64),
+        ssh_keys: keys.collect(),
+    })
+}
+
+/// The public addresses by family, both unless they are disabled; an existing one is given by its
+/// id.
+fn addresses(public_net: &Value) -> Vec<(Family, Option<u64>)> {
+    [(Family::Ipv4, "ipv4"), (Family::Ipv6, "ipv6")]
+        .into_iter()
+        .filter(|(_, name)| public_net[format!("enable_{name}")].as_bool() != Some(false))
+        .map(|(family, name)| (family, public_net[name].as_u64()))
+        .collect()
 }
 
 /// The image that an order names, which must be complete.
-fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image, Refusal> {
+fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image> {
     let number = named.parse().ok();
     let image = number.and_then(|number: u64| account.images.get(&number));
     let image = image.ok_or_else(|| invalid(format!("image \"{named}\" not found")))?;
@@ -120,7 +157,7 @@ fn type_of<'a>(
     order: &ServerOrder,
     image: &Image,
     now: Timestamp,
-) -> Result<&'a Value, Refusal> {
+) -> Result<&'a Value> {
     let asked = &order.server_type;
     let number = asked.parse().ok();
     let is_asked = |entry: &&Value| entry["name"] == **asked || entry["id"].as_u64() == number;
@@ -141,7 +178,7 @@ fn type_of<'a>(
 }
 
 /// Checks that a name is a valid host name and unique in its project (HZSPEC).
-pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_name(account: &Account, name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     invalid("invalid server name")
         .when(name.is_empty() || name.len() > 63 || !name.chars().all(fits))?;
@@ -151,7 +188,7 @@ pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
 }
 
 /// Checks that everything to be attached exists and is free (HZSPEC).
-fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
+fn check_attachments(account: &Account, order: &ServerOrder) -> Result<()> {
     let things = &account.things;
     for (family, id) in &order.addresses {
         let Some(id) = id else { continue };
@@ -182,7 +219,7 @@ fn check_attachments(account: &Account, order: &ServerOrder) -> Result<(), Refus
     known(group.is_none_or(|id| has(Kind::PlacementGroup, id)), "placement group")
 }
 
-fn check_address(ip: &Thing, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
+fn check_address(ip: &Thing, family: Family, order: &ServerOrder) -> Result<()> {
     Refusal::new(412, "primary_ip_version_mismatch", "the primary IP has the wrong version")
         .when(Family::of(ip) != family)?;
     Refusal::new(422, "primary_ip_assigned", "the primary IP is already assigned")
@@ -303,24 +340,21 @@ fn count_failure(account: &mut Account, id: u64) {
     }
 }
 
-/// Begins to delete a server; returns its action's id.
-pub(crate) fn delete(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: u64,
-) -> Result<u64, Refusal> {
-    let server = account.server(id).ok_or_else(not_found)?;
+pub(super) fn delete_server(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let server = call.account.server(id).ok_or_else(not_found)?;
     Refusal::new(423, "protected", "server deletion is protected")
         .when(server.has.contains(&Extra::Protection))?;
     server.check_unlocked()?;
     server.set_status(ServerStatus::Deleting);
     let takes = server.deletion;
+    let Call { account, timeline, .. } = call;
     let action = account.begin_action(timeline, ("server", id), json!("delete_server"));
     timeline.after(account.index, takes, move |account, timeline| {
         account.finish_action(timeline, action);
         remove(account, timeline, id);
     });
-    Ok(action)
+    Ok(Answer::json(200, &json!({"action": action_json(call, action)?})))
 }
 
 /// Removes a server and stops billing it. Its backups and its addresses with `auto_delete` are

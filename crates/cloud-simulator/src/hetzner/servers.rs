@@ -5,12 +5,18 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::{
+    Result,
+    body::{body, flag, labels, text},
+    shown,
+};
 use crate::{
     account::{Account, Timeline},
-    answer::Refusal,
+    answer::{Answer, Refusal},
     catalog,
     market::Market,
-    servers::{Server, ServerStatus, disk_of, meter, not_found},
+    routes::Call,
+    servers::{Extra, Server, ServerStatus, disk_of, meter, not_found},
 };
 
 /// How long it takes to send a signal, or to find that there is nothing to do.
@@ -53,7 +59,7 @@ fn type_after<'a>(
     change: &TypeChange,
     market: &'a Market,
     now: Timestamp,
-) -> Result<&'a Value, Refusal> {
+) -> Result<&'a Value> {
     let refusal = |message: &str| Refusal::new(422, "invalid_server_type", message);
     Refusal::new(422, "server_not_stopped", "server must be stopped")
         .when(server.status != ServerStatus::Off)?;
@@ -90,7 +96,7 @@ pub(crate) fn begin(
     timeline: &mut Timeline,
     id: u64,
     command: Command,
-) -> Result<u64, Refusal> {
+) -> Result<u64> {
     use ServerStatus::{Starting, Stopping};
     let server = account.server(id).ok_or_else(not_found)?;
     server.check_unlocked()?;
@@ -137,7 +143,7 @@ pub(crate) fn change_type(
     timeline: &mut Timeline,
     id: u64,
     change: &TypeChange,
-) -> Result<u64, Refusal> {
+) -> Result<u64> {
     let market = Arc::clone(&account.market);
     let server = account.server(id).ok_or_else(not_found)?;
     server.check_unlocked()?;
@@ -183,4 +189,38 @@ fn end_change(
     let stays_off = server.stays_off_after_change;
     server.set_status(if stays_off { ServerStatus::Off } else { ServerStatus::Running });
     account.boot(timeline, id);
+}
+
+pub(super) fn update_server(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, "name labels")?;
+    let labels = labels(&body)?;
+    let id = call.id();
+    let server = call.account.server(id).ok_or_else(not_found)?;
+    if let Some(name) = text(&body, "name") {
+        server.name = name;
+    }
+    if let Some(labels) = labels {
+        server.labels = labels;
+    }
+    let server = call.server()?;
+    Ok(Answer::json(200, &json!({"server": shown::server(call.account, server)})))
+}
+
+pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, "delete rebuild")?;
+    let id = call.id();
+    let server = call.account.server(id).ok_or_else(not_found)?;
+    if flag(&body, "delete", server.has.contains(&Extra::Protection)) {
+        server.has.insert(Extra::Protection);
+    } else {
+        server.has.remove(&Extra::Protection);
+    }
+    call.act_at_once(("server", id), "change_protection")
+}
+
+pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let server = call.account.server(id).ok_or_else(not_found)?;
+    server.has.insert(Extra::Backups);
+    call.act_at_once(("server", id), "enable_backup")
 }

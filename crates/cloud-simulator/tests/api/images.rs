@@ -172,6 +172,21 @@ async fn a_server_made_again_from_its_image_has_everything_that_it_had() {
 }
 
 #[tokio::test]
+async fn a_server_shows_its_image_as_it_is_now() {
+    let clouds = Clouds::with(FLEET).await;
+    let image = image(&clouds).await;
+    delete(&clouds).await;
+    clouds.pass(5);
+    let body = body_of(&clouds, image).await;
+    post(&clouds, "/v1/servers", body).await;
+    let shown = async || clouds.get("/v1/servers").await["servers"][0]["image"].clone();
+    assert_eq!(shown().await["description"], "web");
+    let changed = Some(json!({"description": "renamed"}));
+    clouds.send("PUT", &format!("/v1/images/{image}"), changed).await.expect(200);
+    assert_eq!(shown().await["description"], "renamed");
+}
+
+#[tokio::test]
 async fn an_address_that_is_not_kept_goes_with_its_server() {
     let clouds = Clouds::with(FLEET).await;
     switch_off(&clouds).await;

@@ -352,6 +352,19 @@ async fn what_belongs_to_a_droplet_shows_in_its_state_until_it_is_gone() {
 }
 
 #[tokio::test]
+async fn a_droplet_shows_its_snapshot_by_its_new_name() {
+    let clouds = Clouds::with(FLEET).await;
+    let snapshot = snapshot(&clouds).await;
+    delete(&clouds).await;
+    create(&clouds, body_of(snapshot)).await.expect(202);
+    let shown = async || clouds.get("/v2/droplets").await["droplets"][0]["image"]["name"].clone();
+    assert_eq!(shown().await, "web.a1");
+    let changed = Some(json!({"name": "renamed"}));
+    clouds.send("PUT", &format!("/v2/images/{snapshot}"), changed).await.expect(200);
+    assert_eq!(shown().await, "renamed");
+}
+
+#[tokio::test]
 async fn a_volume_is_detached_only_from_the_droplet_that_has_it() {
     let other = "[[droplets]]\nid = 2\nname = \"other\"\n";
     let clouds = Clouds::with(&format!("{FLEET}\n{other}")).await;

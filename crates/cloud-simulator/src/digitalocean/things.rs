@@ -1,5 +1,4 @@
-//! The operations on what a team holds besides Droplets, databases and clusters, and those that
-//! create and delete Droplets.
+//! The operations on what a team holds besides Droplets, databases and clusters.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +6,12 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Result,
-    create::{self, DropletOrder},
-    ok, page, shown, snapshots,
-};
+use super::{Result, ok, page, shown};
 use crate::{
     account::uuid_of,
     answer::{Answer, Refusal, timestamp},
     catalog,
     droplets::Extra,
-    images::Snapshot,
     routes::Call,
     things::{Kind, Thing},
 };
@@ -28,12 +22,6 @@ const ASSIGNS: SignedDuration = SignedDuration::from_secs(5);
 impl Call<'_> {
     fn thing_json(&self, kind: Kind, thing: &Thing) -> Value {
         shown::thing(self.account, kind, thing, self.timeline.now())
-    }
-
-    fn snapshot(&self) -> Result<&Snapshot> {
-        let mut listed = self.account.listed_snapshots(self.timeline.now());
-        let snapshot = listed.find(|snapshot| snapshot.id == self.ids.numbers[0]);
-        snapshot.ok_or_else(Refusal::not_found)
     }
 
     /// The Droplets that a request names, all of which must exist.
@@ -50,27 +38,6 @@ impl Call<'_> {
             Err(Refusal::unprocessable("droplet not found"))
         }
     }
-}
-
-pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
-    let order: DropletOrder = call.body()?;
-    let (id, action) = create::create(call.account, call.timeline, order)?;
-    let droplet = call.droplet_json(&call.account.droplets[&id]);
-    let href = format!("{}/v2/actions/{action}", call.incoming.origin);
-    let links = json!({"actions": [{"id": action, "rel": "create", "href": href}]});
-    Ok(Answer::json(202, &json!({"droplet": droplet, "links": links})))
-}
-
-pub(super) fn delete_droplet(call: &mut Call<'_>) -> Result<Answer> {
-    create::delete(call.account, call.timeline, call.ids.numbers[0])?;
-    Ok(Answer::empty(204))
-}
-
-pub(super) fn droplet_snapshots(call: &mut Call<'_>) -> Result<Answer> {
-    let id = call.droplet()?.id;
-    let listed = call.account.listed_snapshots(call.timeline.now());
-    let own = listed.filter(|snapshot| snapshot.of.id == id).collect();
-    page(call, "snapshots", own, Snapshot::of_droplet_json)
 }
 
 pub(super) fn droplet_firewalls(call: &mut Call<'_>) -> Result<Answer> {
@@ -111,51 +78,6 @@ pub(super) fn associated(call: &mut Call<'_>) -> Result<Answer> {
         "volumes": volumes.collect::<Vec<_>>(),
         "volume_snapshots": [],
     }))
-}
-
-pub(super) fn snapshots(call: &mut Call<'_>) -> Result<Answer> {
-    let kind = call.incoming.request.parameter("resource_type");
-    let wanted = kind.is_none_or(|kind| kind == "droplet");
-    let listed = call.account.listed_snapshots(call.timeline.now());
-    page(call, "snapshots", listed.filter(|_| wanted).collect(), Snapshot::to_json)
-}
-
-pub(super) fn snapshot(call: &mut Call<'_>) -> Result<Answer> {
-    ok(&json!({"snapshot": call.snapshot()?.to_json()}))
-}
-
-pub(super) fn delete_snapshot(call: &mut Call<'_>) -> Result<Answer> {
-    let id = call.snapshot()?.id;
-    snapshots::delete(call.account, id, call.timeline.now())?;
-    Ok(Answer::empty(204))
-}
-
-/// Lists the private images and, unless the query excludes it, the public one of the catalog.
-pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
-    let listed = call.account.listed_snapshots(call.timeline.now());
-    let mut images: Vec<_> = listed.map(Snapshot::image_json).collect();
-    if call.incoming.request.parameter("private").as_deref() != Some("true") {
-        images.push(catalog::DROPLET["image"].clone());
-    }
-    page(call, "images", images, |image| image)
-}
-
-pub(super) fn image(call: &mut Call<'_>) -> Result<Answer> {
-    if catalog::DROPLET["image"]["id"] == call.ids.numbers[0] {
-        return ok(&json!({"image": catalog::DROPLET["image"]}));
-    }
-    ok(&json!({"image": call.snapshot()?.image_json()}))
-}
-
-pub(super) fn rename_image(call: &mut Call<'_>) -> Result<Answer> {
-    let id = call.snapshot()?.id;
-    let body: Value = call.body()?;
-    let snapshot = call.account.snapshots.get_mut(&id);
-    let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
-    if let Some(name) = body["name"].as_str() {
-        name.clone_into(&mut snapshot.name);
-    }
-    image(call)
 }
 
 pub(super) fn list(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
