@@ -280,16 +280,16 @@ impl Account {
                 let mut attached = self.things.described(id.0);
                 let vpc = droplet.vpc.as_deref().or(catalog::DROPLET["vpc_uuid"].as_str());
                 attached.extend(vpc.map(|vpc| format!("VPC {vpc}")));
-                catalog::with(&json!(droplet), json!({"attached": attached}))
+                catalog::merged([json!(droplet), json!({"attached": attached})])
             }
             ResourceId::Database(id) => json!(self.databases.get(&id.0)?),
             ResourceId::NodePool(cluster, pool) => {
                 let cluster = self.clusters.get(&cluster.0)?;
-                catalog::with(&json!(cluster.pool(&pool.0)?), json!({"cluster": cluster}))
+                catalog::merged([json!(cluster.pool(&pool.0)?), json!({"cluster": cluster})])
             }
             ResourceId::Server(id) => {
                 let attached = self.things.described(id.0);
-                catalog::with(&json!(self.servers.get(&id.0)?), json!({"attached": attached}))
+                catalog::merged([json!(self.servers.get(&id.0)?), json!({"attached": attached})])
             }
             ResourceId::Machine(_) => return None,
         })

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use domain::resource::PlanCapacity;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 type StaticJson = LazyLock<Value>;
 
@@ -51,12 +51,19 @@ fn parse_static(text: &str) -> Value {
 }
 
 /// A stored response with `fields` added, overriding its own.
-pub(crate) fn with(stored: &Value, mut fields: Value) -> Value {
-    let mut answer = stored.clone();
-    if let (Some(answer), Some(fields)) = (answer.as_object_mut(), fields.as_object_mut()) {
-        answer.append(fields);
+pub(crate) fn with(stored: &Value, fields: Value) -> Value {
+    merged([stored.clone(), fields])
+}
+
+/// The fields of several objects; later ones override earlier ones.
+pub(crate) fn merged<const N: usize>(objects: [Value; N]) -> Value {
+    let mut all = Map::new();
+    for mut object in objects {
+        if let Some(fields) = object.as_object_mut() {
+            all.append(fields);
+        }
     }
-    answer
+    Value::Object(all)
 }
 
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = &Value> {

@@ -2,7 +2,7 @@
 //!
 //! A fleet is read from TOML. Every table refuses unknown keys, and every error names its line.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
 use domain::{AccountName, configuration::Provider};
 use jiff::Timestamp;
@@ -116,10 +116,11 @@ impl Fleet {
     pub(crate) fn admit(&self, world: &mut World) -> Result<(), Problem> {
         use Provider::{DigitalOcean, Hetzner};
         let now = world.timeline.now();
-        let mut accounts = world.accounts.clone();
+        // Only those that something is added to are copied.
+        let mut accounts: Vec<_> = world.accounts.iter().map(Cow::Borrowed).collect();
         each("accounts", &self.accounts, |login| {
             check_login(&login, &accounts)?;
-            accounts.push(world.new_account(accounts.len(), login));
+            accounts.push(Cow::Owned(world.new_account(accounts.len(), login)));
             Ok(())
         })?;
         each("droplets", &self.droplets, |droplet| {
@@ -172,11 +173,20 @@ impl Fleet {
         })?;
         admit_things(DigitalOcean, &self.digitalocean, &mut accounts, now)?;
         admit_things(Hetzner, &self.hetzner, &mut accounts, now)?;
-        for account in &mut accounts {
+        let changed = accounts.into_iter().filter_map(|account| match account {
+            Cow::Owned(account) => Some(account),
+            Cow::Borrowed(_) => None,
+        });
+        for mut account in changed.collect::<Vec<_>>() {
             account.invalidate_caches();
             account.things.place_in_projects(account.droplets.keys());
+            if account.index < world.accounts.len() {
+                let place = account.index;
+                world.accounts[place] = account;
+            } else {
+                world.accounts.push(account);
+            }
         }
-        world.accounts = accounts;
         Ok(())
     }
 }
@@ -185,7 +195,7 @@ impl Fleet {
 fn admit_things(
     cloud: Provider,
     things: &Things,
-    accounts: &mut [Account],
+    accounts: &mut [Cow<'_, Account>],
     now: Timestamp,
 ) -> Result<(), Problem> {
     for (table, entries) in things {
@@ -221,7 +231,7 @@ fn each<T: Clone>(
 
 /// The account that holds a resource of a cloud. Its name may be left out if there is only one.
 fn owner<'a>(
-    accounts: &'a mut [Account],
+    accounts: &'a mut [Cow<'_, Account>],
     cloud: Provider,
     named: Option<&AccountName>,
 ) -> Result<&'a mut Account, String> {
@@ -229,7 +239,7 @@ fn owner<'a>(
         account.login.provider == cloud && named.is_none_or(|name| *name == account.login.name)
     });
     match (candidates.next(), candidates.next(), named) {
-        (Some(account), None, _) => Ok(account),
+        (Some(account), None, _) => Ok(account.to_mut()),
         (Some(_), Some(_), _) => Err(format!("name the {cloud} account that holds it")),
         (None, _, Some(name)) => Err(format!("no {cloud} account `{name}`")),
         (None, _, None) => Err(format!("there is no {cloud} account")),
@@ -256,9 +266,9 @@ fn insert<I: Ord + ToString, T>(
     Ok(())
 }
 
-fn check_login(login: &Login, known: &[Account]) -> Result<(), String> {
+fn check_login(login: &Login, known: &[Cow<'_, Account>]) -> Result<(), String> {
     let name = &login.name;
-    let clashes = |account: &Account| account.login.clashes_with(login);
+    let clashes = |account: &Cow<'_, Account>| account.login.clashes_with(login);
     ensure(!known.iter().any(clashes), || {
         format!("`{name}`: another account has the same name or token")
     })?;

@@ -250,7 +250,7 @@ impl Thing {
             "machines": machines,
             "machine": self.machine(),
         });
-        let values = catalog::with(&catalog::with(&json!(self), own), more);
+        let values = catalog::merged([json!(self), own, more]);
         filled_in(&TEMPLATES[&cloud][&kind].shows, &values)
     }
 
