@@ -10,7 +10,10 @@ mod things;
 use domain::configuration::Provider;
 use serde_json::{Value, json};
 
-use self::servers::{Command, TypeChange};
+use self::{
+    body::{body, missing, text},
+    servers::{Command, TypeChange},
+};
 use crate::{
     account::{Action, Subject},
     answer::{Answer, Refusal, timestamp},
@@ -231,21 +234,15 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
 
 fn server_action(call: &mut Call<'_>) -> Result<Answer> {
     let action = call.action(call.ids.numbers[1])?;
-    if action.on != ("server", call.ids.numbers[0]) {
-        return Err(not_found());
-    }
-    let body = json!({"action": shown::action(action)});
-    Ok(Answer::json(200, &body))
+    not_found().when(action.on != ("server", call.id()))?;
+    Ok(Answer::json(200, &json!({"action": shown::action(action)})))
 }
 
 /// `id` is required: listing all actions of a project was removed (HZSPEC).
 fn actions_by_id(call: &mut Call<'_>) -> Result<Answer> {
     let ids = call.incoming.request.parameters("id");
     let ids: std::result::Result<Vec<u64>, _> = ids.iter().map(|id| id.parse()).collect();
-    let ids = ids.ok().filter(|ids| !ids.is_empty()).ok_or_else(|| Refusal {
-        details: json!({"fields": [{"name": "id", "messages": ["is required"]}]}),
-        ..Refusal::of_status(Provider::Hetzner, 422)
-    })?;
+    let ids = ids.ok().filter(|ids| !ids.is_empty()).ok_or_else(|| missing("id"))?;
     let known = ids.iter().filter_map(|id| call.account.actions.get(id));
     let actions: Vec<_> = known.map(shown::action).collect();
     Ok(Answer::json(200, &json!({"actions": actions})))
@@ -257,36 +254,20 @@ fn act(call: &mut Call<'_>, command: Command) -> Result<Answer> {
     if request.content_type.is_some() || !request.body.is_empty() {
         return Err(Refusal::of_status(Provider::Hetzner, 415));
     }
-    let action = servers::begin(call.account, call.timeline, call.ids.numbers[0], command)?;
-    let body = json!({"action": action_json(call, action)?});
-    Ok(Answer::json(201, &body))
+    let action = servers::begin(call.account, call.timeline, call.id(), command)?;
+    action_answer(call, action)
 }
 
 fn change_type(call: &mut Call<'_>) -> Result<Answer> {
     // An unknown server is reported before a malformed body.
     call.server()?;
-    let body: Value = serde_json::from_str(&call.incoming.request.body)
-        .map_err(|_| Refusal::of_status(Provider::Hetzner, 400))?;
-    let missing = |name: &str| Refusal {
-        details: json!({"fields": [{"name": name, "messages": ["is required"]}]}),
-        ..Refusal::of_status(Provider::Hetzner, 422)
-    };
-    // Hetzner's own clients send an id as a number, which HZSPEC does not allow.
-    let server_type = match &body["server_type"] {
-        Value::String(name) => name.clone(),
-        Value::Number(id) => id.to_string(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-            return Err(missing("server_type"));
-        }
-    };
-    let change = TypeChange {
-        server_type,
-        upgrade_disk: body["upgrade_disk"].as_bool().ok_or_else(|| missing("upgrade_disk"))?,
-    };
-    let id = call.ids.numbers[0];
-    let action = servers::change_type(call.account, call.timeline, id, &change)?;
-    let body = json!({"action": action_json(call, action)?});
-    Ok(Answer::json(201, &body))
+    let body = body(call, "server_type upgrade_disk")?;
+    let server_type = text(&body, "server_type").ok_or_else(|| missing("server_type"))?;
+    let upgrade_disk = body.get("upgrade_disk").and_then(Value::as_bool);
+    let upgrade_disk = upgrade_disk.ok_or_else(|| missing("upgrade_disk"))?;
+    let change = TypeChange { server_type, upgrade_disk };
+    let action = servers::change_type(call.account, call.timeline, call.id(), &change)?;
+    action_answer(call, action)
 }
 
 fn list<'a>(call: &Call<'_>, key: &str, entries: impl Iterator<Item = &'a Value>) -> Answer {

@@ -171,10 +171,7 @@ impl Server {
     pub(crate) fn check_unlocked(&self) -> Result<(), Refusal> {
         use ServerStatus::{Deleting, Initializing, Migrating, Rebuilding};
         let is_busy = matches!(self.status, Initializing | Deleting | Migrating | Rebuilding);
-        if self.guest.action.is_some() || is_busy {
-            return Err(Refusal::of_status(Provider::Hetzner, 423));
-        }
-        Ok(())
+        Refusal::of_status(Provider::Hetzner, 423).when(self.guest.action.is_some() || is_busy)
     }
 
     /// Sets the status that the API shows, and the power state that goes with it.

@@ -56,11 +56,8 @@ const LEFT_OUT: [(&str, &str); 2] = [("tags", "tag:read"), ("vpc_uuid", "vpc:rea
 /// Refuses a request that a login's tokens have no scopes for.
 pub(crate) fn check(login: &Login, request: &Request) -> Result<(), Refusal> {
     let needed = needed(&request.method, &request.segments());
-    if needed.iter().all(|scope| login.has_scope(scope)) {
-        Ok(())
-    } else {
-        Err(Refusal::of_status(Provider::DigitalOcean, 403))
-    }
+    let lacks_one = !needed.iter().all(|scope| login.has_scope(scope));
+    Refusal::of_status(Provider::DigitalOcean, 403).when(lacks_one)
 }
 
 /// Returns a response without the fields that a login's tokens may not read.

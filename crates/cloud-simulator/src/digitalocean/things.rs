@@ -32,11 +32,8 @@ impl Call<'_> {
         }
         let Named { droplet_ids } = self.body()?;
         let known = |id: &u64| self.account.droplets.contains_key(id);
-        if droplet_ids.iter().all(known) {
-            Ok(droplet_ids)
-        } else {
-            Err(Refusal::unprocessable("droplet not found"))
-        }
+        Refusal::unprocessable("droplet not found").when(!droplet_ids.iter().all(known))?;
+        Ok(droplet_ids)
     }
 }
 
