@@ -48,29 +48,24 @@ pub(super) fn turns(definition: &Definition, from: Timestamp, until: Timestamp) 
     turns
 }
 
-fn of_cron(
+fn of_cron<'d>(
     definition: &Definition,
     zone: &TimeZone,
     days: impl Iterator<Item = Date>,
-    (start, stop): (&str, &str),
+    (start, stop): (&'d str, &'d str),
 ) -> Vec<Turn> {
+    let fields = |expression: &'d str| expression.split_whitespace().collect::<Vec<_>>();
+    let [start, stop] = [start, stop].map(fields);
+    let [starts, stops] = [&start, &stop].map(|fields| minutes_of_firings(fields));
     let mut firings = Vec::new();
     for day in days {
-        let fires = |expression: &str| -> Vec<i64> {
-            let fields: Vec<_> = expression.split_whitespace().collect();
-            let last = if fires_on(&fields, day) { DAY } else { 0 };
-            let matches = |field: &str, value, last| number_matches(field, value, 0, last, 0);
-            let fires =
-                |at: &i64| matches(fields[1], at / 60, 23) && matches(fields[0], at % 60, 59);
-            (0..last).filter(fires).collect()
-        };
-        for at in fires(stop) {
-            let instant = instant(zone, day, at, Occurrence::Last);
-            firings.push((instant, day, at, false));
+        if fires_on(&stop, day) {
+            let at = |minute| instant(zone, day, minute, Occurrence::Last);
+            firings.extend(stops.iter().map(|&minute| (at(minute), day, minute, false)));
         }
-        for at in fires(start).into_iter().filter(|_| !is_holiday(definition, day)) {
-            let instant = instant(zone, day, at, Occurrence::First);
-            firings.push((instant, day, at, true));
+        if fires_on(&start, day) && !is_holiday(definition, day) {
+            let at = |minute| instant(zone, day, minute, Occurrence::First);
+            firings.extend(starts.iter().map(|&minute| (at(minute), day, minute, true)));
         }
     }
     // At one instant, the later time counts; of a stop and a start at one time, the start.
@@ -78,6 +73,16 @@ fn of_cron(
     let desired = |starts| if starts { Desired::Running } else { Desired::Stopped };
     let turns = firings.into_iter().map(|(at, _, _, starts)| (at, Some(desired(starts))));
     turns.collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+/// Returns the minutes of a day, on a day on which an expression fires.
+fn minutes_of_firings(fields: &[&str]) -> Vec<i64> {
+    let matching =
+        |field, size| (0..size).filter(move |value| number_matches(field, *value, 0, size - 1, 0));
+    let minutes: Vec<_> = matching(fields[0], 60).collect();
+    matching(fields[1], 24)
+        .flat_map(|hour| minutes.iter().map(move |minute| hour * 60 + minute))
+        .collect()
 }
 
 fn fires_on(fields: &[&str], day: Date) -> bool {
