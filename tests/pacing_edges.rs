@@ -2,7 +2,7 @@
 //! long, and whether the cloud refuses any. The simulated clouds apply their documented limits: at
 //! `DigitalOcean` 250 requests a minute and 5,000 an hour, at Hetzner 3,600 an hour.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use cloud_simulator::Entry;
 use jiff::{SignedDuration, Timestamp};
@@ -216,6 +216,25 @@ fn starts_go_first_and_stops_at_the_same_edge_have_their_part_of_each_minute() {
         // Start and stop each read the lists, of three pages, twice; poll-status reads them four
         // times.
         assert!(asked.looks + asked.following <= 28, "{asked:?}");
+    });
+}
+
+#[test]
+fn stops_that_begin_at_one_instant_do_not_spend_the_same_requests() {
+    run(async {
+        let fleet = droplets(1..=300, &["offhours:office"]);
+        let world = at_the_edge(&DROPLETS, "", &fleet, "17:50:30", "17:56:30").await;
+        let of = |ids: RangeInclusive<u64>| {
+            let resources: Vec<_> = ids.map(|id| format!("do-main/droplet/{id}")).collect();
+            json!({ "resources": resources })
+        };
+        let (first, second) = (of(1..=150), of(151..=300));
+        let stops = async { tokio::join!(world.stop(&first), world.stop(&second)) };
+        tokio::join!(stops, world.run_until(monday("18:01:30")));
+        let mut log = world.simulator().log();
+        assert_eq!(log.iter().filter(|entry| is_too_many(entry)).count(), 0);
+        log.retain(|entry| entry.changed);
+        assert_eq!(log.len(), 300);
     });
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ResourceKind,
     provider::Facts,
-    record::{Direction, INVENTORY_INTERVAL, SKEW},
+    record::{Direction, INVENTORY_INTERVAL, SKEW, Writer},
     stop_method::StopMethod,
 };
 
@@ -77,12 +77,15 @@ impl Rate {
     }
 }
 
-/// The latest uninterrupted run of requests that stop or start spent of an account's allowance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What one invocation of stop or start sends of an account's requests. It is stored before the first
+/// of them is sent, and corrected once they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
+    /// The invocation.
+    pub by: Writer,
     /// When the first request was sent.
     pub began: Timestamp,
-    /// When the last one was answered.
+    /// When the last one was answered, or will have been.
     pub ended: Timestamp,
     /// The number of requests.
     pub requests: u64,
@@ -117,19 +120,6 @@ impl Spent {
     pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
         let next = (self.began + MINUTE).max(now + SignedDuration::from_secs(1));
         (self.counted(now) > 0).then_some(next)
-    }
-
-    /// Adds earlier requests that are still counted.
-    #[must_use]
-    pub fn after(self, before: Option<Self>) -> Self {
-        let Some(before) = before.filter(|before| before.counted(self.ended) > 0) else {
-            return self;
-        };
-        Self {
-            began: before.began.max(self.ended - MINUTE).min(self.began),
-            ended: self.ended.max(before.ended),
-            requests: self.requests + before.counted(self.ended),
-        }
     }
 }
 
@@ -350,7 +340,7 @@ mod tests {
     }
 
     fn spent(began: i64, ended: i64, requests: u64) -> Spent {
-        Spent { began: at(began), ended: at(ended), requests }
+        Spent { by: Writer("us".to_owned()), began: at(began), ended: at(ended), requests }
     }
 
     #[test]
@@ -370,15 +360,6 @@ mod tests {
         let expected = [61, 61, 61, 65, 71].map(|seconds| Some(at(seconds)));
         assert_eq!(next, expected);
         assert_eq!(spent.counts_fewer_at(at(71)), None);
-    }
-
-    #[test]
-    fn what_follows_within_a_minute_is_spent_together() {
-        let (first, next) = (spent(0, 0, 100), spent(20, 30, 25));
-        assert_eq!(next.after(Some(first)), spent(0, 30, 125));
-        assert_eq!(next.after(None), next);
-        let later = spent(80, 90, 25);
-        assert_eq!(later.after(Some(first)), later);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use domain::{
     configuration::{Floor, Generation},
     pacing::{ListRequests, Others, Rate, Spent},
     reason::Reason,
-    record::{Direction, Record},
+    record::Record,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -214,12 +214,12 @@ pub struct AccountState {
     /// When its prices are read next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices_due_at: Option<Timestamp>,
-    /// What start last spent of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent_start: Option<Spent>,
-    /// What stop last spent of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent_stop: Option<Spent>,
+    /// What stop and start have sent of its requests lately, or are about to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<Spent>,
+    /// How often that was written: each write names the revision it replaces.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spent_revision: u64,
 }
 
 /// What listing an account took, which shows how large it is and how slow.
@@ -250,23 +250,9 @@ impl AccountState {
             cost: None,
             rate: None,
             prices_due_at: None,
-            spent_start: None,
-            spent_stop: None,
+            spent: Vec::new(),
+            spent_revision: 0,
         }
-    }
-
-    /// What start or stop last spent of the account's allowance.
-    #[must_use]
-    pub fn spent(&self, direction: Direction) -> Option<Spent> {
-        match direction {
-            Direction::Start => self.spent_start,
-            Direction::Stop => self.spent_stop,
-        }
-    }
-
-    /// How many requests stop and start have sent since an instant, as far as they recorded it.
-    fn spent_since(&self, instant: Timestamp) -> u64 {
-        self.all_spent().map(|spent| spent.since(instant)).sum()
     }
 
     /// What others take of the account's allowance, of which `remaining` is left now: the decrease
@@ -281,7 +267,8 @@ impl AccountState {
         unrecorded_requests: u64,
     ) -> Option<Others> {
         let before = self.rate?;
-        let ours = self.spent_since(before.at) + unrecorded_requests;
+        let ours: u64 = self.spent.iter().map(|spent| spent.since(before.at)).sum();
+        let ours = ours + unrecorded_requests;
         let measured = before.others_until(remaining, now, ours);
         measured.or(before.others)
     }
@@ -289,18 +276,13 @@ impl AccountState {
     /// How many of the requests from stop and start the provider still counts in its minute.
     #[must_use]
     pub fn counted(&self, now: Timestamp) -> u64 {
-        self.all_spent().map(|spent| spent.counted(now)).sum()
+        self.spent.iter().map(|spent| spent.counted(now)).sum()
     }
 
     /// When the provider counts fewer of them; `None` if it counts none.
     #[must_use]
     pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
-        let spent = self.all_spent();
-        spent.filter_map(|spent| spent.counts_fewer_at(now)).min()
-    }
-
-    fn all_spent(&self) -> impl Iterator<Item = Spent> {
-        [self.spent_start, self.spent_stop].into_iter().flatten()
+        self.spent.iter().filter_map(|spent| spent.counts_fewer_at(now)).min()
     }
 
     /// How many requests each kind's list last took.
@@ -308,6 +290,11 @@ impl AccountState {
     pub fn lists(&self) -> Option<&ListRequests> {
         self.cost.as_ref().map(|cost| &cost.requests)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

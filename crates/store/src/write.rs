@@ -12,7 +12,7 @@ use domain::{
     activity::Activity,
     history::HistoryEntry,
     pacing::{Rate, Spent},
-    record::{Direction, Record, Revision},
+    record::{Record, Revision},
 };
 
 use crate::{
@@ -83,6 +83,10 @@ impl Expected {
             .expect("a deletion has a table and a key")
     }
 }
+
+/// The condition that no other invocation has written what it spends since it was read.
+const NEXT_SPENT: &str =
+    "(attribute_not_exists(#spent_revision) OR #spent_revision < :spent_revision)";
 
 /// The condition that no later rate of the account is stored.
 const LATEST_RATE: &str = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
@@ -262,23 +266,21 @@ impl Store {
         Ok(())
     }
 
-    /// Stores what start or stop spent of an account's allowance, and nothing else of its state.
+    /// Stores what stop and start have sent of an account's requests, or are about to, and nothing
+    /// else of its state. Returns whether it replaced what was stored at `revision`: otherwise
+    /// another invocation was first.
     pub async fn save_spent(
         &self,
         account: &AccountName,
-        direction: Direction,
-        spent: Spent,
-    ) -> Result<(), StoreError> {
-        let name = match direction {
-            Direction::Start => "spent_start",
-            Direction::Stop => "spent_stop",
-        };
+        spent: &[Spent],
+        revision: u64,
+    ) -> Result<bool, StoreError> {
         let learnt = [
             ("account", Some(item::text(account.as_str()))),
-            (name, Some(serde_dynamo::to_attribute_value(spent)?)),
+            ("spent", Some(serde_dynamo::to_attribute_value(spent)?)),
+            ("spent_revision", Some(serde_dynamo::to_attribute_value(revision + 1)?)),
         ];
-        self.note_of_account(account, learnt, None).await?;
-        Ok(())
+        self.note_of_account(account, learnt, Some(NEXT_SPENT)).await
     }
 
     /// Stores what was learned about an account. The latest writer wins, because it is a hint; but

@@ -166,6 +166,9 @@ impl Batch<'_> {
                 }
                 Room::From(_) | Room::None => break,
             };
+            if !pace.plan(&records[..count], sent(), self.budget).await {
+                continue;
+            }
             if looks.as_ref().is_none_or(|looks| looks.are_old(now)) {
                 let taken = self.looks_by(&lists, client, &records).await;
                 records = taken.in_order(records);
@@ -182,11 +185,11 @@ impl Batch<'_> {
             outcomes.extend(done.outcomes);
             if !records.is_empty() {
                 // The next tick may come before the end.
-                pace.note(context, client, sent()).await;
+                pace.note(client, sent()).await;
             }
         }
         if sent() > 0 {
-            pace.note(context, client, sent()).await;
+            pace.note(client, sent()).await;
         }
         (outcomes, records.len())
     }

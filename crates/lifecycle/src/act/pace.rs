@@ -1,26 +1,29 @@
 //! The pace at which stop or start sends what it was handed.
 //!
 //! If a provider counts requests per minute, that many may leave at once, and more only as requests
-//! of earlier invocations drop out of the count: each invocation records what it has spent. What
-//! was handed to an invocation is its share. Start and stop running concurrently each keep to
-//! theirs; what the other has spent lately shows that it is running too.
+//! of other invocations drop out of the count. Before it sends anything, each invocation stores what
+//! it is about to send, in place of what it has read of the others; if another one was first, it
+//! reads again. So several that begin at one instant never spend the same requests.
 
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{Allowance, Others, Rate, SightRequests, Spent, requests_each, requests_to_act},
+    pacing::{
+        Allowance, Others, RATE_AGE, Rate, SightRequests, Spent, requests_each, requests_to_act,
+    },
     provider::Facts,
     record::{Direction, Record},
 };
 use environment::in_words;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use provider::Client;
 use store::AccountState;
 
-use crate::{Context, account, transition::log::log_from};
+use crate::{Context, account, budget::Budget, transition::log::log_from};
 
-/// How long after its last request start counts as running beside stop, and vice versa.
-const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
+/// How often in a row an invocation tries to store what it sends, while others store theirs. Then it
+/// goes on without: what is stored is a hint.
+const TRIES: usize = 5;
 
 /// How many of the remaining records may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,21 +37,25 @@ pub(super) enum Room {
 }
 
 /// How one invocation spends an account's rate limit.
-pub(super) struct Pace {
+pub(super) struct Pace<'a> {
+    context: Context<'a>,
+    /// What is known of the account, without what this invocation spends.
     state: AccountState,
     /// `None` over SSH, where nothing is counted.
     facts: Option<&'static Facts>,
     direction: Direction,
     began: Timestamp,
-    /// The most requests that the records handed over take.
-    share: u64,
+    /// The number of requests that this invocation has stored.
+    planned: u64,
+    /// How often in a row another one was first.
+    missed: usize,
     /// What others take, as measured in this invocation.
     others: Option<Others>,
 }
 
-impl Pace {
+impl<'a> Pace<'a> {
     pub(super) async fn begin(
-        context: Context<'_>,
+        context: Context<'a>,
         account: &AccountName,
         configuration: &Configuration,
         direction: Direction,
@@ -56,25 +63,39 @@ impl Pace {
     ) -> Self {
         let configured = configuration.accounts.get(account);
         let cloud = configured.and_then(|account| account.cloud());
-        // One alone needs no list and exceeds no limit, unless much has to be read about it.
-        let state = if records.len() > 1 || records.iter().any(is_sighted) {
-            account::state(context, account).await
-        } else {
-            AccountState::unknown(account.clone())
-        };
-        Self {
-            share: cost(records, &state, sight(&state, direction)),
-            facts: cloud.map(|account| account.provider.facts()),
-            state,
+        let facts = cloud.map(|account| account.provider.facts());
+        let mut pace = Self {
+            context,
+            state: AccountState::unknown(account.clone()),
+            facts,
             direction,
             began: context.clock.now(),
+            planned: 0,
+            missed: 0,
             others: None,
+        };
+        // Where no minute is counted, one alone needs no list and exceeds no limit, unless much has
+        // to be read about it.
+        if pace.counts_minutes() || records.len() > 1 || records.iter().any(is_sighted) {
+            pace.read().await;
         }
+        pace
     }
 
-    /// Returns what was known of the account before this invocation.
+    /// Returns what is known of the account.
     pub(super) fn state(&self) -> &AccountState {
         &self.state
+    }
+
+    fn counts_minutes(&self) -> bool {
+        self.facts.is_some_and(|facts| facts.requests_per_minute.is_some())
+    }
+
+    /// Reads what is known of the account, which other invocations may have changed.
+    async fn read(&mut self) {
+        let state = account::state(self.context, &self.state.account).await;
+        self.state = state;
+        self.state.spent.retain(|spent| spent.by != *self.context.writer);
     }
 
     /// Measures what others take of the rate limit, once there is an answer.
@@ -113,14 +134,9 @@ impl Pace {
             allowance.remaining = None;
         }
         let sight = sight(&self.state, self.direction);
-        let first = left.first().map_or(0, |first| first_cost(first, sight));
         let room = |before| {
-            let most = allowance.in_a_minute();
-            let whole = most.saturating_sub(before).saturating_sub(requests);
-            let minute = self.in_the_minute(most, before, now);
-            // Room for only a part of one record is of no use.
-            let room = minute.saturating_sub(requests).max(first.min(whole));
-            fitting(left, room.min(allowance.in_the_hour()), sight)
+            let minute = allowance.in_a_minute().saturating_sub(before).saturating_sub(requests);
+            fitting(left, minute.min(allowance.in_the_hour()), sight)
         };
         match room(self.state.counted(now)) {
             0 if room(0) > 0 => {
@@ -132,35 +148,67 @@ impl Pace {
         }
     }
 
-    /// Returns how many requests fit in a minute in which `before` earlier ones still count.
-    fn in_the_minute(&self, most: u64, before: u64, now: Timestamp) -> u64 {
-        let other = self.state.spent(match self.direction {
-            Direction::Start => Direction::Stop,
-            Direction::Stop => Direction::Start,
-        });
-        if other.is_some_and(|spent| now.duration_since(spent.ended) < AT_WORK) {
-            part(most, self.share, before)
-        } else {
-            self.share.min(most.saturating_sub(before))
+    /// Stores that these records are about to be acted on, after `requests` requests. Returns whether
+    /// they may be: otherwise another invocation has stored its plan meanwhile, which is now read.
+    pub(super) async fn plan(
+        &mut self,
+        records: &[Record],
+        requests: u64,
+        budget: Budget<'_>,
+    ) -> bool {
+        let sight = sight(&self.state, self.direction);
+        let planned = requests + cost(records, &self.state, sight);
+        if !self.counts_minutes() || planned <= self.planned {
+            return true;
+        }
+        if self.save(planned, budget.until()).await {
+            (self.planned, self.missed) = (planned, 0);
+            return true;
+        }
+        self.missed += 1;
+        self.read().await;
+        self.missed >= TRIES
+    }
+
+    /// Stores how many requests this invocation sends, until an instant, beside those of others.
+    /// Returns whether nothing else was stored since it read theirs. What cannot be stored is a hint
+    /// that is missing, and keeps nobody from acting.
+    async fn save(&mut self, requests: u64, ended: Timestamp) -> bool {
+        let (account, now) = (&self.state.account, self.context.clock.now());
+        let by = self.context.writer.clone();
+        let mut spent = self.state.spent.clone();
+        spent.retain(|spent| now.duration_since(spent.ended) <= RATE_AGE);
+        spent.push(Spent { by, began: self.began, ended, requests });
+        let store = self.context.store;
+        match store.save_spent(account, &spent, self.state.spent_revision).await {
+            Ok(is_stored) => {
+                self.state.spent_revision += u64::from(is_stored);
+                is_stored
+            }
+            Err(error) => {
+                let reason = in_words(&error);
+                tracing::warn!(account = %account, "Could not keep what {account} has spent: {reason}");
+                true
+            }
         }
     }
 
-    /// Records what this invocation has spent, and what the provider says is left. Both are hints.
-    pub(super) async fn note(&self, context: Context<'_>, client: &Client, requests: u64) {
-        let (account, now) = (&self.state.account, context.clock.now());
+    /// Stores what this invocation has spent, and what the provider says is left. Both are hints.
+    pub(super) async fn note(&mut self, client: &Client, requests: u64) {
+        let now = self.context.clock.now();
         let others = self.others.or_else(|| self.state.rate?.others);
         let rate = account::rate(client, now, others);
-        account::save_rates(&context, rate.map(|rate| (account.clone(), rate))).await;
-        let counts = self.facts.and_then(|facts| facts.requests_per_minute);
-        if counts.is_none() {
+        let rate = rate.map(|rate| (self.state.account.clone(), rate));
+        account::save_rates(&self.context, rate).await;
+        if !self.counts_minutes() {
             return;
         }
-        let spent = Spent { began: self.began, ended: now, requests };
-        let spent = spent.after(self.state.spent(self.direction));
-        let saved = context.store.save_spent(account, self.direction, spent);
-        if let Err(error) = saved.await {
-            let reason = in_words(&error);
-            tracing::warn!(account = %account, "Could not keep what {account} has spent: {reason}");
+        for _ in 0..TRIES {
+            if self.save(requests, now).await {
+                self.planned = requests;
+                return;
+            }
+            self.read().await;
         }
     }
 }
@@ -175,16 +223,6 @@ fn sight(state: &AccountState, direction: Direction) -> SightRequests {
             SightRequests { around: acting.around + u64::from(databases), ..acting }
         }
     }
-}
-
-/// Returns a share's part of a minute in which `before` earlier requests still count, if it is not
-/// the only share: each gets the same fraction.
-fn part(most: u64, share: u64, before: u64) -> u64 {
-    if most == u64::MAX {
-        return u64::MAX;
-    }
-    let room = u128::from(share.min(most)) * u128::from(most.saturating_sub(before));
-    u64::try_from(room / u128::from(most.max(1))).unwrap_or(u64::MAX)
 }
 
 /// Returns how many requests acting on these takes at most.
@@ -242,20 +280,6 @@ mod tests {
 
     use super::*;
     use crate::tests::droplet;
-
-    #[test]
-    fn each_invocation_has_its_part_of_what_is_forgotten() {
-        let (starts, stops) = (60, 180);
-        let most = 240;
-        for before in [0, 1, 100, 239, 240, 300] {
-            let room = |share| part(most, share, before);
-            assert!(before >= most || room(starts) + room(stops) + before <= most);
-        }
-        assert_eq!([0, 120, 240].map(|before| part(240, 60, before)), [60, 30, 0]);
-        // The records handed over take more than there is room for.
-        assert_eq!(part(100, 240, 0), 100);
-        assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
-    }
 
     #[test]
     fn a_stop_of_a_hibernated_machine_asks_each_database_whom_it_lets_in() {

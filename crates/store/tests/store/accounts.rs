@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName,
     pacing::{Others, Rate, Spent},
-    record::Direction,
+    record::Writer,
 };
 use jiff::SignedDuration;
 use store::{AccountState, Store, StoreError, item::Stored as _};
@@ -30,8 +30,8 @@ fn listed(rate: Option<Rate>) -> AccountState {
         cost: None,
         rate,
         prices_due_at: None,
-        spent_start: None,
-        spent_stop: None,
+        spent: Vec::new(),
+        spent_revision: 0,
     }
 }
 
@@ -102,19 +102,27 @@ async fn what_was_spent_leaves_the_rest_of_the_state_and_stays_with_it() {
     let store = World::new().await.store();
     let before = listed(Some(rate(100, 0)));
     store.save_account_state(&before).await.unwrap();
-    let spent = |requests| Spent {
-        began: monday(),
-        ended: monday() + SignedDuration::from_secs(9),
-        requests,
-    };
-    for (direction, requests) in [(Direction::Start, 12), (Direction::Stop, 240)] {
-        let spent = spent(requests);
-        store.save_spent(&account(), direction, spent).await.unwrap();
-    }
+    let spent = vec![spent("stop-1", 12)];
+    assert!(store.save_spent(&account(), &spent, 0).await.unwrap());
     store.save_account_state(&before).await.unwrap();
-    let expected =
-        AccountState { spent_start: Some(spent(12)), spent_stop: Some(spent(240)), ..before };
+    let expected = AccountState { spent, spent_revision: 1, ..before };
     assert_eq!(state(&store).await, expected);
+}
+
+#[tokio::test]
+async fn of_two_that_plan_at_once_the_second_has_to_read_what_the_first_has_planned() {
+    let store = World::new().await.store();
+    let (first, second) = ([spent("stop-1", 200)], [spent("stop-2", 200)]);
+    assert!(store.save_spent(&account(), &first, 0).await.unwrap());
+    assert!(!store.save_spent(&account(), &second, 0).await.unwrap());
+    assert_eq!(state(&store).await.spent, first);
+    assert!(store.save_spent(&account(), &second, 1).await.unwrap());
+    assert_eq!(state(&store).await.spent_revision, 2);
+}
+
+fn spent(by: &str, requests: u64) -> Spent {
+    let ended = monday() + SignedDuration::from_secs(9);
+    Spent { by: Writer(by.to_owned()), began: monday(), ended, requests }
 }
 
 #[tokio::test]

@@ -210,8 +210,8 @@ fn account_state() -> AccountState {
         cost: None,
         rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
         prices_due_at: None,
-        spent_start: None,
-        spent_stop: None,
+        spent: Vec::new(),
+        spent_revision: 0,
     }
 }
 

@@ -751,8 +751,8 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         }),
         rate: Some(pacing::Rate { remaining: 3500, at: monday(), limit: None, others: None }),
         prices_due_at: None,
-        spent_start: None,
-        spent_stop: None,
+        spent: Vec::new(),
+        spent_revision: 0,
     };
     world.store().save_account_state(&state).await.unwrap();
     let items = world.items(&World::tables().accounts).await;
