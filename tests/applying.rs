@@ -524,7 +524,7 @@ fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
         let history = ["history", "do-new/database/d1", "-o", "json"];
         let history = terminal.run(&history).await;
         let entries: Value = serde_json::from_str(&history.stdout).unwrap();
-        assert_eq!(names(&entries, "resource"), ["do-main/database/d1"]);
+        assert_eq!(names(&entries, "reference"), ["do-main/database/d1"]);
         let why = terminal.run(&["why", "--full", "do-main/database/d1"]).await;
         assert_eq!(why.code, Some(2));
         let called = "account `do-main` is called `do-new` now: write do-new/database/d1";

@@ -231,7 +231,7 @@ impl ResourceView {
     fn owed(&self) -> Option<String> {
         let asleep = || self.hibernation.as_ref().filter(|one| one.is_asleep());
         let saved = self.saved.as_ref().map(ToString::to_string);
-        saved.or_else(|| asleep()?.as_it_was().map(ToOwned::to_owned))
+        saved.or_else(|| asleep()?.as_it_was())
     }
 
     /// The one thing that is worth saying of it in a line.

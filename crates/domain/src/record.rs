@@ -337,6 +337,7 @@ pub struct Last {
 
 /// How a transition, or an edge for one record, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The target state was seen.

@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "WHEN")]
     until: Option<When>,
     /// Show at most N entries, the newest ones.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
 

@@ -1,6 +1,6 @@
 //! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
-use domain::activity::Activity;
+use domain::{activity::Activity, history::HistoryEntry};
 use lifecycle::Outcome;
 use report::money;
 use schemars::Schema;
@@ -9,8 +9,7 @@ use super::log;
 use crate::{
     Exit,
     commands::{
-        apply, approve, forget, history, import, overrides, preview::Coming, rehearse, status,
-        validate, why,
+        apply, approve, forget, import, overrides, preview::Coming, rehearse, status, validate, why,
     },
     configuration_file::written::File,
     doctor::Finding,
@@ -99,7 +98,7 @@ pub fn schema(what: What) -> Schema {
         What::Approve => shape::of::<Vec<approve::Approved>>(),
         What::Doctor => shape::of::<Vec<Finding>>(),
         What::Forget => shape::of::<Vec<forget::ForgottenRecord>>(),
-        What::History => shape::of::<Vec<history::FinishedTransition<'_>>>(),
+        What::History => shape::of::<Vec<HistoryEntry>>(),
         What::Import => shape::of::<import::Report>(),
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::AppliedGeneration>>(),

@@ -200,7 +200,7 @@ impl Text<'_> {
         add("machine", machine);
         if kept.present().is_none() {
             add("recreated from", Some(kept.waking(self.explanation.at)));
-            add("recreated as", kept.as_it_was().map(str::to_owned));
+            add("recreated as", kept.as_it_was());
         }
         add("snapshots", Some(kept.kept()));
         let lead =
