@@ -156,7 +156,7 @@ async fn report(terminal: &Terminal, name: &str) -> (Option<i32>, Value) {
 fn is_refused(report: &(Option<i32>, Value), expected: &[&str]) {
     let (code, report) = report;
     assert_eq!((*code, &report["fits"]), (Some(3), &json!(false)));
-    let refused = report["refused"].as_str().unwrap();
+    let refused = report["to"]["refused"]["reason"].as_str().unwrap();
     for expected in expected {
         assert!(refused.contains(expected), "{expected}: {refused}");
     }
@@ -192,7 +192,7 @@ fn what_is_around_a_machine_is_found_and_what_is_accepted_stands_in_no_way() {
         );
         let (code, ci) = report(&strict, "hz-eu/server/44").await;
         assert_eq!((code, &ci["fits"]), (Some(0), &json!(true)), "{ci}");
-        let put_back = ci["put_back"].to_string();
+        let put_back = ci["to"]["snapshot"]["put_back"].to_string();
         for expected in ["private address 10.0.0.9", "volume 8"] {
             assert!(put_back.contains(expected), "{expected}: {put_back}");
         }
@@ -201,7 +201,10 @@ fn what_is_around_a_machine_is_found_and_what_is_accepted_stands_in_no_way() {
         let accepting = terminal(&format!("{CONFIGURATION}accept = \"new-ip\"\n")).await;
         let (code, plain) = report(&accepting, "plain").await;
         assert_eq!((code, &plain["fits"]), (Some(0), &json!(true)));
-        assert!(plain["lost"].to_string().contains("address 198.18.0.2"), "{plain}");
+        assert!(
+            plain["to"]["snapshot"]["lost"].to_string().contains("address 198.18.0.2"),
+            "{plain}"
+        );
         let needs = format!("{CONFIGURATION}accept = \"new-ip\"\nneeds_private_ip = true\n");
         let needs = terminal(&needs).await;
         is_refused(&report(&needs, "plain").await, &["its private address 10.110.0.4"]);

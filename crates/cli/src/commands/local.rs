@@ -342,7 +342,7 @@ async fn put_into_force(
             "this configuration would leave {} stopped, such as {}: use `offhours apply` with \
              --leave",
             count(stranded.len(), "resource"),
-            first.resource,
+            first.resource.resource,
         ))
         .into());
     }

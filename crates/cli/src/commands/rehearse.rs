@@ -10,6 +10,7 @@ use domain::{
     record::{Direction, Record},
     stop_method::StopMethod,
 };
+use lifecycle::report::MoveTarget;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +43,7 @@ use crate::{
 Examples:
   offhours rehearse ci-1
   offhours rehearse hz-eu/server/42 --dry-run
-  offhours rehearse ci-1 --dry-run -o json | jq '.refused, .remedy'
+  offhours rehearse ci-1 --dry-run -o json | jq .to
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {
@@ -125,9 +126,8 @@ async fn preview(
     configuration.accounts.retain(|name, _| *name == record.reference.account);
     let moves = moves::forecast(session, &configuration, session.now).await;
     let mut stops = moves.stops.into_iter();
-    stops.find(|stop| stop.resource == record.reference).ok_or_else(|| {
-        let unknown = moves.unknown.into_iter().next().map(|unknown| unknown.error);
-        let why = unknown.unwrap_or_else(|| "it is not there".to_owned());
+    stops.find(|one| one.stop.resource == record.reference).ok_or_else(|| {
+        let why = moves.unknown.first().map_or("it is not there", String::as_str);
         anyhow::anyhow!("cannot look at {}: {why}", record.reference)
     })
 }
@@ -190,14 +190,14 @@ async fn follow(
 
 impl Rehearsal {
     fn text(&self, style: Style) -> String {
-        let stop = &self.stop;
-        let mut lines: Vec<_> =
-            [stop.description(), stop.refusal()].into_iter().flatten().collect();
-        for (what, list) in [("Put back", &stop.put_back), ("Lost", &stop.lost)] {
-            if !list.is_empty() {
-                lines.push(format!("{what}: {}.", list.join(", ")));
+        let mut text = style.wrap(&format!("{}\n", self.stop));
+        if let MoveTarget::Snapshot { put_back, lost, .. } = &self.stop.stop.to {
+            for (what, list) in [("Put back", put_back), ("Lost", lost)] {
+                if !list.is_empty() {
+                    text += &style.wrap(&format!("{what}: {}.\n", list.join(", ")));
+                }
             }
         }
-        lines.iter().map(|line| style.wrap(&format!("{line}\n"))).collect()
+        text
     }
 }
