@@ -77,7 +77,7 @@ pub async fn carry_out(
     let view = match view {
         Some(context) => {
             let in_force = session.store.in_force().await?;
-            let zone = context.zone(&*in_force.configuration, None);
+            let zone = context.zone(&*in_force.configuration);
             View::of(context.format, zone, true, left)
         }
         None => View::nowhere(),

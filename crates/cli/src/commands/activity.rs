@@ -60,7 +60,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // A configuration that cannot be read does not hide who applied it.
     let in_force = store.in_force().await.ok();
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
-    let screen = context.screen(configuration, None, now);
+    let screen = context.screen(configuration, now);
     let range = RequestedRange::Between(&args.since, args.until.as_ref());
     let period = range.period(&screen.zone, now)?;
     let (entries, unreadable) = find(args, &store, period, now).await?;

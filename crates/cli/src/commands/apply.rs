@@ -265,7 +265,7 @@ impl Plan {
             warnings: Vec::new(),
             refused: Vec::new(),
             applied: None,
-            zone: context.zone(&proposed.configuration, None),
+            zone: context.zone(&proposed.configuration),
             known,
             overloads: Vec::new(),
             mends: unread.is_some() || applied_instead.is_some(),

@@ -67,7 +67,7 @@ async fn examine(
         Err(error) => return printer.report([store::unread(&error)]),
     };
     printer.report(store::unreadable(&contents))?;
-    let zone = context.zone(&*contents.in_force.configuration, None);
+    let zone = context.zone(&*contents.in_force.configuration);
     printer.report(store::configuration(&contents, now))?;
     printer.report([store_clock(session).await, clock::time_zones()])?;
     if let Some(lambda) = session.functions()?.lambda() {

@@ -106,7 +106,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let records = names::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
-    let screen = context.screen(rules.configuration, None, session.now);
+    let screen = context.screen(rules.configuration, session.now);
     let mut rows: Vec<_> =
         records.iter().map(|record| ForgottenRecord::of(record, &in_force, &screen)).collect();
     if context.format == Format::Table {

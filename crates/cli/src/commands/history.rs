@@ -66,11 +66,11 @@ pub struct Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
-    let period = RequestedRange::Between(&args.since, args.until.as_ref()).period(&zone, now)?;
+    let screen = context.screen(&*in_force.configuration, now);
+    let range = RequestedRange::Between(&args.since, args.until.as_ref());
+    let period = range.period(&screen.zone, now)?;
     let found = find(args, &store, (&in_force, period), now).await?;
-    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
-    let period = time_range::shown(period, &zone);
+    let period = time_range::shown(period, &screen.zone);
     screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
     output::remarks(&found.unknown);
     if found.left_out > 0 {
@@ -277,7 +277,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(words).args;
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
-        let zone = shared_zone(None, &in_force.configuration).unwrap();
+        let zone = shared_zone(&in_force.configuration).unwrap();
         let range = RequestedRange::Between(&args.since, args.until.as_ref());
         let now = at("17 12:00");
         find(&args, &store, (&in_force, range.period(zone, now)?), now).await
@@ -294,7 +294,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
-        let table = drawn(&found.entries, shared_zone(None, &in_force.configuration).unwrap());
+        let table = drawn(&found.entries, shared_zone(&in_force.configuration).unwrap());
         insta::assert_snapshot!(table, @"
         Ended                      Resource          Name    What          Cause   Took  Ending
         Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  ada       2m  seen

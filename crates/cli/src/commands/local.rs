@@ -196,7 +196,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let zone = match (is_example(args), &context.tz) {
         (true, None) => TimeZone::get(EXAMPLE_ZONE)?,
-        _ => context.zone(&*local.store().in_force().await?.configuration, None),
+        _ => context.zone(&*local.store().in_force().await?.configuration),
     };
     let view = View::of(context.format, zone.clone(), args.verbose, GOES_ON);
     let mut monitor = ServiceMonitor { view, summary: Summary::default() };

@@ -80,7 +80,7 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
     if let Some(name) = &args.schedule {
         check_schedule(name, configuration)?;
     }
-    let screen = context.screen(configuration, args.schedule.as_ref(), subject.now);
+    let screen = context.screen(configuration, subject.now);
     let from = match &args.at {
         Some(at) => {
             let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };

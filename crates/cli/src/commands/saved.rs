@@ -101,7 +101,7 @@ impl FromStr for By {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
+    let screen = context.screen(&*in_force.configuration, now);
     let report = report(args, &screen, &store, &in_force).await?;
     match context.format {
         Format::Json => output::print_json(&report)?,

@@ -105,7 +105,7 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
             .collect(),
     };
     let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
-    let screen = context.screen(&configuration, None, clouds.now);
+    let screen = context.screen(&configuration, clouds.now);
     match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Csv => screen.rows(&report.resources, "")?,

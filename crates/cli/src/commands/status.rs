@@ -240,7 +240,7 @@ impl<'a> View<'a> {
         let selected = read(args, store, &in_force.configuration, now).await?;
         let mut view = Self {
             args,
-            screen: context.screen(&*in_force.configuration, args.schedule.as_ref(), now),
+            screen: context.screen(&*in_force.configuration, now),
             states: readable(store.account_states().await?),
             accounts: selected.accounts,
             past: selected.past,

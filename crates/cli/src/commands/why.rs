@@ -63,7 +63,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
         let records = all_records(store).await?;
         if !records.iter().any(|record| record.name == args.name) {
-            let screen = context.screen(&*in_force.configuration, Some(name), now);
+            let screen = context.screen(&*in_force.configuration, now);
             return schedule(name, &in_force, &records, &screen);
         }
     }
@@ -74,7 +74,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let record = found.pop().context("nothing was found for what was named")?;
     let follows = schedule_of(&record, &in_force);
-    let zone = context.zone(&*in_force.configuration, record.schedule.as_ref());
+    let zone = context.zone(&*in_force.configuration);
     let states = readable(store.account_states().await?);
     let state = states.get(&record.reference.account);
     let inventory_at = state.and_then(|state| state.listed_at);
