@@ -360,7 +360,7 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
         let (code, plan) = apply(&terminal, &renamed, &["--dry-run"]).await;
         assert_eq!(code, Some(1), "{plan}");
         let lapsing = &plan["consequences"]["lapsing"];
-        assert_eq!(names(lapsing, "target"), ["schedule office"]);
+        assert_eq!(lapsing[0]["target"]["schedule"], "office");
         let (code, plan) = apply(&terminal, &renamed, &["--yes", "--leave"]).await;
         assert_eq!(code, Some(0), "{plan}");
         // One that is over holds up nothing.

@@ -85,7 +85,7 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         assert!(asks.starts_with(question), "{asks}");
         assert!(asks.contains("web") && asks.ends_with("pass --yes to confirm\n"), "{asks}");
         let shown = done(&terminal, &[&whole[..], &["--yes"]].concat()).await;
-        assert_eq!(shown["overrides"][0]["target"], "schedule office");
+        assert_eq!(shown["overrides"][0]["target"]["schedule"], "office");
         assert_eq!(shown["overrides"][0]["ends_at"], "2026-11-23T18:00:00Z");
         assert_eq!(shown["resources"].as_array().unwrap().len(), EACH_KIND.len());
         let cleared = done(&terminal, &["clear", "--schedule", "office"]).await;

@@ -104,52 +104,31 @@ fn snapshot(one: &KeptSnapshot, now: Timestamp) -> String {
     format!("snapshot {id}{size}, {age} old{proven}")
 }
 
-/// A machine in one line: its name, plan, location, and attached resources.
+/// A machine in one line: its name, plan, location and addresses.
 fn as_it_was(manifest: &Manifest) -> String {
-    let mut parts =
-        vec![format!("{}, {} in {}", manifest.name, manifest.size.plan, manifest.region)];
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
-    // Hetzner identifies a floating address by a number.
-    let reserved = manifest.floating_ips.iter().map(String::as_str);
-    let reserved = reserved.filter(|ip| ip.contains(['.', ':']));
-    let addresses: Vec<_> = addresses.chain(private).chain(reserved).collect();
-    if !addresses.is_empty() {
-        parts.push(format!("with {}", addresses.join(" and ")));
-    }
-    let floating = manifest.floating_ips.iter();
-    let floating = floating.filter(|ip| !ip.contains(['.', ':'])).count();
-    let attached = [
-        (manifest.volumes.len(), "volume"),
-        (manifest.firewalls.len(), "firewall"),
-        (manifest.load_balancers.len(), "load balancer"),
-        (floating, "floating IP"),
-    ];
-    let attached = attached.into_iter().filter(|(number, _)| *number > 0);
-    let attached: Vec<_> = attached.map(|(number, what)| count(number, what)).collect();
-    parts.extend((!attached.is_empty()).then(|| attached.join(" and ")));
-    parts.join(", ")
+    let addresses: Vec<_> = addresses.chain(private).collect();
+    let with = if addresses.is_empty() { "" } else { ", with " };
+    let Manifest { name, size, region, .. } = manifest;
+    format!("{name}, {} in {region}{with}{}", size.plan, addresses.join(" and "))
 }
 
-/// What became of the latest request of a transition that hibernates or wakes a machine, and what
-/// remains to be done.
-pub(crate) fn steps(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<[String; 2]> {
+/// What became of the latest request of a transition that hibernates or wakes a machine.
+pub(crate) fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<String> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref()?;
-    let direction = transition.direction;
-    if !record.is_hibernating() || request.direction != direction {
+    if !record.is_hibernating() || request.direction != transition.direction {
         return None;
     }
-    let what = part_in_words(request.part)?;
-    let at = time(request.asked_at);
+    let (what, at) = (part_in_words(request.part)?, time(request.asked_at));
     let became = match &request.ask {
         Ask::Open => "no answer yet; waiting until it can no longer have an effect",
         Ask::Accepted { .. } => "accepted; waiting until it is seen",
         Ask::Failed { .. } => "failed; it is sent again",
         Ask::Done { .. } => "done",
     };
-    let became = format!("{what}: sent at {at}, {became}");
-    Some([became, next_in_words(request.part).to_owned()])
+    Some(format!("{what}: sent at {at}, {became}"))
 }
 
 fn part_in_words(part: Part) -> Option<&'static str> {
@@ -165,18 +144,6 @@ fn part_in_words(part: Part) -> Option<&'static str> {
         Part::Remove => "remove an old snapshot",
         Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => return None,
     })
-}
-
-/// The next steps, unless something observed in the meantime changes them.
-fn next_in_words(part: Part) -> &'static str {
-    match part {
-        Part::Off | Part::Keep | Part::Remove => "take a snapshot, then delete the machine",
-        Part::Snapshot | Part::Protect => "delete the machine",
-        Part::Create => "reattach what it had, then switch it on",
-        Part::Attach => "reattach the rest, then switch it on",
-        Part::Delete | Part::On => "nothing more",
-        Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => "",
-    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
 }
 
 #[test]
-fn what_is_under_way_is_said_with_what_follows() {
+fn what_became_of_the_latest_request_is_said() {
     let said = |direction, part, ask| {
         let mut record = asleep();
         record.phase = domain::record::Phase::InFlight {
@@ -34,7 +34,7 @@ fn what_is_under_way_is_said_with_what_follows() {
             },
         };
         record.request = Some(Request { direction, part, ..request(monday("18:05:00"), ask) });
-        steps(&record, |at| at.strftime("%H:%M").to_string()).unwrap().join(" | ")
+        step(&record, |at| at.strftime("%H:%M").to_string()).unwrap()
     };
     let at = monday("18:05:00");
     let accepted = Ask::Accepted { at, action: None };
@@ -52,12 +52,12 @@ fn what_is_under_way_is_said_with_what_follows() {
         said(Direction::Start, Part::On, accepted),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
-    switch it off: sent at 18:05, accepted; waiting until it is seen | take a snapshot, then delete the machine
-    keep its public address: sent at 18:05, no answer yet; waiting until it can no longer have an effect | take a snapshot, then delete the machine
-    protect its snapshot: sent at 18:05, done | delete the machine
-    delete it: sent at 18:05, accepted; waiting until it is seen | nothing more
-    recreate it: sent at 18:05, failed; it is sent again | reattach what it had, then switch it on
-    reattach what it had: sent at 18:05, accepted; waiting until it is seen | reattach the rest, then switch it on
-    switch it on: sent at 18:05, accepted; waiting until it is seen | nothing more
+    switch it off: sent at 18:05, accepted; waiting until it is seen
+    keep its public address: sent at 18:05, no answer yet; waiting until it can no longer have an effect
+    protect its snapshot: sent at 18:05, done
+    delete it: sent at 18:05, accepted; waiting until it is seen
+    recreate it: sent at 18:05, failed; it is sent again
+    reattach what it had: sent at 18:05, accepted; waiting until it is seen
+    switch it on: sent at 18:05, accepted; waiting until it is seen
     ");
 }

@@ -491,7 +491,9 @@ async fn a_list_has_what_is_active() {
     ");
     assert_snapshot!(serde_json::to_string_pretty(&list[1]).unwrap(), @r#"
     {
-      "target": "hz-eu/server/1",
+      "target": {
+        "resource": "hz-eu/server/1"
+      },
       "desired": "running",
       "set_at": "2026-11-21T08:00:00Z",
       "ends_at": "2026-11-22T08:00:00Z",
