@@ -174,22 +174,12 @@ fn cause(entry: &HistoryEntry) -> String {
 
 /// What was saved or put back, and what was seen if that differs.
 fn size(entry: &HistoryEntry) -> String {
-    let done = match (entry.direction, entry.ending) {
-        (Direction::Start, Ending::Seen) => "restored",
-        (Direction::Start, Ending::Kept | Ending::Gone | Ending::Forgotten) => "not restored:",
-        (
-            Direction::Start,
-            Ending::AlreadyThere
-            | Ending::LeftRunning
-            | Ending::TooLate
-            | Ending::WouldHave
-            | Ending::Refused
-            | Ending::Stuck
-            | Ending::Overtaken
-            | Ending::LetGo
-            | Ending::Turned,
-        )
-        | (Direction::Stop, _) => "saved",
+    let starts = entry.direction == Direction::Start;
+    let is_given_up = matches!(entry.ending, Ending::Kept | Ending::Gone | Ending::Forgotten);
+    let done = match (starts, entry.ending == Ending::Seen) {
+        (true, true) => "restored",
+        (true, false) if is_given_up => "not restored:",
+        (true | false, _) => "saved",
     };
     let saved = entry.saved.as_ref().map(ToString::to_string);
     let both = entry.saved.as_ref().zip(entry.seen.as_ref());

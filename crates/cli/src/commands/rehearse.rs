@@ -11,8 +11,6 @@ use domain::{
     stop_method::StopMethod,
 };
 use lifecycle::report::MoveTarget;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::Format;
 use crate::{
@@ -58,15 +56,6 @@ pub struct Args {
     reason: Option<String>,
 }
 
-/// What hibernating a machine leads to.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Rehearsal {
-    /// Whether nothing stands in the way of hibernating it.
-    fits: bool,
-    #[serde(flatten)]
-    stop: MovingStop,
-}
-
 /// Shows what hibernating the machine leads to, asks, and does it.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = if args.dry_run {
@@ -82,17 +71,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         return Err(not_hibernated(&record).into());
     }
     let stop = preview(&session, &in_force.configuration, &record).await?;
-    let rehearsal = Rehearsal { fits: stop.hibernates(), stop };
     match context.format {
-        Format::Json | Format::Csv if args.dry_run => output::print_json(&rehearsal)?,
+        Format::Json | Format::Csv if args.dry_run => output::print_json(&stop)?,
         // What is done then has lines of its own.
         Format::Json | Format::Csv => {}
-        Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
+        Format::Table => output::print(&text(&stop, Style::of_stdout()))?,
     }
     if args.dry_run {
-        return Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson });
+        return Ok(if stop.hibernates() { Exit::Done } else { Exit::NeedsPerson });
     }
-    if !rehearsal.fits {
+    if !stop.hibernates() {
         // The time that a snapshot may take stands in no rehearsal's way: it shows that time.
         output::remark("note: the stop itself is refused unless only its length is in the way\n");
     }
@@ -188,16 +176,14 @@ async fn follow(
     carry_out(session, &command, Some(context)).await
 }
 
-impl Rehearsal {
-    fn text(&self, style: Style) -> String {
-        let mut text = style.wrap(&format!("{}\n", self.stop));
-        if let MoveTarget::Snapshot { put_back, lost, .. } = &self.stop.stop.to {
-            for (what, list) in [("Put back", put_back), ("Lost", lost)] {
-                if !list.is_empty() {
-                    text += &style.wrap(&format!("{what}: {}.\n", list.join(", ")));
-                }
+fn text(stop: &MovingStop, style: Style) -> String {
+    let mut text = style.wrap(&format!("{stop}\n"));
+    if let MoveTarget::Snapshot { put_back, lost, .. } = &stop.stop.to {
+        for (what, list) in [("Put back", put_back), ("Lost", lost)] {
+            if !list.is_empty() {
+                text += &style.wrap(&format!("{what}: {}.\n", list.join(", ")));
             }
         }
-        text
     }
+    text
 }

@@ -8,9 +8,8 @@ use schemars::Schema;
 use super::log;
 use crate::{
     Exit,
-    commands::{
-        apply, approve, forget, import, overrides, preview::Coming, rehearse, status, validate, why,
-    },
+    apply::moves::MovingStop,
+    commands::{apply, approve, forget, import, overrides, preview::Coming, status, validate, why},
     configuration_file::written::File,
     doctor::Finding,
     output,
@@ -106,7 +105,7 @@ pub fn schema(what: What) -> Schema {
         What::Override => shape::of::<overrides::Answer>(),
         What::OverrideList => shape::of::<Vec<overrides::OverrideView>>(),
         What::Preview => shape::of::<Vec<Coming>>(),
-        What::Rehearse => shape::of::<rehearse::Rehearsal>(),
+        What::Rehearse => shape::of::<MovingStop>(),
         What::Saved => shape::of::<money::SavedReport>(),
         What::Savings => shape::of::<money::Report>(),
         What::Status => shape::of::<Vec<ResourceView>>(),
