@@ -20,13 +20,11 @@ use crate::{
 /// Longest wait for the store: a person waits at the prompt, so its names are left out after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The schedules.
 pub(crate) fn schedules() -> ArgValueCandidates {
     let names = |known: &Known| known.0.schedules.keys().map(ToString::to_string).collect();
     ArgValueCandidates::new(move || listed(names))
 }
 
-/// The accounts.
 pub(crate) fn accounts() -> ArgValueCandidates {
     let names = |known: &Known| known.0.accounts.keys().map(ToString::to_string).collect();
     ArgValueCandidates::new(move || listed(names))

@@ -41,7 +41,7 @@ const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
 /// When a command is over for the person who gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub(crate) enum Until {
     /// As soon as it is requested.
     Asked,
     /// Once the resources themselves show the target state.
@@ -50,7 +50,7 @@ pub enum Until {
 
 /// A command to stop or start.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub(crate) struct Command {
     /// Whether to stop or to start.
     pub direction: Direction,
     /// The resources it applies to.
@@ -66,7 +66,7 @@ pub struct Command {
 }
 
 /// Issues the command, shows its progress (nowhere without a context), and reports how it ended.
-pub async fn carry_out(
+pub(crate) async fn carry_out(
     session: &Session,
     command: &Command,
     view: Option<&Context>,

@@ -31,7 +31,7 @@ pub struct Context {
     pub yes: bool,
     /// Where the service is.
     #[command(flatten)]
-    pub connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 impl Context {

@@ -12,17 +12,16 @@ use crate::{
 
 /// A time range, as requested.
 #[derive(Debug, Clone, Copy)]
-pub enum RequestedRange<'a> {
+pub(crate) enum RequestedRange<'a> {
     /// From one time until another, or until now.
     Between(&'a When, Option<&'a When>),
-    /// A calendar month.
     Month(Month),
 }
 
 impl RequestedRange<'_> {
     /// Returns the requested period, limited to now and to how long history is kept. Cutting its
     /// beginning is reported. Days and local times are in `zone`.
-    pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
+    pub(crate) fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
         let asked = match self {
             Self::Month(month) => {
                 let [from, until] = month.bounds()?;
@@ -66,7 +65,6 @@ impl RequestedRange<'_> {
     }
 }
 
-/// A period, for people.
 pub(crate) fn shown(Period { from, until }: Period, zone: &TimeZone) -> String {
     format!("from {} until {}", local(from, zone), local(until, zone))
 }

@@ -20,7 +20,7 @@ use crate::connection::Session;
 
 /// The outcome of stops that leave a plan, a standby, or the machine itself.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Moves {
+pub(crate) struct Moves {
     /// One stop for each resource.
     pub stops: Vec<MovingStop>,
     /// For which accounts the outcome is unknown, and why.
@@ -29,7 +29,7 @@ pub struct Moves {
 
 /// The outcome of a stop of one resource by its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct MovingStop {
+pub(crate) struct MovingStop {
     /// The stop, and where it leads.
     #[serde(flatten)]
     pub stop: StopPreview,
@@ -45,7 +45,11 @@ pub struct MovingStop {
 /// Asks what the stops of a configuration lead to, if one of its schedules gives up a plan, a
 /// standby, or the machine itself. Best effort: a failure is returned as unknown and never fails an
 /// apply.
-pub async fn forecast(session: &Session, configuration: &Configuration, now: Timestamp) -> Moves {
+pub(crate) async fn forecast(
+    session: &Session,
+    configuration: &Configuration,
+    now: Timestamp,
+) -> Moves {
     if !has_chosen_stop_method(configuration) {
         return Moves::default();
     }
@@ -109,14 +113,12 @@ fn saved(stop: &StopPreview, off: &TimesOff, prices: &OwnPrices) -> Option<Money
 
 impl MovingStop {
     /// Reports whether the stop takes a snapshot of the machine and deletes it.
-    #[must_use]
-    pub fn hibernates(&self) -> bool {
+    pub(crate) fn hibernates(&self) -> bool {
         matches!(self.stop.to, MoveTarget::Snapshot { .. })
     }
 
     /// Why it could not come back, if it could not.
-    #[must_use]
-    pub fn refused(&self) -> Option<&Obstacle> {
+    pub(crate) fn refused(&self) -> Option<&Obstacle> {
         match &self.stop.to {
             MoveTarget::Refused(obstacle) => Some(obstacle),
             MoveTarget::Smaller { .. } | MoveTarget::Snapshot { .. } | MoveTarget::Same { .. } => {

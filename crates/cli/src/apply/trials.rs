@@ -20,8 +20,7 @@ use crate::{
 
 /// What listing one account showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct AccountTrial {
-    /// The account.
+pub(crate) struct AccountTrial {
     pub account: AccountName,
     /// Why it could not be listed; null if it could.
     pub error: Option<String>,
@@ -37,12 +36,9 @@ pub struct AccountTrial {
 
 /// Number of resources of a kind in one region or location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Place {
-    /// The region or location.
+pub(crate) struct Place {
     pub region: String,
-    /// The kind of resource.
     pub kind: ResourceKind,
-    /// Number of resources.
     pub resources: usize,
     /// Whether the account's datacenters include the region or location.
     pub chosen: bool,
@@ -51,7 +47,7 @@ pub struct Place {
 /// Tries the accounts that are new or changed in a configuration. Also returns those that can only
 /// be tried once they are in force, because their token or key has not been sent to its address or
 /// host before.
-pub async fn try_accounts(
+pub(crate) async fn try_accounts(
     session: &Session,
     old: &Configuration,
     new: &Configuration,
@@ -70,7 +66,7 @@ pub async fn try_accounts(
 }
 
 /// Tries, by an inventory, the accounts that could not be tried before they were in force.
-pub async fn try_applied(
+pub(crate) async fn try_applied(
     session: &Session,
     later: &[AccountName],
     applied: &Configuration,
@@ -149,7 +145,7 @@ fn unknown(record: &Record) -> Option<String> {
 }
 
 /// What an account is tried with: its token, its `read_token` alone, or its key.
-pub fn login(account: &Account) -> &'static str {
+pub(crate) fn login(account: &Account) -> &'static str {
     match account {
         Account::Cloud(cloud) if cloud.keeps_token_from_poll_status() => "read_token",
         Account::Cloud(_) => "token",
@@ -160,7 +156,7 @@ pub fn login(account: &Account) -> &'static str {
 impl AccountTrial {
     /// `The token of do-main works: 3 droplets in fra1, 2 servers in nbg1 (not chosen)`; empty if
     /// the account could not be listed.
-    pub fn found(&self, account: &Account) -> String {
+    pub(crate) fn found(&self, account: &Account) -> String {
         if self.error.is_some() {
             return String::new();
         }
@@ -183,8 +179,7 @@ impl AccountTrial {
         format!("The {login} of {name} works: {found}{untried}\n")
     }
 
-    /// What to warn of.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let name = &self.account;
         let error = self.error.iter();
         let failed = error.map(move |error| format!("account {name} could not be listed: {error}"));

@@ -114,7 +114,6 @@ fn is_chosen(args: &Args, schedule: Option<&ScheduleName>) -> bool {
     args.schedule.is_none() || args.schedule.as_ref() == schedule
 }
 
-/// What is followed.
 struct Followed {
     configuration: Arc<Configuration>,
     overrides: Overrides,

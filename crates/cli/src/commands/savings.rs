@@ -151,7 +151,6 @@ struct SavingsInputs<'a> {
     month: Month,
     /// The times off under the assumed hours.
     assumed: Option<TimesOff>,
-    /// The times off under each schedule.
     times_off: BTreeMap<&'a ScheduleName, TimesOff>,
 }
 

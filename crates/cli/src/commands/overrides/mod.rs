@@ -193,7 +193,6 @@ impl SetArgs {
     }
 }
 
-/// Sets overrides.
 pub(super) async fn set(
     args: &SetArgs,
     desired: Desired,
