@@ -836,7 +836,7 @@ fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
         terminal.write(&configuration);
         let ended = terminal.run(&["apply", "--yes"]).await;
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-        let warned = "warning: could not check the plans of hz-eu to which stops would resize";
+        let warned = "warning: cannot check the resizes in account hz-eu: ";
         assert!(ended.stderr.contains(warned), "{}", ended.stderr);
         assert_eq!(in_force(&terminal).await.len(), 2);
     });

@@ -281,7 +281,7 @@ fn status_and_doctor_observe_and_change_nothing() {
         }
         let ended = terminal.run(&["status", "--account", "do-main", "-o", "csv"]).await;
         let (heading, lines) = ended.stdout.split_once('\n').unwrap();
-        assert!(heading.starts_with("resource,account,kind,name,"), "{heading}");
+        assert!(heading.starts_with("resource,account,name,size,"), "{heading}");
         assert_eq!(lines.lines().count(), 3, "{lines}");
         for no_rows in [&["why", "web"][..], &["override", "running", "web", "--for", "1h"]] {
             let ended = terminal.run(&[no_rows, &["-o", "csv"]].concat()).await;

@@ -108,7 +108,10 @@ fn snapshot(one: &KeptSnapshot, now: Timestamp) -> String {
 fn as_it_was(manifest: &Manifest) -> String {
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
-    let addresses: Vec<_> = addresses.chain(private).collect();
+    // Hetzner identifies a floating address by a number.
+    let reserved = manifest.floating_ips.iter().map(String::as_str);
+    let reserved = reserved.filter(|ip| ip.contains(['.', ':']));
+    let addresses: Vec<_> = addresses.chain(private).chain(reserved).collect();
     let with = if addresses.is_empty() { "" } else { ", with " };
     let Manifest { name, size, region, .. } = manifest;
     format!("{name}, {} in {region}{with}{}", size.plan, addresses.join(" and "))

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use domain::{configuration::Configuration, schedule::desired_or_any};
+use domain::{
+    configuration::{Account, Configuration},
+    schedule::desired_or_any,
+};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,7 +77,13 @@ fn summary(file: &str, configuration: &Configuration, screen: &Screen) -> String
     let (number, of) = (count(accounts.len(), "account"), count(schedules.len(), "schedule"));
     let mut text = format!("{file} is valid: {number}, {of}.\n");
     for (name, account) in accounts {
-        text += &format!("  account {name}: {}\n", account.kind());
+        let machines = match account {
+            Account::Cloud(_) => String::new(),
+            Account::Ssh(account) => {
+                format!(", {}", count(account.login.machines.len(), "machine"))
+            }
+        };
+        text += &format!("  account {name}: {}{machines}\n", account.kind());
     }
     for (name, rule) in schedules {
         let state = desired_or_any(rule.schedule.desired_at(screen.now));
