@@ -23,6 +23,7 @@ use crate::{
     Exit,
     ask::confirm,
     author::{author, reason},
+    candidates,
     connection::{Session, readable},
     context::Context,
     exit::UsageError,
@@ -101,10 +102,10 @@ pub(super) struct SetArgs {
     #[arg(long = "for", value_name = "LENGTH", allow_hyphen_values = true)]
     lasting: Option<Length>,
     /// End of the override: 21:00, "tomorrow 9am", friday, 2026-11-24, an instant, or next-edge.
-    #[arg(long, value_name = "WHEN", conflicts_with = "lasting")]
+    #[arg(long, value_name = "WHEN", conflicts_with = "lasting", add = candidates::times())]
     until: Option<When>,
     /// Begin of the override, if later than now. The end counts from there.
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", add = candidates::times())]
     from: Option<When>,
     /// Reason that `offhours status` and `activity` show.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
