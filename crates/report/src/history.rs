@@ -7,9 +7,9 @@
 //! | ending | of a stop | of a start |
 //! |---|---|---|
 //! | seen | begins an interval | ends it |
-//! | turned, overtaken, released, refused, stuck | begins none: not seen | ends it: it may run |
+//! | reversed, superseded, released, refused, stuck | begins none: not seen | ends it: it may run |
 //! | gone, forgotten | begins none | ends it: nothing is known from then on |
-//! | kept | | ends it: a person had made it larger |
+//! | resized | | ends it: a person had made it larger |
 //! | would have | begins a *would have* interval | ends only such an interval: nothing was sent |
 //!
 //! A database or a pool is stopped while it is at its small size. If a stop was needed although
@@ -179,7 +179,7 @@ impl Walk<'_> {
                     self.begin(entry, Kind::WouldHave, entry.claimed_at, until);
                 }
             }
-            Ending::Kept if is_start => self.close(entry.claimed_at, Kind::Unclear),
+            Ending::Resized if is_start => self.close(entry.claimed_at, Kind::Unclear),
             Ending::Seen if !is_start => {
                 if entry.asked_at.is_some() || !self.is_open(Kind::Stopped) {
                     self.close(entry.claimed_at, Kind::Unclear);
@@ -187,15 +187,15 @@ impl Walk<'_> {
                 }
             }
             Ending::Seen
-            | Ending::Kept
+            | Ending::Resized
             | Ending::AlreadyThere
             | Ending::LeftRunning
             | Ending::TooLate
             | Ending::Refused
             | Ending::Stuck
-            | Ending::Overtaken
-            | Ending::LetGo
-            | Ending::Turned => {
+            | Ending::Superseded
+            | Ending::Released
+            | Ending::Reversed => {
                 // A resource already in its target state needs no request.
                 let was_stopped = entry.asked_at.is_some() == is_start;
                 let kind = if was_stopped { Kind::Stopped } else { Kind::Unclear };

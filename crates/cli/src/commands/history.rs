@@ -39,9 +39,9 @@ Examples:
   offhours history -o json | jq '.[] | select(.ending == \"refused\") | .reason'
 
 Endings: seen (done, and confirmed), would have (observe mode: nothing was
-sent), refused, stuck (did not finish, and needs a person), overtaken (a
-person did the opposite meanwhile), let go (opted out meanwhile), turned (the
-opposite was desired meanwhile), kept (a person's size was kept), gone
+sent), refused, stuck (did not finish, and needs attention), superseded (a
+person did the opposite meanwhile), released (opted out meanwhile), reversed
+(the opposite was desired meanwhile), resized (a person's size was kept), gone
 (deleted at the provider), forgotten (by `offhours forget`).")]
 pub struct Args {
     /// Only these resources: references, names, or patterns with `*` and `?`.
@@ -175,7 +175,7 @@ fn cause(entry: &HistoryEntry) -> String {
 /// What was saved or put back, and what was seen if that differs.
 fn size(entry: &HistoryEntry) -> String {
     let starts = entry.direction == Direction::Start;
-    let is_given_up = matches!(entry.ending, Ending::Kept | Ending::Gone | Ending::Forgotten);
+    let is_given_up = matches!(entry.ending, Ending::Resized | Ending::Gone | Ending::Forgotten);
     let done = match (starts, entry.ending == Ending::Seen) {
         (true, true) => "restored",
         (true, false) if is_given_up => "not restored:",
@@ -386,7 +386,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let start = || start("16 06:00", "16 06:08");
         assert_eq!(sized(stop(), &small), "saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb");
         assert_eq!(sized(start(), &large), "restored 2 x db-s-4vcpu-8gb");
-        let kept = start().ending(Ending::Kept);
+        let kept = start().ending(Ending::Resized);
         let larger = database("db-s-8vcpu-16gb", 2);
         assert_eq!(
             sized(kept, &larger),
