@@ -13,7 +13,7 @@ use crate::{
     print::{Row, Screen},
     table::{Cell, Column},
     time::{When, local},
-    time_range::{self, RequestedRange},
+    time_range,
 };
 
 /// Show what persons changed, newest first: who, when, what and why.
@@ -61,8 +61,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = store.in_force().await.ok();
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
     let screen = context.screen(configuration, now);
-    let range = RequestedRange::Between(&args.since, args.until.as_ref());
-    let period = range.period(&screen.zone, now)?;
+    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
     let (entries, unreadable) = find(args, &store, period, now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&entries, &format!("Nothing was changed {period}."))?;

@@ -20,7 +20,7 @@ use crate::{
     print::{self, Screen},
     table::{Cell, Column},
     time::{When, length},
-    time_range::{self, RequestedRange},
+    time_range,
 };
 
 /// Show every finished stop and start, newest first.
@@ -67,8 +67,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let screen = context.screen(&*in_force.configuration, now);
-    let range = RequestedRange::Between(&args.since, args.until.as_ref());
-    let period = range.period(&screen.zone, now)?;
+    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
     let found = find(args, &store, (&in_force, period), now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
@@ -268,9 +267,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let zone = shared_zone(&in_force.configuration).unwrap();
-        let range = RequestedRange::Between(&args.since, args.until.as_ref());
         let now = at("17 12:00");
-        find(&args, &store, (&in_force, range.period(zone, now)?), now).await
+        let period = time_range::between(&args.since, args.until.as_ref(), zone, now)?;
+        find(&args, &store, (&in_force, period), now).await
     }
 
     #[track_caller]

@@ -29,7 +29,7 @@ use crate::{
     print::{self, Screen},
     table::{Cell, Column},
     time::{Month, When},
-    time_range::RequestedRange,
+    time_range,
 };
 
 /// The age beyond which an account's listing is too old for its records to speak for the present:
@@ -120,11 +120,13 @@ async fn report(
     in_force: &InForce,
 ) -> anyhow::Result<SavedReport> {
     let now = screen.now;
-    let asked = match args.month {
-        Some(month) => RequestedRange::Month(month),
-        None => RequestedRange::Between(&args.since, args.until.as_ref()),
+    let period = match args.month {
+        Some(month) => {
+            let [from, until] = month.bounds()?;
+            time_range::past(Period { from, until }, &screen.zone, now)?
+        }
+        None => time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?,
     };
-    let period = asked.period(&screen.zone, now)?;
     let configuration = &*in_force.configuration;
     let names = Names::new(in_force.clone(), all_records(store).await?, now);
     let prices = readable(store.prices().await?).into_iter();
