@@ -187,10 +187,7 @@ impl PendingCommand<'_> {
             self.session.wait(LOOK_EVERY).await?;
             self.view.passed(self.session.present());
             let due = self.due().await?;
-            if !due.is_empty() {
-                self.functions.act(self.direction, due).await?;
-            }
-            for outcome in self.functions.look().await? {
+            for outcome in self.functions.look(self.direction, due).await? {
                 self.handle_outcome(&outcome)?;
             }
             self.forget_ended(began).await?;

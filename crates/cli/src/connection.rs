@@ -127,38 +127,28 @@ impl Functions {
         })
     }
 
-    /// Polls once what is in flight, and returns what has happened since the command. Functions at
-    /// AWS poll by themselves, so nothing is returned for them.
-    pub(crate) async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
-        match self {
-            Self::Local { service, news } => {
-                service.poll_once().await?;
-                let news = std::iter::from_fn(|| news.try_recv().ok());
-                Ok(news
-                    .filter_map(|news| match news {
-                        ServiceEvent::Outcome(outcome) => Some(outcome),
-                        ServiceEvent::Digest(_) => None,
-                    })
-                    .collect())
-            }
-            Self::Lambda(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Carries out what is due for these resources; [`Self::look`] then returns what happened. The
-    /// service beside a local store may not be running. At AWS, dispatch sees to it.
-    pub(crate) async fn act(
-        &self,
+    /// Carries out what is due, polls once what is in flight, and returns what has happened since the
+    /// command: the service beside a local store may not be running. At AWS, the functions do that by
+    /// themselves, and nothing is returned for them.
+    pub(crate) async fn look(
+        &mut self,
         direction: Direction,
         due: Vec<ResourceRef>,
-    ) -> Result<(), lifecycle::Error> {
-        match self {
-            Self::Local { service, .. } => {
-                service.command(direction, Invocation::Due(due)).await?;
-            }
-            Self::Lambda(_) => {}
+    ) -> anyhow::Result<Vec<Outcome>> {
+        let Self::Local { service, news } = self else {
+            return Ok(Vec::new());
+        };
+        if !due.is_empty() {
+            service.command(direction, Invocation::Due(due)).await?;
         }
-        Ok(())
+        service.poll_once().await?;
+        let news = std::iter::from_fn(|| news.try_recv().ok());
+        Ok(news
+            .filter_map(|news| match news {
+                ServiceEvent::Outcome(outcome) => Some(outcome),
+                ServiceEvent::Digest(_) => None,
+            })
+            .collect())
     }
 
     /// The functions at AWS. `None` if they run in this process.

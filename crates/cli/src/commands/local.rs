@@ -36,7 +36,7 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
-    configuration_file::{self, ListedResources, count},
+    configuration_file::{self, ListedResources},
     connection::{all_records, remark_on},
     context::Context,
     exit::UsageError,
@@ -199,7 +199,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if context.format == Format::Table {
-        introduce(args, &local, until, &zone).await?;
+        introduce(args, &local, until, &zone);
     }
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
@@ -556,30 +556,18 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
 }
 
 /// Says what is about to be shown.
-async fn introduce(
-    args: &Args,
-    local: &Local,
-    until: Option<Timestamp>,
-    zone: &TimeZone,
-) -> anyhow::Result<()> {
+fn introduce(args: &Args, local: &Local, until: Option<Timestamp>, zone: &TimeZone) {
     let from = time::local(local.now(), zone);
     let until = until.map_or_else(
         || "until Ctrl-C".to_owned(),
         |until| format!("until {}", time::local(until, zone)),
     );
     if is_example(args) {
-        let configuration = local.store().in_force().await?.configuration;
-        let accounts = count(configuration.accounts.len(), "account");
-        let schedules = count(configuration.schedules.len(), "schedule");
-        output::remark(&format!(
-            "A day in simulated clouds: an example fleet in {accounts} follows {schedules}. No real \
-             cloud is asked.\n"
-        ));
+        output::remark("A day in simulated clouds: no real cloud is asked.\n");
     }
     let shown =
         if args.verbose { "every event" } else { "each edge and each problem; -v shows all" };
     output::remark(&format!("Offhours runs from {from} {until}, and shows {shown}.\n"));
-    Ok(())
 }
 
 async fn conclude(
