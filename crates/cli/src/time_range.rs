@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn a_month_is_whole_in_utc_and_the_present_one_ends_now() {
         let month = |text: &str| {
-            let [from, until] = text.parse::<crate::time::Month>().unwrap().bounds().unwrap();
+            let month: crate::time::Month = text.parse().unwrap();
+            let [from, until] = month.bounds(Asked::PastBegin, now()).unwrap();
             let Period { from, until } =
                 past(Period { from, until }, &TimeZone::UTC, now()).unwrap();
             format!("{from} {until}")

@@ -28,7 +28,7 @@ use crate::{
     output,
     print::{self, Screen},
     table::{Cell, Column},
-    time::{Month, When},
+    time::{Asked, Month, When},
     time_range,
 };
 
@@ -69,8 +69,8 @@ pub struct Args {
     /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
     until: Option<When>,
-    /// Calendar month, in UTC, as the time range.
-    #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
+    /// Calendar month, in UTC, as the time range: 2026-10, october.
+    #[arg(long, value_name = "MONTH", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
     /// What each row is about: resource, schedule, day, week, or tag:KEY for the values of a tag
     /// KEY:VALUE or a label KEY=VALUE.
@@ -122,7 +122,7 @@ async fn report(
     let now = screen.now;
     let period = match args.month {
         Some(month) => {
-            let [from, until] = month.bounds()?;
+            let [from, until] = month.bounds(Asked::PastBegin, now)?;
             time_range::past(Period { from, until }, &screen.zone, now)?
         }
         None => time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?,
@@ -516,7 +516,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let line = |words: &[&str]| Line::try_parse_from(words).is_ok();
         assert!(line(&["saved", "--month", "2026-06"]));
         assert!(!line(&["saved", "--month", "2026-06", "--since", "7d"]));
-        assert!(!line(&["saved", "--month", "June"]));
+        assert!(line(&["saved", "--month", "June"]));
+        assert!(!line(&["saved", "--month", "Juno"]));
     }
 
     #[test]
