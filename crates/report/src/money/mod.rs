@@ -109,7 +109,6 @@ fn cents<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error>
 ///
 /// # Errors
 /// Those of the serializer.
-#[expect(clippy::ref_option, reason = "serde gives a reference")]
 pub fn known_cents<S: Serializer>(money: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
     money.map(amount).serialize(serializer)
 }
