@@ -447,7 +447,7 @@ fn history_is_what_the_clouds_saw(day: &Day) {
         );
         let expected = (seen.stopped, seen.started, seen.restored, seen.forced);
         assert_eq!(counts, expected, "{resource}: stopped, started, restored, forced");
-        let saved = ended(Direction::Stop).last().and_then(|entry| entry.saved.as_ref());
+        let saved = ended(Direction::Stop).next_back().and_then(|entry| entry.saved.as_ref());
         assert_eq!(saved, seen.saved.as_ref().filter(|_| seen.stopped > 0), "{resource}");
         let refused = entries().filter(|entry| entry.ending == Ending::Refused);
         let refused: Vec<_> = refused.filter_map(|entry| entry.reason.as_ref()).collect();
@@ -498,7 +498,7 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
     let printed =
         day.outcomes.iter().filter_map(|outcome| match (&outcome.subject, &outcome.event) {
             (Subject::Resource { resource, .. }, Event::AlreadyThere { reason, .. }) => {
-                reason.to_string().contains("already smallest").then(|| resource.to_string())
+                reason.contains("already smallest").then(|| resource.to_string())
             }
             _ => None,
         });

@@ -230,7 +230,9 @@ fn by_hand(kept: &Value) -> Vec<String> {
     let snapshots = kept["snapshots"].as_array().unwrap();
     let waking = snapshots.iter().find(|one| one["mark"] == kept["wake_from"]).unwrap();
     let options = |option: &str, key: &str| -> String {
-        list(key).iter().map(|value| format!(" --{option} {}", text(value))).collect()
+        let options =
+            list(key).into_iter().flat_map(|value| [format!(" --{option} "), text(&value)]);
+        options.collect()
     };
     let address = |address: &Value| {
         let family = if address["is_ipv6"] == true { "ipv6" } else { "ipv4" };

@@ -6,6 +6,7 @@ mod screen;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     time::Duration,
 };
 
@@ -448,7 +449,7 @@ fn summary(rows: &[ResourceView]) -> String {
     let mut text = format!("{all}: {running} running, {stopped} stopped, {under_way} under way");
     match number(|row| row.overdue_since.is_some()) {
         0 => {}
-        overdue => text += &format!(", {overdue} overdue"),
+        overdue => _ = write!(text, ", {overdue} overdue"),
     }
     match number(|row| row.needs_person().is_some()) {
         0 => text,

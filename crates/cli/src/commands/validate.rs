@@ -1,6 +1,6 @@
 //! `offhours validate`: checks the configuration.
 
-use std::path::PathBuf;
+use std::{fmt::Write as _, path::PathBuf};
 
 use domain::{
     configuration::{Account, Configuration},
@@ -83,7 +83,8 @@ fn summary(file: &str, configuration: &Configuration, screen: &Screen) -> String
                 format!(", {}", count(account.login.machines.len(), "machine"))
             }
         };
-        text += &format!("  account {name}: {}{machines}\n", account.kind());
+        // Writing to a string cannot fail, here and below.
+        writeln!(text, "  account {name}: {}{machines}", account.kind()).ok();
     }
     for (name, rule) in schedules {
         let state = desired_or_any(rule.schedule.desired_at(screen.now));
@@ -91,7 +92,7 @@ fn summary(file: &str, configuration: &Configuration, screen: &Screen) -> String
         let next = next.map_or("and nothing changes that".to_owned(), |edge| {
             format!("{} from {}", desired_or_any(edge.desired), screen.date(edge.at))
         });
-        text += &format!("  schedule {name}: {state} now, {next}\n");
+        writeln!(text, "  schedule {name}: {state} now, {next}").ok();
     }
     text
 }

@@ -3,7 +3,7 @@
 //!
 //! This module decides nothing by itself: each part comes from the functions that the service uses.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use domain::{
     configuration::{Policy, Selector, Target},
@@ -347,7 +347,7 @@ impl Chain<'_> {
             let by = listing.filter(|by| matches!(by, Selector::Name(_)));
             let by: Vec<_> = by.map(|by| format!("`{by}`")).collect();
             if !by.is_empty() {
-                text += &format!(", named by {}", by.join(" and "));
+                write!(text, ", named by {}", by.join(" and ")).ok();
             }
         }
         Fact::rule(label, text, !names.is_empty())
