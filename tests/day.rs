@@ -4,19 +4,23 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::Command,
+    sync::Arc,
 };
 
 use cloud_simulator::Entry;
 use domain::{
+    configuration::Configuration,
     digest::Digest,
-    record::Direction,
+    history::HistoryEntry,
+    membership::{self, Exclusion, Membership},
+    record::{Direction, Ending, Record},
     resource::{AutoscaleBounds, MachineSize, PlanCapacity, SavedState},
     schedule::Desired,
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, Outcome, event::Subject};
-use offhours::view::summary::{Summary, Tally};
+use offhours::view::summary::{Summary, finished_since};
 use serde_json::Value;
 
 use crate::{
@@ -39,7 +43,9 @@ struct Day {
     outcomes: Vec<Outcome>,
     digests: Vec<Digest>,
     log: Vec<Entry>,
-    summary: Summary,
+    history: Vec<HistoryEntry>,
+    in_force: Arc<Configuration>,
+    records: Vec<Record>,
     /// Every resource before the first stop.
     before: BTreeMap<String, Value>,
     /// Every resource in the afternoon, when both offices are open.
@@ -57,16 +63,20 @@ fn day() -> Day {
         let after = world.simulator().resources();
         let end = instant("2026-11-24T06:00:00Z");
         world.run_until(end).await;
-        let mut summary = Summary::default();
-        for outcome in world.outcomes() {
-            summary.count(outcome);
+        let store = world.local.store();
+        let in_force = store.in_force().await.unwrap().configuration;
+        let mut records = Vec::new();
+        for account in in_force.accounts.keys() {
+            records.extend(store.records_of(account).await.unwrap().read);
         }
-        summary.add_untouched(world.local.store(), end).await.unwrap();
+        let history = finished_since(store, monday("06:00:00")).await.unwrap();
         Day {
             outcomes: world.outcomes().to_vec(),
             digests: world.digests().to_vec(),
             log: world.simulator().log(),
-            summary,
+            history,
+            in_force,
+            records,
             before,
             after,
         }
@@ -76,7 +86,7 @@ fn day() -> Day {
 #[test]
 fn a_day_of_the_example_fleet() {
     let day = day();
-    the_summary_is_what_the_clouds_saw(&day);
+    history_is_what_the_clouds_saw(&day);
     a_database_without_a_smaller_plan_is_already_smallest(&day);
     after_the_next_start_everything_is_as_it_was(&day);
     nothing_protected_opted_out_or_unnamed_is_touched(&day);
@@ -414,26 +424,43 @@ fn node_pool(pool: &Value) -> Shown {
     Shown { on, size: Some(size) }
 }
 
-fn the_summary_is_what_the_clouds_saw(day: &Day) {
+fn history_is_what_the_clouds_saw(day: &Day) {
     let histories = histories(&day.log);
-    let none = Tally::default();
-    for (resource, history) in &histories {
-        let printed = day.summary.resources.get(resource).unwrap_or(&none);
-        assert_eq!(history.open, None, "{resource}: a change was never seen to its end");
-        let counts = (printed.stopped, printed.started, printed.restored, printed.forced);
-        let expected = (history.stopped, history.started, history.restored, history.forced);
+    for (resource, seen) in &histories {
+        assert_eq!(seen.open, None, "{resource}: a change was never seen to its end");
+        let entries = || {
+            let history = day.history.iter();
+            history.filter(|entry| entry.reference.to_string() == *resource)
+        };
+        let ended = |direction| {
+            let seen = entries().filter(move |entry| entry.ending == Ending::Seen);
+            seen.filter(move |entry| entry.direction == direction)
+        };
+        let count = |entries: &mut dyn Iterator<Item = &HistoryEntry>| {
+            u32::try_from(entries.count()).unwrap()
+        };
+        let counts = (
+            count(&mut ended(Direction::Stop)),
+            count(&mut ended(Direction::Start)),
+            count(&mut ended(Direction::Start).filter(|entry| entry.saved.is_some())),
+            count(&mut ended(Direction::Stop).filter(|entry| entry.forced)),
+        );
+        let expected = (seen.stopped, seen.started, seen.restored, seen.forced);
         assert_eq!(counts, expected, "{resource}: stopped, started, restored, forced");
-        let saved = history.saved.as_ref().filter(|_| history.stopped > 0);
-        assert_eq!(printed.saved.as_ref(), saved, "{resource}");
-        assert_eq!(printed.refused.len(), history.refused.len(), "{resource}");
-        for (printed, body) in printed.refused.iter().zip(&history.refused) {
+        let saved = ended(Direction::Stop).next_back().and_then(|entry| entry.saved.as_ref());
+        assert_eq!(saved, seen.saved.as_ref().filter(|_| seen.stopped > 0), "{resource}");
+        let refused = entries().filter(|entry| entry.ending == Ending::Refused);
+        let refused: Vec<_> = refused.filter_map(|entry| entry.reason.as_ref()).collect();
+        assert_eq!(refused.len(), seen.refused.len(), "{resource}");
+        for (printed, body) in refused.iter().zip(&seen.refused) {
             let body: Value = serde_json::from_str(body).unwrap();
             let words = body["message"].as_str().or(body["error"]["message"].as_str()).unwrap();
             assert!(printed.contains(words), "{printed} is not {words}");
         }
     }
-    for resource in day.summary.resources.keys() {
-        assert!(histories.contains_key(resource), "{resource} is unknown to the clouds");
+    for entry in &day.history {
+        let resource = entry.reference.to_string();
+        assert!(histories.contains_key(&resource), "{resource} is unknown to the clouds");
     }
     let some = |what: fn(&RequestHistory) -> bool| histories.values().any(what);
     assert!(some(|t| t.stopped > 0), "stopped");
@@ -469,10 +496,13 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
         }
     }
     let printed =
-        day.summary.resources.iter().filter(|(_, tally)| {
-            tally.already.iter().any(|words| words.contains("already smallest"))
+        day.outcomes.iter().filter_map(|outcome| match (&outcome.subject, &outcome.event) {
+            (Subject::Resource { resource, .. }, Event::AlreadyThere { reason, .. }) => {
+                reason.contains("already smallest").then(|| resource.to_string())
+            }
+            _ => None,
         });
-    let printed: BTreeSet<_> = printed.map(|(resource, _)| resource.clone()).collect();
+    let printed: BTreeSet<_> = printed.collect();
     assert_eq!(printed, smallest);
     assert_eq!(smallest.len(), 1);
 }
@@ -527,10 +557,19 @@ fn nothing_protected_opted_out_or_unnamed_is_touched(day: &Day) {
         assert!(day.before.contains_key(resource), "{resource} is in the fleet");
         assert_eq!(day.before[resource], day.after[resource]);
     }
-    let printed = |resource: &str| day.summary.resources[resource].notes.join("; ");
-    assert!(printed(UNTOUCHABLE[0]).contains("protected"), "{}", printed(UNTOUCHABLE[0]));
-    assert!(printed(UNTOUCHABLE[2]).contains("opted out"), "{}", printed(UNTOUCHABLE[2]));
-    assert_eq!(day.summary.resources[BERLIN_CATALOG].stopped, 0);
+    let excluded = |resource: &str| {
+        let record = day.records.iter().find(|one| one.reference.to_string() == resource).unwrap();
+        Membership::of(membership::Subject::recorded(record), &day.in_force)
+    };
+    let by = [UNTOUCHABLE[0], UNTOUCHABLE[2]].map(excluded);
+    let [Membership::Excluded(protected), Membership::Excluded(opted_out)] = by else {
+        panic!("{by:?}");
+    };
+    assert!(matches!(protected, Exclusion::Protected(_)), "{protected}");
+    assert!(matches!(opted_out, Exclusion::OptedOut { .. }), "{opted_out}");
+    let of_catalog = |one: &&HistoryEntry| one.reference.to_string() == BERLIN_CATALOG;
+    let mut catalog = day.history.iter().filter(of_catalog);
+    assert!(!catalog.any(|one| one.ending == Ending::Seen));
 }
 
 fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
@@ -572,26 +611,29 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
     let summary: Summary = serde_json::from_str(lines.pop().unwrap()).unwrap();
-    let mut counted = Summary::default();
+    let mut ended = BTreeMap::<String, usize>::new();
     let mut digests = Vec::new();
     for line in lines {
         let printed: Value = serde_json::from_str(line).unwrap();
         if printed["event"] == "edge-completed" {
             digests.push(serde_json::from_value::<Digest>(printed).unwrap());
-        } else {
-            let outcome: Outcome = serde_json::from_value(printed).unwrap();
-            counted.count(&outcome);
+            continue;
+        }
+        let outcome: Outcome = serde_json::from_value(printed).unwrap();
+        if let (Subject::Resource { resource, .. }, Event::Seen { .. }) =
+            (&outcome.subject, &outcome.event)
+        {
+            *ended.entry(resource.to_string()).or_default() += 1;
         }
     }
     assert!(!digests.is_empty());
-    let tallies = |summary: &Summary| -> Vec<_> {
-        let all = summary.resources.iter();
-        all.map(|(name, t)| (name.clone(), t.stopped, t.started, t.saved.clone(), t.restored))
-            .filter(|(_, stopped, started, ..)| stopped + started > 0)
-            .collect()
-    };
-    assert_eq!(tallies(&summary), tallies(&counted));
-    assert!(!tallies(&summary).is_empty());
+    let mut kept = BTreeMap::<String, usize>::new();
+    let seen = |entry: &&HistoryEntry| entry.ending == Ending::Seen;
+    for entry in summary.history.iter().filter(seen) {
+        *kept.entry(entry.reference.to_string()).or_default() += 1;
+    }
+    assert_eq!(kept, ended);
+    assert!(!kept.is_empty());
 }
 
 /// The machines of the demo that a person rehearses.
@@ -637,8 +679,8 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
     }
     // Under their own references, and no others.
     let names = |name: &str| {
-        let all = summary.resources.values();
-        all.filter(|one| one.name == name).count()
+        let all = summary.history.iter().filter(|one| one.name == name);
+        all.map(|one| &one.reference).collect::<BTreeSet<_>>().len()
     };
     assert_eq!((names("berlin-bench"), names("berlin-build")), (1, 1));
     let of_builds = digests.iter().filter(|digest| digest.schedule.as_str() == "berlin-builds");

@@ -547,7 +547,7 @@ fn nothing_is_concluded_from_a_status_whose_log_cannot_be_read() {
         world.simulator().clear_faults();
         world.run_until(monday("18:07:30")).await;
         let history = world.history(ci).await;
-        assert_eq!(history[0].ending, Ending::Overtaken);
+        assert_eq!(history[0].ending, Ending::Superseded);
     });
 }
 

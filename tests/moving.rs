@@ -403,7 +403,7 @@ fn another_plan_that_a_person_chooses_overnight_stays() {
         settled(&record, Power::Running);
         assert_eq!(record.saved, None);
         let endings: Vec<_> = world.history(DROPLET).await;
-        assert!(endings.iter().any(|entry| entry.ending == Ending::Kept));
+        assert!(endings.iter().any(|entry| entry.ending == Ending::Resized));
     });
 }
 

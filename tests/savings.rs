@@ -175,7 +175,7 @@ fn read_tokens_and_no_configuration_are_enough_and_nothing_is_changed() {
             assert_eq!(found["saved"], Value::Null);
         }
         let vpn = row(&report, "vpn");
-        assert_eq!(vpn["never_stopped"], "opted out by a tag on the resource");
+        assert_eq!(vpn["why"], "opted out by a tag on the resource");
         assert_eq!(vpn["methods"], json!([]));
         // The workers of a pool belong to that pool.
         assert_eq!(report["resources"].as_array().unwrap().len(), 8);
@@ -242,7 +242,7 @@ fn with_a_configuration_each_resource_has_the_hours_of_its_schedule() {
         let old = method(&report, "old", "rescale");
         assert_eq!((&old["fits"], &old["saved"]), (&json!(true), &Value::Null));
         let general = row(&report, "general");
-        assert_eq!(general["never_stopped"], "protected by `name:gen*`");
+        assert_eq!(general["why"], "protected by `name:gen*`");
         let report = person.report(&[&arguments[..], &["--hours", "08:00-20:00"]].concat()).await;
         assert_eq!(row(&report, "build")["off_hours"], 365.25);
         assert_eq!(row(&report, "build")["schedule"], Value::Null);

@@ -109,8 +109,8 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
         let events = lines.iter().filter_map(|line| line["event"].as_str());
         assert!(events.clone().any(|event| event == "asked"), "{}", ended.stderr);
         assert!(events.clone().any(|event| event == "edge-completed"));
-        let resources = lines.last().unwrap()["resources"].as_object();
-        assert!(resources.is_some_and(|resources| !resources.is_empty()));
+        let history = lines.last().unwrap()["history"].as_array();
+        assert!(history.is_some_and(|history| !history.is_empty()));
     });
 }
 

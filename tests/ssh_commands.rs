@@ -67,9 +67,9 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         says(&listed.stdout, &["build", "render", "office", "running"]);
         assert!(!listed.stdout.contains('?'), "{}", listed.stdout);
         let listed = run(&["status", "-o", "json"]).await;
-        let of = |row: &Value| ["resource", "kind", "name"].map(|key| row[key].clone());
+        let of = |row: &Value| ["resource", "name"].map(|key| row[key].clone());
         let expected = ["build", "render"]
-            .map(|name| [format!("lab/machine/{name}"), "machine".into(), name.into()])
+            .map(|name| [format!("lab/machine/{name}"), name.into()])
             .map(|row| row.map(Value::from));
         assert_eq!(rows(&listed).iter().map(of).collect::<Vec<_>>(), expected);
         assert_eq!(lab.changes(), [""; 0]);

@@ -146,7 +146,7 @@ def _shrinks(evidence: Evidence) -> defaultdict[str, list[float]]:
 
 def _in_history(evidence: Evidence, reference: str, kind: Kind, size: Size) -> bool:
     """Reports whether history has a size as one that the record no longer keeps."""
-    endings = ("kept", "gone", "forgotten")
+    endings = ("resized", "gone", "forgotten")
     items = (one for one in evidence.history.get(reference, []) if one["ending"] in endings)
     return any(kind.saved(one.get("saved")) == size for one in items)
 

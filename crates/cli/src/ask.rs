@@ -10,7 +10,7 @@ use crate::{commands::Format, context::Context, exit::UsageError, output};
 /// # Errors
 /// A usage error if standard input is not a terminal, or if the output is for a program: pass
 /// `--yes` there.
-pub fn confirm(question: &str, context: &Context) -> anyhow::Result<bool> {
+pub(crate) fn confirm(question: &str, context: &Context) -> anyhow::Result<bool> {
     if context.yes {
         return Ok(true);
     }

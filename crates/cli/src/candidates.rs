@@ -2,52 +2,80 @@
 //! current folder.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use domain::{configuration::Configuration, record::Record};
+use domain::{
+    configuration::{Configuration, Overrides, Target},
+    record::Record,
+};
+use jiff::Timestamp;
+use store::InForce;
 
 use crate::{
     configuration_file::{self, ListedResources},
-    connection::{Connection, all_records},
+    connection::{Connection, Session, all_records},
 };
 
 /// Longest wait for the store: a person waits at the prompt, so its names are left out after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn schedules() -> ArgValueCandidates {
-    candidates(|known| known.0.schedules.keys().map(ToString::to_string).collect())
+    candidates(|known| known.configuration.schedules.keys().map(ToString::to_string).collect())
 }
 
 pub(crate) fn accounts() -> ArgValueCandidates {
-    candidates(|known| known.0.accounts.keys().map(ToString::to_string).collect())
+    candidates(|known| known.configuration.accounts.keys().map(ToString::to_string).collect())
 }
 
-/// The resources, by name where that is unique and by reference elsewhere.
+/// The resources, by name where that is unique and by reference elsewhere; for `override clear` and
+/// `extend` those that are overridden.
 pub(crate) fn resources() -> ArgValueCandidates {
-    candidates(|Known(_, records)| {
-        let mut names = BTreeMap::<_, Vec<_>>::new();
-        for record in records {
-            names.entry(&record.name).or_default().push(record.reference.to_string());
+    candidates(|known| {
+        let mut alike = BTreeMap::<&str, usize>::new();
+        for record in &known.records {
+            *alike.entry(&record.name).or_default() += 1;
         }
-        let candidates = names.into_iter().flat_map(|(name, references)| match references.len() {
-            1 => vec![name.clone()],
-            _ => references,
+        let words: Vec<_> = env::args_os().collect();
+        let of_overrides = |pair: &[OsString]| {
+            pair[0] == "override" && (pair[1] == "clear" || pair[1] == "extend")
+        };
+        let only_overridden = words.windows(2).any(of_overrides);
+        let target = |one: &Record| Target::Resource(one.reference.clone());
+        let wanted = known.records.iter().filter(|one| {
+            let overridden = known.overrides.of(&target(one));
+            !only_overridden || overridden.is_some_and(|one| one.ends_at > known.now)
         });
-        candidates.collect()
+        let name = |one: &Record| match alike[one.name.as_str()] {
+            1 => one.name.clone(),
+            _ => one.reference.to_string(),
+        };
+        wanted.map(name).collect()
     })
 }
 
-/// What is known: a file has no records.
-struct Known(Arc<Configuration>, Vec<Record>);
+/// Some ways to write a time.
+pub(crate) fn times() -> ArgValueCandidates {
+    let times = ["2h", "21:00", "tomorrow 9am", "today", "monday", "next-edge"];
+    ArgValueCandidates::new(move || times.map(CompletionCandidate::new).into())
+}
+
+/// What is known: a file has neither records nor overrides.
+struct Known {
+    configuration: Arc<Configuration>,
+    overrides: Overrides,
+    records: Vec<Record>,
+    now: Timestamp,
+}
 
 /// Candidates among what is known. A failure is not shown at a prompt; it yields no names.
-fn candidates(names: fn(&Known) -> Vec<String>) -> ArgValueCandidates {
+fn candidates(names: fn(&Known) -> BTreeSet<String>) -> ArgValueCandidates {
     ArgValueCandidates::new(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread();
         let Ok(runtime) = { runtime }.enable_all().build() else {
@@ -62,14 +90,20 @@ fn candidates(names: fn(&Known) -> Vec<String>) -> ArgValueCandidates {
 }
 
 async fn stored() -> anyhow::Result<Known> {
-    let store = Connection::at(data()).open().await?.store;
-    Ok(Known(store.in_force().await?.configuration, all_records(&store).await?))
+    let Session { store, now, .. } = Connection::at(data()).open().await?;
+    let InForce { configuration, overrides, .. } = store.in_force().await?;
+    Ok(Known { configuration, overrides, records: all_records(&store).await?, now })
 }
 
 fn of_file() -> Option<Known> {
     let parsed =
         configuration_file::load(Path::new("offhours.toml"), ListedResources::NeedAccounts);
-    Some(Known(Arc::new(parsed.ok()?.configuration), Vec::new()))
+    Some(Known {
+        configuration: Arc::new(parsed.ok()?.configuration),
+        overrides: Overrides::default(),
+        records: Vec::new(),
+        now: Timestamp::MIN,
+    })
 }
 
 /// The store's file, if the command line so far or the environment names one.

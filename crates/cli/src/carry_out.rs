@@ -41,7 +41,7 @@ const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
 /// When a command is over for the person who gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub(crate) enum Until {
     /// As soon as it is requested.
     Asked,
     /// Once the resources themselves show the target state.
@@ -50,7 +50,7 @@ pub enum Until {
 
 /// A command to stop or start.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub(crate) struct Command {
     /// Whether to stop or to start.
     pub direction: Direction,
     /// The resources it applies to.
@@ -66,7 +66,7 @@ pub struct Command {
 }
 
 /// Issues the command, shows its progress (nowhere without a context), and reports how it ended.
-pub async fn carry_out(
+pub(crate) async fn carry_out(
     session: &Session,
     command: &Command,
     view: Option<&Context>,
@@ -77,7 +77,7 @@ pub async fn carry_out(
     let view = match view {
         Some(context) => {
             let in_force = session.store.in_force().await?;
-            let zone = context.zone(&*in_force.configuration, None);
+            let zone = context.zone(&*in_force.configuration);
             View::of(context.format, zone, true, left)
         }
         None => View::nowhere(),
@@ -187,10 +187,7 @@ impl PendingCommand<'_> {
             self.session.wait(LOOK_EVERY).await?;
             self.view.passed(self.session.present());
             let due = self.due().await?;
-            if !due.is_empty() {
-                self.functions.act(self.direction, due).await?;
-            }
-            for outcome in self.functions.look().await? {
+            for outcome in self.functions.look(self.direction, due).await? {
                 self.handle_outcome(&outcome)?;
             }
             self.forget_ended(began).await?;

@@ -36,7 +36,7 @@ use crate::{exit::UsageError, output};
 /// Where the store is.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Where the service is")]
-pub struct Connection {
+pub(crate) struct Connection {
     /// File of a local store, as given to `offhours local --data`. Without it, the store is at AWS,
     /// found as the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
     #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA", global = true)]
@@ -60,8 +60,7 @@ pub struct Connection {
 
 /// An open connection: the store, the time, and access to the functions.
 #[derive(Debug)]
-pub struct Session {
-    /// The store.
+pub(crate) struct Session {
     pub store: Store,
     /// The instant at which the command was given: by the store's clock, or the simulator's.
     pub now: Timestamp,
@@ -78,16 +77,17 @@ pub struct Session {
 enum Place {
     /// In a file on this machine.
     Local(Box<LocalStore>),
-    /// At AWS.
-    Aws { config: Box<SdkConfig>, prefix: String },
+    Aws {
+        config: Box<SdkConfig>,
+        prefix: String,
+    },
 }
 
 /// The functions that carry out commands.
 #[derive(Debug)]
-pub enum Functions {
+pub(crate) enum Functions {
     /// In this process, on a local store.
     Local {
-        /// The functions.
         service: Arc<Service>,
         /// What happens while they run.
         news: mpsc::UnboundedReceiver<ServiceEvent>,
@@ -98,7 +98,7 @@ pub enum Functions {
 
 impl Functions {
     /// Invokes stop or start and waits for its report.
-    pub async fn command(
+    pub(crate) async fn command(
         &mut self,
         direction: Direction,
         invocation: Invocation,
@@ -115,7 +115,7 @@ impl Functions {
     }
 
     /// Asks poll-status and waits for its report.
-    pub async fn ask(&self, question: Question) -> anyhow::Result<Report> {
+    pub(crate) async fn ask(&self, question: Question) -> anyhow::Result<Report> {
         Ok(match self {
             Self::Local { service, .. } => {
                 let report = service.ask(question).await;
@@ -127,43 +127,32 @@ impl Functions {
         })
     }
 
-    /// Polls once what is in flight, and returns what has happened since the command. Functions at
-    /// AWS poll by themselves, so nothing is returned for them.
-    pub async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
-        match self {
-            Self::Local { service, news } => {
-                service.poll_once().await?;
-                let news = std::iter::from_fn(|| news.try_recv().ok());
-                Ok(news
-                    .filter_map(|news| match news {
-                        ServiceEvent::Outcome(outcome) => Some(outcome),
-                        ServiceEvent::Digest(_) => None,
-                    })
-                    .collect())
-            }
-            Self::Lambda(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Carries out what is due for these resources; [`Self::look`] then returns what happened. The
-    /// service beside a local store may not be running. At AWS, dispatch sees to it.
-    pub async fn act(
-        &self,
+    /// Carries out what is due, polls once what is in flight, and returns what has happened since the
+    /// command: the service beside a local store may not be running. At AWS, the functions do that by
+    /// themselves, and nothing is returned for them.
+    pub(crate) async fn look(
+        &mut self,
         direction: Direction,
         due: Vec<ResourceRef>,
-    ) -> Result<(), lifecycle::Error> {
-        match self {
-            Self::Local { service, .. } => {
-                service.command(direction, Invocation::Due(due)).await?;
-            }
-            Self::Lambda(_) => {}
+    ) -> anyhow::Result<Vec<Outcome>> {
+        let Self::Local { service, news } = self else {
+            return Ok(Vec::new());
+        };
+        if !due.is_empty() {
+            service.command(direction, Invocation::Due(due)).await?;
         }
-        Ok(())
+        service.poll_once().await?;
+        let news = std::iter::from_fn(|| news.try_recv().ok());
+        Ok(news
+            .filter_map(|news| match news {
+                ServiceEvent::Outcome(outcome) => Some(outcome),
+                ServiceEvent::Digest(_) => None,
+            })
+            .collect())
     }
 
     /// The functions at AWS. `None` if they run in this process.
-    #[must_use]
-    pub fn lambda(&self) -> Option<&LambdaFunctions> {
+    pub(crate) fn lambda(&self) -> Option<&LambdaFunctions> {
         match self {
             Self::Local { .. } => None,
             Self::Lambda(lambda) => Some(lambda),
@@ -178,8 +167,7 @@ impl Connection {
     }
 
     /// The address of the simulator that stands in for the clouds, if one is named.
-    #[must_use]
-    pub fn simulator(&self) -> Option<&str> {
+    pub(crate) fn simulator(&self) -> Option<&str> {
         self.simulate.as_deref()
     }
 
@@ -200,22 +188,22 @@ impl Connection {
     }
 
     /// Opens the store for reading.
-    pub async fn open(&self) -> anyhow::Result<Session> {
+    pub(crate) async fn open(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Read).await
     }
 
     /// Opens the store for changes.
-    pub async fn open_for_write(&self) -> anyhow::Result<Session> {
+    pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Change).await
     }
 
     /// Opens the store for changes. A missing local store is created.
-    pub async fn open_or_create(&self) -> anyhow::Result<Session> {
+    pub(crate) async fn open_or_create(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Create).await
     }
 
     /// The present for a command that needs no store: by the simulator's clock, or this machine's.
-    pub async fn present(&self, clock: &Clock) -> anyhow::Result<Timestamp> {
+    pub(crate) async fn present(&self, clock: &Clock) -> anyhow::Result<Timestamp> {
         let simulated = match self.simulator() {
             Some(url) => Clouds::elsewhere(url).await?.1,
             None => None,
@@ -224,20 +212,17 @@ impl Connection {
     }
 
     /// Whether a local store exists. One at AWS is assumed to exist.
-    #[must_use]
-    pub fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         self.file().is_none_or(Path::exists)
     }
 
     /// Whether the store is a file on this machine.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.file().is_some()
     }
 
     /// The file of a local store. `None` for AWS.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
+    pub(crate) fn file(&self) -> Option<&Path> {
         self.data.as_deref()
     }
 
@@ -323,20 +308,17 @@ fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
 
 impl Session {
     /// The current time by the store's clock, because this machine's may be wrong.
-    #[must_use]
-    pub fn present(&self) -> Timestamp {
+    pub(crate) fn present(&self) -> Timestamp {
         self.clock.now() + self.ahead
     }
 
     /// This machine's clock, or the simulator's.
-    #[must_use]
-    pub fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Whether the time comes from a simulator's clock.
-    #[must_use]
-    pub fn is_simulated(&self) -> bool {
+    pub(crate) fn is_simulated(&self) -> bool {
         match &self.place {
             Place::Local(opened) => opened.is_simulated(),
             Place::Aws { .. } => false,
@@ -344,7 +326,7 @@ impl Session {
     }
 
     /// Returns the functions, in this process or at AWS.
-    pub fn functions(&self) -> anyhow::Result<Functions> {
+    pub(crate) fn functions(&self) -> anyhow::Result<Functions> {
         Ok(match &self.place {
             Place::Local(opened) => {
                 let (service, news) = opened.functions()?;
@@ -367,7 +349,7 @@ impl Session {
     /// Establishes who gives the command: whom AWS says the credentials belong to, or the user of
     /// this process for a local store, with the name in the shell beside it. Nobody acts in a
     /// simulation, where the shell's name is enough.
-    pub async fn person(&self) -> anyhow::Result<Person> {
+    pub(crate) async fn person(&self) -> anyhow::Result<Person> {
         let shell = std::env::var("USER").ok();
         let person = match &self.place {
             Place::Local(_) => match &shell {
@@ -388,7 +370,7 @@ impl Session {
 
     /// Returns read-only clients for the accounts. `None` for a store at AWS, because only commands
     /// on a local store hold tokens.
-    pub fn providers(&self) -> anyhow::Result<Option<Providers>> {
+    pub(crate) fn providers(&self) -> anyhow::Result<Option<Providers>> {
         match &self.place {
             Place::Local(opened) => Ok(Some(opened.providers()?)),
             Place::Aws { .. } => Ok(None),
@@ -396,7 +378,7 @@ impl Session {
     }
 
     /// Reads the current time again, from the store's clock or the simulator's.
-    pub async fn read_clock(&self) -> anyhow::Result<Timestamp> {
+    pub(crate) async fn read_clock(&self) -> anyhow::Result<Timestamp> {
         if let Place::Local(opened) = &self.place
             && let Some(now) = opened.simulated_now().await?
         {
@@ -407,12 +389,12 @@ impl Session {
     }
 
     /// Waits in real time, for a person who is reading. A simulator's clock does not advance.
-    pub async fn pause(&self, duration: Duration) {
+    pub(crate) async fn pause(&self, duration: Duration) {
         Clock::machine().sleep(duration).await;
     }
 
     /// Waits: in real time, or by advancing a simulator's clock.
-    pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
+    pub(crate) async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.place {
             Place::Local(opened) => opened.wait(duration).await,
             Place::Aws { .. } => {
@@ -439,7 +421,7 @@ pub(crate) fn limit_of(state: Option<&AccountState>) -> Limit<'_> {
 
 /// Returns all records, including those of accounts that are no longer configured. What a newer
 /// program wrote is left out and reported.
-pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
+pub(crate) async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::new();
     for account in store.accounts().await.context("cannot read the store")? {
         records.extend(readable(store.records_of(&account).await?));

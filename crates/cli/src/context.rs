@@ -2,7 +2,7 @@
 
 use std::env;
 
-use domain::{ScheduleName, configuration::Configuration};
+use domain::configuration::Configuration;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
@@ -31,27 +31,22 @@ pub struct Context {
     pub yes: bool,
     /// Where the service is.
     #[command(flatten)]
-    pub connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 impl Context {
-    /// How a command shows what concerns these schedules, or this one of them.
+    /// How a command shows what concerns these schedules.
     pub(crate) fn screen<'c>(
         &self,
         configuration: impl Into<Option<&'c Configuration>>,
-        schedule: Option<&ScheduleName>,
         now: Timestamp,
     ) -> Screen {
-        let zone = self.zone(configuration, schedule);
+        let zone = self.zone(configuration);
         Screen { format: self.format, style: Style::of_stdout(), zone, now }
     }
 
     /// The zone in which a command shows all its times.
-    pub(crate) fn zone<'c>(
-        &self,
-        configuration: impl Into<Option<&'c Configuration>>,
-        schedule: Option<&ScheduleName>,
-    ) -> TimeZone {
+    pub(crate) fn zone<'c>(&self, configuration: impl Into<Option<&'c Configuration>>) -> TimeZone {
         let system = || TimeZone::try_system().unwrap_or(TimeZone::UTC);
         if let Some(zone) = &self.tz {
             return zone.clone();
@@ -59,7 +54,7 @@ impl Context {
         if env::var_os("TZ").is_some_and(|zone| !zone.is_empty()) {
             return system();
         }
-        let shared = configuration.into().and_then(|one| shared_zone(schedule, one).cloned());
+        let shared = configuration.into().and_then(|one| shared_zone(one).cloned());
         shared.unwrap_or_else(system)
     }
 }

@@ -1,10 +1,9 @@
 //! What is shown of a machine that is or was hibernated: its snapshots, their cost, and what it is
-//! recreated from, so that a person can do it manually.
+//! recreated from.
 
 use domain::{
-    ResourceKind, ResourceRef,
-    hibernation::{Hibernation, Manifest},
-    history::HistoryEntry,
+    ResourceKind,
+    hibernation::{Hibernation, KeptSnapshot, Manifest},
     money::Money,
     record::{Ask, Part, Record},
 };
@@ -12,11 +11,8 @@ use jiff::Timestamp;
 use report::money::{amount, snapshots_month};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{configuration_file::count, time::length};
-
-mod by_hand;
 
 /// The monthly price of a GB of a machine's snapshots, where it is known without asking a provider:
 /// `DigitalOcean`'s API has no such price, and its documentation does.
@@ -29,86 +25,30 @@ fn snapshot_price(kind: ResourceKind) -> Option<Money> {
 pub(crate) struct Hibernated {
     /// Whether the machine is hibernated, so that it does not exist now.
     asleep: bool,
-    /// The machine's present id at its cloud; null while it does not exist.
-    present: Option<String>,
     /// Whether a machine made from one of its snapshots was seen to run for ten minutes.
     rehearsed: bool,
-    /// How long before its time a start begins, in minutes.
-    lead_minutes: i64,
-    /// Its snapshots, newest first.
-    snapshots: Vec<Snapshot>,
     /// What its snapshots cost in a month; null if their price or size is unknown.
     month: Option<f64>,
     /// The currency of `month`; null if that is null.
     currency: Option<&'static str>,
-    /// What the machine was like when it was last deleted, and is to be again; null if that is not
-    /// recorded.
-    manifest: Option<Value>,
-    /// The commands that recreate the machine manually, with the provider's own program; empty
-    /// unless the machine may be hibernated.
-    by_hand: Vec<String>,
-    /// The manifest in one line, for people.
-    #[serde(skip)]
-    as_it_was: Option<String>,
-}
-
-/// A kept snapshot.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Snapshot {
-    /// Its id at the cloud; null until it is known.
-    id: Option<u64>,
-    /// The machine that it is a copy of, by the number that the machine had then.
-    from: String,
-    /// When it was requested.
-    asked_at: Timestamp,
-    /// Its size, in GB; null until it is complete.
-    gb: Option<f64>,
-    /// Whether the machine is recreated from this snapshot.
-    wakes: bool,
-    /// Whether a machine made from it was seen to run.
-    proven: bool,
-    /// Whether its removal was requested.
-    removing: bool,
+    /// What is stored: the snapshots, and the machine as it was.
+    #[serde(flatten)]
+    kept: Hibernation,
 }
 
 impl Hibernated {
     /// Returns `None` for a machine that was never hibernated.
     pub(crate) fn of(record: &Record) -> Option<Self> {
-        let kept = record.hibernation.as_deref()?;
-        Some(Self { asleep: record.is_hibernated(), ..Self::kept_of(&record.reference, kept) })
-    }
-
-    /// What is kept of a machine whose record was deleted; `None` if nothing is.
-    pub(crate) fn forgotten(entry: &HistoryEntry) -> Option<Self> {
-        let kept = entry.hibernation.as_deref()?;
-        Some(Self::kept_of(&entry.reference, kept))
-    }
-
-    fn kept_of(reference: &ResourceRef, kept: &Hibernation) -> Self {
-        let manifest = kept.manifest.as_ref();
-        let snapshots = kept.seen_snapshots().map(|one| Snapshot {
-            id: one.id,
-            from: one.from.to_string(),
-            asked_at: one.asked_at,
-            gb: one.gb(),
-            wakes: kept.wake_from.as_ref() == Some(&one.mark),
-            proven: one.proven_at.is_some(),
-            removing: one.remove_asked_at.is_some(),
-        });
-        let price = snapshot_price(reference.kind());
-        let month = price.and_then(|price| snapshots_month(kept, price));
-        Self {
-            asleep: kept.present.is_none(),
-            present: kept.present.as_ref().map(ToString::to_string),
+        let kept = record.hibernation.as_deref()?.clone();
+        let price = snapshot_price(record.kind());
+        let month = price.and_then(|price| snapshots_month(&kept, price));
+        Some(Self {
+            asleep: record.is_hibernated(),
             rehearsed: kept.is_rehearsed(),
-            lead_minutes: kept.lead.unwrap_or_default().as_mins(),
-            snapshots: snapshots.collect(),
             month: month.map(amount),
             currency: month.map(|month| month.currency().code()),
-            manifest: manifest.and_then(|manifest| serde_json::to_value(manifest).ok()),
-            by_hand: by_hand(reference.kind(), kept).unwrap_or_default(),
-            as_it_was: manifest.map(as_it_was),
-        }
+            kept,
+        })
     }
 
     /// Whether there is no machine now.
@@ -118,119 +58,80 @@ impl Hibernated {
 
     /// The snapshot it is recreated from, its lead time and what is kept, in one line.
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
-        format!(
-            "recreated from {}, {} min early; {}",
-            self.waking(now),
-            self.lead_minutes,
-            self.kept()
-        )
+        let lead = self.kept.lead.unwrap_or_default().as_mins();
+        format!("recreated from {}, {lead} min early; {}", self.waking(now), self.kept())
     }
 
     /// The snapshot that the machine is recreated from.
     pub(crate) fn waking(&self, now: Timestamp) -> String {
-        match self.snapshots.iter().find(|one| one.wakes) {
-            Some(one) => one.in_words(now),
-            None => "its snapshot".to_owned(),
-        }
+        let mut snapshots = self.kept.seen_snapshots();
+        let found = snapshots.find(|one| self.kept.wake_from.as_ref() == Some(&one.mark));
+        found.map_or_else(|| "its snapshot".to_owned(), |one| snapshot(one, now))
     }
 
     /// How many snapshots are kept, how many are proven, and what all of them cost.
     pub(crate) fn kept(&self) -> String {
-        let proven = self.snapshots.iter().filter(|one| one.proven).count();
+        let snapshots = || self.kept.seen_snapshots();
+        let proven = snapshots().filter(|one| one.proven_at.is_some()).count();
         let cost = self.month.zip(self.currency);
         let cost = cost.map_or_else(String::new, |(month, currency)| {
             format!(", {month:.2} {currency} a month")
         });
-        let kept = count(self.snapshots.len(), "snapshot");
-        format!("{kept} kept, {proven} proven{cost}")
+        format!("{} kept, {proven} proven{cost}", count(snapshots().count(), "snapshot"))
     }
 
     /// The machine as it was and is to be again, in one line.
-    pub(crate) fn as_it_was(&self) -> Option<&str> {
-        self.as_it_was.as_deref()
+    pub(crate) fn as_it_was(&self) -> Option<String> {
+        self.kept.manifest.as_ref().map(as_it_was)
     }
 
     /// How long before its time a start begins, in minutes. `None` if it does not begin early.
     pub(crate) fn lead(&self) -> Option<i64> {
-        Some(self.lead_minutes).filter(|&lead| lead > 0)
+        self.kept.lead.map(|lead| lead.as_mins()).filter(|&lead| lead > 0)
     }
 
     /// The id that the cloud has for the machine now.
-    pub(crate) fn present(&self) -> Option<&str> {
-        self.present.as_deref()
+    pub(crate) fn present(&self) -> Option<String> {
+        self.kept.present.as_ref().map(ToString::to_string)
     }
 }
 
-impl Snapshot {
-    fn in_words(&self, now: Timestamp) -> String {
-        let id = self.id.map_or("?".to_owned(), |id| id.to_string());
-        let size = self.gb.map_or_else(String::new, |gb| format!(" of {gb:.1} GB"));
-        let age = length(now.duration_since(self.asked_at));
-        let proven = if self.proven { ", proven" } else { "" };
-        format!("snapshot {id}{size}, {age} old{proven}")
-    }
+fn snapshot(one: &KeptSnapshot, now: Timestamp) -> String {
+    let id = one.id.map_or("?".to_owned(), |id| id.to_string());
+    let size = one.gb().map_or_else(String::new, |gb| format!(" of {gb:.1} GB"));
+    let age = length(now.duration_since(one.asked_at));
+    let proven = if one.proven_at.is_some() { ", proven" } else { "" };
+    format!("snapshot {id}{size}, {age} old{proven}")
 }
 
-/// A machine in one line: its name, plan, location, and attached resources.
+/// A machine in one line: its name, plan, location and addresses.
 fn as_it_was(manifest: &Manifest) -> String {
-    let mut parts =
-        vec![format!("{}, {} in {}", manifest.name, manifest.size.plan, manifest.region)];
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
     // Hetzner identifies a floating address by a number.
     let reserved = manifest.floating_ips.iter().map(String::as_str);
     let reserved = reserved.filter(|ip| ip.contains(['.', ':']));
     let addresses: Vec<_> = addresses.chain(private).chain(reserved).collect();
-    if !addresses.is_empty() {
-        parts.push(format!("with {}", addresses.join(" and ")));
-    }
-    let floating = manifest.floating_ips.iter();
-    let floating = floating.filter(|ip| !ip.contains(['.', ':'])).count();
-    let attached = [
-        (manifest.volumes.len(), "volume"),
-        (manifest.firewalls.len(), "firewall"),
-        (manifest.load_balancers.len(), "load balancer"),
-        (floating, "floating IP"),
-    ];
-    let attached = attached.into_iter().filter(|(number, _)| *number > 0);
-    let attached: Vec<_> = attached.map(|(number, what)| count(number, what)).collect();
-    parts.extend((!attached.is_empty()).then(|| attached.join(" and ")));
-    parts.join(", ")
+    let with = if addresses.is_empty() { "" } else { ", with " };
+    let Manifest { name, size, region, .. } = manifest;
+    format!("{name}, {} in {region}{with}{}", size.plan, addresses.join(" and "))
 }
 
-/// The commands that recreate a machine that may be gone. `None` for one that exists.
-fn by_hand(kind: ResourceKind, kept: &Hibernation) -> Option<Vec<String>> {
-    if !kept.may_be_hibernated() {
-        return None;
-    }
-    let manifest = kept.manifest.as_ref()?;
-    let snapshot = kept.waking_snapshot()?.id?;
-    match kind {
-        ResourceKind::Server => Some(by_hand::with_hcloud(manifest, snapshot)),
-        ResourceKind::Droplet => Some(by_hand::with_doctl(manifest, snapshot)),
-        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => None,
-    }
-}
-
-/// What became of the latest request of a transition that hibernates or wakes a machine, and what
-/// remains to be done.
-pub(crate) fn steps(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<[String; 2]> {
+/// What became of the latest request of a transition that hibernates or wakes a machine.
+pub(crate) fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<String> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref()?;
-    let direction = transition.direction;
-    if !record.is_hibernating() || request.direction != direction {
+    if !record.is_hibernating() || request.direction != transition.direction {
         return None;
     }
-    let what = part_in_words(request.part)?;
-    let at = time(request.asked_at);
+    let (what, at) = (part_in_words(request.part)?, time(request.asked_at));
     let became = match &request.ask {
         Ask::Open => "no answer yet; waiting until it can no longer have an effect",
         Ask::Accepted { .. } => "accepted; waiting until it is seen",
         Ask::Failed { .. } => "failed; it is sent again",
         Ask::Done { .. } => "done",
     };
-    let became = format!("{what}: sent at {at}, {became}");
-    Some([became, next_in_words(request.part).to_owned()])
+    Some(format!("{what}: sent at {at}, {became}"))
 }
 
 fn part_in_words(part: Part) -> Option<&'static str> {
@@ -246,18 +147,6 @@ fn part_in_words(part: Part) -> Option<&'static str> {
         Part::Remove => "remove an old snapshot",
         Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => return None,
     })
-}
-
-/// The next steps, unless something observed in the meantime changes them.
-fn next_in_words(part: Part) -> &'static str {
-    match part {
-        Part::Off | Part::Keep | Part::Remove => "take a snapshot, then delete the machine",
-        Part::Snapshot | Part::Protect => "delete the machine",
-        Part::Create => "reattach what it had, then switch it on",
-        Part::Attach => "reattach the rest, then switch it on",
-        Part::Delete | Part::On => "nothing more",
-        Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => "",
-    }
 }
 
 #[cfg(test)]

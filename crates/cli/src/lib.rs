@@ -1,13 +1,13 @@
 //! The `offhours` command: what a person checks, previews and does.
 
-pub mod apply;
-pub mod ask;
+mod apply;
+mod ask;
 mod author;
 mod candidates;
-pub mod carry_out;
+mod carry_out;
 pub mod commands;
 pub mod configuration_file;
-pub mod connection;
+mod connection;
 pub mod context;
 mod doctor;
 pub mod exit;
@@ -18,7 +18,7 @@ mod hibernated;
 pub mod import;
 mod listing;
 mod names;
-pub mod output;
+mod output;
 mod overriding;
 mod print;
 mod problems;
@@ -31,7 +31,7 @@ mod shape;
 mod state;
 mod table;
 pub mod time;
-pub mod time_range;
+mod time_range;
 pub mod view;
 
 use std::sync::LazyLock;

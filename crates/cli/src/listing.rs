@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::{AccountName, ResourceId, ResourceRef, record::Record};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use lifecycle::{
     Outcome, Report,
     event::{Event, Subject},
@@ -11,13 +11,12 @@ use lifecycle::{
 
 use crate::progress::bars;
 
-/// The interval at which the spinners turn.
+/// The interval at which the spinner turns.
 const TURN: Duration = Duration::from_millis(100);
 
 /// An account that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The account.
     pub account: AccountName,
     /// Why it could not be listed.
     pub error: String,
@@ -62,88 +61,21 @@ pub(crate) fn mark_doubles(records: &mut [Record]) {
     }
 }
 
-/// A spinner per account on standard error, if that is a terminal.
+/// A line on standard error while accounts are asked, if that is a terminal.
 #[derive(Debug)]
-pub(crate) struct Spinners {
-    all: MultiProgress,
-    by_account: BTreeMap<AccountName, ProgressBar>,
-}
+pub(crate) struct Waiting(ProgressBar);
 
-impl Spinners {
-    /// Spinners that count the resources read.
-    pub(crate) fn of(accounts: &[AccountName]) -> Self {
-        Self::with(accounts, "{spinner:.cyan} {prefix}: {pos} resources")
-    }
-
-    /// Spinners shown while another invocation takes the inventory.
-    pub(crate) fn waiting(accounts: &[AccountName]) -> Self {
-        Self::with(accounts, "{spinner:.cyan} {prefix}: taking the inventory")
-    }
-
-    fn with(accounts: &[AccountName], template: &str) -> Self {
-        let all = bars("Nothing was changed.");
-        let spinner = |account: &AccountName| {
-            let bar = all.add(ProgressBar::new_spinner());
-            let style = ProgressStyle::with_template(template);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.set_prefix(account.to_string());
-            bar.enable_steady_tick(TURN);
-            (account.clone(), bar)
-        };
-        let by_account = accounts.iter().map(spinner).collect();
-        Self { all, by_account }
-    }
-
-    /// Counts further resources of an account.
-    pub(crate) fn read(&self, account: &AccountName, more: usize) {
-        if let Some(bar) = self.by_account.get(account) {
-            bar.inc(more as u64);
-        }
+impl Waiting {
+    pub(crate) fn on<'a>(accounts: impl IntoIterator<Item = &'a AccountName>) -> Self {
+        let names: Vec<_> = accounts.into_iter().map(AccountName::as_str).collect();
+        let bar = bars("Nothing was changed.").add(ProgressBar::new_spinner());
+        bar.set_message(format!("asking {}", names.join(", ")));
+        bar.enable_steady_tick(TURN);
+        Self(bar)
     }
 
     /// Restores the terminal.
     pub(crate) fn finish(self) {
-        for bar in self.by_account.values() {
-            bar.finish_and_clear();
-        }
-        self.all.clear().ok();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scene::{machine, monday, web};
-
-    #[test]
-    fn what_two_accounts_reach_is_doubled() {
-        let one = |reference| machine(reference, "ci", &[]);
-        let mut elsewhere = one("c/server/1");
-        elsewhere.unsupported = Some("outside the account's datacenters".to_owned());
-        let mut records = [one("a/server/1"), one("b/server/1"), one("b/server/2"), elsewhere];
-        mark_doubles(&mut records);
-        let doubles = records.map(|record| record.duplicate_of.map(|other| other.to_string()));
-        let expected = [Some("b/server/1"), Some("a/server/1"), None, None];
-        assert_eq!(doubles, expected.map(|other| other.map(str::to_owned)));
-    }
-
-    #[test]
-    fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
-        let at = monday("10:00:00");
-        let account = |name: &str, event| Outcome::of_account(&name.parse().unwrap(), at, event);
-        let reason = "token refused".to_owned();
-        let report = Report {
-            outcomes: vec![
-                account("do-main", Event::Status { state: "listed whole".to_owned() }),
-                account("hz-eu", Event::postponed(reason.clone())),
-                // A resource's own failure is not the account's.
-                Outcome::of(&web(), at, Event::postponed(reason)),
-            ],
-            ..Report::default()
-        };
-        let failures = not_listed(&report);
-        assert_eq!(failures.len(), 1);
-        assert_eq!(failures[0].account.as_str(), "hz-eu");
-        assert_eq!(failures[0].error, "token refused");
+        self.0.finish_and_clear();
     }
 }

@@ -16,29 +16,29 @@ use serde::Serialize;
 use crate::{configuration_file::LoadError, table::wrap};
 
 /// Writes a result to standard output. A closed pipe is not an error.
-pub fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> io::Result<()> {
     quietly(io::stdout().lock(), text)
 }
 
 /// Writes lines for people to standard output, wrapping those too long for the terminal.
-pub fn print_lines(text: &str) -> io::Result<()> {
+pub(crate) fn print_lines(text: &str) -> io::Result<()> {
     print(&Style::of_stdout().wrap(text))
 }
 
 /// Writes a result to standard output as JSON.
-pub fn print_json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
+pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     Ok(print(&text)?)
 }
 
 /// Writes a remark to standard error. A write failure is ignored.
-pub fn remark(text: &str) {
+pub(crate) fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
 }
 
 /// Writes remarks to standard error, each on a line of its own.
-pub fn remarks(texts: &[String]) {
+pub(crate) fn remarks(texts: &[String]) {
     for text in texts {
         remark(&format!("{text}\n"));
     }
@@ -46,13 +46,13 @@ pub fn remarks(texts: &[String]) {
 
 /// Warns on standard error about something the command can continue without: `warning:`, then the
 /// causes.
-pub fn warn(error: &dyn std::error::Error) {
+pub(crate) fn warn(error: &dyn std::error::Error) {
     remark(&format!("warning: {}\n", environment::in_words(error)));
 }
 
 /// Reports on standard error why a command failed: `error:`, then the chain of causes. The problems
 /// of a configuration come first, one per line.
-pub fn report(error: &anyhow::Error) {
+pub(crate) fn report(error: &anyhow::Error) {
     for cause in error.chain() {
         if let Some(LoadError::Invalid { problems, .. }) = cause.downcast_ref() {
             for problem in problems {
@@ -80,8 +80,7 @@ fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
 /// system call says was not.
 ///
 /// The escapes have the form `\u001b`, which is the same text in a JSON string.
-#[must_use]
-pub fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let stays = |(c, is_printable)| is_printable || matches!(c, '\n' | '\t');
     if marked(text).all(stays) {
         return Cow::Borrowed(text);
@@ -118,8 +117,7 @@ fn colour(text: &str) -> usize {
 }
 
 /// Shortens each UUID to its first part: a line is read by people, and programs get the whole ids.
-#[must_use]
-pub fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     text.split_inclusive(is_separator)
         .map(|word| {
@@ -137,18 +135,15 @@ const FILE_WIDTH: u16 = 120;
 
 /// The meaning of a text, for its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paint {
-    /// Something that was added.
+pub(crate) enum Paint {
     Added,
-    /// Something that changed.
     Changed,
-    /// Something that was removed.
     Removed,
 }
 
 /// The style of tables and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
+pub(crate) struct Style {
     /// Whether to use colors.
     pub colours: bool,
     /// The number of columns of the terminal. `None` without a terminal.
@@ -157,12 +152,11 @@ pub struct Style {
 
 impl Style {
     /// No colors and no wrapping: for files and other programs.
-    pub const PLAIN: Self = Self { colours: false, width: None };
+    pub(crate) const PLAIN: Self = Self { colours: false, width: None };
 
     /// The style for standard output: colors and wrapping only on a terminal, and no colors if
     /// `NO_COLOR` is set.
-    #[must_use]
-    pub fn of_stdout() -> Self {
+    pub(crate) fn of_stdout() -> Self {
         if !io::stdout().is_terminal() {
             return Self::PLAIN;
         }
@@ -173,15 +167,13 @@ impl Style {
     }
 
     /// The number of characters that fit on a line.
-    #[must_use]
-    pub fn width(self) -> usize {
+    pub(crate) fn width(self) -> usize {
         usize::from(self.width.unwrap_or(FILE_WIDTH))
     }
 
     /// Wraps lines for people at the width of the terminal. Continuation lines are indented four
     /// columns more than the line itself. Without a terminal, lines are not wrapped.
-    #[must_use]
-    pub fn wrap(self, text: &str) -> String {
+    pub(crate) fn wrap(self, text: &str) -> String {
         self.wrap_under(text, 4)
     }
 
@@ -199,8 +191,7 @@ impl Style {
     }
 
     /// Colors a text by its meaning.
-    #[must_use]
-    pub fn paint(self, paint: Paint, text: &str) -> String {
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
         self.coloured(
             match paint {
                 Paint::Added => AnsiColor::Green,
@@ -212,8 +203,7 @@ impl Style {
     }
 
     /// Colors a text by a desired state.
-    #[must_use]
-    pub fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
+    pub(crate) fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
         match desired {
             Some(Desired::Running) => self.coloured(AnsiColor::Green, text),
             Some(Desired::Stopped) => self.coloured(AnsiColor::Blue, text),
@@ -296,7 +286,7 @@ mod tests {
         let columns = [Column::of("Desired"), Column::text("State")];
         let stuck = Cell::new("stuck ".repeat(9)).alarming();
         let table = table(style, &columns, &[vec![Cell::desired(Desired::Running), stuck]]);
-        let table = table + &style.paint(Paint::Changed, "text");
+        let table = table + &style.paint(Paint::Added, "text");
         assert_eq!(printable(&table), table);
     }
 

@@ -18,7 +18,6 @@ pub(crate) trait Row: Serialize + JsonSchema {
     /// The columns of its table, in the order of the cells.
     const COLUMNS: &'static [Column];
 
-    /// Its cells for people.
     fn cells(&self, screen: &Screen) -> Vec<Cell>;
 }
 
@@ -43,7 +42,6 @@ impl Screen {
         short(at, &self.zone, self.now)
     }
 
-    /// An instant with its date.
     pub(crate) fn date(&self, at: Timestamp) -> String {
         local(at, &self.zone)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    AccountName, ResourceKind, ResourceRef, ScheduleName,
+    AccountName, ResourceRef, ScheduleName,
     configuration::{Configuration, Override, Target},
     decision::{Decision, LeaveReason, Rules, Verdict, judge, observer, override_of},
     explanation::{StandingCommand, next_edge, standing_command},
@@ -41,24 +41,16 @@ pub(crate) struct ResourceView {
     pub resource: ResourceRef,
     /// The account that reaches it.
     pub account: AccountName,
-    /// The kind of resource.
-    pub kind: ResourceKind,
     /// Its name at the provider; not unique.
     pub name: String,
-    /// The name of a node pool's cluster; null for other kinds.
-    pub cluster: Option<String>,
-    /// The plan of a machine, of a database, or of a pool's nodes; null if there is none.
-    pub plan: Option<String>,
-    /// Number of nodes of a database or a node pool; null for machines.
-    pub nodes: Option<u32>,
-    /// The bounds of a node pool's autoscaler; null if it is off.
-    pub autoscale: Option<AutoscaleBounds>,
+    /// Its plan, and how many nodes it has of it: `s-1vcpu-1gb`, `2 x s-4vcpu-8gb (1-3)`; null if
+    /// there is none.
+    pub size: Option<String>,
     /// Its region or location.
     pub region: String,
-    /// Its tags, or its labels as `key=value`.
+    /// Its tags, or its labels as `key=value`, and those of its cluster; without those that Offhours
+    /// puts on what it creates.
     pub tags: BTreeSet<String>,
-    /// The tags of a pool's cluster.
-    pub cluster_tags: BTreeSet<String>,
     /// The schedule that it follows; null if it follows none.
     pub schedule: Option<ScheduleName>,
     /// Why it follows its schedule, or why it follows none.
@@ -74,8 +66,6 @@ pub(crate) struct ResourceView {
     pub(crate) power: Power,
     /// Why no change may be sent now, in the provider's words; null if one may be.
     pub busy: Option<String>,
-    /// Whether it is held until `offhours approve`.
-    pub held: bool,
     /// When the phase began, as far as the record shows; null if it does not.
     pub since: Option<Timestamp>,
     /// The next edge that has a desired state, or, while a manual command stands, another one; null
@@ -86,7 +76,7 @@ pub(crate) struct ResourceView {
     pub method: StopMethod,
     /// The override that decides; null if none does.
     #[serde(rename = "override")]
-    pub overridden: Option<Overriding>,
+    pub overridden: Option<Override>,
     /// The manual command that it follows; null if it follows none.
     pub manual: Option<StandingCommand>,
     /// The saved state that a start will restore; null if there is none.
@@ -106,36 +96,6 @@ pub(crate) struct ResourceView {
     /// What its own Status operation shows; omitted if that was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
-}
-
-/// The override that decides over a resource.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Overriding {
-    /// The target of the override: `resource` or `schedule`.
-    pub of: &'static str,
-    /// The desired state.
-    pub desired: Desired,
-    /// When the override ends, exclusive.
-    pub until: Timestamp,
-    /// Who set it.
-    pub by: String,
-    /// The reason; null if none was given.
-    pub why: Option<String>,
-}
-
-impl From<&Override> for Overriding {
-    fn from(one: &Override) -> Self {
-        Self {
-            of: match one.target {
-                Target::Resource(_) => "resource",
-                Target::Schedule(_) => "schedule",
-            },
-            desired: one.desired,
-            until: one.ends_at,
-            by: one.by.clone(),
-            why: one.why.clone(),
-        }
-    }
 }
 
 impl ResourceView {
@@ -160,24 +120,13 @@ impl ResourceView {
         let state = State::of(record);
         let overdue = judged_overdue(record, &verdict, rules.configuration, in_force.since, now);
         let observed = record.observed.as_ref();
-        let (nodes, autoscale) = match observed.and_then(|observed| observed.size.as_ref()) {
-            Some(SavedState::Database { nodes, .. }) => (Some(*nodes), None),
-            Some(SavedState::NodePool { count, autoscale }) => (Some(*count), *autoscale),
-            Some(SavedState::Machine(_)) | None => (None, None),
-        };
-        let cluster = record.cluster.as_ref();
         Self {
             resource: record.reference.clone(),
             account: record.reference.account.clone(),
-            kind: record.kind(),
             name: record.name.clone(),
-            cluster: cluster.map(|cluster| cluster.name.clone()),
-            plan: record.plan.clone(),
-            nodes,
-            autoscale,
+            size: size(record),
             region: record.region.clone(),
-            tags: record.tags.clone(),
-            cluster_tags: cluster.map(|cluster| cluster.tags.clone()).unwrap_or_default(),
+            tags: tags(record),
             schedule: verdict.membership.schedule().cloned(),
             because: because(&verdict, rules.configuration),
             desired: verdict.desired,
@@ -185,11 +134,10 @@ impl ResourceView {
             state: state.words,
             power: state.power,
             busy: observed.and_then(|observed| observed.busy.clone()),
-            held: record.held,
             since: state.since,
             next,
             method: StopMethod::of(record.kind(), &policy),
-            overridden: override_of(record, rules, now).map(Overriding::from),
+            overridden: override_of(record, rules, now).cloned(),
             manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),
@@ -201,37 +149,16 @@ impl ResourceView {
         }
     }
 
-    /// Its tags without those that Offhours puts on what it creates, and those of its cluster.
-    pub(crate) fn all_tags(&self) -> impl Iterator<Item = &str> {
-        let is_mark = |tag: &&str| {
-            let key = tag.split(['=', ':']).next();
-            key == Some(MARK_LABEL) || key == Some(OF_LABEL)
-        };
-        let tags = self.tags.iter().chain(&self.cluster_tags);
-        tags.map(String::as_str).filter(move |tag| !is_mark(tag))
-    }
-
     /// What is left to a person; `None` if nothing is.
     pub(crate) fn needs_person(&self) -> Option<&Problem> {
         self.problems.first().filter(|problem| problem.needs_person)
-    }
-
-    fn size(&self) -> Option<String> {
-        let plan = self.plan.as_deref()?;
-        Some(match (self.nodes, self.autoscale) {
-            (None, _) => plan.to_owned(),
-            (Some(nodes), None) => format!("{nodes} x {plan}"),
-            (Some(nodes), Some(AutoscaleBounds { min, max })) => {
-                format!("{nodes} x {plan} ({min}-{max})")
-            }
-        })
     }
 
     /// What a start restores, in words.
     fn owed(&self) -> Option<String> {
         let asleep = || self.hibernation.as_ref().filter(|one| one.is_asleep());
         let saved = self.saved.as_ref().map(ToString::to_string);
-        saved.or_else(|| asleep()?.as_it_was().map(ToOwned::to_owned))
+        saved.or_else(|| asleep()?.as_it_was())
     }
 
     /// The one thing that is worth saying of it in a line.
@@ -244,14 +171,40 @@ impl ResourceView {
             return Some(shortened(problem));
         }
         let overridden = self.overridden.as_ref().map(|one| {
-            let until = screen.time(one.until);
+            let until = screen.time(one.ends_at);
             let why = one.why.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-            let of = if one.of == "schedule" { "override of its schedule" } else { "override" };
+            let of = match one.target {
+                Target::Resource(_) => "override",
+                Target::Schedule(_) => "override of its schedule",
+            };
             format!("{of} until {until} ({}{why})", one.by)
         });
         let unscheduled = self.schedule.is_none().then(|| self.because.clone());
         overridden.or_else(|| self.remark.clone()).or_else(|| self.busy.clone()).or(unscheduled)
     }
+}
+
+/// The plan of a machine, of a database, or of a pool's nodes, and their number.
+fn size(record: &Record) -> Option<String> {
+    let plan = record.plan.as_deref()?;
+    let observed = record.observed.as_ref().and_then(|observed| observed.size.as_ref());
+    Some(match observed {
+        Some(SavedState::Database { nodes, .. }) => format!("{nodes} x {plan}"),
+        Some(SavedState::NodePool { count, autoscale: None }) => format!("{count} x {plan}"),
+        Some(SavedState::NodePool { count, autoscale: Some(AutoscaleBounds { min, max }) }) => {
+            format!("{count} x {plan} ({min}-{max})")
+        }
+        Some(SavedState::Machine(_)) | None => plan.to_owned(),
+    })
+}
+
+fn tags(record: &Record) -> BTreeSet<String> {
+    let is_mark = |tag: &&String| {
+        let key = tag.split(['=', ':']).next();
+        key == Some(MARK_LABEL) || key == Some(OF_LABEL)
+    };
+    let cluster = record.cluster.iter().flat_map(|cluster| &cluster.tags);
+    record.tags.iter().chain(cluster).filter(|tag| !is_mark(tag)).cloned().collect()
 }
 
 /// Why a resource follows its schedule, or why it follows none.
@@ -328,11 +281,11 @@ impl Row for Wide<'_> {
         let view = self.0;
         let [name, schedule, state, next, saved, remark]: [Cell; 6] =
             view.cells(screen).try_into().unwrap_or_default();
-        let tags: Vec<_> = view.all_tags().collect();
+        let tags: Vec<_> = view.tags.iter().map(String::as_str).collect();
         vec![
             Cell::new(&view.resource),
             name,
-            Cell::any(view.size()),
+            Cell::any(view.size.as_ref()),
             Cell::new(&view.region),
             schedule,
             Cell::new(&view.because),

@@ -151,7 +151,6 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
 pub(crate) struct AccountFailure {
     /// In a few words.
     pub(crate) brief: String,
-    /// With all details.
     pub(crate) whole: String,
 }
 

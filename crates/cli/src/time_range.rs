@@ -7,66 +7,55 @@ use report::history::{Period, kept_since};
 use crate::{
     exit::UsageError,
     output,
-    time::{Asked, Month, Reader, When, local},
+    time::{Asked, Reader, When, local},
 };
 
-/// A time range, as requested.
-#[derive(Debug, Clone, Copy)]
-pub enum RequestedRange<'a> {
-    /// From one time until another, or until now.
-    Between(&'a When, Option<&'a When>),
-    /// A calendar month.
-    Month(Month),
+/// Returns the time from `since` until `until`, or until now, limited to how long history is kept.
+/// Days and local times are in `zone`.
+pub(crate) fn between(
+    since: &When,
+    until: Option<&When>,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> anyhow::Result<Period> {
+    let reader = Reader { now, zone, schedule: None };
+    let instant = |when: &When, asked| {
+        let instant = when.resolve(asked, reader);
+        instant.map_err(|error| UsageError(error.to_string()))
+    };
+    let from = instant(since, Asked::PastBegin)?;
+    let until = until.map_or(Ok(now), |until| instant(until, Asked::PastEnd))?;
+    past(Period { from, until }, zone, now)
 }
 
-impl RequestedRange<'_> {
-    /// Returns the requested period, limited to now and to how long history is kept. Cutting its
-    /// beginning is reported. Days and local times are in `zone`.
-    pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
-        let asked = match self {
-            Self::Month(month) => {
-                let [from, until] = month.bounds()?;
-                Period { from, until }
-            }
-            Self::Between(since, until) => {
-                let reader = Reader { now, zone, schedule: None };
-                let instant = |when: &When, asked| {
-                    let instant = when.resolve(asked, reader);
-                    instant.map_err(|error| UsageError(error.to_string()))
-                };
-                let from = instant(since, Asked::PastBegin)?;
-                let until = until.map_or(Ok(now), |until| instant(until, Asked::PastEnd))?;
-                Period { from, until }
-            }
-        };
-        let usage = |text| Err(UsageError(text).into());
-        if asked.from >= now {
-            let from = local(asked.from, zone);
-            return usage(format!("{from} is in the future: pass an earlier --since"));
-        }
-        if asked.until <= asked.from {
-            let (from, until) = (local(asked.from, zone), local(asked.until, zone));
-            return usage(format!("the period ends, {until}, before it begins, {from}"));
-        }
-        let kept = kept_since(now);
-        if asked.until <= kept {
-            return usage(format!(
-                "history is kept for {HISTORY_DAYS} days: nothing is known before {}",
-                local(kept, zone)
-            ));
-        }
-        // `--since 90d` itself is not cut off.
-        if asked.from < kept {
-            output::remark(&format!(
-                "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",
-                local(kept, zone)
-            ));
-        }
-        Ok(Period { from: asked.from.max(kept), until: asked.until.min(now) })
+/// Limits a period to now and to how long history is kept. Cutting its beginning is reported.
+pub(crate) fn past(asked: Period, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
+    let usage = |text| Err(UsageError(text).into());
+    if asked.from >= now {
+        let from = local(asked.from, zone);
+        return usage(format!("{from} is in the future: pass an earlier --since"));
     }
+    if asked.until <= asked.from {
+        let (from, until) = (local(asked.from, zone), local(asked.until, zone));
+        return usage(format!("the period ends, {until}, before it begins, {from}"));
+    }
+    let kept = kept_since(now);
+    if asked.until <= kept {
+        return usage(format!(
+            "history is kept for {HISTORY_DAYS} days: nothing is known before {}",
+            local(kept, zone)
+        ));
+    }
+    // `--since 90d` itself is not cut off.
+    if asked.from < kept {
+        output::remark(&format!(
+            "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",
+            local(kept, zone)
+        ));
+    }
+    Ok(Period { from: asked.from.max(kept), until: asked.until.min(now) })
 }
 
-/// A period, for people.
 pub(crate) fn shown(Period { from, until }: Period, zone: &TimeZone) -> String {
     format!("from {} until {}", local(from, zone), local(until, zone))
 }
@@ -82,7 +71,7 @@ mod tests {
     fn period(since: &str, until: Option<&str>) -> anyhow::Result<Period> {
         let until = until.map(|text| text.parse().unwrap());
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        RequestedRange::Between(&since.parse().unwrap(), until.as_ref()).period(&zone, now())
+        between(&since.parse().unwrap(), until.as_ref(), &zone, now())
     }
 
     #[track_caller]
@@ -107,8 +96,10 @@ mod tests {
     #[test]
     fn a_month_is_whole_in_utc_and_the_present_one_ends_now() {
         let month = |text: &str| {
-            let month = RequestedRange::Month(text.parse().unwrap());
-            let Period { from, until } = month.period(&TimeZone::UTC, now()).unwrap();
+            let month: crate::time::Month = text.parse().unwrap();
+            let [from, until] = month.bounds(Asked::PastBegin, now()).unwrap();
+            let Period { from, until } =
+                past(Period { from, until }, &TimeZone::UTC, now()).unwrap();
             format!("{from} {until}")
         };
         assert_eq!(month("2026-10"), "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z");

@@ -1,19 +1,19 @@
-//! Shows events as they happen: lines and bars for people, JSON lines for programs.
+//! Shows events as they happen: lines for people, JSON lines for programs.
 
 pub(crate) mod bill;
 pub mod summary;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     io::{self, IsTerminal as _},
 };
 
-use domain::{ResourceRef, digest::Digest, record::Direction};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use domain::{ResourceRef, digest::Digest};
+use indicatif::{MultiProgress, ProgressBar};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
     Outcome,
-    event::{Course, Event, Severity, Subject},
+    event::{Course, Severity, Subject},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,14 +27,12 @@ use crate::{
     time::{length, local},
 };
 
-/// The width of the column of names.
 const NAME_WIDTH: usize = 18;
 
 /// Where events are shown, and which.
 #[derive(Debug)]
 pub struct View {
     form: Form,
-    /// The zone of all times.
     zone: TimeZone,
     /// Whether to show every event, not only edges and what needs attention.
     all: bool,
@@ -42,14 +40,17 @@ pub struct View {
 
 #[derive(Debug)]
 enum Form {
-    /// Nowhere.
     Nowhere,
     /// One JSON object per line on standard output.
     Json,
     /// One plain line per event on standard output.
     Plain,
-    /// Lines, with a bar below them for each transition in flight.
-    Terminal(Box<Bars>),
+    /// Lines, with the time below them and the names of what is under way.
+    Terminal {
+        bars: MultiProgress,
+        line: ProgressBar,
+        under_way: BTreeMap<ResourceRef, String>,
+    },
 }
 
 /// Shown when a person presses Ctrl-C.
@@ -58,20 +59,6 @@ pub(crate) const GOES_ON: &str = "What was asked for goes on; `offhours status` 
 /// The same for a dry run.
 pub(crate) const NOTHING_ASKED: &str = "Interrupted: nothing was asked for.";
 
-/// A bar for each transition in flight, and a line with the time.
-#[derive(Debug)]
-pub struct Bars {
-    all: MultiProgress,
-    time: ProgressBar,
-    under_way: HashMap<ResourceRef, Bar>,
-}
-
-#[derive(Debug)]
-struct Bar {
-    bar: ProgressBar,
-    since: Timestamp,
-}
-
 impl View {
     /// Shows every event, or only edges and what needs attention. `left` is printed if Ctrl-C ends
     /// the command.
@@ -79,10 +66,9 @@ impl View {
         let form = match format {
             Format::Json | Format::Csv => Form::Json,
             Format::Table if io::stdout().is_terminal() => {
-                let all = bars(left);
-                let time = all.add(ProgressBar::new_spinner());
-                time.set_style(style("{spinner:.cyan} {msg}"));
-                Form::Terminal(Box::new(Bars { all, time, under_way: HashMap::new() }))
+                let bars = bars(left);
+                let line = bars.add(ProgressBar::new_spinner());
+                Form::Terminal { bars, line, under_way: BTreeMap::new() }
             }
             Format::Table => Form::Plain,
         };
@@ -104,11 +90,17 @@ impl View {
             Form::Nowhere => Ok(()),
             Form::Json => print_json_line(outcome),
             Form::Plain => Ok(line.map_or(Ok(()), |line| output::print(&format!("{line}\n")))?),
-            Form::Terminal(bars) => {
+            Form::Terminal { bars, under_way, .. } => {
                 if let Some(line) = line {
-                    bars.all.println(output::printable(&line))?;
+                    bars.println(output::printable(&line))?;
                 }
-                bars.follow(outcome);
+                if let Subject::Resource { resource, name, .. } = &outcome.subject {
+                    match outcome.event.class().course {
+                        Course::UnderWay => _ = under_way.insert(resource.clone(), name.clone()),
+                        Course::Ended | Course::NeedsPerson => _ = under_way.remove(resource),
+                        Course::NotDone | Course::Unrelated => {}
+                    }
+                }
                 Ok(())
             }
         }
@@ -123,42 +115,46 @@ impl View {
                 print_json_line(&DigestLine { event: EDGE_COMPLETED, digest: digest.clone() })?;
             }
             Form::Plain => output::print(&format!("{line}\n"))?,
-            Form::Terminal(bars) => bars.all.println(output::printable(&line))?,
+            Form::Terminal { bars, .. } => bars.println(output::printable(&line))?,
         }
         Ok(())
     }
 
     /// Shows that time has passed.
     pub fn passed(&mut self, now: Timestamp) {
-        if let Form::Terminal(bars) = &self.form {
-            bars.passed(now, &self.zone);
+        if let Form::Terminal { line, under_way, .. } = &self.form {
+            let names: Vec<_> = under_way.values().map(String::as_str).collect();
+            let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            let message = format!("{}, under way: {names}", local(now, &self.zone));
+            line.set_message(output::printable(&message).into_owned());
+            line.tick();
         }
     }
 
     /// Clears temporary output after Ctrl-C.
     pub fn interrupted(&mut self) {
-        if let Form::Terminal(bars) = &self.form {
-            forget_echo(&bars.all);
+        if let Form::Terminal { bars, .. } = &self.form {
+            forget_echo(bars);
         }
         self.finish();
     }
 
     /// Clears temporary output.
     pub fn finish(&mut self) {
-        if let Form::Terminal(bars) = &self.form {
-            bars.all.clear().ok();
+        if let Form::Terminal { bars, .. } = &self.form {
+            bars.clear().ok();
         }
     }
 }
 
-fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_string(value)?;
     line.push('\n');
     Ok(output::print(&line)?)
 }
 
 /// One line of output for programs: an event, the outcome of a schedule's edge, or, as the last
-/// line, the outcome for each resource.
+/// line, what it all came to.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub enum Line {
@@ -166,7 +162,7 @@ pub enum Line {
     Outcome(Outcome),
     /// The outcome of a schedule's edge.
     EdgeCompleted(DigestLine),
-    /// The outcome for each resource: the last line.
+    /// What it all came to: the last line.
     Summary(Summary),
 }
 
@@ -181,64 +177,6 @@ pub struct DigestLine {
 }
 
 const EDGE_COMPLETED: &str = "edge-completed";
-
-impl Bars {
-    /// Shows a bar while something is under way.
-    fn follow(&mut self, outcome: &Outcome) {
-        let Subject::Resource { resource, name, .. } = &outcome.subject else {
-            return;
-        };
-        if let Event::Asked { direction, .. } = &outcome.event {
-            let what = match direction {
-                Direction::Stop => "stopping",
-                Direction::Start => "starting",
-            };
-            let expected = expected(resource).as_secs().unsigned_abs();
-            let bar = ProgressBar::new(expected);
-            let bar = self.all.insert_before(&self.time, bar);
-            bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
-            let message = format!("{what} {name}");
-            bar.set_message(output::printable(&message).into_owned());
-            let since = outcome.at;
-            if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
-                old.bar.finish_and_clear();
-            }
-        }
-        let course = outcome.event.class().course;
-        if matches!(course, Course::Ended | Course::NeedsPerson)
-            && let Some(Bar { bar, .. }) = self.under_way.remove(resource)
-        {
-            bar.finish_and_clear();
-            self.all.remove(&bar);
-        }
-    }
-
-    fn passed(&self, now: Timestamp, zone: &TimeZone) {
-        for Bar { bar, since } in self.under_way.values() {
-            bar.set_position(now.duration_since(*since).as_secs().unsigned_abs());
-        }
-        let time = local(now, zone);
-        let under_way = self.under_way.len();
-        self.time.set_message(format!("{time}, {under_way} under way"));
-        self.time.tick();
-    }
-}
-
-/// How long a transition of this kind usually takes.
-fn expected(resource: &ResourceRef) -> SignedDuration {
-    use domain::ResourceKind;
-    match resource.kind() {
-        ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-            SignedDuration::from_mins(1)
-        }
-        ResourceKind::NodePool => SignedDuration::from_mins(4),
-        ResourceKind::Database => SignedDuration::from_mins(10),
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
 
 fn clock(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%a %H:%M:%S").to_string()

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
 use crate::{
     configuration::{
@@ -86,9 +85,7 @@ pub struct Due {
 }
 
 /// Why a stop or a start is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// An edge is later than the one handled last.
     Edge,
@@ -310,9 +307,7 @@ pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> 
 }
 
 /// The scope that is in observe mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observer {
     /// The deployment, whatever the configuration says.
     Deployment,

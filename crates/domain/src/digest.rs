@@ -233,10 +233,10 @@ impl Digest {
                 Ending::WouldHave => (&mut self.would, true),
                 Ending::Refused => (&mut self.refused, false),
                 Ending::Stuck => (&mut self.stuck, false),
-                Ending::Overtaken
-                | Ending::LetGo
-                | Ending::Turned
-                | Ending::Kept
+                Ending::Superseded
+                | Ending::Released
+                | Ending::Reversed
+                | Ending::Resized
                 | Ending::Gone
                 | Ending::Forgotten => (&mut self.overtaken, false),
             },

@@ -20,6 +20,7 @@ pub const HISTORY_DAYS: i64 = 90;
 
 /// One finished transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryEntry {
     /// The resource.
     pub reference: ResourceRef,

@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the entries of schedules' lists that name the resource, each with its schedule.
-    pub(crate) fn listing(
+    pub fn listing(
         self,
         configuration: &'a Configuration,
     ) -> impl Iterator<Item = (&'a ScheduleName, Selector)> {
@@ -183,7 +183,7 @@ pub enum Via {
 
 impl Via {
     /// All of them, strongest first.
-    pub(crate) const ALL: [Self; 3] = [Self::Listed, Self::Tag, Self::ClusterTag];
+    pub const ALL: [Self; 3] = [Self::Listed, Self::Tag, Self::ClusterTag];
 }
 
 impl std::fmt::Display for Via {
@@ -241,7 +241,7 @@ impl Membership {
 
 /// Returns everything that forbids touching a resource, strongest first: the only one that a
 /// person's start may overrule comes last.
-pub(crate) fn exclusions<'a>(
+pub fn exclusions<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
 ) -> impl Iterator<Item = Exclusion> + 'a {
@@ -292,11 +292,7 @@ fn covering(subject: Subject<'_>, patterns: &[Pattern]) -> Option<Pattern> {
 
 /// Returns what one rule names: schedules, or words that are not schedules. The word that opts out
 /// names none.
-pub(crate) fn names_by(
-    via: Via,
-    subject: Subject<'_>,
-    configuration: &Configuration,
-) -> BTreeSet<String> {
+pub fn names_by(via: Via, subject: Subject<'_>, configuration: &Configuration) -> BTreeSet<String> {
     let mut names = match via {
         Via::Listed => {
             subject.listing(configuration).map(|(schedule, _)| schedule.to_string()).collect()

@@ -15,6 +15,7 @@ const SECONDS_PER_HOUR: i128 = 3600;
 
 /// The currency of a provider's prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Currency {
     /// Euro.
@@ -58,6 +59,7 @@ impl FromStr for Currency {
 
 /// An amount of money in a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Money {
     currency: Currency,
     /// The amount in billionths of the currency's unit.

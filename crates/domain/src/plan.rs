@@ -27,6 +27,7 @@ pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
 
 /// What a plan costs in a region, and whether it can be ordered there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offer {
     /// Whether a machine can be moved to the plan there now. A hint: capacity is not reserved.
     pub orderable: bool,

@@ -337,6 +337,7 @@ pub struct Last {
 
 /// How a transition, or an edge for one record, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The target state was seen.
@@ -354,13 +355,13 @@ pub enum Ending {
     /// Not seen by the deadline, or a forced power-off is not allowed.
     Stuck,
     /// A person did the opposite meanwhile.
-    Overtaken,
+    Superseded,
     /// The resource opted out meanwhile.
-    LetGo,
+    Released,
     /// A newer, opposite edge took over.
-    Turned,
+    Reversed,
     /// A person's size was kept at the start; the saved one remains only in this entry.
-    Kept,
+    Resized,
     /// The resource is gone; its saved state remains only in this entry.
     Gone,
     /// A person deleted its record; its saved state remains only in this entry.
@@ -379,10 +380,10 @@ impl Ending {
             Self::WouldHave => "would-have",
             Self::Refused => "refused",
             Self::Stuck => "stuck",
-            Self::Overtaken => "overtaken",
-            Self::LetGo => "let-go",
-            Self::Turned => "turned",
-            Self::Kept => "kept",
+            Self::Superseded => "superseded",
+            Self::Released => "released",
+            Self::Reversed => "reversed",
+            Self::Resized => "resized",
             Self::Gone => "gone",
             Self::Forgotten => "forgotten",
         }
@@ -393,9 +394,8 @@ impl Ending {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Overtaken => "overtaken by a person",
-            Self::Kept => "kept as a person left it",
-            Self::LetGo => "let go",
+            Self::Superseded => "superseded by a person",
+            Self::Resized => "resized by a person",
             Self::WouldHave => "would have",
             Self::AlreadyThere => "already there",
             Self::LeftRunning => "left running",
@@ -403,7 +403,8 @@ impl fmt::Display for Ending {
             Self::Seen
             | Self::Refused
             | Self::Stuck
-            | Self::Turned
+            | Self::Released
+            | Self::Reversed
             | Self::Gone
             | Self::Forgotten => self.name(),
         })

@@ -197,6 +197,7 @@ impl fmt::Display for ResourceKind {
 /// A resource within its account: the kind, and the provider's id for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum ResourceId {
     /// `droplet/3164444`
     Droplet(DropletId),

@@ -19,6 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Named;
+
 /// How far ahead stops and starts are shown.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
 
@@ -34,12 +36,12 @@ pub struct Consequences {
     /// more.
     pub stranded: Vec<Stranded>,
     /// Overrides that would end before their time, because what they apply to goes.
-    pub lapsing: Vec<Lapsing>,
+    pub lapsing: Vec<Override>,
     /// Resources that a second account would reach, so that nothing would be sent for them.
-    pub twice: Vec<Twice>,
-    /// Resources that would join a schedule with too many others at once, and would be left alone
-    /// until a person approves them.
-    pub held: Vec<HeldBack>,
+    pub twice: Vec<[ResourceRef; 2]>,
+    /// Resources that would join a schedule with too many others of their account at once, and would
+    /// be left alone until a person approves them, by account.
+    pub held: BTreeMap<AccountName, Vec<ResourceRef>>,
     /// Resources that two schedules would name, so that nothing would be sent for them.
     pub conflicts: Vec<Conflict>,
     /// Names that a schedule would list anew, and that no known resource has.
@@ -55,10 +57,9 @@ pub struct Soon {
     pub at: Timestamp,
     /// Stop or start.
     pub direction: Direction,
-    /// The resource's name at the provider.
-    pub name: String,
-    /// The resource's reference, `ACCOUNT/KIND/ID`.
-    pub resource: ResourceRef,
+    /// The resource.
+    #[serde(flatten)]
+    pub resource: Named,
     /// How the resource is stopped; null for a start.
     pub method: Option<StopMethod>,
     /// Whether it is only reported, because of observe mode.
@@ -68,10 +69,9 @@ pub struct Soon {
 /// A resource that would follow a different schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
-    /// The resource's reference, `ACCOUNT/KIND/ID`.
-    pub resource: ResourceRef,
-    /// The resource's name at the provider.
-    pub name: String,
+    /// The resource.
+    #[serde(flatten)]
+    pub resource: Named,
     /// The schedule that it follows now; null if there is none.
     pub from: Option<ScheduleName>,
     /// The schedule that it would follow; null if there is none.
@@ -85,10 +85,9 @@ pub struct Move {
     reason = "each is a fact of its own, and a field of what programs read"
 )]
 pub struct Stranded {
-    /// The resource's reference, `ACCOUNT/KIND/ID`.
-    pub resource: ResourceRef,
-    /// The resource's name at the provider.
-    pub name: String,
+    /// The resource.
+    #[serde(flatten)]
+    pub resource: Named,
     /// The state that is stored to be restored; null if there is none.
     pub saved: Option<SavedState>,
     /// Whether only its record says how to recreate it: it may be hibernated, or lacks something
@@ -106,35 +105,12 @@ pub struct Stranded {
     pub resists: bool,
 }
 
-/// An override that would end before its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Lapsing {
-    /// What it applies to: a reference, or `schedule NAME`.
-    pub target: String,
-    /// The desired state.
-    pub desired: Desired,
-    /// When it was to end.
-    pub until: Timestamp,
-    /// Who set it.
-    pub by: String,
-}
-
-/// A resource that two accounts would reach.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Twice {
-    /// The resource's name at the provider.
-    pub name: String,
-    /// Its references, one for each account.
-    pub resources: [ResourceRef; 2],
-}
-
 /// A resource that two schedules would name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Conflict {
-    /// The resource's reference, `ACCOUNT/KIND/ID`.
-    pub resource: ResourceRef,
-    /// The resource's name at the provider.
-    pub name: String,
+    /// The resource.
+    #[serde(flatten)]
+    pub resource: Named,
     /// Which schedules name it, in words.
     pub reason: String,
 }
@@ -148,18 +124,6 @@ pub struct Unmatched {
     pub name: Selector,
 }
 
-/// The resources of one account that would be held, because together with those held before they
-/// would exceed `max_new`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HeldBack {
-    /// The account's name.
-    pub account: AccountName,
-    /// The limit that would be exceeded.
-    pub max_new: u32,
-    /// The resources that would be held.
-    pub resources: Vec<ResourceRef>,
-}
-
 impl Consequences {
     /// Judges each record under the rules in force and under the new ones.
     #[must_use]
@@ -167,10 +131,8 @@ impl Consequences {
         let mut all = Self::default();
         let mut joined = carried_over(records, new.configuration);
         all.twice = twice(&joined, new.configuration);
-        let overrides = old.overrides.iter();
-        let active = overrides.filter(|one| one.is_active(now));
-        all.lapsing =
-            active.filter(|one| lapses(one, new.configuration)).map(Lapsing::of).collect();
+        let active = old.overrides.iter().filter(|one| one.is_active(now));
+        all.lapsing = active.filter(|one| lapses(one, new.configuration)).cloned().collect();
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
             all.held.extend(join(account, new, now));
         }
@@ -191,8 +153,7 @@ impl Consequences {
             if record.is_held_stopped() && (account_goes || uncovered_now) {
                 let barrier = barrier(record, new.configuration);
                 all.stranded.push(Stranded {
-                    resource: known_as.reference.clone(),
-                    name: record.name.clone(),
+                    resource: Named::from(&known_as),
                     saved: record.saved.clone(),
                     only_recorded: record.is_irreplaceable(),
                     reason: barrier.as_ref().map_or_else(|| uncovered(&after), ToString::to_string),
@@ -213,17 +174,6 @@ impl Consequences {
     }
 }
 
-impl Lapsing {
-    fn of(one: &Override) -> Self {
-        Self {
-            target: one.target.to_string(),
-            desired: one.desired,
-            until: one.ends_at,
-            by: one.by.clone(),
-        }
-    }
-}
-
 /// Reports whether nothing is left that an override applies to.
 fn lapses(one: &Override, new: &Configuration) -> bool {
     match &one.target {
@@ -237,7 +187,7 @@ fn lapses(one: &Override, new: &Configuration) -> bool {
 
 /// Returns the resources that two accounts would reach, unless they do already. A provider uses an
 /// id once; machines over SSH have only the names that their accounts give them.
-fn twice(records: &[Record], new: &Configuration) -> Vec<Twice> {
+fn twice(records: &[Record], new: &Configuration) -> Vec<[ResourceRef; 2]> {
     let reached = records.iter().filter(|record| {
         let account = new.accounts.get(&record.reference.account);
         let cloud = account.and_then(Account::cloud);
@@ -252,10 +202,7 @@ fn twice(records: &[Record], new: &Configuration) -> Vec<Twice> {
         };
         let known = first.duplicate_of.is_some() || record.duplicate_of.is_some();
         if !known {
-            twice.push(Twice {
-                name: record.name.clone(),
-                resources: [first, record].map(|one| one.reference.clone()),
-            });
+            twice.push([first, record].map(|one| one.reference.clone()));
         }
     }
     twice
@@ -288,7 +235,11 @@ fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRe
 }
 
 /// Joins the records of one account as applying would, and returns those that it would hold.
-fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBack> {
+fn join(
+    records: &mut [Record],
+    new: Rules<'_>,
+    now: Timestamp,
+) -> Option<(AccountName, Vec<ResourceRef>)> {
     let account = records.first()?.reference.account.clone();
     if !new.configuration.accounts.contains_key(&account) {
         return None;
@@ -297,12 +248,8 @@ fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBa
     join_all(records, new, now);
     let held = records.iter().zip(was_held);
     let held = held.filter(|(record, was_held)| record.held && !was_held);
-    let resources: Vec<_> = held.map(|(record, _)| record.reference.clone()).collect();
-    (!resources.is_empty()).then_some(HeldBack {
-        account,
-        max_new: new.configuration.settings.max_new,
-        resources,
-    })
+    let held: Vec<_> = held.map(|(record, _)| record.reference.clone()).collect();
+    (!held.is_empty()).then_some((account, held))
 }
 
 fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
@@ -340,12 +287,7 @@ fn uncovered(verdict: &Verdict) -> String {
 fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<Move> {
     let from = before.membership.schedule();
     let to = after.membership.schedule();
-    (from != to).then(|| Move {
-        resource: record.reference.clone(),
-        name: record.name.clone(),
-        from: from.cloned(),
-        to: to.cloned(),
-    })
+    (from != to).then(|| Move { resource: record.into(), from: from.cloned(), to: to.cloned() })
 }
 
 /// Returns a conflict between two schedules that does not exist yet.
@@ -353,11 +295,8 @@ fn conflict(record: &Record, before: &Verdict, after: &Verdict) -> Option<Confli
     let Membership::Excluded(exclusion @ Exclusion::TwoSchedules { .. }) = &after.membership else {
         return None;
     };
-    (before.membership != after.membership).then(|| Conflict {
-        resource: record.reference.clone(),
-        name: record.name.clone(),
-        reason: exclusion.to_string(),
-    })
+    let is_new = before.membership != after.membership;
+    is_new.then(|| Conflict { resource: record.into(), reason: exclusion.to_string() })
 }
 
 /// Returns the names in schedules' lists that none of these resources has.
@@ -410,8 +349,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     Some(Soon {
         at,
         direction,
-        name: record.name.clone(),
-        resource: record.reference.clone(),
+        resource: record.into(),
         method: (direction == Direction::Stop).then(|| StopMethod::of(record.kind(), &policy)),
         observed_only: mode(record, &policy, rules.configuration) == Mode::Observe,
     })

@@ -7,9 +7,9 @@
 //! | ending | of a stop | of a start |
 //! |---|---|---|
 //! | seen | begins an interval | ends it |
-//! | turned, overtaken, released, refused, stuck | begins none: not seen | ends it: it may run |
+//! | reversed, superseded, released, refused, stuck | begins none: not seen | ends it: it may run |
 //! | gone, forgotten | begins none | ends it: nothing is known from then on |
-//! | kept | | ends it: a person had made it larger |
+//! | resized | | ends it: a person had made it larger |
 //! | would have | begins a *would have* interval | ends only such an interval: nothing was sent |
 //!
 //! A database or a pool is stopped while it is at its small size. If a stop was needed although
@@ -164,57 +164,41 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn pass(&mut self, entry: &HistoryEntry) {
-        // A resource already in its target state needs no request.
-        let asked = entry.asked_at.is_some();
-        match (entry.direction, &entry.ending) {
-            (Direction::Start, Ending::WouldHave) => {
+        let is_start = entry.direction == Direction::Start;
+        match entry.ending {
+            // Nothing is known about a forgotten resource from then on.
+            Ending::Gone | Ending::Forgotten => self.close(entry.claimed_at, Kind::Stopped),
+            Ending::WouldHave if is_start => {
                 if self.is_open(Kind::WouldHave) {
                     self.close(entry.claimed_at, Kind::WouldHave);
                 }
             }
-            (Direction::Start, Ending::Kept) => self.close(entry.claimed_at, Kind::Unclear),
-            // Nothing is known about a forgotten resource from then on.
-            (_, Ending::Gone | Ending::Forgotten) => self.close(entry.claimed_at, Kind::Stopped),
-            (
-                Direction::Start,
-                Ending::Seen
-                | Ending::AlreadyThere
-                | Ending::LeftRunning
-                | Ending::TooLate
-                | Ending::Refused
-                | Ending::Stuck
-                | Ending::Overtaken
-                | Ending::LetGo
-                | Ending::Turned,
-            ) => {
-                let kind = if asked { Kind::Stopped } else { Kind::Unclear };
-                self.close(entry.claimed_at, kind);
-            }
-            (Direction::Stop, Ending::Seen) => {
-                if asked || !self.is_open(Kind::Stopped) {
-                    self.close(entry.claimed_at, Kind::Unclear);
-                    self.begin(entry, Kind::Stopped, entry.finished_at, self.now);
-                }
-            }
-            (Direction::Stop, Ending::WouldHave) => {
+            Ending::WouldHave => {
                 self.close(entry.claimed_at, Kind::Unclear);
                 if let Some(until) = self.would_last(entry) {
                     self.begin(entry, Kind::WouldHave, entry.claimed_at, until);
                 }
             }
-            (
-                Direction::Stop,
-                Ending::AlreadyThere
-                | Ending::LeftRunning
-                | Ending::TooLate
-                | Ending::Refused
-                | Ending::Stuck
-                | Ending::Overtaken
-                | Ending::LetGo
-                | Ending::Turned
-                | Ending::Kept,
-            ) => {
-                let kind = if asked { Kind::Unclear } else { Kind::Stopped };
+            Ending::Resized if is_start => self.close(entry.claimed_at, Kind::Unclear),
+            Ending::Seen if !is_start => {
+                if entry.asked_at.is_some() || !self.is_open(Kind::Stopped) {
+                    self.close(entry.claimed_at, Kind::Unclear);
+                    self.begin(entry, Kind::Stopped, entry.finished_at, self.now);
+                }
+            }
+            Ending::Seen
+            | Ending::Resized
+            | Ending::AlreadyThere
+            | Ending::LeftRunning
+            | Ending::TooLate
+            | Ending::Refused
+            | Ending::Stuck
+            | Ending::Superseded
+            | Ending::Released
+            | Ending::Reversed => {
+                // A resource already in its target state needs no request.
+                let was_stopped = entry.asked_at.is_some() == is_start;
+                let kind = if was_stopped { Kind::Stopped } else { Kind::Unclear };
                 self.close(entry.claimed_at, kind);
             }
         }

@@ -2,7 +2,35 @@
 //! carry that, how long resources were stopped, and what stopping saves. Pure, with no I/O and no
 //! async, so that its tests take seconds.
 
+use std::fmt;
+
+use domain::{ResourceRef, record::Record};
+use schemars::JsonSchema;
+use serde::Serialize;
+
 pub mod consequences;
 pub mod history;
 pub mod load;
 pub mod money;
+
+/// A resource and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Named {
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
+    pub resource: ResourceRef,
+    /// The resource's name at the provider.
+    pub name: String,
+}
+
+impl From<&Record> for Named {
+    fn from(record: &Record) -> Self {
+        Self { resource: record.reference.clone(), name: record.name.clone() }
+    }
+}
+
+/// `web-1 (do-main/droplet/1)`
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.resource)
+    }
+}

@@ -214,7 +214,7 @@ fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
 fn no_longer_kept(record: &Record, saved: SavedState, now: Timestamp) -> HistoryEntry {
     HistoryEntry {
         saved: Some(saved),
-        ..HistoryEntry::unasked(record, Cause::Schedule, Ending::Kept, now)
+        ..HistoryEntry::unasked(record, Cause::Schedule, Ending::Resized, now)
     }
 }
 

@@ -17,11 +17,10 @@ use crate::{
 
 /// What differs in one table of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct TableChange {
+pub(crate) struct TableChange {
     /// The table, such as `accounts.do-main` or `schedules.office`; empty for the settings of the
     /// whole service.
     pub table: String,
-    /// How it changed.
     pub change: Change,
     /// Its lines that differ, each with `-` or `+` before it. Defaults are left out.
     pub lines: Vec<String>,
@@ -30,18 +29,14 @@ pub struct TableChange {
 /// How a table changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
-    /// It is new.
+pub(crate) enum Change {
     Added,
-    /// It has other values.
     Changed,
-    /// It was removed.
     Removed,
 }
 
 /// Compares two configurations, table by table.
-#[must_use]
-pub fn between(old: &Configuration, new: &Configuration) -> Vec<TableChange> {
+pub(crate) fn between(old: &Configuration, new: &Configuration) -> Vec<TableChange> {
     let text = |configuration| written(&File::without_defaults(configuration));
     let (old, new) = (text(old), text(new));
     let (old, new) = (tables(&old), tables(&new));
@@ -105,8 +100,7 @@ impl TableChange {
     }
 
     /// The table and its lines, each with what becomes of it.
-    #[must_use]
-    pub fn drawn(&self, style: Style) -> String {
+    pub(crate) fn drawn(&self, style: Style) -> String {
         let (mark, paint) = match self.change {
             Change::Added => ("+ ", Some(Paint::Added)),
             Change::Changed => ("  ", None),
@@ -153,8 +147,7 @@ const LINES: usize = 100;
 const LINE_CHARACTERS: usize = 300;
 
 /// The changes as they are stored with an apply: a line for each table.
-#[must_use]
-pub fn stored(changes: &[TableChange]) -> Vec<String> {
+pub(crate) fn stored(changes: &[TableChange]) -> Vec<String> {
     let mut lines: Vec<_> = changes.iter().take(LINES).map(|one| cut(&one.to_string())).collect();
     if let Some(more) = changes.len().checked_sub(LINES).filter(|more| *more > 0) {
         lines.push(format!("and {more} more"));
@@ -170,8 +163,7 @@ fn cut(line: &str) -> String {
 }
 
 /// How many tables changed, in words: `1 schedule added, 2 accounts changed`.
-#[must_use]
-pub fn counted(changes: &[TableChange]) -> String {
+pub(crate) fn counted(changes: &[TableChange]) -> String {
     let mut counts = BTreeMap::<(&str, &str), usize>::new();
     for one in changes {
         let (what, _) = one.kind_and_name();

@@ -7,8 +7,7 @@ use domain::configuration::{Account, Configuration, Mode};
 /// Says for each guard rail that is given up which one it is: a pattern of `protect`, or an observe
 /// mode. An account or a schedule that only observes and is removed counts, because another one may
 /// act in its place.
-#[must_use]
-pub fn loosened(old: &Configuration, new: &Configuration) -> Vec<String> {
+pub(crate) fn loosened(old: &Configuration, new: &Configuration) -> Vec<String> {
     let unprotected = old.settings.protect.iter();
     let unprotected = unprotected.filter(|pattern| !new.settings.protect.contains(pattern));
     let mut loosened: Vec<_> =

@@ -1,6 +1,6 @@
 //! What applying a configuration would change: computed as data, printed, and only then done.
 
-pub mod difference;
-pub mod loosening;
-pub mod moves;
-pub mod trials;
+pub(crate) mod difference;
+pub(crate) mod loosening;
+pub(crate) mod moves;
+pub(crate) mod trials;

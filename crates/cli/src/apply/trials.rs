@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AccountName, ResourceKind, ResourceRef,
+    AccountName, ResourceKind,
     configuration::{Account, Configuration},
     invocation::Question,
     record::Record,
@@ -13,131 +13,78 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    configuration_file::count,
     connection::{Session, readable},
     listing::not_listed,
 };
 
 /// What listing one account showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct AccountTrial {
-    /// The account.
+pub(crate) struct AccountTrial {
     pub account: AccountName,
-    /// What it was tried with.
-    #[serde(skip)]
-    pub login: Login,
     /// Why it could not be listed; null if it could.
     pub error: Option<String>,
-    /// Whether it is tried only once it is applied, because its token or key has not been sent to
-    /// its address or host before.
-    pub later: bool,
     /// Number of resources by region or location and kind, and whether the account's datacenters
     /// include them.
     pub places: Vec<Place>,
-    /// Machines over SSH whose state is unknown, and why.
-    pub unknown: Vec<UnknownState>,
-    /// Kinds and resources that could not be read, and why.
+    /// What could not be read, and why.
     pub unread: Vec<String>,
     /// The resources that would be managed, as first seen.
     #[serde(skip)]
     pub found: Vec<Record>,
 }
 
-/// What an account is tried with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Login {
-    /// Its token, or both of its tokens.
-    Token,
-    /// Its `read_token` alone: poll-status cannot read the other one.
-    ReadToken,
-    /// Its key.
-    Key,
-}
-
-impl Login {
-    fn of(account: &Account) -> Self {
-        match account {
-            Account::Cloud(cloud) if cloud.keeps_token_from_poll_status() => Self::ReadToken,
-            Account::Cloud(_) => Self::Token,
-            Account::Ssh(_) => Self::Key,
-        }
-    }
-}
-
-/// A machine whose state is unknown: it is neither stopped nor started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct UnknownState {
-    /// The machine.
-    pub resource: ResourceRef,
-    /// Why its state is unknown.
-    pub reason: String,
-}
-
 /// Number of resources of a kind in one region or location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Place {
-    /// The region or location.
+pub(crate) struct Place {
     pub region: String,
-    /// The kind of resource.
-    pub kind: String,
-    /// Number of resources.
+    pub kind: ResourceKind,
     pub resources: usize,
     /// Whether the account's datacenters include the region or location.
     pub chosen: bool,
 }
 
-/// Tries the accounts that are new or changed in a configuration.
-pub async fn try_accounts(
+/// Tries the accounts that are new or changed in a configuration. Also returns those that can only
+/// be tried once they are in force, because their token or key has not been sent to its address or
+/// host before.
+pub(crate) async fn try_accounts(
     session: &Session,
     old: &Configuration,
     new: &Configuration,
-) -> anyhow::Result<Vec<AccountTrial>> {
-    let accounts = new
-        .accounts
-        .iter()
-        .filter(|(name, account)| old.accounts.get(*name) != Some(account))
-        .map(|(name, account)| (name.clone(), account.clone()));
-    let (tried, later): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        accounts.partition(|(name, account)| account.may_be_asked(old.accounts.get(name)));
-    let mut trials = Vec::new();
-    if !tried.is_empty() {
-        let report = session.functions()?.ask(Question::Try(tried)).await?;
-        trials = summed(report.trials, new);
+) -> anyhow::Result<(Vec<AccountTrial>, Vec<AccountName>)> {
+    let accounts = new.accounts.iter();
+    let changed = accounts.filter(|(name, account)| old.accounts.get(*name) != Some(account));
+    let (tried, later): (Vec<_>, Vec<_>) =
+        changed.partition(|(name, account)| account.may_be_asked(old.accounts.get(*name)));
+    let later = later.into_iter().map(|(name, _)| name.clone()).collect();
+    if tried.is_empty() {
+        return Ok((Vec::new(), later));
     }
-    trials.extend(later.into_iter().map(|(account, of)| AccountTrial {
-        unread: Vec::new(),
-        account,
-        login: Login::of(&of),
-        error: None,
-        later: true,
-        places: Vec::new(),
-        unknown: Vec::new(),
-        found: Vec::new(),
-    }));
-    Ok(trials)
+    let tried = tried.into_iter().map(|(name, account)| (name.clone(), account.clone()));
+    let report = session.functions()?.ask(Question::Try(tried.collect())).await?;
+    Ok((summed(report.trials, new), later))
 }
 
 /// Tries, by an inventory, the accounts that could not be tried before they were in force.
-pub async fn try_applied(session: &Session, trials: &mut [AccountTrial], applied: &Configuration) {
-    let later = || trials.iter().filter(|trial| trial.later);
-    let names: Vec<_> = later().map(|trial| trial.account.clone()).collect();
-    if names.is_empty() {
-        return;
+pub(crate) async fn try_applied(
+    session: &Session,
+    later: &[AccountName],
+    applied: &Configuration,
+) -> Vec<AccountTrial> {
+    if later.is_empty() {
+        return Vec::new();
     }
-    let seen = match inventory(session, &names).await {
-        Ok(seen) => summed(seen, applied),
-        Err(error) => {
-            let error = format!("{error:#}");
-            for trial in trials.iter_mut().filter(|trial| trial.later) {
-                trial.error = Some(error.clone());
-            }
-            return;
-        }
+    let failed = |error: anyhow::Error| {
+        let error = format!("{error:#}");
+        let trial = |account: &AccountName| Trial {
+            account: account.clone(),
+            error: Some(error.clone()),
+            found: Vec::new(),
+            unread: Vec::new(),
+        };
+        later.iter().map(trial).collect()
     };
-    for trial in seen {
-        if let Some(place) = trials.iter_mut().find(|one| one.account == trial.account) {
-            *place = AccountTrial { later: true, ..trial };
-        }
-    }
+    summed(inventory(session, later).await.unwrap_or_else(failed), applied)
 }
 
 async fn inventory(session: &Session, accounts: &[AccountName]) -> anyhow::Result<Vec<Trial>> {
@@ -175,26 +122,67 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         let place = (record.region.clone(), record.kind(), chosen(record));
         *counts.entry(place).or_default() += 1;
     }
-    let places = counts.into_iter().map(|((region, kind, chosen), resources)| Place {
-        region,
-        kind: kind.to_string(),
-        resources,
-        chosen,
-    });
+    let place = |((region, kind, chosen), resources)| Place { region, kind, resources, chosen };
     AccountTrial {
         account: trial.account,
-        login: Login::of(account),
         error: trial.error,
-        later: false,
-        places: places.collect(),
-        unknown: trial.found.iter().filter_map(unknown_state).collect(),
-        unread: trial.unread,
+        places: counts.into_iter().map(place).collect(),
+        unread: trial.unread.into_iter().chain(trial.found.iter().filter_map(unknown)).collect(),
         found: trial.found.into_iter().filter(chosen).collect(),
     }
 }
 
-fn unknown_state(record: &Record) -> Option<UnknownState> {
-    let busy = record.observed.as_ref()?.busy.as_ref()?;
-    (record.kind() == ResourceKind::Machine)
-        .then(|| UnknownState { resource: record.reference.clone(), reason: busy.clone() })
+/// Says that the state of a machine over SSH is unknown.
+fn unknown(record: &Record) -> Option<String> {
+    let reason = record.observed.as_ref()?.busy.as_ref()?;
+    let reference = &record.reference;
+    (record.kind() == ResourceKind::Machine).then(|| {
+        format!(
+            "the state of {reference} is unknown ({reason}): until it is known, the machine is \
+             neither stopped nor started"
+        )
+    })
+}
+
+/// What an account is tried with: its token, its `read_token` alone, or its key.
+pub(crate) fn login(account: &Account) -> &'static str {
+    match account {
+        Account::Cloud(cloud) if cloud.keeps_token_from_poll_status() => "read_token",
+        Account::Cloud(_) => "token",
+        Account::Ssh(_) => "key",
+    }
+}
+
+impl AccountTrial {
+    /// `The token of do-main works: 3 droplets in fra1, 2 servers in nbg1 (not chosen)`; empty if
+    /// the account could not be listed.
+    pub(crate) fn found(&self, account: &Account) -> String {
+        if self.error.is_some() {
+            return String::new();
+        }
+        let place = |Place { region, kind, resources, chosen }: &Place| {
+            let number = count(*resources, kind.as_str());
+            let chosen = if *chosen { "" } else { " (not chosen)" };
+            // Machines over SSH have no region.
+            if region.is_empty() { number } else { format!("{number} in {region}{chosen}") }
+        };
+        let places: Vec<_> = self.places.iter().map(place).collect();
+        let found = match places.as_slice() {
+            [] => "nothing that Offhours could stop".to_owned(),
+            places => places.join(", "),
+        };
+        let (name, login) = (&self.account, login(account));
+        let untried = match login {
+            "read_token" => "; only stop and start can try its token",
+            _ => "",
+        };
+        format!("The {login} of {name} works: {found}{untried}\n")
+    }
+
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let name = &self.account;
+        let error = self.error.iter();
+        let failed = error.map(move |error| format!("account {name} could not be listed: {error}"));
+        failed.chain(self.unread.iter().map(move |unread| format!("account {name}: {unread}")))
+    }
 }

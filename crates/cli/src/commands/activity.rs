@@ -13,7 +13,7 @@ use crate::{
     print::{Row, Screen},
     table::{Cell, Column},
     time::{When, local},
-    time_range::{self, RequestedRange},
+    time_range,
 };
 
 /// Show what persons changed, newest first: who, when, what and why.
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "WHEN")]
     until: Option<When>,
     /// Show at most N entries, the newest ones.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
 
@@ -60,9 +60,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // A configuration that cannot be read does not hide who applied it.
     let in_force = store.in_force().await.ok();
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
-    let screen = context.screen(configuration, None, now);
-    let range = RequestedRange::Between(&args.since, args.until.as_ref());
-    let period = range.period(&screen.zone, now)?;
+    let screen = context.screen(configuration, now);
+    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
     let (entries, unreadable) = find(args, &store, period, now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&entries, &format!("Nothing was changed {period}."))?;

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
 use anyhow::Context as _;
 use domain::{
+    AccountName,
     activity::Author,
-    configuration::{Account, Configuration, Floor, Generation, Mode},
+    configuration::{Configuration, Floor, Generation, Mode, Override},
     decision::Rules,
     record::{Direction, Record},
     schedule::desired_or_any,
@@ -13,7 +14,7 @@ use domain::{
 use jiff::{Timestamp, tz::TimeZone};
 use report::{
     consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched},
-    load::{Overload, overloads},
+    load::overloads,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,8 +26,8 @@ use crate::{
     apply::{
         difference::{self, TableChange},
         loosening::loosened,
-        moves::{Moves, MovingStop, UnknownMoves, forecast},
-        trials::{AccountTrial, Login, UnknownState, try_accounts, try_applied},
+        moves::{Moves, MovingStop, forecast},
+        trials::{AccountTrial, login, try_accounts, try_applied},
     },
     ask::confirm,
     author::{author, reason},
@@ -168,7 +169,7 @@ pub(super) async fn put_into_force(
     if context.format == Format::Table {
         output::print(&format!("Applied as generation {generation}: {}.\n", plan.counted()))?;
     }
-    plan.try_applied(session, context.format).await?;
+    plan.try_later(session, context.format).await?;
     let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
     let exit = if unlisted { Exit::NeedsPerson } else { Exit::Done };
     plan.end(context.format, Some(generation), exit)
@@ -189,8 +190,9 @@ pub(super) struct Plan {
     moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
-    /// The accounts whose rate limits do not carry what would follow schedules in them.
-    overloads: Vec<Overload>,
+    /// The accounts that are tried only once they are applied, because their token or key has not
+    /// been sent to its address or host before.
+    later: Vec<AccountName>,
     /// The guard rails that it gives up: patterns of `protect`, and observe modes.
     loosened: Vec<String>,
     /// What is allowed, but should be known first.
@@ -202,6 +204,9 @@ pub(super) struct Plan {
     /// What is odd about the configuration itself and the one in force.
     #[serde(skip)]
     known: Vec<String>,
+    /// Which rate limits do not carry what would follow schedules.
+    #[serde(skip)]
+    overloads: Vec<String>,
     #[serde(skip)]
     proposed: Configuration,
     #[serde(skip)]
@@ -247,27 +252,28 @@ impl Plan {
             known.push(format!("cannot read what the deployment itself protects: {error}"));
         }
         known.extend(proposed.warnings);
-        let zone = context.zone(&proposed.configuration, None);
+        let (accounts, later) = try_accounts(session, old, &proposed.configuration).await?;
         let mut plan = Self {
             source: proposed.source,
             in_force_generation: generation,
             difference: difference::between(old, &proposed.configuration),
             consequences: Consequences::default(),
             moves: Moves::default(),
-            accounts: try_accounts(session, old, &proposed.configuration).await?,
-            overloads: Vec::new(),
+            accounts,
+            later,
             loosened: loosened(old, &proposed.configuration),
             warnings: Vec::new(),
             refused: Vec::new(),
             applied: None,
+            zone: context.zone(&proposed.configuration),
             known,
+            overloads: Vec::new(),
             mends: unread.is_some() || applied_instead.is_some(),
             proposed: proposed.configuration,
             repeats: proposed.repeats,
             in_force,
             head,
             now: session.now,
-            zone,
         };
         plan.look_again(session).await?;
         Ok(plan)
@@ -303,7 +309,12 @@ impl Plan {
         self.now = self.now.max(session.present());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
         let states = readable(session.store.account_states().await?);
-        self.overloads = overloads(&records, new, |name| limit_of(states.get(name)), self.now);
+        let overloads = overloads(&records, new, |name| limit_of(states.get(name)), self.now);
+        let warning = |one| {
+            let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);
+            format!("account {}: {found}; {remedy}", one.account)
+        };
+        self.overloads = overloads.iter().map(warning).collect();
         Ok(())
     }
 
@@ -324,18 +335,23 @@ impl Plan {
     }
 
     /// Tries the accounts that could not be tried before they were in force.
-    async fn try_applied(&mut self, session: &Session, format: Format) -> anyhow::Result<()> {
-        try_applied(session, &mut self.accounts, &self.proposed).await;
-        for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
-            trial.later = false;
-            for warning in of_trial(trial) {
-                output::remark(&format!("warning: {warning}\n"));
-            }
-            if format == Format::Table {
-                output::print(&listed(trial))?;
-            }
+    async fn try_later(&mut self, session: &Session, format: Format) -> anyhow::Result<()> {
+        let trials = try_applied(session, &self.later, &self.proposed).await;
+        for warning in trials.iter().flat_map(AccountTrial::warnings) {
+            output::remark(&format!("warning: {warning}\n"));
         }
+        if format == Format::Table {
+            output::print(&self.found_in(&trials))?;
+        }
+        self.later.clear();
+        self.accounts.extend(trials);
         Ok(())
+    }
+
+    /// What the trials found, a line for each account.
+    fn found_in(&self, trials: &[AccountTrial]) -> String {
+        let accounts = &self.proposed.accounts;
+        trials.iter().filter_map(|one| Some(one.found(accounts.get(&one.account)?))).collect()
     }
 
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
@@ -387,21 +403,25 @@ impl Plan {
         let Consequences { held, conflicts, unmatched, hard_cuts, stranded, .. } =
             &self.consequences;
         let mut all = self.known.clone();
-        for trial in &self.accounts {
-            all.extend(of_trial(trial));
-            all.extend(trial.later.then(|| self.tried_later(trial)));
-        }
-        all.extend(held.iter().map(|held| {
+        all.extend(self.accounts.iter().flat_map(AccountTrial::warnings));
+        all.extend(self.later.iter().filter_map(|name| {
+            let account = self.proposed.accounts.get(name)?;
+            let (login, place) = (login(account), account.own_destination().unwrap_or_default());
+            Some(format!(
+                "account {name} is not tried before it is applied: its {login} has not been used \
+                 at {place} before"
+            ))
+        }));
+        let max_new = self.proposed.settings.max_new;
+        all.extend(held.iter().map(|(account, held)| {
+            let number = count(held.len(), "resource");
             format!(
-                "{} of account {} would join schedules at once, more than max_new = {}: held, and \
-                 not touched until `offhours approve`",
-                count(held.resources.len(), "resource"),
-                held.account,
-                held.max_new,
+                "{number} of account {account} would join schedules at once, more than max_new = \
+                 {max_new}: held, and not touched until `offhours approve`"
             )
         }));
-        all.extend(conflicts.iter().map(|Conflict { name, resource, reason }| {
-            format!("nothing would be sent for {name} ({resource}): {reason}")
+        all.extend(conflicts.iter().map(|Conflict { resource, reason }| {
+            format!("nothing would be sent for {resource}: {reason}")
         }));
         all.extend(unmatched.iter().map(|Unmatched { schedule, name }| {
             format!("schedule {schedule} lists the name `{name}`, and no known resource has it")
@@ -412,50 +432,28 @@ impl Plan {
                  guests are asked to shut down first"
             )
         }));
-        all.extend(self.overloads.iter().map(|one| {
-            let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);
-            format!("account {}: {found}; {remedy}", one.account)
-        }));
-        all.extend(self.moves.unknown.iter().map(|UnknownMoves { account, error }| {
-            let whose = account.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
-            format!("could not check the plans{whose} to which stops would resize: {error}")
-        }));
+        all.extend(self.overloads.iter().cloned());
+        let unknown = self.moves.unknown.iter();
+        all.extend(unknown.map(|why| format!("cannot check the resizes in account {why}")));
         let refusals = self.without_return(false);
         all.extend(refusals.map(|refusal| format!("no stop until this is mended: {refusal}")));
-        all.extend(stranded.iter().map(|one| {
-            let kept = match &one.saved {
-                Some(saved) => format!("owed {saved}"),
-                None => "held stopped".to_owned(),
-            };
-            let only = one.only_recorded.then_some(", only its record says how to recreate it");
-            let only = only.unwrap_or_default();
-            let Stranded { name, resource, reason, .. } = one;
-            format!("left behind: {name} ({resource}) is {kept}{only}, and {reason}")
-        }));
+        all.extend(stranded.iter().map(
+            |Stranded { resource, saved, reason, only_recorded, .. }| {
+                let kept =
+                    saved.as_ref().map_or("held stopped".to_owned(), |one| format!("owed {one}"));
+                let only =
+                    if *only_recorded { ", only its record says how to recreate it" } else { "" };
+                format!("left behind: {resource} is {kept}{only}, and {reason}")
+            },
+        ));
         all
-    }
-
-    /// Says that an account is not tried before it is applied, and why.
-    fn tried_later(&self, trial: &AccountTrial) -> String {
-        let name = &trial.account;
-        let account = self.proposed.accounts.get(name);
-        let destination = account.and_then(Account::own_destination);
-        let login = match trial.login {
-            Login::Token | Login::ReadToken => "token",
-            Login::Key => "key",
-        };
-        format!(
-            "account {name} is not tried before it is applied: its {login} has not been used at {} \
-             before",
-            destination.unwrap_or_default(),
-        )
     }
 
     /// Reports whether this configuration asks for a stop that the one in force does not. A stop
     /// already in force must not hold up another change, and no stop may hold up a rollback.
     fn is_asked_anew(&self, stop: &MovingStop) -> bool {
         let policy = |of: &Configuration| {
-            let rule = of.schedules.get(&stop.schedule);
+            let rule = of.schedules.get(&stop.stop.schedule);
             rule.map(|rule| rule.policy.clone())
         };
         let before = policy(&self.in_force.configuration);
@@ -465,13 +463,11 @@ impl Plan {
     /// A second account that reaches the same resources: neither of the two could act.
     fn reached_twice(&self) -> Option<String> {
         let twice = &self.consequences.twice;
-        let first = twice.first()?;
-        let [one, other] = &first.resources;
+        let [one, other] = twice.first()?;
+        let number = count(twice.len(), "resource");
         Some(format!(
-            "{} would be reached by two accounts, such as {} as {one} and {other}, and nothing \
-             would be sent for them: keep one of the accounts",
-            count(twice.len(), "resource"),
-            first.name,
+            "{number} would be reached by two accounts, such as {one} and {other}, and nothing \
+             would be sent for them: keep one of the accounts"
         ))
     }
 
@@ -479,7 +475,7 @@ impl Plan {
     fn without_return(&self, anew: bool) -> impl Iterator<Item = String> {
         let stops = self.moves.stops.iter();
         let stops = stops.filter(move |stop| self.is_asked_anew(stop) == anew);
-        stops.filter_map(MovingStop::refusal)
+        stops.filter(|stop| stop.refused().is_some()).map(ToString::to_string)
     }
 
     /// Resources that nothing would bring back, with the commands that start them first; and sizes
@@ -497,7 +493,7 @@ impl Plan {
         let otherwise = if lost.is_empty() {
             format!("pass --leave{}", self.brought_back_by())
         } else {
-            let account = &lost.first().unwrap_or(&first).resource.account;
+            let account = &lost.first().unwrap_or(&first).resource.resource.account;
             let forget = command("offhours forget --anyway", "", &lost).unwrap_or_default();
             format!(
                 "give the sizes up by {forget}, or, if the account was only renamed, write `was = \
@@ -530,14 +526,8 @@ impl Plan {
         if lapsing.is_empty() || options.leave {
             return None;
         }
-        let ends = lapsing.iter().map(|one| {
-            format!(
-                "{} to {} until {}, by {}",
-                one.target,
-                one.desired,
-                local(one.until, &self.zone),
-                one.by
-            )
+        let ends = lapsing.iter().map(|Override { target, desired, ends_at, by, .. }| {
+            format!("{target} to {desired} until {}, by {by}", local(*ends_at, &self.zone))
         });
         Some(format!(
             "{} would end at once, because what it applies to goes ({}): set it anew for what takes \
@@ -612,9 +602,7 @@ impl Plan {
             text += &change.drawn(style);
             text += &self.next(change).unwrap_or_default();
         }
-        for trial in &self.accounts {
-            text += &listed(trial);
-        }
+        text += &self.found_in(&self.accounts);
         text += &list("Gives up guard rails", &self.loosened);
         text += &floor(&self.proposed.floor);
         let moves = self.consequences.moves.iter().map(moved);
@@ -626,12 +614,13 @@ impl Plan {
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
             text += &list(&heading, &near.collect::<Vec<_>>());
         }
-        let stops = self.moves.stops.iter().filter(|stop| self.is_asked_anew(stop));
+        let stops = self.moves.stops.iter();
+        let stops = stops.filter(|one| self.is_asked_anew(one) && one.refused().is_none());
         let (asleep, smaller): (Vec<_>, Vec<_>) = stops.partition(|stop| stop.hibernates());
         for (heading, stops) in
             [("Stops that change a plan", smaller), ("Stops that hibernate", asleep)]
         {
-            let stops = stops.into_iter().filter_map(MovingStop::description);
+            let stops = stops.into_iter().map(ToString::to_string);
             text += &list(heading, &stops.collect::<Vec<_>>());
         }
         text
@@ -665,13 +654,13 @@ impl Plan {
         };
         let how = one.method.map_or_else(String::new, |method| format!(" ({method})"));
         let observed = if one.observed_only { ", only reported: observe mode" } else { "" };
-        format!("{} ({}) {at}{how}{observed}", one.name, one.resource)
+        format!("{} {at}{how}{observed}", one.resource)
     }
 }
 
 /// `web-1 (do-main/droplet/1): nights, no longer office`
 fn moved(one: &Move) -> String {
-    let which = format!("{} ({})", one.name, one.resource);
+    let which = &one.resource;
     match (&one.from, &one.to) {
         (from, None) => {
             let from = from.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -689,37 +678,6 @@ fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], proposed: &
     let found = accounts.iter().flat_map(|account| &account.found);
     let unknown = found.filter(|found| !known.contains(&found.reference));
     records.extend(unknown.cloned());
-}
-
-/// `The token of do-main works: 3 droplets in fra1, 2 servers in nbg1 (not chosen)`
-fn listed(trial: &AccountTrial) -> String {
-    if trial.error.is_some() || trial.later {
-        return String::new();
-    }
-    let places: Vec<_> = trial
-        .places
-        .iter()
-        .map(|place| {
-            let chosen = if place.chosen { "" } else { " (not chosen)" };
-            let number = count(place.resources, &place.kind);
-            // Machines over SSH have no region.
-            match place.region.as_str() {
-                "" => number,
-                region => format!("{number} in {region}{chosen}"),
-            }
-        })
-        .collect();
-    let found = if places.is_empty() {
-        "nothing that Offhours could stop".to_owned()
-    } else {
-        places.join(", ")
-    };
-    let (login, untried) = match trial.login {
-        Login::Token => ("token", ""),
-        Login::ReadToken => ("read_token", "; only stop and start can try its token"),
-        Login::Key => ("key", ""),
-    };
-    format!("The {login} of {} works: {found}{untried}\n", trial.account)
 }
 
 /// What is odd about the configuration in force.
@@ -749,25 +707,10 @@ fn about_in_force(
 /// A command for resources, as it is typed; `None` for none.
 fn command(command: &str, options: &str, resources: &[&Stranded]) -> Option<String> {
     let references: Vec<_> =
-        resources.iter().take(MANY).map(|one| one.resource.to_string()).collect();
+        resources.iter().take(MANY).map(|one| one.resource.resource.to_string()).collect();
     let more = if resources.len() > MANY { " …" } else { "" };
     let references = references.join(" ");
     (!resources.is_empty()).then(|| format!("`{command} {references}{more}{options}`"))
-}
-
-/// What a trial warns of.
-fn of_trial(trial: &AccountTrial) -> Vec<String> {
-    let name = &trial.account;
-    let failed =
-        trial.error.iter().map(|error| format!("account {name} could not be listed: {error}"));
-    let unread = trial.unread.iter().map(|unread| format!("account {name}: {unread}"));
-    let unknown = trial.unknown.iter().map(|UnknownState { resource, reason }| {
-        format!(
-            "the state of {resource} is unknown ({reason}): until it is known, the machine is \
-             neither stopped nor started"
-        )
-    });
-    failed.chain(unread).chain(unknown).collect()
 }
 
 /// `The deployment protects name:*prod* and only observes, whatever is applied.`

@@ -88,7 +88,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             Subject::Account { .. } => None,
         }));
     }
-    context.screen(None, None, session.now).rows(&approved, "Nothing was held.")?;
+    context.screen(None, session.now).rows(&approved, "Nothing was held.")?;
     Ok(Exit::Done)
 }
 

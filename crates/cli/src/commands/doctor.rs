@@ -73,7 +73,7 @@ async fn examine(
         Err(error) => return findings.add([store::unread(&error)]),
     };
     findings.add(store::unreadable(&contents))?;
-    let zone = context.zone(&*contents.in_force.configuration, None);
+    let zone = context.zone(&*contents.in_force.configuration);
     findings.add(store::configuration(&contents, now))?;
     findings.add(store_clock(session).await)?;
     if let Some(lambda) = session.functions()?.lambda() {

@@ -75,7 +75,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let records = names::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();
-    let screen = context.screen(rules.configuration, None, session.now);
+    let screen = context.screen(rules.configuration, session.now);
     let row = |record| ForgottenRecord {
         view: ResourceView::of(record, &in_force, &screen.zone, screen.now),
         forgotten: false,

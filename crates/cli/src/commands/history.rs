@@ -3,29 +3,24 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use domain::{
-    ResourceRef, ScheduleName,
+    ScheduleName,
     history::HistoryEntry,
     record::{Cause, Direction, Ending},
-    resource::SavedState,
-    stop_method::StopMethod,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use report::history::Period;
-use schemars::JsonSchema;
-use serde::Serialize;
 use store::{HistoryQuery, InForce, Store};
 
 use crate::{
     Exit, candidates,
     connection::{Session, all_records},
     context::Context,
-    hibernated::Hibernated,
     names::{Names, check_schedule, history::report_unreadable},
     output,
     print::{self, Screen},
     table::{Cell, Column},
     time::{When, length},
-    time_range::{self, RequestedRange},
+    time_range,
 };
 
 /// Show every finished stop and start, newest first.
@@ -40,13 +35,13 @@ Examples:
   offhours history
   offhours history web-1 --since 30d
   offhours history --schedule office-hours --since 2026-10-01 --until 2026-10-31
-  offhours history --direction stop --limit 20
+  offhours history -n 20
   offhours history -o json | jq '.[] | select(.ending == \"refused\") | .reason'
 
 Endings: seen (done, and confirmed), would have (observe mode: nothing was
-sent), refused, stuck (did not finish, and needs a person), overtaken (a
-person did the opposite meanwhile), let go (opted out meanwhile), turned (the
-opposite was desired meanwhile), kept (a person's size was kept), gone
+sent), refused, stuck (did not finish, and needs attention), superseded (a
+person did the opposite meanwhile), released (opted out meanwhile), reversed
+(the opposite was desired meanwhile), resized (a person's size was kept), gone
 (deleted at the provider), forgotten (by `offhours forget`).")]
 pub struct Args {
     /// Only these resources: references, names, or patterns with `*` and `?`.
@@ -62,42 +57,20 @@ pub struct Args {
     /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
     until: Option<When>,
-    /// Only stops, or only starts.
-    #[arg(long, value_enum)]
-    direction: Option<Towards>,
     /// Show at most N entries, the newest ones.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-}
-
-/// The direction of the transitions to show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Towards {
-    Stop,
-    Start,
-}
-
-impl From<Towards> for Direction {
-    fn from(towards: Towards) -> Self {
-        match towards {
-            Towards::Stop => Self::Stop,
-            Towards::Start => Self::Start,
-        }
-    }
 }
 
 /// Shows what was done in the period.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let zone = context.zone(&*in_force.configuration, args.schedule.as_ref());
-    let period = RequestedRange::Between(&args.since, args.until.as_ref()).period(&zone, now)?;
+    let screen = context.screen(&*in_force.configuration, now);
+    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
     let found = find(args, &store, (&in_force, period), now).await?;
-    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
-    let rows: Vec<FinishedTransition<'_>> =
-        found.entries.iter().map(FinishedTransition::of).collect();
-    let period = time_range::shown(period, &zone);
-    screen.rows(&rows, &format!("No stop or start ended {period}."))?;
+    let period = time_range::shown(period, &screen.zone);
+    screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
     output::remarks(&found.unknown);
     if found.left_out > 0 {
         output::remark(&format!("and {} older\n", found.left_out));
@@ -136,18 +109,15 @@ async fn find(
         until: args.until.as_ref().map_or(Timestamp::MAX, |_| period.until),
         schedule: args.schedule.clone(),
     };
-    let direction = args.direction.map(Direction::from);
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let (mut newest, mut all) = (BTreeMap::new(), 0);
     let unreadable = selection
         .read(store, finished, |entry| {
-            if direction.is_none_or(|direction| direction == entry.direction) {
-                let when = Reverse((entry.finished_at, entry.transition_key()));
-                newest.insert((when, entry.reference.clone()), entry);
-                all += 1;
-                if newest.len() > limit {
-                    newest.pop_last();
-                }
+            let when = Reverse((entry.finished_at, entry.transition_key()));
+            newest.insert((when, entry.reference.clone()), entry);
+            all += 1;
+            if newest.len() > limit {
+                newest.pop_last();
             }
             Ok(())
         })
@@ -161,81 +131,7 @@ async fn find(
     Ok(SearchResult { left_out: all - entries.len(), entries, unreadable, unknown })
 }
 
-/// One finished stop or start.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct FinishedTransition<'h> {
-    /// The resource.
-    resource: &'h ResourceRef,
-    /// The resource's name at that time.
-    name: &'h str,
-    /// Whether it was a stop or a start.
-    direction: Direction,
-    /// What asked for it: `schedule`, `override-set`, `override-ended` or `manual`.
-    cause: &'static str,
-    /// Who gave the command; null if it was not a command.
-    by: Option<&'h str>,
-    /// The schedule that the resource followed at that time; null if it followed none.
-    schedule: Option<&'h ScheduleName>,
-    /// When it began.
-    claimed_at: Timestamp,
-    /// When its request was permitted; null if none was needed.
-    asked_at: Option<Timestamp>,
-    /// When the provider's acceptance was recorded; null if none was.
-    accepted_at: Option<Timestamp>,
-    /// When it ended.
-    finished_at: Timestamp,
-    /// Time from its beginning to the provider's acceptance, in seconds; null if none was recorded.
-    accepted_after_seconds: Option<i64>,
-    /// Time from its beginning to its end, in seconds.
-    took_seconds: i64,
-    /// How it ended: `seen`, `would-have`, `refused`, `stuck`, `overtaken`, `let-go`, `turned`,
-    /// `kept`, `gone` or `forgotten`.
-    ending: &'static str,
-    /// Why it ended so: the provider's words if it was refused; null if there is nothing to say.
-    reason: Option<&'h str>,
-    /// How the resource was stopped; for a start, how it had been stopped. Null if that is unknown.
-    method: Option<StopMethod>,
-    /// Whether the power was cut after an unanswered shutdown.
-    forced: bool,
-    /// What was saved before a stop, or restored by a start; null if nothing was.
-    saved: Option<&'h SavedState>,
-    /// The size that was seen at the end; null if there is none.
-    seen: Option<&'h SavedState>,
-    /// What a forgotten machine is recreated from; null if nothing is known.
-    hibernation: Option<Hibernated>,
-    #[serde(skip)]
-    entry: &'h HistoryEntry,
-}
-
-impl<'h> FinishedTransition<'h> {
-    fn of(entry: &'h HistoryEntry) -> Self {
-        let after = |at: Timestamp| at.duration_since(entry.claimed_at).as_secs();
-        Self {
-            resource: &entry.reference,
-            name: &entry.name,
-            direction: entry.direction,
-            cause: entry.cause.name(),
-            by: entry.cause.by(),
-            schedule: entry.schedule.as_ref(),
-            claimed_at: entry.claimed_at,
-            asked_at: entry.asked_at,
-            accepted_at: entry.accepted_at,
-            finished_at: entry.finished_at,
-            accepted_after_seconds: entry.accepted_at.map(after),
-            took_seconds: after(entry.finished_at),
-            ending: entry.ending.name(),
-            reason: entry.reason.as_deref(),
-            method: entry.method,
-            forced: entry.forced,
-            saved: entry.saved.as_ref(),
-            seen: entry.seen.as_ref(),
-            hibernation: Hibernated::forgotten(entry),
-            entry,
-        }
-    }
-}
-
-impl print::Row for FinishedTransition<'_> {
+impl print::Row for HistoryEntry {
     const COLUMNS: &'static [Column] = &[
         Column::of("Ended"),
         Column::wide("Resource"),
@@ -247,20 +143,20 @@ impl print::Row for FinishedTransition<'_> {
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let entry = self.entry;
-        let forced = if entry.forced { ", forced" } else { "" };
-        let stops = entry.direction == Direction::Stop;
-        let method = entry.method.filter(|method| stops && method.is_chosen());
+        let forced = if self.forced { ", forced" } else { "" };
+        let stops = self.direction == Direction::Stop;
+        let method = self.method.filter(|method| stops && method.is_chosen());
         let method = method.map_or_else(String::new, |method| format!(" by {method}"));
-        let ended = [entry.ended(), size(entry)];
+        let took = self.finished_at.duration_since(self.claimed_at);
+        let ended = [self.ended(), size(self)];
         let ended: Vec<_> = ended.into_iter().filter(|words| !words.is_empty()).collect();
         vec![
-            Cell::new(screen.date(entry.finished_at)),
-            Cell::new(format!("{}/{}", entry.reference.account, entry.reference.kind())),
-            Cell::new(&entry.name),
-            Cell::new(format!("{}{method}{forced}", entry.direction)),
-            Cell::new(cause(entry)),
-            Cell::new(length(SignedDuration::from_secs(self.took_seconds))),
+            Cell::new(screen.date(self.finished_at)),
+            Cell::new(format!("{}/{}", self.reference.account, self.reference.kind())),
+            Cell::new(&self.name),
+            Cell::new(format!("{}{method}{forced}", self.direction)),
+            Cell::new(cause(self)),
+            Cell::new(length(took)),
             Cell::new(ended.join("; ")),
         ]
     }
@@ -277,22 +173,12 @@ fn cause(entry: &HistoryEntry) -> String {
 
 /// What was saved or put back, and what was seen if that differs.
 fn size(entry: &HistoryEntry) -> String {
-    let done = match (entry.direction, entry.ending) {
-        (Direction::Start, Ending::Seen) => "restored",
-        (Direction::Start, Ending::Kept | Ending::Gone | Ending::Forgotten) => "not restored:",
-        (
-            Direction::Start,
-            Ending::AlreadyThere
-            | Ending::LeftRunning
-            | Ending::TooLate
-            | Ending::WouldHave
-            | Ending::Refused
-            | Ending::Stuck
-            | Ending::Overtaken
-            | Ending::LetGo
-            | Ending::Turned,
-        )
-        | (Direction::Stop, _) => "saved",
+    let starts = entry.direction == Direction::Start;
+    let is_given_up = matches!(entry.ending, Ending::Resized | Ending::Gone | Ending::Forgotten);
+    let done = match (starts, entry.ending == Ending::Seen) {
+        (true, true) => "restored",
+        (true, false) if is_given_up => "not restored:",
+        (true | false, _) => "saved",
     };
     let saved = entry.saved.as_ref().map(ToString::to_string);
     let both = entry.saved.as_ref().zip(entry.seen.as_ref());
@@ -312,7 +198,10 @@ fn size(entry: &HistoryEntry) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use domain::resource::Power;
+    use domain::{
+        resource::{Power, SavedState},
+        stop_method::StopMethod,
+    };
     use jiff::tz::TimeZone;
 
     use super::*;
@@ -362,8 +251,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     fn drawn(entries: &[HistoryEntry], zone: &TimeZone) -> String {
-        let rows: Vec<_> = entries.iter().map(FinishedTransition::of).collect();
-        Screen::plain(zone, at("17 12:00")).table(&rows)
+        Screen::plain(zone, at("17 12:00")).table(entries)
     }
 
     async fn world() -> Store {
@@ -378,10 +266,10 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(words).args;
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
-        let zone = shared_zone(None, &in_force.configuration).unwrap();
-        let range = RequestedRange::Between(&args.since, args.until.as_ref());
+        let zone = shared_zone(&in_force.configuration).unwrap();
         let now = at("17 12:00");
-        find(&args, &store, (&in_force, range.period(zone, now)?), now).await
+        let period = time_range::between(&args.since, args.until.as_ref(), zone, now)?;
+        find(&args, &store, (&in_force, period), now).await
     }
 
     #[track_caller]
@@ -395,7 +283,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
-        let table = drawn(&found.entries, shared_zone(None, &in_force.configuration).unwrap());
+        let table = drawn(&found.entries, shared_zone(&in_force.configuration).unwrap());
         insta::assert_snapshot!(table, @"
         Ended                      Resource          Name    What          Cause   Took  Ending
         Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  ada       2m  seen
@@ -430,13 +318,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 
     #[tokio::test]
     async fn filters_narrow_it_down_and_what_is_left_out_is_counted() {
-        let stops = found("web --direction stop").await.unwrap();
-        let expected = ["2026-06-16T12:02:00Z web stop", "2026-06-15T17:01:00Z web stop"];
-        assert_eq!(
-            (lines(&stops).as_slice(), stops.left_out),
-            (&expected.map(str::to_owned)[..], 0)
-        );
-        let newest = found("--limit 2").await.unwrap();
+        let newest = found("-n 2").await.unwrap();
         let expected = ["2026-06-16T12:02:00Z web stop", "2026-06-16T06:01:00Z web start"];
         assert_eq!(
             (lines(&newest).as_slice(), newest.left_out),
@@ -493,88 +375,6 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[test]
-    fn programs_read_all_that_history_has() {
-        let entries = done();
-        let rows: Vec<_> = entries[2..].iter().map(FinishedTransition::of).collect();
-        let json = serde_json::to_string_pretty(&rows).unwrap();
-        insta::assert_snapshot!(json, @r#"
-        [
-          {
-            "resource": "hz-eu/server/1",
-            "name": "web",
-            "direction": "stop",
-            "cause": "manual",
-            "by": "ada",
-            "schedule": null,
-            "claimed_at": "2026-06-16T12:00:00Z",
-            "asked_at": "2026-06-16T12:00:00Z",
-            "accepted_at": "2026-06-16T12:00:00Z",
-            "finished_at": "2026-06-16T12:02:00Z",
-            "accepted_after_seconds": 0,
-            "took_seconds": 120,
-            "ending": "seen",
-            "reason": null,
-            "method": null,
-            "forced": true,
-            "saved": null,
-            "seen": null,
-            "hibernation": null
-          },
-          {
-            "resource": "do-main/database/9cc10173",
-            "name": "orders",
-            "direction": "stop",
-            "cause": "schedule",
-            "by": null,
-            "schedule": "office",
-            "claimed_at": "2026-06-15T17:00:00Z",
-            "asked_at": "2026-06-15T17:00:00Z",
-            "accepted_at": "2026-06-15T17:00:00Z",
-            "finished_at": "2026-06-15T17:08:00Z",
-            "accepted_after_seconds": 0,
-            "took_seconds": 480,
-            "ending": "seen",
-            "reason": null,
-            "method": null,
-            "forced": false,
-            "saved": {
-              "kind": "database",
-              "plan": "db-s-4vcpu-8gb",
-              "nodes": 2
-            },
-            "seen": {
-              "kind": "database",
-              "plan": "db-s-1vcpu-2gb",
-              "nodes": 2
-            },
-            "hibernation": null
-          },
-          {
-            "resource": "do-main/database/9cc10173",
-            "name": "orders",
-            "direction": "start",
-            "cause": "schedule",
-            "by": null,
-            "schedule": "office",
-            "claimed_at": "2026-06-16T06:00:00Z",
-            "asked_at": "2026-06-16T06:00:00Z",
-            "accepted_at": "2026-06-16T06:00:00Z",
-            "finished_at": "2026-06-16T06:00:00Z",
-            "accepted_after_seconds": 0,
-            "took_seconds": 0,
-            "ending": "refused",
-            "reason": "no capacity",
-            "method": null,
-            "forced": false,
-            "saved": null,
-            "seen": null,
-            "hibernation": null
-          }
-        ]
-        "#);
-    }
-
-    #[test]
     fn sizes_are_shown_as_what_became_of_them() {
         let large = database("db-s-4vcpu-8gb", 2);
         let sized = |entry: HistoryEntry, seen: &SavedState| {
@@ -585,7 +385,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let start = || start("16 06:00", "16 06:08");
         assert_eq!(sized(stop(), &small), "saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb");
         assert_eq!(sized(start(), &large), "restored 2 x db-s-4vcpu-8gb");
-        let kept = start().ending(Ending::Kept);
+        let kept = start().ending(Ending::Resized);
         let larger = database("db-s-8vcpu-16gb", 2);
         assert_eq!(
             sized(kept, &larger),

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Account, Configuration, Floor, Generation, Mode, Pattern},
+    configuration::{Account, Configuration, Generation},
     decision::Rules,
     invocation::{Command, CommandTarget, Invocation},
     record::Direction,
@@ -36,15 +36,15 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
-    configuration_file::{self, ListedResources, count},
+    configuration_file::{self, ListedResources},
     connection::{all_records, remark_on},
     context::Context,
     exit::UsageError,
     output,
     time::{self, Length},
     view::{
-        GOES_ON, View, bill,
-        summary::{Invocations, Summary},
+        self, GOES_ON, View, bill,
+        summary::{Invocations, Summary, finished_since},
     },
 };
 
@@ -94,7 +94,8 @@ Examples:
   offhours local --data offhours.db   your own clouds, until Ctrl-C
   offhours local --simulate=http://127.0.0.1:8100 --data test.db
 
-Tokens named env:NAME in the configuration are read from the environment.
+Tokens named env:NAME in the configuration are read from the environment, as
+are guard rails: OFFHOURS_PROTECT (patterns) and OFFHOURS_MODE=observe.
 Whatever ends this process, the next one with the same --data finishes what
 was in flight.")]
 pub struct Args {
@@ -127,15 +128,6 @@ pub struct Args {
     /// Simulated seconds per real second; 0 for as fast as possible.
     #[arg(long, value_name = "N", requires = "simulate", default_value_t = 1440.0)]
     speed: f64,
-    /// Pattern of resources that are never touched, whatever the configuration says; may be
-    /// repeated. Set `OFFHOURS_PROTECT` instead, patterns separated by commas, and other commands on
-    /// the same store keep to it as well.
-    #[arg(long, value_name = "PATTERN")]
-    protect: Vec<Pattern>,
-    /// Send nothing, whatever the configuration says. `OFFHOURS_MODE=observe` does the same, for
-    /// other commands as well.
-    #[arg(long)]
-    observe: bool,
     /// Use the DynamoDB engine that listens at this address, instead of the embedded one, which
     /// listens nowhere. For tests: anyone who reaches that engine can change what is done.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data", hide = true)]
@@ -168,7 +160,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         data: data_file(args)?,
         from: from.filter(|_| !args.no_timers),
         speed: (args.speed > 0.0).then_some(args.speed),
-        floor: floor(args)?,
+        floor: settings::floor()?,
     };
     let simulated = options.from.is_some();
     let local = match args.store {
@@ -196,10 +188,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let zone = match (is_example(args), &context.tz) {
         (true, None) => TimeZone::get(EXAMPLE_ZONE)?,
-        _ => context.zone(&*local.store().in_force().await?.configuration, None),
+        _ => context.zone(&*local.store().in_force().await?.configuration),
     };
-    let view = View::of(context.format, zone.clone(), args.verbose, GOES_ON);
-    let mut monitor = ServiceMonitor { view, summary: Summary::default() };
+    let mut view = View::of(context.format, zone.clone(), args.verbose, GOES_ON);
+    let began = local.now();
     // Created once for the whole run, so that a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
@@ -207,11 +199,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if context.format == Format::Table {
-        introduce(args, &local, until, &zone).await?;
+        introduce(args, &local, until, &zone);
     }
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
-        interrupted = monitor.follow(&local, Some(at), &mut news, interrupt.as_mut()).await?;
+        interrupted = follow(&local, Some(at), (&mut view, &mut news), interrupt.as_mut()).await?;
         if interrupted {
             break;
         }
@@ -219,82 +211,59 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         command.await?;
     }
     if !interrupted {
-        interrupted = monitor.follow(&local, until, &mut news, interrupt).await?;
+        interrupted = follow(&local, until, (&mut view, &mut news), interrupt).await?;
     }
     if interrupted {
-        monitor.view.interrupted();
+        view.interrupted();
     }
     if interrupted && !simulated {
         output::remark("Stopping: waiting for the handlers to finish.\n");
         local.finish().await;
     }
     while let Ok(news) = news.try_recv() {
-        monitor.show(&news)?;
+        show(&mut view, &news)?;
     }
-    monitor.view.finish();
-    conclude(args, context.format, &local, monitor.summary).await?;
+    view.finish();
+    conclude(args, context.format, &local, began).await?;
     if let Some(Err(error)) = ssh_host {
         output::remark(&format!("The example had no machine over SSH: {error}.\n"));
     }
     Ok(Exit::Done)
 }
 
-/// The guard rails of the environment, and those of the options.
-fn floor(args: &Args) -> anyhow::Result<Floor> {
-    let mut floor = settings::floor()?;
-    floor.protect.extend(args.protect.iter().cloned());
-    if args.observe {
-        floor.mode = Mode::Observe;
-    }
-    Ok(floor)
-}
-
-/// What is shown while the service runs, and at its end.
-struct ServiceMonitor {
-    view: View,
-    summary: Summary,
-}
-
-impl ServiceMonitor {
-    /// Shows what happens until the time is over or Ctrl-C is pressed. Returns whether it was
-    /// pressed.
-    async fn follow(
-        &mut self,
-        local: &Local,
-        until: Option<Timestamp>,
-        news: &mut mpsc::UnboundedReceiver<ServiceEvent>,
-        mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
-    ) -> anyhow::Result<bool> {
-        let (passed, mut instants) = mpsc::unbounded_channel();
-        let running = local.run(until, move |now| {
-            passed.send(now).ok();
-        });
-        tokio::pin!(running);
-        loop {
-            tokio::select! {
-                biased;
-                signal = &mut interrupt => {
-                    signal?;
-                    return Ok(true);
-                }
-                Some(news) = news.recv() => self.show(&news)?,
-                Some(now) = instants.recv() => self.view.passed(now),
-                result = &mut running => {
-                    result?;
-                    return Ok(false);
-                }
+/// Shows what happens until the time is over or Ctrl-C is pressed. Returns whether it was pressed.
+async fn follow(
+    local: &Local,
+    until: Option<Timestamp>,
+    (view, news): (&mut View, &mut mpsc::UnboundedReceiver<ServiceEvent>),
+    mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
+) -> anyhow::Result<bool> {
+    let (passed, mut instants) = mpsc::unbounded_channel();
+    let running = local.run(until, move |now| {
+        passed.send(now).ok();
+    });
+    tokio::pin!(running);
+    loop {
+        tokio::select! {
+            biased;
+            signal = &mut interrupt => {
+                signal?;
+                return Ok(true);
+            }
+            Some(news) = news.recv() => show(view, &news)?,
+            Some(now) = instants.recv() => view.passed(now),
+            result = &mut running => {
+                result?;
+                return Ok(false);
             }
         }
     }
+}
 
-    fn show(&mut self, news: &ServiceEvent) -> anyhow::Result<()> {
-        match news {
-            ServiceEvent::Outcome(outcome) => {
-                self.summary.count(outcome);
-                self.view.show(outcome)
-            }
-            ServiceEvent::Digest(digest) => self.view.show_digest(digest),
-        }
+fn show(view: &mut View, news: &ServiceEvent) -> anyhow::Result<()> {
+    match news {
+        ServiceEvent::Outcome(outcome) => view.show(outcome),
+        ServiceEvent::Digest(digest) => view.show_digest(digest),
     }
 }
 
@@ -329,22 +298,15 @@ async fn put_into_force(
     let new = Rules { configuration: &wanted, overrides: &overrides };
     let records = all_records(store).await?;
     let consequences = Consequences::of(&records, in_force.rules(), new, now);
-    if let Some(first) = consequences.lapsing.first() {
-        return Err(UsageError(format!(
-            "this configuration would end an override of {} by {}: use `offhours apply` with --leave",
-            first.target, first.by,
-        ))
-        .into());
-    }
-    let stranded = consequences.stranded;
-    if let Some(first) = stranded.first() {
-        return Err(UsageError(format!(
-            "this configuration would leave {} stopped, such as {}: use `offhours apply` with \
-             --leave",
-            count(stranded.len(), "resource"),
-            first.resource,
-        ))
-        .into());
+    let lapsing =
+        consequences.lapsing.first().map(|one| format!("end an override of {}", one.target));
+    let stranded = consequences.stranded.first();
+    let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
+    if let Some(what) = lapsing.or(stranded) {
+        let message = format!(
+            "this configuration would {what}: use `offhours apply`, which asks, or --leave"
+        );
+        return Err(UsageError(message).into());
     }
     wanted.generation = stored.generation;
     store.apply(&wanted, "offhours local", now).await?;
@@ -594,58 +556,41 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
 }
 
 /// Says what is about to be shown.
-async fn introduce(
-    args: &Args,
-    local: &Local,
-    until: Option<Timestamp>,
-    zone: &TimeZone,
-) -> anyhow::Result<()> {
+fn introduce(args: &Args, local: &Local, until: Option<Timestamp>, zone: &TimeZone) {
     let from = time::local(local.now(), zone);
     let until = until.map_or_else(
         || "until Ctrl-C".to_owned(),
         |until| format!("until {}", time::local(until, zone)),
     );
     if is_example(args) {
-        let configuration = local.store().in_force().await?.configuration;
-        let accounts = count(configuration.accounts.len(), "account");
-        let schedules = count(configuration.schedules.len(), "schedule");
-        output::remark(&format!(
-            "A day in simulated clouds: an example fleet in {accounts} follows {schedules}. No real \
-             cloud is asked.\n"
-        ));
+        output::remark("A day in simulated clouds: no real cloud is asked.\n");
     }
     let shown =
         if args.verbose { "every event" } else { "each edge and each problem; -v shows all" };
     output::remark(&format!("Offhours runs from {from} {until}, and shows {shown}.\n"));
-    Ok(())
 }
 
 async fn conclude(
     args: &Args,
     format: Format,
     local: &Local,
-    mut summary: Summary,
+    began: Timestamp,
 ) -> anyhow::Result<()> {
-    summary.add_untouched(local.store(), local.now()).await?;
-    if let Some(simulator) = local.simulator() {
-        summary.bill = bill::of(simulator);
-    }
-    let invoked = local.service().invocation_totals().into_iter();
-    summary.invocations = invoked
-        .map(|(function, invoked)| {
-            let of = Invocations { count: invoked.count, seconds: invoked.lasted.as_secs() };
-            (function.to_owned(), of)
-        })
-        .collect();
+    let bill = local.simulator().map(bill::of).unwrap_or_default();
     match format {
         Format::Json | Format::Csv => {
-            let mut line = serde_json::to_string(&summary)?;
-            line.push('\n');
-            output::print(&line)?;
+            let invoked = local.service().invocation_totals().into_iter();
+            let invocations = invoked.map(|(function, invoked)| {
+                let of = Invocations { count: invoked.count, seconds: invoked.lasted.as_secs() };
+                (function.to_owned(), of)
+            });
+            let history = finished_since(local.store(), began).await?;
+            let summary = Summary { history, bill, invocations: invocations.collect() };
+            view::print_json_line(&summary)?;
         }
         Format::Table => {
-            if !summary.bill.is_empty() {
-                output::print(&format!("\nThe bill:\n{}", bill::drawn(&summary.bill)))?;
+            if !bill.is_empty() {
+                output::print(&format!("\nThe bill:\n{}", bill::drawn(&bill)))?;
             }
             if is_example(args) {
                 output::remark(AFTER_THE_EXAMPLE);

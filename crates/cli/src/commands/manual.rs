@@ -140,7 +140,7 @@ async fn standing(
 ) -> anyhow::Result<Vec<String>> {
     let in_force = session.store.in_force().await?;
     let (rules, now) = (in_force.rules(), session.present());
-    let zone = &context.zone(&*in_force.configuration, None);
+    let zone = &context.zone(&*in_force.configuration);
     let records = readable(session.store.records(named).await?);
     let mut lines = BTreeMap::<String, Vec<&Record>>::new();
     for record in &records {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use domain::{
-    ResourceRef, ScheduleName,
+    ScheduleName,
     configuration::{Configuration, Overrides, Target},
     decision::{Rules, coming_edges, judge},
     explanation::standing_command,
@@ -19,6 +19,7 @@ use domain::{
 };
 use environment::Clock;
 use jiff::Timestamp;
+use report::Named;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,7 +80,7 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
     if let Some(name) = &args.schedule {
         check_schedule(name, configuration)?;
     }
-    let screen = context.screen(configuration, args.schedule.as_ref(), subject.now);
+    let screen = context.screen(configuration, subject.now);
     let from = match &args.at {
         Some(at) => {
             let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };
@@ -113,7 +114,6 @@ fn is_chosen(args: &Args, schedule: Option<&ScheduleName>) -> bool {
     args.schedule.is_none() || args.schedule.as_ref() == schedule
 }
 
-/// What is followed.
 struct Followed {
     configuration: Arc<Configuration>,
     overrides: Overrides,
@@ -164,15 +164,6 @@ pub(super) struct Coming {
     resources: Vec<Named>,
 }
 
-/// A resource and its name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-struct Named {
-    /// The resource.
-    resource: ResourceRef,
-    /// Its name at the provider.
-    name: String,
-}
-
 impl Followed {
     /// Everything that is wanted from one instant to another, in its order.
     fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
@@ -195,8 +186,8 @@ impl Followed {
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
-                let named = Named { resource: record.reference.clone(), name: record.name.clone() };
-                coming.entry((at, schedule.clone(), runs(to), cause)).or_default().push(named);
+                let key = (at, schedule.clone(), runs(to), cause);
+                coming.entry(key).or_default().push(record.into());
             }
         }
         let alone = self.configuration.schedules.iter().filter(|(name, _)| {

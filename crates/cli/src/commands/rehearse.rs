@@ -10,8 +10,7 @@ use domain::{
     record::{Direction, Record},
     stop_method::StopMethod,
 };
-use schemars::JsonSchema;
-use serde::Serialize;
+use lifecycle::report::MoveTarget;
 
 use super::Format;
 use crate::{
@@ -42,7 +41,7 @@ use crate::{
 Examples:
   offhours rehearse ci-1
   offhours rehearse hz-eu/server/42 --dry-run
-  offhours rehearse ci-1 --dry-run -o json | jq '.refused, .remedy'
+  offhours rehearse ci-1 --dry-run -o json | jq .to
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {
@@ -55,15 +54,6 @@ pub struct Args {
     /// The reason that `offhours activity` shows.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-}
-
-/// What hibernating a machine leads to.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Rehearsal {
-    /// Whether nothing stands in the way of hibernating it.
-    fits: bool,
-    #[serde(flatten)]
-    stop: MovingStop,
 }
 
 /// Shows what hibernating the machine leads to, asks, and does it.
@@ -81,17 +71,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         return Err(not_hibernated(&record).into());
     }
     let stop = preview(&session, &in_force.configuration, &record).await?;
-    let rehearsal = Rehearsal { fits: stop.hibernates(), stop };
     match context.format {
-        Format::Json | Format::Csv if args.dry_run => output::print_json(&rehearsal)?,
+        Format::Json | Format::Csv if args.dry_run => output::print_json(&stop)?,
         // What is done then has lines of its own.
         Format::Json | Format::Csv => {}
-        Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
+        Format::Table => output::print(&text(&stop, Style::of_stdout()))?,
     }
     if args.dry_run {
-        return Ok(if rehearsal.fits { Exit::Done } else { Exit::NeedsPerson });
+        return Ok(if stop.hibernates() { Exit::Done } else { Exit::NeedsPerson });
     }
-    if !rehearsal.fits {
+    if !stop.hibernates() {
         // The time that a snapshot may take stands in no rehearsal's way: it shows that time.
         output::remark("note: the stop itself is refused unless only its length is in the way\n");
     }
@@ -125,9 +114,8 @@ async fn preview(
     configuration.accounts.retain(|name, _| *name == record.reference.account);
     let moves = moves::forecast(session, &configuration, session.now).await;
     let mut stops = moves.stops.into_iter();
-    stops.find(|stop| stop.resource == record.reference).ok_or_else(|| {
-        let unknown = moves.unknown.into_iter().next().map(|unknown| unknown.error);
-        let why = unknown.unwrap_or_else(|| "it is not there".to_owned());
+    stops.find(|one| one.stop.resource == record.reference).ok_or_else(|| {
+        let why = moves.unknown.first().map_or("it is not there", String::as_str);
         anyhow::anyhow!("cannot look at {}: {why}", record.reference)
     })
 }
@@ -188,16 +176,14 @@ async fn follow(
     carry_out(session, &command, Some(context)).await
 }
 
-impl Rehearsal {
-    fn text(&self, style: Style) -> String {
-        let stop = &self.stop;
-        let mut lines: Vec<_> =
-            [stop.description(), stop.refusal()].into_iter().flatten().collect();
-        for (what, list) in [("Put back", &stop.put_back), ("Lost", &stop.lost)] {
+fn text(stop: &MovingStop, style: Style) -> String {
+    let mut text = style.wrap(&format!("{stop}\n"));
+    if let MoveTarget::Snapshot { put_back, lost, .. } = &stop.stop.to {
+        for (what, list) in [("Put back", put_back), ("Lost", lost)] {
             if !list.is_empty() {
-                lines.push(format!("{what}: {}.", list.join(", ")));
+                text += &style.wrap(&format!("{what}: {}.\n", list.join(", ")));
             }
         }
-        lines.iter().map(|line| style.wrap(&format!("{line}\n"))).collect()
     }
+    text
 }

@@ -28,8 +28,8 @@ use crate::{
     output,
     print::{self, Screen},
     table::{Cell, Column},
-    time::{Month, When},
-    time_range::RequestedRange,
+    time::{Asked, Month, When},
+    time_range,
 };
 
 /// The age beyond which an account's listing is too old for its records to speak for the present:
@@ -69,8 +69,8 @@ pub struct Args {
     /// End of the time range; a day is included [default: now].
     #[arg(long, value_name = "WHEN")]
     until: Option<When>,
-    /// Calendar month, in UTC, as the time range.
-    #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
+    /// Calendar month, in UTC, as the time range: 2026-10, october.
+    #[arg(long, value_name = "MONTH", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
     /// What each row is about: resource, schedule, day, week, or tag:KEY for the values of a tag
     /// KEY:VALUE or a label KEY=VALUE.
@@ -101,7 +101,7 @@ impl FromStr for By {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let screen = context.screen(&*in_force.configuration, args.schedule.as_ref(), now);
+    let screen = context.screen(&*in_force.configuration, now);
     let report = report(args, &screen, &store, &in_force).await?;
     match context.format {
         Format::Json => output::print_json(&report)?,
@@ -120,11 +120,13 @@ async fn report(
     in_force: &InForce,
 ) -> anyhow::Result<SavedReport> {
     let now = screen.now;
-    let asked = match args.month {
-        Some(month) => RequestedRange::Month(month),
-        None => RequestedRange::Between(&args.since, args.until.as_ref()),
+    let period = match args.month {
+        Some(month) => {
+            let [from, until] = month.bounds(Asked::PastBegin, now)?;
+            time_range::past(Period { from, until }, &screen.zone, now)?
+        }
+        None => time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?,
     };
-    let period = asked.period(&screen.zone, now)?;
     let configuration = &*in_force.configuration;
     let names = Names::new(in_force.clone(), all_records(store).await?, now);
     let prices = readable(store.prices().await?).into_iter();
@@ -514,7 +516,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let line = |words: &[&str]| Line::try_parse_from(words).is_ok();
         assert!(line(&["saved", "--month", "2026-06"]));
         assert!(!line(&["saved", "--month", "2026-06", "--since", "7d"]));
-        assert!(!line(&["saved", "--month", "June"]));
+        assert!(line(&["saved", "--month", "June"]));
+        assert!(!line(&["saved", "--month", "Juno"]));
     }
 
     #[test]

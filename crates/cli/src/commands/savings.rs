@@ -29,7 +29,7 @@ use crate::{
     exit::UsageError,
     listing::mark_doubles,
     output,
-    time::Month as CalendarMonth,
+    time::{Asked, Month as CalendarMonth},
 };
 
 use assumed::{Hours, accounts_of_variables};
@@ -67,8 +67,8 @@ pub struct Args {
     /// times [default without --config: "mon-fri 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
     hours: Option<Hours>,
-    /// Calendar month, in UTC [default: a month of 730.5 hours].
-    #[arg(long, value_name = "YYYY-MM")]
+    /// Calendar month, in UTC: 2026-12, december [default: a month of 730.5 hours].
+    #[arg(long, value_name = "MONTH")]
     month: Option<CalendarMonth>,
     /// Show every method of each resource, and what speaks against it.
     #[arg(long)]
@@ -87,9 +87,13 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     let month = match args.month {
         None => Month::Average(clouds.now),
         Some(month) => {
-            let [from, until] = month.bounds()?;
+            let [from, until] = month.bounds(Asked::Begin, clouds.now)?;
             Month::Calendar(Period { from, until })
         }
+    };
+    let label = match month {
+        Month::Average(_) => None,
+        Month::Calendar(period) => Some(period.from.strftime("%Y-%m").to_string()),
     };
     let answers = fleet::ask(&clouds, &configuration).await;
     let inputs = SavingsInputs {
@@ -104,8 +108,8 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
             .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
             .collect(),
     };
-    let report = inputs.report(&answers.holdings, args.month.map(|month| month.to_string()));
-    let screen = context.screen(&configuration, None, clouds.now);
+    let report = inputs.report(&answers.holdings, label);
+    let screen = context.screen(&configuration, clouds.now);
     match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Csv => screen.rows(&report.resources, "")?,
@@ -151,7 +155,6 @@ struct SavingsInputs<'a> {
     month: Month,
     /// The times off under the assumed hours.
     assumed: Option<TimesOff>,
-    /// The times off under each schedule.
     times_off: BTreeMap<&'a ScheduleName, TimesOff>,
 }
 

@@ -6,13 +6,12 @@ mod screen;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt::Write as _,
     time::Duration,
 };
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{
-    AccountName, ResourceKind, ScheduleName, configuration::Configuration, invocation::Question,
+    AccountName, ScheduleName, configuration::Configuration, invocation::Question,
     left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
@@ -22,10 +21,11 @@ use wildmatch::WildMatch;
 use super::Format;
 use crate::{
     Exit, candidates,
+    configuration_file::count,
     connection::{Functions, Session, readable},
     context::Context,
     exit::UsageError,
-    listing::{Failure, Spinners, not_listed},
+    listing::{Failure, Waiting, not_listed},
     names::{check_account, check_schedule, find, nearest::nearest},
     output,
     print::Screen,
@@ -62,9 +62,6 @@ pub struct Args {
     /// Only resources in this account; may be repeated.
     #[arg(long = "account", value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
     accounts_named: Vec<AccountName>,
-    /// Only resources of this kind; may be repeated.
-    #[arg(long = "kind", value_parser = kind_parser(), value_name = "KIND")]
-    kinds: Vec<ResourceKind>,
     /// Only resources with this tag, on themselves or on their cluster; `*` stands for any text.
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
@@ -117,19 +114,11 @@ enum Sort {
     Next,
 }
 
-fn kind_parser() -> impl TypedValueParser<Value = ResourceKind> {
-    PossibleValuesParser::new(ResourceKind::ALL.map(ResourceKind::as_str)).map(|word| {
-        let kind = ResourceKind::ALL.into_iter().find(|kind| kind.as_str() == word);
-        kind.expect("the possible values are the kinds' own words")
-    })
-}
-
 impl Args {
     /// Whether some of what is known may be left out.
     fn narrows(&self) -> bool {
         let switches = self.scheduled || self.unscheduled || self.needs_person;
-        let lists = self.accounts_named.is_empty() && self.kinds.is_empty();
-        switches || !lists || self.schedule.is_some() || self.tag.is_some()
+        switches || !self.accounts_named.is_empty() || self.schedule.is_some() || self.tag.is_some()
     }
 
     /// Reports whether the command goes on until Ctrl-C.
@@ -168,9 +157,9 @@ async fn refresh(args: &Args, session: &Session) -> anyhow::Result<Vec<Failure>>
     if accounts.is_empty() {
         return Ok(Vec::new());
     }
-    let spinners = Spinners::waiting(&accounts);
+    let waiting = Waiting::on(&accounts);
     let report = session.functions()?.ask(Question::Inventory(accounts)).await;
-    spinners.finish();
+    waiting.finish();
     Ok(not_listed(&report?))
 }
 
@@ -240,7 +229,7 @@ impl<'a> View<'a> {
         let selected = read(args, store, &in_force.configuration, now).await?;
         let mut view = Self {
             args,
-            screen: context.screen(&*in_force.configuration, args.schedule.as_ref(), now),
+            screen: context.screen(&*in_force.configuration, now),
             states: readable(store.account_states().await?),
             accounts: selected.accounts,
             past: selected.past,
@@ -252,7 +241,7 @@ impl<'a> View<'a> {
         let mut rows: Vec<_> = selected.records.iter().map(row).collect();
         let tag = args.tag.as_deref().map(WildMatch::new_case_insensitive);
         let is_tagged = |row: &ResourceView| {
-            tag.as_ref().is_none_or(|tag| row.all_tags().any(|one| tag.matches(one)))
+            tag.as_ref().is_none_or(|tag| row.tags.iter().any(|one| tag.matches(one)))
         };
         if !rows.is_empty() && !rows.iter().any(is_tagged) {
             return Err(unknown_tag(args.tag.as_deref().unwrap_or_default(), &rows).into());
@@ -303,7 +292,7 @@ impl<'a> View<'a> {
     /// A one-line summary for people.
     fn in_a_line(&self) -> String {
         let (resources, end) = if !self.rows.is_empty() {
-            (Summary::of(&self.rows).to_string(), "")
+            (summary(&self.rows), "")
         } else if self.args.narrows() || self.states.values().any(|one| one.listed_at.is_some()) {
             ("No resource matches".to_owned(), ".")
         } else if self.in_force.configuration.accounts.is_empty() {
@@ -375,12 +364,12 @@ fn is_wanted(args: &Args, row: &ResourceView) -> bool {
     (!args.scheduled || row.schedule.is_some())
         && (!args.unscheduled || row.schedule.is_none())
         && (args.schedule.is_none() || row.schedule == args.schedule)
-        && (args.kinds.is_empty() || args.kinds.contains(&row.kind))
         && (!args.needs_person || row.needs_person().is_some())
 }
 
 fn unknown_tag(tag: &str, rows: &[ResourceView]) -> UsageError {
-    let known: BTreeSet<_> = rows.iter().flat_map(ResourceView::all_tags).collect();
+    let known: BTreeSet<_> =
+        rows.iter().flat_map(|row| row.tags.iter().map(String::as_str)).collect();
     // A list of hundreds of tags does not help: only a near one is named.
     let near = match nearest(tag, known) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -451,50 +440,21 @@ struct Selected {
 }
 
 /// The number of resources shown, in all and by state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Summary {
-    all: usize,
-    running: usize,
-    stopped: usize,
-    under_way: usize,
-    overdue: usize,
-    need_person: usize,
-}
-
-impl Summary {
-    fn of(rows: &[ResourceView]) -> Self {
-        let mut all = Self::default();
-        for row in rows {
-            all.all += 1;
-            all.under_way += usize::from(row.phase == PhaseName::InFlight);
-            match row.power {
-                Power::Running => all.running += 1,
-                Power::Stopped => all.stopped += 1,
-                Power::Between => {}
-            }
-            all.overdue += usize::from(row.overdue_since.is_some());
-            all.need_person += usize::from(row.needs_person().is_some());
-        }
-        all
+fn summary(rows: &[ResourceView]) -> String {
+    let number = |is: fn(&ResourceView) -> bool| rows.iter().filter(|row| is(row)).count();
+    let running = number(|row| row.power == Power::Running);
+    let stopped = number(|row| row.power == Power::Stopped);
+    let under_way = number(|row| row.phase == PhaseName::InFlight);
+    let all = count(rows.len(), "resource");
+    let mut text = format!("{all}: {running} running, {stopped} stopped, {under_way} under way");
+    match number(|row| row.overdue_since.is_some()) {
+        0 => {}
+        overdue => _ = write!(text, ", {overdue} overdue"),
     }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resources = if self.all == 1 { "resource" } else { "resources" };
-        write!(
-            f,
-            "{} {resources}: {} running, {} stopped, {} under way",
-            self.all, self.running, self.stopped, self.under_way
-        )?;
-        if self.overdue > 0 {
-            write!(f, ", {} overdue", self.overdue)?;
-        }
-        match self.need_person {
-            0 => Ok(()),
-            1 => f.write_str("; 1 needs attention"),
-            many => write!(f, "; {many} need attention"),
-        }
+    match number(|row| row.needs_person().is_some()) {
+        0 => text,
+        1 => text + "; 1 needs attention",
+        many => text + &format!("; {many} need attention"),
     }
 }
 

@@ -3,9 +3,8 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use domain::{
-    AccountName, ScheduleName,
-    configuration::{Account, AccountKind, Configuration, Location, Selector},
-    schedule::{Desired, desired_or_any},
+    configuration::{Account, Configuration},
+    schedule::desired_or_any,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,10 +13,10 @@ use serde::Serialize;
 use super::Format;
 use crate::{
     Exit,
-    configuration_file::{self, ListedResources, LoadError, Parsed, Problem, count},
+    configuration_file::{self, ListedResources, LoadError, Problem, count},
     context::Context,
     output,
-    time::{NextEdge, local},
+    print::Screen,
 };
 
 /// Check a configuration and report all of its problems at once.
@@ -40,21 +39,22 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let file = args.config.display().to_string();
     let loaded = configuration_file::load(&args.config, ListedResources::NeedAccounts);
-    if context.format == Format::Json {
-        match &loaded {
-            Ok(parsed) => output::print_json(&Report::valid(&file, parsed, now))?,
-            Err(LoadError::Invalid { problems, .. }) => {
-                output::print_json(&Report::invalid(&file, problems))?;
-            }
-            Err(LoadError::Unreadable { .. }) => {}
-        }
+    let report = match &loaded {
+        Ok(parsed) => Some((&[][..], parsed.warnings_at(now))),
+        Err(LoadError::Invalid { problems, .. }) => Some((problems.as_slice(), Vec::new())),
+        Err(LoadError::Unreadable { .. }) => None,
+    };
+    if let (Format::Json, Some((problems, warnings))) = (context.format, report) {
+        let valid = problems.is_empty();
+        output::print_json(&Report { file: &file, valid, problems, warnings })?;
     }
     let parsed = loaded?;
     for Problem { file, line, message } in parsed.warnings_at(now) {
         output::remark(&format!("{file}:{line}: warning: {message}\n"));
     }
     if context.format == Format::Table {
-        output::print_lines(&summary(&file, &parsed.configuration, now))?;
+        let screen = context.screen(&parsed.configuration, now);
+        output::print_lines(&summary(&file, &parsed.configuration, &screen))?;
     }
     Ok(Exit::Done)
 }
@@ -70,114 +70,29 @@ pub(super) struct Report<'r> {
     problems: &'r [Problem],
     /// Valid settings that look like mistakes, by line.
     warnings: Vec<Problem>,
-    /// Its accounts, sorted by name; empty if it is invalid.
-    accounts: Vec<AccountReport<'r>>,
-    /// Its schedules, sorted by name; empty if it is invalid.
-    schedules: Vec<ScheduleReport<'r>>,
 }
 
-/// An account of the file.
-#[derive(Debug, Serialize, JsonSchema)]
-struct AccountReport<'r> {
-    /// The account's name.
-    name: &'r AccountName,
-    /// The cloud, or `ssh`.
-    provider: AccountKind,
-}
-
-/// A schedule of the file.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ScheduleReport<'r> {
-    /// The schedule's name.
-    name: &'r ScheduleName,
-    /// The time zone in which the schedule is evaluated.
-    timezone: &'r str,
-    /// The desired state now; null if either state will do.
-    state: Option<Desired>,
-    /// When that changes next; null if never.
-    next: Option<NextEdge>,
-}
-
-impl<'r> Report<'r> {
-    fn invalid(file: &'r str, problems: &'r [Problem]) -> Self {
-        Self {
-            file,
-            valid: false,
-            problems,
-            warnings: Vec::new(),
-            accounts: Vec::new(),
-            schedules: Vec::new(),
-        }
-    }
-
-    fn valid(file: &'r str, parsed: &'r Parsed, now: Timestamp) -> Self {
-        let configuration = &parsed.configuration;
-        let accounts = configuration
-            .accounts
-            .iter()
-            .map(|(name, account)| AccountReport { name, provider: account.kind() });
-        let schedules = configuration.schedules.iter().map(|(name, rule)| ScheduleReport {
-            name,
-            timezone: &rule.schedule.definition().timezone,
-            state: rule.schedule.desired_at(now),
-            next: rule.schedule.next_edge(now).map(NextEdge::from),
-        });
-        Self {
-            file,
-            valid: true,
-            problems: &[],
-            warnings: parsed.warnings_at(now),
-            accounts: accounts.collect(),
-            schedules: schedules.collect(),
-        }
-    }
-}
-
-/// The summary for people.
-fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String {
-    let accounts = count(configuration.accounts.len(), "account");
-    let schedules = count(configuration.schedules.len(), "schedule");
-    let mut text = format!("{file} is valid: {accounts}, {schedules}.\n");
-    for (name, account) in &configuration.accounts {
-        let scope = match account {
-            Account::Cloud(account) => {
-                let datacenters = account.datacenters.iter().map(Location::as_str);
-                let datacenters: Vec<_> = datacenters.collect();
-                match datacenters.as_slice() {
-                    [] => String::new(),
-                    some => format!(", {} only", some.join(" and ")),
-                }
-            }
+fn summary(file: &str, configuration: &Configuration, screen: &Screen) -> String {
+    let Configuration { accounts, schedules, .. } = configuration;
+    let (number, of) = (count(accounts.len(), "account"), count(schedules.len(), "schedule"));
+    let mut text = format!("{file} is valid: {number}, {of}.\n");
+    for (name, account) in accounts {
+        let machines = match account {
+            Account::Cloud(_) => String::new(),
             Account::Ssh(account) => {
-                let login = &account.login;
-                let machines = count(login.machines.len(), "machine");
-                format!(" to {}, {machines}", login.host)
+                format!(", {}", count(account.login.machines.len(), "machine"))
             }
         };
         // Writing to a string cannot fail, here and below.
-        writeln!(text, "  account {name}: {}{scope}", account.kind()).ok();
+        writeln!(text, "  account {name}: {}{machines}", account.kind()).ok();
     }
-    for (name, rule) in &configuration.schedules {
-        let schedule = &rule.schedule;
-        let next = match schedule.next_edge(now) {
-            Some(edge) => format!(
-                "{} from {}",
-                desired_or_any(edge.desired),
-                local(edge.at, schedule.timezone())
-            ),
-            None => "and nothing changes that".to_owned(),
-        };
-        let names = rule.resources.iter().filter(|entry| matches!(entry, Selector::Name(_)));
-        let names = names.count();
-        let listed = [(rule.resources.len() - names, "resource"), (names, "name")];
-        let listed = listed.iter().filter(|(number, _)| *number > 0);
-        let listed: Vec<_> = listed.map(|(number, what)| count(*number, what)).collect();
-        let listed = match listed.as_slice() {
-            [] => String::new(),
-            some => format!("; {} besides the tagged ones", some.join(" and ")),
-        };
-        let state = desired_or_any(schedule.desired_at(now));
-        writeln!(text, "  schedule {name}: {state} now, {next}{listed}").ok();
+    for (name, rule) in schedules {
+        let state = desired_or_any(rule.schedule.desired_at(screen.now));
+        let next = rule.schedule.next_edge(screen.now);
+        let next = next.map_or("and nothing changes that".to_owned(), |edge| {
+            format!("{} from {}", desired_or_any(edge.desired), screen.date(edge.at))
+        });
+        writeln!(text, "  schedule {name}: {state} now, {next}").ok();
     }
     text
 }
@@ -200,12 +115,13 @@ periods = [{}]
 "#;
         let parsed = configuration_file::parse(text, "my.toml").unwrap();
         let now = "2026-06-15T07:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(summary("my.toml", &parsed.configuration, now), @"
+        let screen = Context::plain().screen(&parsed.configuration, now);
+        insta::assert_snapshot!(summary("my.toml", &parsed.configuration, &screen), @"
         my.toml is valid: 2 accounts, 2 schedules.
           account do-main: digitalocean
-          account hz-eu: hetzner, fsn1 and hel1-dc2 only
+          account hz-eu: hetzner
           schedule always: running now, and nothing changes that
-          schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST; 1 resource and 1 name besides the tagged ones
+          schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST
         ");
     }
 }

@@ -1,36 +1,22 @@
 //! `offhours why`: the whole chain of reasons for one resource at an instant.
 
-mod text;
+mod chain;
+mod schedule;
 
 use anyhow::Context as _;
+use chain::{Chain, Section};
 use domain::{
-    ScheduleName,
-    configuration::Target,
-    decision::judge,
-    explanation::{Explanation, explain},
-    membership::Subject,
-    record::Record,
-    resource::LostStorage,
-    schedule::{Schedule, desired_or_any},
+    ScheduleName, configuration::Target, decision::judge, membership::Subject, record::Record,
+    schedule::desired_or_any,
 };
-use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
 
 use super::Format;
 use crate::{
-    Exit, candidates,
-    connection::{all_records, readable},
-    context::Context,
-    exit::UsageError,
-    hibernated::steps,
-    names::find,
-    output,
-    print::Screen,
-    resource::ResourceView,
-    state::sentence,
-    time::short,
+    Exit, candidates, connection::all_records, context::Context, exit::UsageError, names::find,
+    output, print::Screen, resource::ResourceView,
 };
 
 /// Explain why a resource is in its state, and what happens next.
@@ -44,7 +30,7 @@ Examples:
   offhours why web-1
   offhours why do-main/droplet/3164444 --full
   offhours why office-hours
-  offhours why web-1 -o json | jq .explanation.decision")]
+  offhours why web-1 -o json | jq .answer")]
 pub struct Args {
     /// Resource: a reference, a unique name, or a pattern that matches one; or a schedule.
     #[arg(value_name = "NAME", add = candidates::resources())]
@@ -63,8 +49,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
         let records = all_records(store).await?;
         if !records.iter().any(|record| record.name == args.name) {
-            let screen = context.screen(&*in_force.configuration, Some(name), now);
-            return schedule(name, &in_force, &records, &screen);
+            let screen = context.screen(&*in_force.configuration, now);
+            return of_schedule(name, &in_force, &records, &screen);
         }
     }
     let mut found = find(store, std::slice::from_ref(&args.name), now).await?;
@@ -73,21 +59,17 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         return Err(UsageError(message).into());
     }
     let record = found.pop().context("nothing was found for what was named")?;
-    let follows = schedule_of(&record, &in_force);
-    let zone = context.zone(&*in_force.configuration, record.schedule.as_ref());
-    let states = readable(store.account_states().await?);
-    let state = states.get(&record.reference.account);
-    let inventory_at = state.and_then(|state| state.listed_at);
-    let why = Why::of(&record, &in_force, zone, now, inventory_at);
+    let screen = context.screen(&*in_force.configuration, now);
+    let why = Why::of(&record, &in_force, &screen);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&why)?,
-        Format::Table => output::print_lines(&text::render(&why, follows, args.full))?,
+        Format::Table => output::print_lines(&why.text(args.full, &screen))?,
     }
     Ok(if why.view.needs_person().is_some() { Exit::NeedsPerson } else { Exit::Done })
 }
 
 /// Says what a schedule wants, and what follows it.
-fn schedule(
+fn of_schedule(
     name: &ScheduleName,
     in_force: &InForce,
     records: &[Record],
@@ -123,60 +105,37 @@ fn schedule(
     Ok(Exit::Done)
 }
 
-fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedule> {
-    let rules = in_force.rules();
-    let verdict = judge(record, Subject::recorded(record), rules, Timestamp::UNIX_EPOCH);
-    let rule = verdict.membership.rule(rules.configuration)?;
-    Some(&rule.schedule)
-}
-
 /// Why one resource is in its state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Why {
     #[serde(flatten)]
     view: ResourceView,
-    /// When the resource's account was last listed completely, which is how old its tags may be;
-    /// null if it never was.
-    inventory_at: Option<Timestamp>,
-    /// Storage that the latest start could not restore; null if there is none.
-    lost_storage: Option<LostStorage>,
-    /// Number of failures in a row.
-    attempts: u32,
-    /// While the machine is being hibernated or woken: the outcome of the latest request, and what
-    /// follows. Omitted otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<[String; 2]>,
+    /// How it is, what is wrong and what to do, and what comes next.
+    answer: Vec<String>,
     /// The chain of reasons.
-    explanation: Explanation,
-    #[serde(skip)]
-    zone: TimeZone,
-    /// The state, as the beginning of a sentence.
-    #[serde(skip)]
-    sentence: String,
-    /// Whether its new state was seen, and is being watched.
-    #[serde(skip)]
-    is_watched: bool,
+    sections: Vec<Section>,
 }
 
 impl Why {
-    fn of(
-        record: &Record,
-        in_force: &InForce,
-        zone: TimeZone,
-        now: Timestamp,
-        inventory_at: Option<Timestamp>,
-    ) -> Self {
-        Self {
-            view: ResourceView::of(record, in_force, &zone, now),
-            inventory_at,
-            lost_storage: record.lost_storage,
-            attempts: record.attempts,
-            steps: steps(record, |at| short(at, &zone, now)),
-            explanation: explain(record, in_force.rules(), now),
-            sentence: sentence(record),
-            is_watched: record.watched_until().is_some(),
-            zone,
+    fn of(record: &Record, in_force: &InForce, screen: &Screen) -> Self {
+        let (rules, now) = (in_force.rules(), screen.now);
+        let view = ResourceView::of(record, in_force, &screen.zone, now);
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        let chain = Chain { record, view: &view, verdict: &verdict, rules, screen };
+        Self { answer: chain.answer(), sections: chain.sections(), view }
+    }
+
+    /// The answer, and on demand everything that leads to it.
+    fn text(&self, full: bool, screen: &Screen) -> String {
+        let ResourceView { name, resource, .. } = &self.view;
+        let (answer, now) = (self.answer.join("\n"), screen.date(screen.now));
+        if !full {
+            let more = format!("Every rule and what was decided: offhours why {name} --full");
+            return format!("{name}  {resource}\n{answer}\n{more}\n");
         }
+        let utc = screen.now.strftime("%H:%M:%S UTC");
+        let sections: String = self.sections.iter().map(ToString::to_string).collect();
+        format!("{name}  {resource}\nAt {now} ({utc})\n\n{answer}\n{sections}")
     }
 }
 

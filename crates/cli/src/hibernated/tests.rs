@@ -9,65 +9,6 @@ fn shown() -> Hibernated {
 }
 
 #[test]
-fn it_is_made_again_by_hand_with_all_that_it_had() {
-    insta::assert_snapshot!(shown().by_hand.join("\n"), @"
-    hcloud image describe 8
-    hcloud server create --name build --type cpx22 --location fsn1 --image 8 --ssh-key team --primary-ipv4 5 --without-ipv6 --volume 8 --placement-group 3 --label offhours=office --label 'owner=the team' --start-after-create=false
-    hcloud server attach-to-network build --network 7 --ip 10.0.0.9 --alias-ips 10.0.0.10
-    hcloud floating-ip assign 6 build
-    hcloud server enable-backup build
-    hcloud server poweron build
-    ");
-}
-
-#[test]
-fn a_droplet_is_made_again_with_its_clouds_own_program() {
-    let mut record = asleep();
-    record.reference = "do-main/droplet/1".parse().unwrap();
-    let kept = record.hibernation.as_mut().unwrap();
-    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    kept.manifest = Some(Manifest {
-        name: "web".to_owned(),
-        region: "fra1".to_owned(),
-        tags: texts(&["env:staging", "offhours:office"]),
-        ssh_key: "3b:16:bf".to_owned(),
-        volumes: texts(&["v1"]),
-        firewalls: texts(&["f1"]),
-        floating_ips: texts(&["203.0.113.20", "2001:db8::20"]),
-        vpc: Some("n1".to_owned()),
-        project: Some("p1".to_owned()),
-        features: texts(&["ipv6", "monitoring"]),
-        backups: true,
-        backup_policy: Some(domain::hibernation::BackupPolicy {
-            plan: "weekly".to_owned(),
-            weekday: Some("SUN".to_owned()),
-            hour: Some(4),
-        }),
-        ..kept.manifest.take().unwrap_or_default()
-    });
-    let of_droplet = Hibernated::of(&record).unwrap();
-    insta::assert_snapshot!(of_droplet.by_hand.join("\n"), @r#"
-    doctl compute snapshot get 8
-    DROPLET=$(doctl compute droplet create web --size cpx22 --region fra1 --image 8 --ssh-keys 3b:16:bf --tag-names 'env:staging,offhours:office' --volumes v1 --vpc-uuid n1 --enable-ipv6 --enable-monitoring --enable-backups --backup-policy-plan weekly --backup-policy-weekday SUN --backup-policy-hour 4 --wait --format ID --no-header)
-    doctl compute firewall add-droplets f1 --droplet-ids "$DROPLET"
-    doctl compute reserved-ipv6-action assign 2001:db8::20 "$DROPLET"
-    doctl compute reserved-ip-action assign 203.0.113.20 "$DROPLET"
-    doctl projects resources assign p1 --resource "do:droplet:$DROPLET"
-    "#);
-}
-
-#[test]
-fn a_machine_that_is_there_is_not_made_again() {
-    let mut record = asleep();
-    let kept = record.hibernation.as_mut().unwrap();
-    kept.present = Some(record.reference.id.clone());
-    let there = Hibernated::of(&record).unwrap();
-    assert_eq!(there.by_hand, Vec::<String>::new());
-    record.hibernation = None;
-    assert!(Hibernated::of(&record).is_none());
-}
-
-#[test]
 fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
     let now = monday("09:00:00");
     assert_eq!(
@@ -83,7 +24,7 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
 }
 
 #[test]
-fn what_is_under_way_is_said_with_what_follows() {
+fn what_became_of_the_latest_request_is_said() {
     let said = |direction, part, ask| {
         let mut record = asleep();
         record.phase = domain::record::Phase::InFlight {
@@ -93,7 +34,7 @@ fn what_is_under_way_is_said_with_what_follows() {
             },
         };
         record.request = Some(Request { direction, part, ..request(monday("18:05:00"), ask) });
-        steps(&record, |at| at.strftime("%H:%M").to_string()).unwrap().join(" | ")
+        step(&record, |at| at.strftime("%H:%M").to_string()).unwrap()
     };
     let at = monday("18:05:00");
     let accepted = Ask::Accepted { at, action: None };
@@ -111,12 +52,12 @@ fn what_is_under_way_is_said_with_what_follows() {
         said(Direction::Start, Part::On, accepted),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
-    switch it off: sent at 18:05, accepted; waiting until it is seen | take a snapshot, then delete the machine
-    keep its public address: sent at 18:05, no answer yet; waiting until it can no longer have an effect | take a snapshot, then delete the machine
-    protect its snapshot: sent at 18:05, done | delete the machine
-    delete it: sent at 18:05, accepted; waiting until it is seen | nothing more
-    recreate it: sent at 18:05, failed; it is sent again | reattach what it had, then switch it on
-    reattach what it had: sent at 18:05, accepted; waiting until it is seen | reattach the rest, then switch it on
-    switch it on: sent at 18:05, accepted; waiting until it is seen | nothing more
+    switch it off: sent at 18:05, accepted; waiting until it is seen
+    keep its public address: sent at 18:05, no answer yet; waiting until it can no longer have an effect
+    protect its snapshot: sent at 18:05, done
+    delete it: sent at 18:05, accepted; waiting until it is seen
+    recreate it: sent at 18:05, failed; it is sent again
+    reattach what it had: sent at 18:05, accepted; waiting until it is seen
+    switch it on: sent at 18:05, accepted; waiting until it is seen
     ");
 }

@@ -5,7 +5,6 @@ mod month;
 mod when;
 
 use domain::{
-    ScheduleName,
     configuration::Configuration,
     schedule::{Desired, Edge},
 };
@@ -32,17 +31,9 @@ impl From<Edge> for NextEdge {
     }
 }
 
-/// The zone of a schedule, or the one that all schedules share. `None` if they differ or there is
-/// none.
-pub(crate) fn shared_zone<'c>(
-    schedule: Option<&ScheduleName>,
-    configuration: &'c Configuration,
-) -> Option<&'c TimeZone> {
-    let rules = &configuration.schedules;
-    if let Some(rule) = schedule.and_then(|name| rules.get(name)) {
-        return Some(rule.schedule.timezone());
-    }
-    let mut zones = rules.values().map(|rule| rule.schedule.timezone());
+/// The zone that all schedules share. `None` if they differ or there is none.
+pub(crate) fn shared_zone(configuration: &Configuration) -> Option<&TimeZone> {
+    let mut zones = configuration.schedules.values().map(|rule| rule.schedule.timezone());
     zones.next().filter(|first| zones.all(|zone| zone == *first))
 }
 
@@ -108,20 +99,18 @@ mod tests {
 
     #[test]
     fn a_screen_has_the_zone_that_its_schedules_share() {
-        let zone = |text: &str, named: Option<&str>| {
+        let zone = |text: &str| {
             let parsed = crate::configuration_file::parse(text, "offhours.toml").unwrap();
-            let named = named.map(|name| name.parse().unwrap());
-            let zone = shared_zone(named.as_ref(), &parsed.configuration);
+            let zone = shared_zone(&parsed.configuration);
             zone.and_then(TimeZone::iana_name).unwrap_or_default().to_owned()
         };
         let shared = "timezone = \"Europe/Berlin\"\n\
                       schedules.a.periods = [{ begin = \"08:00\", end = \"19:00\" }]\n\
                       schedules.b.periods = [{ weekdays = \"sat\" }]\n";
-        assert_eq!(zone(shared, None), "Europe/Berlin");
+        assert_eq!(zone(shared), "Europe/Berlin");
         let mixed = format!("{shared}schedules.b.timezone = \"Asia/Tokyo\"\n");
-        assert_eq!(zone(&mixed, None), "");
-        assert_eq!(zone(&mixed, Some("b")), "Asia/Tokyo");
-        assert_eq!(zone("", None), "");
+        assert_eq!(zone(&mixed), "");
+        assert_eq!(zone(""), "");
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn each_record_counts_as_what_became_of_it() {
         ended(numbered(3), Ending::AlreadyThere, 0),
         by_resize(ended(numbered(4), Ending::Refused, 2)),
         ended(numbered(5), Ending::Stuck, 900),
-        ended(numbered(6), Ending::Overtaken, 30),
+        ended(numbered(6), Ending::Superseded, 30),
         under_way(numbered(7)),
         due(numbered(8)),
     ];
@@ -309,8 +309,8 @@ fn any_record(number: usize) -> impl Strategy<Value = Record> {
         Ending::WouldHave,
         Ending::Refused,
         Ending::Stuck,
-        Ending::Overtaken,
-        Ending::LetGo,
+        Ending::Superseded,
+        Ending::Released,
     ];
     prop_oneof![
         (prop::sample::select(endings), 0..2000_i64).prop_map(move |(ending, seconds)| ended(

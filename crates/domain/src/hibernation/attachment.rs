@@ -11,6 +11,7 @@ use super::{BackupPolicy, Balanced, KeptAddress, NetworkAddress};
 
 /// One thing to give back to a recreated machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Attachment {
     /// Its place in a placement group.

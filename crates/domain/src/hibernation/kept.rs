@@ -45,6 +45,7 @@ pub(super) const LONGEST_LEAD: SignedDuration = SignedDuration::from_mins(60);
 
 /// A unique id of one thing that we request: written before its request leaves, and never reused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Mark(pub String);
 
@@ -99,6 +100,7 @@ pub fn of_label(id: &ResourceId) -> String {
 
 /// The persisted state of a machine's hibernation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hibernation {
     /// The machine's current id at its cloud; `None` while there is no machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +151,7 @@ fn is_zero(value: &usize) -> bool {
 
 /// A snapshot that we requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptSnapshot {
     /// Its mark, by which it is found.
     pub mark: Mark,
@@ -182,6 +185,7 @@ pub struct KeptSnapshot {
 
 /// What is needed to recreate a machine. Ids and addresses are text, as its cloud writes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// Its name.
     pub name: String,
@@ -236,6 +240,7 @@ pub struct Manifest {
 
 /// When a machine's backups are made, in its cloud's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackupPolicy {
     /// How often they are made.
     pub plan: String,
@@ -249,6 +254,7 @@ pub struct BackupPolicy {
 
 /// A public address that is kept while there is no machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptAddress {
     /// Its id at the cloud; empty in a creation that takes a new one, because it is gone.
     pub id: String,
@@ -261,6 +267,7 @@ pub struct KeptAddress {
 
 /// An address in a private network.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkAddress {
     /// The network.
     pub network: String,
@@ -273,6 +280,7 @@ pub struct NetworkAddress {
 
 /// A load balancer that targets a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Balanced {
     /// The load balancer.
     pub id: String,

@@ -15,7 +15,6 @@ use jiff::{
     civil::DateTime,
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
-use serde::Serialize;
 
 pub(super) const MINUTE: i64 = 60;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
@@ -66,9 +65,7 @@ macro_rules! seconds_apart {
 seconds_apart!(Reading, Instant);
 
 /// What a clock change does to a local time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     /// The clock skips this time: it happens at the jump.
     Skipped,

@@ -1,7 +1,6 @@
 //! The days on which a period's windows begin: weekdays, days of the month and months.
 
 use jiff::civil::Date;
-use serde::Serialize;
 
 use super::{clock::Reading, definition::each};
 
@@ -72,9 +71,7 @@ impl Day {
 }
 
 /// The part of a period that does not match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Miss {
     /// The day of the week.
     Weekday,

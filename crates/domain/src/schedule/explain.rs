@@ -8,7 +8,6 @@ use jiff::{
     civil::{Date, DateTime},
     tz::TimeZone,
 };
-use serde::Serialize;
 
 use super::{
     Desired, Rule, Schedule,
@@ -19,8 +18,7 @@ use super::{
 };
 
 /// The desired state of a schedule at an instant, and how each of its parts contributes to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// The desired state; null if either state will do.
     pub desired: Option<Desired>,
@@ -39,9 +37,7 @@ pub struct Evaluation {
 }
 
 /// The state that a period asks for on a day on which it has a say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodSays {
     /// The resource should run.
     Running,
@@ -64,8 +60,7 @@ impl PeriodSays {
 }
 
 /// What one period says on its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeriodExplanation {
     /// The period's position in the schedule, counted from zero.
     pub index: usize,
@@ -83,8 +78,7 @@ pub struct PeriodExplanation {
 }
 
 /// A cron expression, and when it fires.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiringExplanation {
     /// The state that it asks for: running for `start`, stopped for `stop`.
     pub desired: Desired,
@@ -100,8 +94,7 @@ pub struct FiringExplanation {
 }
 
 /// A local time at which something begins or ends, and the instant to which it corresponds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The local date and time, as the author wrote it for that day.
     pub reading: DateTime,
@@ -112,8 +105,7 @@ pub struct Turn {
 }
 
 /// A clock change in a time zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockChange {
     /// When the clock changes.
     pub at: Timestamp,

@@ -181,10 +181,10 @@ impl<'a> Facts<'a> {
                 ..Self::ended(Ending::Seen, *direction, cause.as_ref())
             },
             Event::Overtaken { direction, cause } => {
-                Self::ended(Ending::Overtaken, *direction, cause.as_ref())
+                Self::ended(Ending::Superseded, *direction, cause.as_ref())
             }
             Event::LetGo { direction, cause } => {
-                Self::ended(Ending::LetGo, *direction, cause.as_ref())
+                Self::ended(Ending::Released, *direction, cause.as_ref())
             }
             Event::Gone { saved } => {
                 Self { ending: Some(Ending::Gone), saved: saved.as_ref(), ..facts }
@@ -474,8 +474,8 @@ mod tests {
         let cause = Some(Cause::Schedule);
         let direction = Direction::Stop;
         for (event, ending) in [
-            (Event::Overtaken { direction, cause: cause.clone() }, "overtaken"),
-            (Event::LetGo { direction, cause }, "let-go"),
+            (Event::Overtaken { direction, cause: cause.clone() }, "superseded"),
+            (Event::LetGo { direction, cause }, "released"),
             (Event::Gone { saved: Some(saved) }, "gone"),
         ] {
             let (detail_type, detail) = published(event).unwrap();

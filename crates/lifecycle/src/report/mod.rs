@@ -152,6 +152,7 @@ impl MissingScope {
 
 /// Where a stop by its schedule would lead for one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopPreview {
     /// The resource.
     pub resource: ResourceRef,
@@ -172,6 +173,7 @@ pub struct StopPreview {
 
 /// Where a stop that changes a plan, drops standbys or hibernates would lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveTarget {
     /// To a cheaper plan.
@@ -216,6 +218,7 @@ pub enum MoveTarget {
 
 /// Why a stop that a schedule asks for is not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Obstacle {
     /// The reason.
     pub reason: String,

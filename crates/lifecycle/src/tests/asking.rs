@@ -64,7 +64,7 @@ fn a_persons_opposite_action_ends_a_lost_request() {
         let case = lost(server()).logged(effect, "19:01");
         let write = case.writes(STOP);
         assert!(is_settled(&write.record, Power::Running));
-        assert_eq!(ending(&write), Some(&Ending::Overtaken));
+        assert_eq!(ending(&write), Some(&Ending::Superseded));
         let overtaken = Event::Overtaken { direction: STOP, cause: Some(Cause::Schedule) };
         assert_eq!(write.events, [overtaken]);
         assert_eq!(write.record.request, case.record.request, "it may still act");

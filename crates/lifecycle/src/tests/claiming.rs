@@ -393,7 +393,7 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
         assert!(!after(ending), "{ending}");
     }
     // A person started it after it was stopped, or before the last end edge already.
-    for ending in [Ending::Seen, Ending::Overtaken, Ending::LeftRunning] {
+    for ending in [Ending::Seen, Ending::Superseded, Ending::LeftRunning] {
         assert!(after(ending), "{ending}");
     }
 }

@@ -160,7 +160,7 @@ fn a_persons_opposite_action_overtakes() {
         let case = stopping(server()).logged(effect, "19:00:30");
         let write = case.records();
         assert!(is_settled(&write.record, Power::Running));
-        assert_eq!(ending(&write), Some(&Ending::Overtaken));
+        assert_eq!(ending(&write), Some(&Ending::Superseded));
         assert_eq!(write.record.handled, case.record.handled);
         assert_eq!(write.record.request, case.record.request, "it may still act");
     }
@@ -274,7 +274,7 @@ fn what_is_no_longer_wanted_is_left_where_it_stands_once_nothing_can_act() {
     let failing = |ask| silent(server().off().asked(START, "08:00", ask));
     let write = failing(failed("tue 00:10")).records();
     assert!(is_settled(&write.record, Power::Stopped));
-    assert_eq!(ending(&write), Some(&Ending::LetGo));
+    assert_eq!(ending(&write), Some(&Ending::Released));
     assert!(write.record.due_at.is_some_and(|due_at| due_at >= at("tue 08:00")));
     failing(failed("tue 00:10")).unknown().at("08:12:04").goes_on();
 }
@@ -285,7 +285,7 @@ fn what_is_only_observed_now_is_left_where_it_stands_once_nothing_can_act() {
     open.clone().at("19:12:04").goes_on();
     let write = open.at("19:12:05").records();
     assert!(is_settled(&write.record, Power::Running));
-    assert_eq!(ending(&write), Some(&Ending::LetGo));
+    assert_eq!(ending(&write), Some(&Ending::Released));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn what_opts_out_is_released_once_nothing_can_act_any_more() {
     accepted.clone().at("19:10:14").goes_on();
     let write = accepted.at("19:10:15").records();
     assert!(is_settled(&write.record, Power::Running));
-    assert_eq!(ending(&write), Some(&Ending::LetGo));
+    assert_eq!(ending(&write), Some(&Ending::Released));
     assert_eq!(write.record.request, None);
     let let_go = Event::LetGo { direction: STOP, cause: Some(Cause::Schedule) };
     assert_eq!(write.events, [let_go]);
@@ -315,7 +315,7 @@ fn what_opts_out_is_released_once_nothing_can_act_any_more() {
 #[test]
 fn what_opts_out_is_released_at_once_if_nothing_was_asked() {
     let failed = server().asked(STOP, "19:00", failed("19:05")).untagged();
-    assert_eq!(ending(&failed.clone().at("19:01").records()), Some(&Ending::LetGo));
+    assert_eq!(ending(&failed.clone().at("19:01").records()), Some(&Ending::Released));
     failed.unknown().at("19:01").goes_on();
 }
 
@@ -335,7 +335,7 @@ fn what_opts_out_in_a_watch_out_is_released_after_it() {
     let watching = watching.off().untagged();
     watching.clone().at("08:09:59").goes_on();
     let write = watching.at("08:10").records();
-    assert_eq!((ending(&write), write.record.not_before()), (Some(&Ending::LetGo), None));
+    assert_eq!((ending(&write), write.record.not_before()), (Some(&Ending::Released), None));
 }
 
 #[test]

@@ -680,8 +680,8 @@ fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
     let started = copying().seeing(FIRST, Power::Running).logged(ActionEffect::Start, "19:04:30");
     let copied = started.listing("19:00:51").at("19:05").then();
     let copied = copied.at("19:05:10");
-    assert_eq!(ending(&copied.writes(STOP)), Some(&Ending::Overtaken));
-    assert_eq!(ending(&copied.records()), Some(&Ending::Overtaken));
+    assert_eq!(ending(&copied.writes(STOP)), Some(&Ending::Superseded));
+    assert_eq!(ending(&copied.records()), Some(&Ending::Superseded));
 }
 
 /// The person's start was seen before the override was set.
@@ -699,7 +699,7 @@ fn an_override_to_stopped_prevails_over_a_start_before_it_though_a_snapshot_is_u
     // A later start counts.
     let mut again = copied.logged(ActionEffect::Start, "19:04");
     again.now = at("19:05:10");
-    assert_eq!(ending(&again.writes(STOP)), Some(&Ending::Overtaken));
+    assert_eq!(ending(&again.writes(STOP)), Some(&Ending::Superseded));
 }
 
 fn copied_before(send: &Send) -> &KeptSnapshot {

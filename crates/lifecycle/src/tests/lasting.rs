@@ -32,8 +32,8 @@ fn a_transition_that_is_seen_leaves_its_edge_and_its_instants() {
 fn a_transition_that_is_not_seen_says_how_it_ended() {
     let overtaken = stopping().logged(ActionEffect::Start, "19:01");
     let cases = [
-        (overtaken.at("19:02"), Ending::Overtaken),
-        (stopping().untagged().at("19:10:15"), Ending::LetGo),
+        (overtaken.at("19:02"), Ending::Superseded),
+        (stopping().untagged().at("19:10:15"), Ending::Released),
         (stopping().observing().at("19:10:10"), Ending::Stuck),
     ];
     for (case, ending) in cases {
@@ -84,7 +84,7 @@ fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
 #[test]
 fn a_turn_ends_the_edge_before_and_a_claim_after_rest_keeps_it() {
     let turned = stopping().overridden(RUNNING, "19:02", "22:00").at("19:03");
-    let expected = Some(last(Ending::Turned, "19:03"));
+    let expected = Some(last(Ending::Reversed, "19:03"));
     assert_eq!(turned.clone().off().sends(START).record.last, expected);
     assert_eq!(turned.writes(START).record.last, expected);
 

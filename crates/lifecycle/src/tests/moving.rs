@@ -170,8 +170,8 @@ fn a_person_who_starts_the_machine_meanwhile_was_faster() {
     let case = resized();
     let off = case.switched_off();
     let started = off.seen(Power::Running).logged(ActionEffect::Start, "19:02").at("19:03");
-    assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
-    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
+    assert_eq!(ending(&started.records()), Some(&Ending::Superseded));
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Superseded));
 }
 
 /// Their start is on its way while the machine is seen off.
@@ -180,8 +180,8 @@ fn a_person_who_starts_the_machine_before_it_was_seen_off_was_faster() {
     let case = resized();
     let off = case.switched_off();
     let started = off.seen(Power::Running).logged(ActionEffect::Start, "19:00:20").at("19:00:40");
-    assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
-    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
+    assert_eq!(ending(&started.records()), Some(&Ending::Superseded));
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Superseded));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
     let wants_log = started.with(|seen, context| needs_log(&started.record, seen, context.now));
     assert!(wants_log, "only the log says who started it");
     let write = started.records();
-    assert_eq!(ending(&write), Some(&Ending::Overtaken));
+    assert_eq!(ending(&write), Some(&Ending::Superseded));
     assert_eq!(write.record.saved, Some(saved()), "it is owed its plan");
     assert!(write.record.used);
 }
@@ -318,7 +318,7 @@ fn another_plan_that_a_person_chose_stays() {
         (machine.vcpus, machine.memory_mib) = (8, 16_384);
     }
     let write = case.writes(START);
-    assert_eq!(ending(&write), Some(&Ending::Kept));
+    assert_eq!(ending(&write), Some(&Ending::Resized));
     assert_eq!(write.record.saved, None);
     assert!(write.record.small_plans.is_empty());
 }

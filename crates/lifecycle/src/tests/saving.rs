@@ -139,7 +139,7 @@ fn of_two_plans_that_do_not_compare_the_saved_one_is_kept_and_the_other_goes_to_
     let (saved, seen) = (other.clone(), original());
     assert_eq!(send.events, [Event::UnlikePlans { saved, seen }]);
     let entry = send.history.unwrap();
-    assert_eq!((&entry.ending, &entry.saved), (&Ending::Kept, &Some(other)));
+    assert_eq!((&entry.ending, &entry.saved), (&Ending::Resized, &Some(other)));
     assert_eq!(entry.seen, Some(original()));
     let transition = send.record.in_flight().unwrap();
     let stop = domain::history::HistoryEntry {
@@ -220,7 +220,7 @@ fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
     let write = morning(database().sized("db-s-4vcpu-8gb", 3)).writes(START);
     assert_eq!(write.record.saved, None);
     let entry = write.history.unwrap();
-    assert_eq!(entry.ending, Ending::Kept);
+    assert_eq!(entry.ending, Ending::Resized);
     assert_eq!(entry.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
 }
 

@@ -64,7 +64,7 @@ fn a_turn_at_the_other_end_claims_in_one_write() {
     is_claimed(&send, START, at("19:03"));
     assert_eq!(send.change, Change::PowerOn(case.id()));
     let history = send.history.unwrap();
-    assert_eq!((history.ending, history.direction), (Ending::Turned, STOP));
+    assert_eq!((history.ending, history.direction), (Ending::Reversed, STOP));
     assert_eq!(history.claimed_at, at("19:00"));
 }
 
@@ -110,7 +110,7 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
     assert_eq!((transition.direction, transition.claimed_at), (START, at("19:03")));
     assert_eq!((&write.record.request, &write.record.permit), (&None, &None));
     assert_eq!(write.record.not_before(), Some(at("19:10:15")));
-    assert_eq!(ending(&write), Some(&Ending::Turned));
+    assert_eq!(ending(&write), Some(&Ending::Reversed));
     let handled = write.record.handled.unwrap();
     assert_eq!((handled.key.instant, handled.desired), (at("19:02"), Some(RUNNING)));
 }
@@ -195,7 +195,7 @@ fn a_watch_out_yields_to_a_person() {
     for write in [overtaken.writes(START), overtaken.records()] {
         assert!(is_settled(&write.record, Power::Stopped));
         assert_eq!(write.record.not_before(), Some(at("08:10")));
-        assert_eq!(ending(&write), Some(&Ending::Overtaken));
+        assert_eq!(ending(&write), Some(&Ending::Superseded));
     }
     // Our own late stop is in the log too.
     let ours = off.logged(ActionEffect::Shutdown, "07:59");
@@ -231,7 +231,7 @@ fn a_database_that_a_person_resizes_in_a_watch_out_is_left_to_them() {
     let resized = watching_database().sized("db-s-1vcpu-2gb", 1).observed(Power::Stopped);
     for write in [resized.writes(START), resized.records()] {
         assert!(matches!(write.record.phase, Phase::Settled { .. }));
-        assert_eq!(ending(&write), Some(&Ending::Overtaken));
+        assert_eq!(ending(&write), Some(&Ending::Superseded));
         assert_eq!(write.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
         assert_eq!(write.record.not_before(), Some(at("08:10")));
     }
@@ -287,5 +287,5 @@ fn a_pool_in_a_watch_out_is_judged_by_its_count() {
     case.clone().nodes(0, 2, 2).goes_on();
     case.clone().nodes(3, 3, 2).goes_on();
     let resized = case.nodes(1, 1, 1).records();
-    assert_eq!(ending(&resized), Some(&Ending::Overtaken));
+    assert_eq!(ending(&resized), Some(&Ending::Superseded));
 }

@@ -232,7 +232,7 @@ impl Follower<'_> {
             let watching = self.record.not_before().is_some_and(|until| now < until);
             if quiet && !watching {
                 let cause = Some(self.cause());
-                return self.end(Ending::LetGo, Event::LetGo { direction, cause });
+                return self.end(Ending::Released, Event::LetGo { direction, cause });
             }
             if !verdict.opted_in || !accepted {
                 return self.observed();
@@ -282,7 +282,7 @@ impl Follower<'_> {
     fn overtaken(&self) -> Follow {
         let direction = self.transition.direction;
         let cause = Some(self.cause());
-        self.end(Ending::Overtaken, Event::Overtaken { direction, cause })
+        self.end(Ending::Superseded, Event::Overtaken { direction, cause })
     }
 
     /// Handles a resource that must not be changed now: locked, or of unknown state. A cloud is
@@ -694,7 +694,7 @@ impl Follower<'_> {
         record.phase = Phase::Settled {
             at: method::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
-        if ending == Ending::LetGo {
+        if ending == Ending::Released {
             record.drop_request();
             // It is still stopped: a start that was given up is not done.
             if self.transition.direction == Direction::Start

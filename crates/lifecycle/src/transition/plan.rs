@@ -226,7 +226,7 @@ impl Planner<'_> {
         if self.runs_without_its_plan().is_some() {
             return Step::Leave;
         }
-        let ended = self.ended(old, Ending::Turned);
+        let ended = self.ended(old, Ending::Reversed);
         let quiet_at = if self.has_acted(old) {
             None
         } else {
@@ -337,7 +337,7 @@ impl Planner<'_> {
         let Some(transition) = self.record.in_flight() else {
             return Step::Leave;
         };
-        let ended = self.ended(transition, Ending::Overtaken);
+        let ended = self.ended(transition, Ending::Superseded);
         let mut record = self.record.clone();
         record.last = ended.last(&record);
         record.phase = Phase::Settled { at: self.seen.resource.power };
@@ -372,7 +372,7 @@ impl Planner<'_> {
                 });
                 if kept.is_some() && !small {
                     // A person's larger size stays; what was saved goes to history.
-                    ended = Some(self.unasked(due, &record, Ending::Kept));
+                    ended = Some(self.unasked(due, &record, Ending::Resized));
                 }
                 if unlike {
                     events.extend(self.unlike_plans());
@@ -867,7 +867,7 @@ impl Planner<'_> {
         let (cause, now) = (Cause::Schedule, self.context.now);
         HistoryEntry {
             seen: Some(seen),
-            ..HistoryEntry::unasked(self.record, cause, Ending::Kept, now)
+            ..HistoryEntry::unasked(self.record, cause, Ending::Resized, now)
         }
     }
 

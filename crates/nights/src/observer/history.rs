@@ -35,7 +35,7 @@ impl State {
         };
         self.unexplained.retain(|change| !within(change));
         // `Kept` and `WouldHave` are moments within the transition that found them.
-        if !matches!(entry.ending, Ending::Kept | Ending::WouldHave) {
+        if !matches!(entry.ending, Ending::Resized | Ending::WouldHave) {
             self.history.insert(reference, entry);
         }
     }

@@ -71,17 +71,21 @@ pub struct Method {
 /// What a resource costs in a month, or why that is unknown; and the methods to stop it.
 type Assessment = (Result<Money, String>, Vec<Method>);
 
+/// What a method saves, if the prices are in one currency, and what that rests on; or why it is
+/// unknown.
+type Figure = Result<(Option<Money>, Option<&'static str>), String>;
+
 impl Method {
-    fn fits(method: StopMethod, to: Option<String>, saved: Option<Money>) -> Self {
-        Self { method, to, fits: true, saved, why: None, remedy: None }
+    fn fits(method: StopMethod, to: Option<String>, figure: Figure) -> Self {
+        let (saved, why) = match figure {
+            Ok((saved, why)) => (saved, why.map(str::to_owned)),
+            Err(why) => (None, Some(why)),
+        };
+        Self { method, to, fits: true, saved, why, remedy: None }
     }
 
     fn refused(method: StopMethod, why: impl Into<String>) -> Self {
-        Self { fits: false, ..Self::fits(method, None, None).because(why) }
-    }
-
-    fn because(self, why: impl Into<String>) -> Self {
-        Self { why: Some(why.into()), ..self }
+        Self { fits: false, ..Self::fits(method, None, Err(why.into())) }
     }
 }
 
@@ -115,7 +119,8 @@ impl Candidate<'_> {
         });
         // This holds whichever way it is switched off.
         let zero = Money::zero(self.prices.currency());
-        let off = Method::fits(StopMethod::PowerOff, None, Some(zero)).because(BILLED_IN_FULL);
+        let off = Ok((Some(zero), Some(BILLED_IN_FULL)));
+        let off = Method::fits(StopMethod::PowerOff, None, off);
         (monthly, vec![off, self.other_plan(machine), self.hibernated(machine)])
     }
 
@@ -145,39 +150,33 @@ impl Candidate<'_> {
             }
         };
         let to = smaller.plan.slug.clone();
-        let rates = self.rate(&machine.size.plan).and_then(|own| Ok((own, self.rate(&to)?)));
-        let to = Some(to);
-        let Some(off) = self.off else {
-            return Method::fits(method, to, None).because(NO_HOURS);
-        };
-        let (own, small) = match rates {
-            Ok(rates) => rates,
-            Err(why) => return Method::fits(method, to, None).because(why),
-        };
+        let figure = self.on_smaller_plan(machine, &to);
+        Method::fits(method, Some(to), figure)
+    }
+
+    fn on_smaller_plan(&self, machine: Machine<'_>, to: &str) -> Figure {
+        let off = self.off.ok_or(NO_HOURS)?;
+        let (own, small) = (self.rate(&machine.size.plan)?, self.rate(to)?);
         let created_at = self.resource.facts.created_at;
-        let saved = saved_on_smaller_plan(kind, own, small, off, created_at);
+        let saved = saved_on_smaller_plan(self.resource.kind(), own, small, off, created_at);
         if self.has_kept_price(machine) {
             let at_list = saved.map_or_else(String::new, |saved| {
                 format!("; of the list's price it would save {saved}")
             });
-            let why = format!("its own price is not in the API{at_list}");
-            return Method::fits(method, to, None).because(why);
+            return Err(format!("its own price is not in the API{at_list}"));
         }
-        let found = Method::fits(method, to, saved);
-        match saved {
-            Some(saved) if saved.is_negative() => {
-                found.because("it would cost more: it is off too little")
-            }
-            Some(saved) if saved.is_zero() => found.because(NOTHING_BELOW_CAP),
-            Some(_) | None => found,
-        }
+        let why = match saved {
+            Some(saved) if saved.is_negative() => Some("it would cost more: it is off too little"),
+            Some(saved) if saved.is_zero() => Some(NOTHING_BELOW_CAP),
+            Some(_) | None => None,
+        };
+        Ok((saved, why))
     }
 
     /// Judges by what a list shows of the machine. Attached resources would take several requests
     /// for each machine.
     fn hibernated(&self, machine: Machine<'_>) -> Method {
         let method = StopMethod::Hibernate;
-        let kind = self.resource.kind();
         let obstacles = obstacles_of_its_own(machine, self.catalog);
         if let Some(obstacle) = obstacles.first() {
             return Method {
@@ -185,57 +184,52 @@ impl Candidate<'_> {
                 ..Method::refused(method, obstacle.to_string())
             };
         }
-        let Some(off) = self.off else {
-            return Method::fits(method, None, None).because(NO_HOURS);
-        };
+        Method::fits(method, None, self.while_deleted(machine))
+    }
+
+    fn while_deleted(&self, machine: Machine<'_>) -> Figure {
+        let off = self.off.ok_or(NO_HOURS)?;
         if self.has_kept_price(machine) {
-            let why = "its own price is not in the API, and would be lost";
-            return Method::fits(method, None, None).because(why);
+            return Err("its own price is not in the API, and would be lost".to_owned());
         }
-        let own = self.rate(&machine.size.plan);
-        let prices = own.and_then(|own| Ok((own, self.prices.of_snapshot()?)));
-        let (own, snapshot) = match prices {
-            Ok(prices) => prices,
-            Err(why) => return Method::fits(method, None, None).because(why),
-        };
-        let saved = hibernated_month((kind, machine.size), own, off, (snapshot, false));
-        let found = Method::fits(method, None, saved);
-        if saved.is_some_and(Money::is_negative) {
-            found.because("it could cost more: its disk is large, or it is off too little")
+        let (own, snapshot) = (self.rate(&machine.size.plan)?, self.prices.of_snapshot()?);
+        let of = (self.resource.kind(), machine.size);
+        let saved = hibernated_month(of, own, off, (snapshot, false));
+        let why = if saved.is_some_and(Money::is_negative) {
+            "it could cost more: its disk is large, or it is off too little"
         } else {
-            found.because("at least, after `offhours rehearse`")
-        }
+            "at least, after `offhours rehearse`"
+        };
+        Ok((saved, Some(why)))
     }
 
     /// Judges a node pool. A pool at zero costs nothing.
     fn node_pool(&self, pool: &NodePoolSize, seconds: u64) -> Assessment {
         let method = StopMethod::ZeroNodes;
-        let kind = ResourceKind::NodePool;
-        let rate = match self.rate(&pool.plan) {
-            Ok(rate) => rate,
-            Err(why) => {
-                return (Err(why.clone()), vec![Method::fits(method, None, None).because(why)]);
-            }
-        };
-        let monthly = bill::cost(kind, &[(rate, seconds)]).map(|one| one.times(pool.count));
-        let monthly = monthly.ok_or_else(|| bill::SEVERAL.to_owned());
-        let found = match self.off {
-            _ if pool.count == 0 => Method::refused(method, "it has no nodes now"),
-            None => Method::fits(method, None, None).because(NO_HOURS),
-            Some(off) => {
-                let zero = Rate::zero(rate.hourly.currency());
-                let saved = bill::saved(kind, rate, seconds, &[(zero, off.off())]);
-                let found = Method::fits(method, None, saved.map(|one| one.times(pool.count)));
-                if saved.is_some_and(Money::is_zero) {
-                    found.because(NOTHING_BELOW_CAP)
-                } else if pool.autoscale.is_some() {
-                    found.because("estimate: takes the autoscaled nodes as they are now")
-                } else {
-                    found
-                }
-            }
+        let rate = self.rate(&pool.plan);
+        let monthly = rate.clone().and_then(|rate| {
+            let node = bill::cost(ResourceKind::NodePool, &[(rate, seconds)]);
+            Ok(node.ok_or(bill::SEVERAL)?.times(pool.count))
+        });
+        let found = if pool.count == 0 {
+            Method::refused(method, "it has no nodes now")
+        } else {
+            let figure = rate.and_then(|rate| self.at_zero(pool, rate, seconds));
+            Method::fits(method, None, figure)
         };
         (monthly, vec![found])
+    }
+
+    fn at_zero(&self, pool: &NodePoolSize, rate: Rate, seconds: u64) -> Figure {
+        let off = self.off.ok_or(NO_HOURS)?;
+        let zero = Rate::zero(rate.hourly.currency());
+        let saved = bill::saved(ResourceKind::NodePool, rate, seconds, &[(zero, off.off())]);
+        let why = if saved.is_some_and(Money::is_zero) {
+            Some(NOTHING_BELOW_CAP)
+        } else {
+            pool.autoscale.map(|_| "estimate: takes the autoscaled nodes as they are now")
+        };
+        Ok((saved.map(|one| one.times(pool.count)), why))
     }
 
     fn database(&self, size: &DatabaseSize) -> Assessment {
@@ -259,8 +253,8 @@ impl Candidate<'_> {
             return Method::refused(method, "it is no larger than that already");
         }
         let found = self.smaller_database(method, size, &small);
-        let why = "DigitalOcean may refuse to make a plan smaller";
-        if found.why.is_some() { found } else { found.because(why) }
+        let why = found.why.unwrap_or("DigitalOcean may refuse to make a plan smaller".to_owned());
+        Method { why: Some(why), ..found }
     }
 
     fn standbys(&self, size: &DatabaseSize) -> Method {
@@ -287,21 +281,16 @@ impl Candidate<'_> {
         small: &DatabaseSize,
     ) -> Method {
         let (size, small) = (saved_size(size), saved_size(small));
-        let to = Some(small.to_string());
-        let Some(off) = self.off else {
-            return Method::fits(method, to, None).because(NO_HOURS);
+        let figure = || {
+            let off = self.off.ok_or(NO_HOURS)?;
+            let rate = |size| self.prices.of_database(size).map(bill::of_database);
+            let (own, less) = (rate(&size)?, rate(&small)?);
+            let kind = ResourceKind::Database;
+            let saved = bill::saved(kind, own, off.seconds, &[(less, off.off())]);
+            let costs_more = saved.is_some_and(Money::is_negative);
+            Ok((saved, costs_more.then_some("by these prices it would cost more")))
         };
-        let rate = |size| self.prices.of_database(size).map(bill::of_database);
-        let (own, small) = match rate(&size).and_then(|own| Ok((own, rate(&small)?))) {
-            Ok(rates) => rates,
-            Err(why) => return Method::fits(method, to, None).because(why),
-        };
-        let saved = bill::saved(ResourceKind::Database, own, off.seconds, &[(small, off.off())]);
-        let found = Method::fits(method, to, saved);
-        if saved.is_some_and(Money::is_negative) {
-            return found.because("by these prices it would cost more");
-        }
-        found
+        Method::fits(method, Some(small.to_string()), figure())
     }
 }
 

@@ -106,8 +106,10 @@ fn cents<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error>
 }
 
 /// Writes an amount as a number with two digits; null if it is unknown.
-#[expect(clippy::ref_option, reason = "serde gives a reference")]
-fn known_cents<S: Serializer>(money: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
+///
+/// # Errors
+/// Those of the serializer.
+pub fn known_cents<S: Serializer>(money: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
     money.map(amount).serialize(serializer)
 }
 

@@ -2,12 +2,7 @@
 
 use std::cmp::Ordering;
 
-use domain::{
-    AccountName, ResourceKind, ResourceRef, ScheduleName,
-    money::{Currency, Money},
-    resource::Size,
-    stop_method::StopMethod,
-};
+use domain::{ResourceRef, ScheduleName, money::Money, resource::Size, stop_method::StopMethod};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,16 +33,10 @@ pub struct Report {
 pub struct Row {
     /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// The account that reaches the resource.
-    pub account: AccountName,
-    /// The kind of resource.
-    pub kind: ResourceKind,
     /// The resource's name at the provider; not unique.
     pub name: String,
     /// The resource's plan and, for a database or a node pool, its number of nodes.
     pub size: String,
-    /// The region or location.
-    pub region: String,
     /// The schedule that the resource follows; null if its hours are assumed or unknown.
     pub schedule: Option<ScheduleName>,
     /// How many hours of the month it is off; null if that is unknown, or if it is never stopped.
@@ -58,10 +47,8 @@ pub struct Row {
     #[serde(serialize_with = "known_cents")]
     #[schemars(with = "Option<f64>")]
     pub monthly: Option<Money>,
-    /// Why `monthly` is unknown; null if it is known.
-    pub monthly_unknown: Option<String>,
-    /// Why Offhours never stops the resource; null if it may.
-    pub never_stopped: Option<String>,
+    /// Why Offhours never stops the resource, or else why `monthly` is unknown; null if neither.
+    pub why: Option<String>,
     /// The methods by which the resource's kind can be stopped, the best one first.
     pub methods: Vec<Method>,
     /// The method that saves the most; null if none is known to save anything.
@@ -105,28 +92,21 @@ impl Collector {
             // Nothing that fits saves anything.
             None => any.map(|saved| Money::zero(saved.currency())),
         };
-        let (monthly, monthly_unknown) = match monthly {
-            Ok(monthly) => (Some(monthly), None),
-            Err(why) => (None, Some(why)),
-        };
         if candidate.barred.is_none() {
             let is_uncertain = best.is_some_and(|(method, _)| method == StopMethod::SmallestPlan);
-            self.totals.add((monthly, saved), (saved.is_some(), is_uncertain));
+            let full = monthly.as_ref().ok().copied();
+            self.totals.add((full, saved), (saved.is_some(), is_uncertain));
         }
-        let currency = monthly.or(saved).or(any).map(Money::currency);
+        let amount = monthly.as_ref().ok().copied().or(saved).or(any);
         self.rows.push(Row {
             resource: reference.clone(),
-            account: reference.account.clone(),
-            kind: resource.kind(),
             name: resource.name.clone(),
             size: size(&resource.size),
-            region: resource.region.clone(),
             schedule: candidate.schedule.cloned(),
             off_hours: off.map(|off| hours(off.off())),
-            currency: currency.map(Currency::code),
-            monthly,
-            monthly_unknown,
-            never_stopped: candidate.barred.map(str::to_owned),
+            currency: amount.map(|amount| amount.currency().code()),
+            monthly: monthly.as_ref().ok().copied(),
+            why: candidate.barred.map(str::to_owned).or(monthly.err()),
             best: best.map(|(method, _)| method),
             saved,
             methods,
@@ -138,8 +118,8 @@ impl Collector {
     #[must_use]
     pub fn report(mut self, label: Option<String>, assumed: Option<String>) -> Report {
         self.rows.sort_by(|one, next| {
-            let key = |row: &Row| (row.account.clone(), row.name.clone(), row.resource.clone());
-            key(one).cmp(&key(next))
+            let key = |row: &Row| (row.resource.account.clone(), row.name.clone());
+            key(one).cmp(&key(next)).then_with(|| one.resource.cmp(&next.resource))
         });
         Report {
             month: label,

@@ -367,7 +367,7 @@ fn what_a_server_with_an_old_price_saves_is_unknown() {
     let row = check(&case, &[FULL, ("rescale", None, Some(refusal))]);
     assert_eq!(figures(&row), (None, Some(0.0)));
     let why = "it was created before 2026-06-15: its own price is not in the API";
-    assert_eq!(row.monthly_unknown.as_deref(), Some(why));
+    assert_eq!(row.why.as_deref(), Some(why));
     assert!(row.methods[1].remedy.unwrap().contains("invoice"));
     case.accepts_new_prices = true;
     let why = "its own price is not in the API; of the list's price it would save 7.49 EUR";
@@ -385,7 +385,7 @@ fn what_does_not_fit_has_its_reason() {
     let row = check(&case, &[FULL, ("resize", None, Some(why))]);
     assert_eq!(figures(&row), (None, Some(0.0)));
     let why = "its provider lists no price of gone in fra1";
-    assert_eq!(row.monthly_unknown.as_deref(), Some(why));
+    assert_eq!(row.why.as_deref(), Some(why));
 }
 
 #[test]

@@ -84,7 +84,7 @@ async fn a_transition_that_is_written_twice_stands_there_once() {
     let record = store.save(server(1)).await.unwrap();
     let entry = ended(&record.reference, 0);
     let record = store.commit(record, Some(&entry)).await.unwrap();
-    let again = HistoryEntry { ending: Ending::Overtaken, ..entry };
+    let again = HistoryEntry { ending: Ending::Superseded, ..entry };
     let record = store.commit(record, Some(&again)).await.unwrap();
     assert_eq!(history(&store, &record.reference).await, [again]);
 }

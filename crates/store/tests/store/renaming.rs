@@ -271,7 +271,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         assert_eq!(joined.used, old.is_some());
         let history = history(&store, &joined.reference).await;
         let shown = history.into_iter().map(|entry| (entry.ending, entry.saved));
-        let expected = dropped.map(|count| (Ending::Kept, Some(pool(count))));
+        let expected = dropped.map(|count| (Ending::Resized, Some(pool(count))));
         assert!(shown.eq(expected), "{old:?} {new:?}");
     }
 }

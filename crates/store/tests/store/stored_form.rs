@@ -495,10 +495,10 @@ fn the_forms_of_the_endings() {
         Ending::WouldHave,
         Ending::Refused,
         Ending::Stuck,
-        Ending::Overtaken,
-        Ending::LetGo,
-        Ending::Turned,
-        Ending::Kept,
+        Ending::Superseded,
+        Ending::Released,
+        Ending::Reversed,
+        Ending::Resized,
         Ending::Gone,
         Ending::Forgotten,
     ];
@@ -508,7 +508,7 @@ fn the_forms_of_the_endings() {
         assert_eq!(item["ending"].as_s().unwrap(), ending.name());
         ending.name()
     });
-    assert_snapshot!(stored.join(" "), @"seen already-there would-have refused stuck overtaken let-go turned kept gone forgotten");
+    assert_snapshot!(stored.join(" "), @"seen already-there would-have refused stuck superseded released reversed resized gone forgotten");
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
     let rows: Vec<_> = rows.collect();
     let read = store.in_force().await.ok();
     let configuration = read.as_ref().map(|read| &*read.configuration);
-    let screen = context.screen(configuration, None, session.now);
+    let screen = context.screen(configuration, session.now);
     if args.patch && context.format == Format::Table {
         for row in &rows {
             output::print(&row.drawn(&screen))?;

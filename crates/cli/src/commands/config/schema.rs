@@ -1,7 +1,7 @@
 //! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
 use clap::builder::PossibleValuesParser;
-use domain::activity::Activity;
+use domain::{activity::Activity, history::HistoryEntry};
 use lifecycle::Outcome;
 use report::money;
 use schemars::Schema;
@@ -9,10 +9,8 @@ use schemars::Schema;
 use super::log;
 use crate::{
     Exit,
-    commands::{
-        apply, approve, forget, history, import, overrides, preview::Coming, rehearse, status,
-        validate, why,
-    },
+    apply::moves::MovingStop,
+    commands::{apply, approve, forget, import, overrides, preview::Coming, status, validate, why},
     configuration_file::written::File,
     doctor::Finding,
     output,
@@ -51,7 +49,7 @@ const DOCUMENTS: [Document; 21] = [
     ("approve", shape::of::<Vec<approve::Approved>>),
     ("doctor", shape::of::<Vec<Finding>>),
     ("forget", shape::of::<Vec<forget::ForgottenRecord>>),
-    ("history", shape::of::<Vec<history::FinishedTransition<'_>>>),
+    ("history", shape::of::<Vec<HistoryEntry>>),
     ("import", shape::of::<import::Report>),
     ("local", shape::of::<Line>),
     ("log", shape::of::<Vec<log::AppliedGeneration>>),
@@ -59,7 +57,7 @@ const DOCUMENTS: [Document; 21] = [
     ("override", shape::of::<overrides::Answer>),
     ("override-list", shape::of::<Vec<overrides::OverrideView>>),
     ("preview", shape::of::<Vec<Coming>>),
-    ("rehearse", shape::of::<rehearse::Rehearsal>),
+    ("rehearse", shape::of::<MovingStop>),
     ("saved", shape::of::<money::SavedReport>),
     ("savings", shape::of::<money::Report>),
     ("status", shape::of::<Vec<ResourceView>>),

@@ -1,20 +1,19 @@
 //! How overrides are shown to people and to programs.
 
 use domain::{
-    ResourceRef, ScheduleName,
+    ScheduleName,
     configuration::{Override, Target},
     decision::judge,
-    membership::{Membership, Subject},
+    membership::Subject,
     record::Record,
     schedule::{Desired, desired_or_any},
 };
 use indexmap::IndexMap;
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
 
-use super::change::{Change, after, has_not_ended};
+use super::change::{Change, after, begins_later};
 use crate::{
     commands::{manual::in_a_line, targets::Selected},
     print::{self, Screen},
@@ -22,29 +21,16 @@ use crate::{
     table::{Cell, Column},
 };
 
-/// One override.
+/// One override, and what takes over when it ends.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::commands) struct OverrideView {
-    /// The resource that is overridden; null if it is a schedule.
-    resource: Option<ResourceRef>,
+    /// The override.
+    #[serde(flatten)]
+    one: Override,
     /// The resource's name; null if it is unknown, or if a schedule is overridden.
     name: Option<String>,
-    /// The schedule that is overridden; null if it is a resource.
-    schedule: Option<ScheduleName>,
-    /// The state in which the override keeps its target.
-    desired: Desired,
-    /// When the override was set, or the later instant at which it begins.
-    set_at: Timestamp,
-    #[serde(skip)]
-    begins_later: bool,
-    /// When the override ends, exclusive.
-    ends_at: Timestamp,
     /// Whether the override has not ended yet.
     active: bool,
-    /// Who set it, or extended it.
-    by: String,
-    /// The reason; null if none was given.
-    why: Option<String>,
     /// The schedule that takes over when the override ends; null if there is none, and its target
     /// stays as it is.
     follows: Option<ScheduleName>,
@@ -53,59 +39,34 @@ pub(in crate::commands) struct OverrideView {
 }
 
 impl OverrideView {
-    pub(super) fn of(
-        one: &Override,
-        in_force: &InForce,
-        records: &[Record],
-        now: Timestamp,
-    ) -> Self {
-        let schedules = &in_force.configuration.schedules;
-        let (resource, schedule, record) = match &one.target {
+    pub(super) fn of(one: &Override, in_force: &InForce, records: &[Record], active: bool) -> Self {
+        let record = match &one.target {
             Target::Resource(reference) => {
-                let record = records.iter().find(|record| record.reference == *reference);
-                (Some(reference.clone()), None, record)
+                records.iter().find(|record| record.reference == *reference)
             }
-            Target::Schedule(name) => (None, Some(name.clone()), None),
+            Target::Schedule(_) => None,
         };
-        let (follows, then) = match (record, schedule.as_ref()) {
-            (Some(record), _) => {
+        let (follows, then) = match (&one.target, record) {
+            (_, Some(record)) => {
                 let subject = Subject::recorded(record);
-                let membership = Membership::of(subject, &in_force.configuration);
                 let verdict = judge(record, subject, in_force.rules(), one.ends_at);
-                let schedule = membership.schedule().cloned();
+                let schedule = verdict.membership.schedule().cloned();
                 let then = verdict.desired.filter(|_| schedule.is_some());
                 (schedule, then)
             }
-            (None, Some(name)) => {
-                let rule = schedules.get(name);
+            (Target::Schedule(name), None) => {
+                let rule = in_force.configuration.schedules.get(name);
                 let then = rule.and_then(|rule| rule.schedule.desired_at(one.ends_at));
                 (rule.map(|_| name.clone()), then)
             }
-            (None, None) => (None, None),
+            (Target::Resource(_), None) => (None, None),
         };
-        Self {
-            resource,
-            name: record.map(|record| record.name.clone()),
-            schedule,
-            desired: one.desired,
-            set_at: one.set_at,
-            begins_later: one.set_at > now,
-            ends_at: one.ends_at,
-            active: has_not_ended(one, now),
-            by: one.by.clone(),
-            why: one.why.clone(),
-            follows,
-            then,
-        }
+        let name = record.map(|record| record.name.clone());
+        Self { one: one.clone(), name, active, follows, then }
     }
 
     fn label(&self) -> String {
-        match (&self.schedule, &self.resource, &self.name) {
-            (Some(schedule), _, _) => format!("schedule {schedule}"),
-            (None, _, Some(name)) => name.clone(),
-            (None, Some(resource), None) => resource.to_string(),
-            (None, None, None) => String::new(),
-        }
+        self.name.clone().unwrap_or_else(|| self.one.target.to_string())
     }
 
     /// What takes over when it ends.
@@ -137,10 +98,8 @@ impl Answer {
     ) -> Self {
         let now = screen.now;
         let (after, at) = after(changes, &selected.in_force, now);
-        let view = |change: &Change| OverrideView {
-            begins_later: change.begins_later(now),
-            active: !change.clears,
-            ..OverrideView::of(&change.one, &after, &selected.records, now)
+        let view = |change: &Change| {
+            OverrideView::of(&change.one, &after, &selected.records, !change.clears)
         };
         let row = |record| ResourceView::of(record, &after, &screen.zone, at);
         Self {
@@ -158,16 +117,17 @@ impl Answer {
     /// The answer for people: a line for each distinct end, and the rows of `offhours status`.
     pub(super) fn text(&self, screen: &Screen) -> String {
         let mut lines: IndexMap<String, Vec<String>> = IndexMap::new();
-        for one in &self.overrides {
-            let then = one.then();
-            let line = if one.active {
-                let from = one.begins_later.then(|| format!("from {} ", screen.date(one.set_at)));
-                let from = from.unwrap_or_default();
-                format!("{} {from}until {}, then {then}", one.desired, screen.date(one.ends_at))
-            } else {
+        for view in &self.overrides {
+            let (then, Override { desired, set_at, ends_at, .. }) = (view.then(), &view.one);
+            let line = if !view.active {
                 format!("no longer overridden, now {then}")
+            } else if begins_later(&view.one, screen.now) {
+                let (from, until) = (screen.date(*set_at), screen.date(*ends_at));
+                format!("{desired} from {from} until {until}, then {then}")
+            } else {
+                format!("{desired} until {}, then {then}", screen.date(*ends_at))
             };
-            lines.entry(line).or_default().push(one.label());
+            lines.entry(line).or_default().push(view.label());
         }
         let dry_run = self.dry_run.then(|| "Dry run: nothing is written.\n".to_owned());
         let line = |(line, labels): (&String, &Vec<String>)| {
@@ -193,18 +153,15 @@ impl print::Row for OverrideView {
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let (since, until) = (screen.time(self.set_at), screen.time(self.ends_at));
-        let by = match &self.why {
-            Some(why) => format!("{}: {why}", self.by),
-            None => self.by.clone(),
-        };
+        let Override { desired, set_at, ends_at, by, why, .. } = &self.one;
+        let from = if begins_later(&self.one, screen.now) { "from " } else { "" };
         vec![
             Cell::new(self.label()),
-            Cell::desired(self.desired),
-            Cell::new(if self.begins_later { format!("from {since}") } else { since }),
-            Cell::new(if self.active { until } else { format!("ended {until}") }),
+            Cell::desired(*desired),
+            Cell::new(format!("{from}{}", screen.time(*set_at))),
+            Cell::new(screen.time(*ends_at)),
             Cell::new(self.then()),
-            Cell::new(by),
+            Cell::new(why.as_ref().map_or(by.clone(), |why| format!("{by}: {why}"))),
         ]
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ScheduleName,
     activity::{Action, Author},
     configuration::{Override, Rule, Target},
     decision::{Decision, LeaveReason, judge},
@@ -62,12 +61,6 @@ impl Change {
     fn from(&self) -> Timestamp {
         if self.clears { self.one.ends_at } else { self.one.set_at }
     }
-
-    /// Whether the override begins later than now. The edge of one that begins now may be a moment
-    /// later.
-    pub(super) fn begins_later(&self, now: Timestamp) -> bool {
-        self.one.set_at > latest_edge(now)
-    }
 }
 
 impl Request<'_> {
@@ -110,10 +103,9 @@ impl Request<'_> {
         context: &Context,
         now: Timestamp,
     ) -> Result<Change, UsageError> {
-        let rule = selected.rule(target);
-        let zone = context.zone(&*selected.in_force.configuration, rule.map(|(name, _)| name));
+        let schedule = selected.rule(target).map(|rule| &rule.schedule);
+        let zone = context.zone(&*selected.in_force.configuration);
         let resolved = |when: &When, asked, now| {
-            let schedule = rule.map(|(_, rule)| &rule.schedule);
             let at = when.resolve(asked, Reader { now, zone: &zone, schedule });
             let at = at.map_err(|error| UsageError(format!("{target}: {error}")))?;
             if at.duration_since(now) > AT_MOST {
@@ -149,6 +141,11 @@ impl Request<'_> {
         };
         Ok(Change { one, replaces: replaces.cloned(), clears: false })
     }
+}
+
+/// Whether an override begins later than now. The edge of one that begins now may be a moment later.
+pub(super) fn begins_later(one: &Override, now: Timestamp) -> bool {
+    one.set_at > latest_edge(now)
 }
 
 /// Works out the changes that end these overrides later.
@@ -221,15 +218,15 @@ impl Selected {
     }
 
     /// The schedule that a target is, or follows.
-    fn rule(&self, target: &Target) -> Option<(&ScheduleName, &Rule)> {
+    fn rule(&self, target: &Target) -> Option<&Rule> {
         let configuration = &self.in_force.configuration;
         match target {
             Target::Resource(_) => {
                 let subject = Subject::recorded(self.record(target)?);
                 let membership = Membership::of(subject, configuration);
-                configuration.schedules.get_key_value(membership.schedule()?)
+                configuration.schedules.get(membership.schedule()?)
             }
-            Target::Schedule(name) => configuration.schedules.get_key_value(name),
+            Target::Schedule(name) => configuration.schedules.get(name),
         }
     }
 
@@ -245,20 +242,6 @@ impl Selected {
         };
         self.records.iter().filter(follows).collect()
     }
-}
-
-/// How the answer is shown: in the zone of the schedule, if it is about one.
-pub(super) fn screen(
-    changes: &[Change],
-    selected: &Selected,
-    context: &Context,
-    now: Timestamp,
-) -> Screen {
-    let schedule = |change: &Change| selected.rule(&change.one.target).map(|(name, _)| name);
-    let mut schedules: Vec<_> = changes.iter().map(schedule).collect();
-    schedules.dedup();
-    let one = schedules.first().copied().flatten().filter(|_| schedules.len() == 1);
-    context.screen(&*selected.in_force.configuration, one, now)
 }
 
 /// What is in force after the changes, and an instant at which those hold that begin now.
@@ -279,10 +262,9 @@ pub(super) fn question(
     changes: &[Change],
     selected: &Selected,
     is_whole: bool,
-    context: &Context,
-    now: Timestamp,
+    screen: &Screen,
 ) -> Option<String> {
-    let screen = screen(changes, selected, context, now);
+    let now = screen.now;
     let end = changes.iter().map(|change| change.one.ends_at).max()?;
     let is_long = end.duration_since(now) > LONG;
     let end = screen.date(end);
@@ -300,7 +282,7 @@ pub(super) fn question(
     };
     let stops = changes.iter().any(|change| change.one.desired == Desired::Stopped);
     let stopped: Vec<_> = selected.records.iter().filter(is_stopped).filter(|_| stops).collect();
-    let begin = changes.iter().find(|change| change.begins_later(now));
+    let begin = changes.iter().find(|change| begins_later(&change.one, now));
     let begin = begin.map(|change| format!("from {} ", screen.date(change.one.set_at)));
     let time = format!(" {}until {end}", begin.unwrap_or_default());
     let stops = manual::question(&stopped, &after.configuration, is_whole, &time);

@@ -6,13 +6,13 @@ mod change;
 mod tests;
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    ResourceRef,
     activity::Author,
     configuration::{Override, Target},
     record::Record,
     schedule::Desired,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use store::{InForce, OverrideChange, Store};
 
 use super::{
@@ -36,9 +36,6 @@ use crate::{
 pub(super) use answer::{Answer, OverrideView};
 use change::{Change, Request, cleared, extended, has_not_ended, question};
 
-/// How long ended overrides stay in the list with `--all`.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
-
 /// Keep resources or a whole schedule running or stopped for a time.
 ///
 /// An override wins over the schedule until it ends. It ends by itself; then the schedule takes
@@ -51,7 +48,7 @@ Examples:
   offhours override running web-1 --for 2h
   offhours override running --all --until \"tomorrow 9am\" --reason \"release\"
   offhours override stopped --schedule office --until sunday
-  offhours override extend web-1 2h
+  offhours override extend web-1 --by 2h
   offhours override list
   offhours override clear web-1
   offhours config schema override   what -o json prints
@@ -92,8 +89,8 @@ Examples:
   offhours override stopped --schedule office-hours --until next-edge --dry-run
   offhours override running web-1 --from \"saturday 08:00\" --for 6h
 
-Times are read in the zone of --tz, else of the variable TZ, else of the
-schedule, else of this machine, and the answer has that zone. A time that the
+Times are read and shown in one zone: that of --tz, else of the variable TZ,
+else the one that all schedules share, else this machine's. A time that the
 clock skips there is the jump; of one that it shows twice, --from is the first
 and --until the last one.";
 
@@ -105,10 +102,10 @@ pub(super) struct SetArgs {
     #[arg(long = "for", value_name = "LENGTH", allow_hyphen_values = true)]
     lasting: Option<Length>,
     /// End of the override: 21:00, "tomorrow 9am", friday, 2026-11-24, an instant, or next-edge.
-    #[arg(long, value_name = "WHEN", conflicts_with = "lasting")]
+    #[arg(long, value_name = "WHEN", conflicts_with = "lasting", add = candidates::times())]
     until: Option<When>,
     /// Begin of the override, if later than now. The end counts from there.
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", add = candidates::times())]
     from: Option<When>,
     /// Reason that `offhours status` and `activity` show.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -122,21 +119,14 @@ pub(super) struct SetArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours override extend web-1 2h
-  offhours override extend --schedule office-hours 1d --reason \"still releasing\"")]
+  offhours override extend web-1 --by 2h
+  offhours override extend --schedule office-hours --by 1d --reason \"still releasing\"")]
 struct ExtendArgs {
-    /// The overridden resources, and then the time to add: 90m, 2h or 1d12h.
-    #[arg(value_name = "RESOURCE... LENGTH", required = true, add = candidates::resources())]
-    words: Vec<String>,
-    /// The override of this schedule.
-    #[arg(long, value_name = "NAME", add = candidates::schedules())]
-    schedule: Option<ScheduleName>,
-    /// All overrides of resources in this account.
-    #[arg(long, value_name = "NAME", conflicts_with = "schedule", add = candidates::accounts())]
-    account: Option<AccountName>,
-    /// All overrides.
-    #[arg(long, conflicts_with_all = ["schedule", "account"])]
-    all: bool,
+    #[command(flatten)]
+    targets: Targets,
+    /// The time to add: 90m, 2h or 1d12h.
+    #[arg(long, value_name = "LENGTH")]
+    by: Length,
     #[command(flatten)]
     change: ChangeArgs,
 }
@@ -166,17 +156,14 @@ struct ChangeArgs {
 }
 
 /// List the overrides in force, and what takes over when they end.
+///
+/// `offhours activity` has those that ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours override list
-  offhours override list --all   those that ended within 90 days as well
   offhours override list -o json | jq '.[].ends_at'")]
-struct ListArgs {
-    /// Include overrides that ended within 90 days: the last one of each target.
-    #[arg(long)]
-    all: bool,
-}
+struct ListArgs {}
 
 impl Args {
     /// Whether overrides are only listed.
@@ -191,7 +178,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         OverrideCommand::Running(args) => set(args, Desired::Running, context).await,
         OverrideCommand::Stopped(args) => set(args, Desired::Stopped, context).await,
         OverrideCommand::Extend(args) => extend(args, context).await,
-        OverrideCommand::List(args) => list(args, context).await,
+        OverrideCommand::List(ListArgs {}) => list(context).await,
         OverrideCommand::Clear(args) => clear(args, context).await,
     }
 }
@@ -207,7 +194,6 @@ impl SetArgs {
     }
 }
 
-/// Sets overrides.
 pub(super) async fn set(
     args: &SetArgs,
     desired: Desired,
@@ -224,7 +210,8 @@ pub(super) async fn set(
         anyhow::Ok((selected, changes))
     };
     let (selected, changes) = planned(session.now).await?;
-    let question = question(&changes, &selected, args.targets.are_whole(), context, session.now);
+    let screen = context.screen(&*selected.in_force.configuration, session.now);
+    let question = question(&changes, &selected, args.targets.are_whole(), &screen);
     let (selected, changes) = match question.filter(|_| !args.dry_run) {
         Some(question) if !confirm(&question, context)? => anyhow::bail!("nothing was set"),
         // What was read before the question is stale by now, and an edge may have passed.
@@ -234,34 +221,14 @@ pub(super) async fn set(
     finish(&session, &selected, &changes, (&request.author, args.dry_run), context).await
 }
 
-impl ExtendArgs {
-    /// What is extended, and by how much.
-    fn split(&self) -> Result<(Targets, Length), UsageError> {
-        let (last, resources) = self.words.split_last().unzip();
-        let length = last.map_or("", String::as_str);
-        let length = length.parse().map_err(|error| UsageError(format!("`{length}`: {error}")))?;
-        let targets = Targets {
-            resources: resources.unwrap_or_default().to_vec(),
-            schedule: self.schedule.clone(),
-            account: self.account.clone(),
-            all: self.all,
-        };
-        let is_whole = self.schedule.is_some() || self.account.is_some() || self.all;
-        if targets.are_whole() == is_whole {
-            return Ok((targets, length));
-        }
-        let message = "name overridden resources, or pass --schedule, --account or --all";
-        Err(UsageError(message.to_owned()))
-    }
-}
-
 async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
-    let (targets, length) = args.split()?;
     let session = context.connection.open_for_write().await?;
-    let (selected, active) = Active::read(&session.store, session.now).await?.meant(&targets)?;
+    let (selected, active) =
+        Active::read(&session.store, session.now).await?.meant(&args.targets)?;
     let author = author(&session, args.change.reason.clone()).await?;
-    let changes = extended(&active, length, &author)?;
-    let question = question(&changes, &selected, targets.are_whole(), context, session.now);
+    let changes = extended(&active, args.by, &author)?;
+    let screen = context.screen(&*selected.in_force.configuration, session.now);
+    let question = question(&changes, &selected, args.targets.are_whole(), &screen);
     if let Some(question) = question.filter(|_| !args.change.dry_run)
         && !confirm(&question, context)?
     {
@@ -279,25 +246,21 @@ async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
     finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
 }
 
-async fn list(args: &ListArgs, context: &Context) -> anyhow::Result<Exit> {
+async fn list(context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let records = overridden(&store, in_force.overrides.iter()).await?;
-    let rows = rows(&in_force, &records, now, args.all);
-    let screen = context.screen(&*in_force.configuration, None, now);
-    screen.rows(&rows, "Nothing is overridden.")?;
+    let screen = context.screen(&*in_force.configuration, now);
+    screen.rows(&rows(&in_force, &records, now), "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
 
-/// Returns the rows of a list: active overrides first, then ended ones, the latest first.
-fn rows(in_force: &InForce, records: &[Record], now: Timestamp, all: bool) -> Vec<OverrideView> {
-    let (mut active, mut ended): (Vec<_>, Vec<_>) =
-        in_force.overrides.iter().partition(|one| has_not_ended(one, now));
+/// Returns the overrides that have not ended, the first to end first.
+fn rows(in_force: &InForce, records: &[Record], now: Timestamp) -> Vec<OverrideView> {
+    let active = in_force.overrides.iter().filter(|one| has_not_ended(one, now));
+    let mut active: Vec<_> = active.collect();
     active.sort_by_key(|one| one.ends_at);
-    ended.retain(|one| all && one.ends_at + REMEMBERED > now);
-    ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
-    let rows = active.into_iter().chain(ended);
-    rows.map(|one| OverrideView::of(one, in_force, records, now)).collect()
+    active.into_iter().map(|one| OverrideView::of(one, in_force, records, true)).collect()
 }
 
 /// Reads the records of the overridden resources.
@@ -361,7 +324,7 @@ async fn finish(
         Err(error) if error.is::<NotYetDue>() => Some(error),
         Err(error) => return Err(error),
     };
-    let screen = change::screen(changes, selected, context, session.now);
+    let screen = context.screen(&*selected.in_force.configuration, session.now);
     let answer = Answer::of(changes, selected, &screen, dry_run);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&answer)?,

@@ -5,9 +5,13 @@ use domain::{
     resource::{Power, Resource},
 };
 use insta::assert_snapshot;
+use jiff::SignedDuration;
 
 use super::*;
-use crate::fixtures::{handled, machine, reference, store_with};
+use crate::{
+    fixtures::{handled, machine, reference, store_with},
+    print::Screen,
+};
 
 const FILE: &str = r#"
 timezone = "Europe/Berlin"
@@ -109,14 +113,16 @@ struct Planned {
 }
 
 impl Planned {
+    fn screen(&self) -> Screen {
+        Context::plain().screen(&*self.selected.in_force.configuration, saturday())
+    }
+
     fn answer(&self) -> Answer {
-        let screen = change::screen(&self.changes, &self.selected, &Context::plain(), saturday());
-        Answer::of(&self.changes, &self.selected, &screen, false)
+        Answer::of(&self.changes, &self.selected, &self.screen(), false)
     }
 
     fn text(&self) -> String {
-        let screen = change::screen(&self.changes, &self.selected, &Context::plain(), saturday());
-        self.answer().text(&screen)
+        self.answer().text(&self.screen())
     }
 
     fn only(&self) -> &Override {
@@ -150,14 +156,14 @@ async fn planned(store: &Store, line: &str) -> anyhow::Result<Planned> {
             (false, selected, changes)
         }
         OverrideCommand::Extend(args) => {
-            let (targets, length) = args.split()?;
-            let (selected, active) = Active::read(store, now).await?.meant(&targets)?;
-            let changes = extended(&active, length, &author)?;
-            (targets.are_whole(), selected, changes)
+            let (selected, active) = Active::read(store, now).await?.meant(&args.targets)?;
+            let changes = extended(&active, args.by, &author)?;
+            (args.targets.are_whole(), selected, changes)
         }
         OverrideCommand::List(_) => unreachable!("a list plans nothing"),
     };
-    let question = question(&changes, &selected, whole, &context, now);
+    let screen = context.screen(&*selected.in_force.configuration, now);
+    let question = question(&changes, &selected, whole, &screen);
     Ok(Planned { selected, changes, question })
 }
 
@@ -415,12 +421,12 @@ async fn an_extension_adds_to_the_present_end_and_begins_nothing_anew() {
         by_ada(schedule("web"), Desired::Running, "2026-11-22T08:00:00Z"),
     ];
     let store = stored(servers(), overrides.clone()).await;
-    let longer = planned(&store, "extend web-1 2h").await.unwrap();
+    let longer = planned(&store, "extend web-1 --by 2h").await.unwrap();
     let one = longer.only();
     assert_eq!((one.set_at, one.ends_at), (overrides[0].set_at, at("2026-11-21T16:00:00Z")));
     assert_eq!((one.by.as_str(), one.why.as_deref()), ("bob", Some("a demonstration")));
     assert_eq!(longer.changes[0].replaces.as_ref(), Some(&overrides[0]));
-    let both = planned(&store, "extend --all 1d").await.unwrap();
+    let both = planned(&store, "extend --all --by 1d").await.unwrap();
     assert_snapshot!(both.text(), @"
     web-1: running until Sun 2026-11-22 15:00 CET, then office: stopped
     schedule web: running until Mon 2026-11-23 09:00 CET, then web: running
@@ -428,12 +434,9 @@ async fn an_extension_adds_to_the_present_end_and_begins_nothing_anew() {
     Name   Schedule  State    Next                   Remark
     web-1  office    stopped  stopped Sun 15:00 CET  override until Sun 15:00 CET (bob, a demonstration)
     ");
-    for (line, expected) in [
-        ("extend web-2 2h", "no override of `web-2` is active; did you mean `web-1`?"),
-        ("extend web-1", "`web-1`: write a length of time"),
-        ("extend 2h", "name overridden resources, or pass --schedule"),
-        ("extend web-1 --all 2h", "name overridden resources, or pass --schedule"),
-    ] {
+    for (line, expected) in
+        [("extend web-2 --by 2h", "no override of `web-2` is active; did you mean `web-1`?")]
+    {
         let refused = refused(&store, line).await;
         assert!(refused.starts_with(expected), "{refused}");
     }
@@ -472,36 +475,31 @@ async fn only_what_is_overridden_can_be_cleared_known_or_not() {
 }
 
 #[tokio::test]
-async fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
+async fn a_list_has_what_is_active() {
     let overrides = [
         by_ada(resource(1), Desired::Running, "2026-11-22T08:00:00Z"),
         by_ada(resource(6), Desired::Stopped, "2026-11-21T12:15:01Z"),
         by_ada(schedule("office"), Desired::Stopped, "2026-11-21T12:15:00Z"),
-        by_ada(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z"),
-        by_ada(schedule("wake-up"), Desired::Stopped, "2026-08-23T12:15:00Z"),
     ];
     let in_force = stored(servers(), overrides).await.in_force().await.unwrap();
-    let list = |all| rows(&in_force, &servers(), saturday(), all);
-    let screen = Context::plain().screen(&*in_force.configuration, None, saturday());
-    assert_snapshot!(screen.table(&list(true)), @"
-    Target           Desired  Since                  Until                        Then             By
-    stray            stopped  Fri 13:15 CET          Sat 13:15 CET                as it is         ada
-    web-1            running  Sat 09:00 CET          Sun 09:00 CET                office: stopped  ada
-    schedule office  stopped  Fri 13:15 CET          ended Sat 13:15 CET          office: stopped  ada
-    schedule web     stopped  2026-08-22 14:15 CEST  ended 2026-08-23 14:15 CEST  web: running     ada
+    let list = rows(&in_force, &servers(), saturday());
+    let screen = Context::plain().screen(&*in_force.configuration, saturday());
+    assert_snapshot!(screen.table(&list), @"
+    Target  Desired  Since          Until          Then             By
+    stray   stopped  Fri 13:15 CET  Sat 13:15 CET  as it is         ada
+    web-1   running  Sat 09:00 CET  Sun 09:00 CET  office: stopped  ada
     ");
-    assert_eq!(list(false).len(), 2);
-    assert_snapshot!(serde_json::to_string_pretty(&list(false)[1]).unwrap(), @r#"
+    assert_snapshot!(serde_json::to_string_pretty(&list[1]).unwrap(), @r#"
     {
-      "resource": "hz-eu/server/1",
-      "name": "web-1",
-      "schedule": null,
+      "target": {
+        "resource": "hz-eu/server/1"
+      },
       "desired": "running",
       "set_at": "2026-11-21T08:00:00Z",
       "ends_at": "2026-11-22T08:00:00Z",
-      "active": true,
       "by": "ada",
-      "why": null,
+      "name": "web-1",
+      "active": true,
       "follows": "office",
       "then": "stopped"
     }
@@ -516,7 +514,7 @@ async fn every_answer_fits_the_schema_that_is_served() {
     for line in [
         "running stray --until 22:00",
         "stopped --all --until next-edge",
-        "extend web-2 1h",
+        "extend web-2 --by 1h",
         "clear web-2",
     ] {
         let shown = serde_json::to_value(planned(&store, line).await.unwrap().answer()).unwrap();

@@ -112,7 +112,6 @@ pub(super) fn draw(
     Ok(text)
 }
 
-/// The edges of a week.
 struct Week<'a> {
     schedule: &'a Schedule,
     /// The desired state at its start.

@@ -18,7 +18,7 @@ use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Readin
 use report::money::nodes_while_stopped;
 
 use crate::{
-    listing::{Failure, Spinners},
+    listing::{Failure, Waiting},
     output, remedies,
 };
 
@@ -73,7 +73,6 @@ pub(super) struct Holdings {
     /// The machines that autoscale pools have created.
     pub(super) autoscaled: BTreeSet<ResourceId>,
     database_plans: DatabasePlans,
-    /// Its provider's prices.
     pub(super) prices: Option<PriceList>,
 }
 
@@ -102,8 +101,8 @@ pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answe
     let at_clouds = configuration.accounts.iter();
     let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
     let accounts: Vec<_> = at_clouds.map(|(name, _)| name.clone()).collect();
-    let spinners = Spinners::of(&accounts);
-    let asked = accounts.iter().map(|account| one(clouds, configuration, account, &spinners));
+    let waiting = Waiting::on(&accounts);
+    let asked = accounts.iter().map(|account| one(clouds, configuration, account));
     let mut answers = Answers::default();
     for answer in join_all(asked).await {
         match answer {
@@ -111,7 +110,7 @@ pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answe
             Err(failure) => answers.failures.push(failure),
         }
     }
-    spinners.finish();
+    waiting.finish();
     answers
 }
 
@@ -119,7 +118,6 @@ async fn one(
     clouds: &Clouds,
     configuration: &Configuration,
     account: &AccountName,
-    spinners: &Spinners,
 ) -> Result<Holdings, Failure> {
     let failure = |error: &dyn std::error::Error, remedy| Failure {
         account: account.clone(),
@@ -129,8 +127,7 @@ async fn one(
     let client = clouds.providers.client(account, configuration).await;
     let client =
         client.map_err(|error| failure(&error, remedy_of_client(&error, configuration)))?;
-    let read = |more| spinners.read(account, more);
-    holdings(&client, account, &read).await.map_err(|error| {
+    holdings(&client, account).await.map_err(|error| {
         let kind = configuration.accounts[account].kind();
         failure(&error, remedy(&error, kind).to_owned())
     })
@@ -154,14 +151,10 @@ fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
 }
 
 /// Reads what an account holds, and plans and prices only for what is there.
-async fn holdings(
-    client: &Client,
-    account: &AccountName,
-    read: &(dyn Fn(usize) + Sync),
-) -> Result<Holdings, ProviderError> {
+async fn holdings(client: &Client, account: &AccountName) -> Result<Holdings, ProviderError> {
     let clock = Clock::machine();
     let client = client.sharing();
-    let reading = Reading { now: &|| clock.now(), until: None, read };
+    let reading = Reading { now: &|| clock.now(), until: None, read: &|_| {} };
     let listed = client.list(client.kinds(), reading).await?;
     for unread in &listed.unread {
         output::remark(&format!("warning: {account}: {}\n", in_words(unread)));

@@ -62,8 +62,7 @@ impl print::Row for Row {
     fn cells(&self, _: &Screen) -> Vec<Cell> {
         let best = self.methods.first().filter(|method| Some(method.method) == self.best);
         let first = self.methods.first();
-        let why = self.never_stopped.as_deref().or(self.monthly_unknown.as_deref());
-        let why = why.or_else(|| best.or(first)?.why.as_deref());
+        let why = self.why.as_deref().or_else(|| best.or(first)?.why.as_deref());
         vec![
             Cell::new(&self.name),
             Cell::new(&self.size),
@@ -73,10 +72,10 @@ impl print::Row for Row {
             ),
             Cell::new(self.monthly.map_or("?".to_owned(), |amount| amount.to_string())),
             Cell::any(best.map(spoken)),
-            Cell::new(match (self.saved, &self.never_stopped) {
-                (Some(saved), _) => saved.to_string(),
-                (None, Some(_)) => "-".to_owned(),
-                (None, None) => "?".to_owned(),
+            Cell::new(match self.saved {
+                Some(saved) => saved.to_string(),
+                None if self.methods.is_empty() => "-".to_owned(),
+                None => "?".to_owned(),
             }),
             Cell::any(why),
         ]

@@ -35,7 +35,7 @@ pub(crate) struct AccountRow {
     /// nothing needs a person.
     pub needs_person: Option<String>,
     #[serde(skip)]
-    failure: Option<AccountFailure>,
+    brief: Option<String>,
 }
 
 impl AccountRow {
@@ -54,23 +54,20 @@ impl AccountRow {
             listed_at: state.and_then(|state| state.listed_at),
             tried_at: state.and_then(|state| state.tried_at),
             error: state.and_then(|state| Some(state.error.as_ref()?.to_string())),
-            needs_person: failure.as_ref().map(|failure| failure.whole.clone()),
-            failure,
+            brief: failure.as_ref().map(|failure| failure.brief.clone()),
+            needs_person: failure.map(|failure| failure.whole),
         }
     }
 
     /// What is wrong with the account, in a line.
     pub(super) fn wrong(self) -> Option<String> {
-        let account = &self.account;
         self.provider?;
-        let said = self.said();
-        said.map(|said| format!("account {account}: {said}"))
+        Some(format!("account {}: {}", self.account, self.said()?))
     }
 
     /// Why it needs a person, in a few words.
     pub(super) fn failing(&self) -> Option<String> {
-        let failure = self.failure.as_ref()?;
-        Some(format!("account {}: {}", self.account, failure.brief))
+        Some(format!("account {}: {}", self.account, self.brief.as_ref()?))
     }
 
     fn said(&self) -> Option<&String> {

@@ -221,7 +221,7 @@ async fn filters_leave_what_is_asked_for() {
     check(&["build", "do-main/droplet/1"], &["build", "web-1"]).await;
     check(&["--schedule", "nightly", "--needs-person"], &[]).await;
     check(&["--unscheduled"], &["lonely", "shop-prod"]).await;
-    check(&["--tag", "OFFHOURS:off*", "--kind", "database"], &["orders"]).await;
+    check(&["--tag", "OFFHOURS:off*"], &[&office[..], &["shop-prod"]].concat()).await;
     check(
         &["--sort", "name", "--account", "do-main", "--scheduled"],
         &["newcomer", "orders", "web-1", "workers"],

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use domain::{
-    configuration::{DropletMethod, Mode, Overrides, Policy, Target},
+    configuration::{DropletMethod, Mode, Override, Overrides, Policy, Target},
     record::{ManualCommand, Phase},
     resource::Power,
     schedule::Desired,
 };
+
+use jiff::tz::TimeZone;
 
 use super::*;
 use crate::state::fixtures::{
@@ -15,13 +17,16 @@ use crate::state::fixtures::{
     stopping_database, stuck_pool,
 };
 
+fn why_at(record: &Record, in_force: &InForce, instant: &str) -> (Why, Screen) {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let screen = Screen::plain(&zone, at(instant));
+    (Why::of(record, in_force, &screen), screen)
+}
+
 /// The whole text at an instant.
 fn text_at(record: &Record, in_force: &InForce, instant: &str) -> String {
-    let inventory_at = Some(at("2026-11-20T17:51:00Z"));
-    let schedule = schedule_of(record, in_force);
-    let zone = schedule.map_or(TimeZone::UTC, |schedule| schedule.timezone().clone());
-    let why = Why::of(record, in_force, zone, at(instant), inventory_at);
-    text::render(&why, schedule, true)
+    let (why, screen) = why_at(record, in_force, instant);
+    why.text(true, &screen)
 }
 
 fn text(record: &Record, in_force: &InForce) -> String {
@@ -198,19 +203,81 @@ fn a_name_by_which_it_is_listed_is_shown() {
     assert!(text.contains(line), "{text}");
 }
 
-#[test]
-fn programs_read_the_whole_chain() {
-    let record = Record {
-        manual_command: Some(ManualCommand {
-            instant: at("2026-11-19T12:00:00Z"),
-            desired: Desired::Stopped,
-            by: "ada".to_owned(),
-            request_id: "request-1".to_owned(),
-            earlier: Vec::new(),
-            rehearsal: false,
-        }),
-        ..office("do-main/droplet/1", "web-1")
+fn stopped_by_ada(record: Record, instant: &str) -> Record {
+    let command = ManualCommand {
+        instant: at(instant),
+        desired: Desired::Stopped,
+        by: "ada".to_owned(),
+        request_id: "request-1".to_owned(),
+        earlier: Vec::new(),
+        rehearsal: false,
     };
-    let why = Why::of(&record, &in_force(), TimeZone::UTC, now(), None);
-    insta::assert_snapshot!(serde_json::to_string_pretty(&why).unwrap());
+    Record { manual_command: Some(command), ..record }
+}
+
+/// Checks the rules that are not silent, each as `LABEL STANDING`.
+#[track_caller]
+fn check_rules(record: &Record, in_force: &InForce, instant: &str, expected: &[&str]) {
+    let why = serde_json::to_value(why_at(record, in_force, instant).0).unwrap();
+    let facts = why["sections"][0]["facts"].as_array().unwrap();
+    let facts = facts.iter().map(|fact| [&fact["label"], &fact["standing"]]);
+    let facts = facts.map(|both| both.map(|one| one.as_str().unwrap()).join(" "));
+    let rules: Vec<_> = facts.filter(|rule| !rule.ends_with(" silent")).collect();
+    assert_eq!(rules, expected);
+}
+
+#[test]
+fn the_first_rule_that_applies_decides_and_weaker_ones_are_overruled() {
+    let web = || office("do-main/droplet/1", "web-1");
+    let noon = "2026-11-20T11:00:00Z";
+    check_rules(&seen("do-main/droplet/3", "lonely"), &in_force(), noon, &[]);
+    check_rules(&web(), &in_force(), noon, &["its tag decides"]);
+    let record = stopped_by_ada(web(), "2026-11-20T10:00:00Z");
+    let commanded = ["manual stop or start decides", "its tag overruled"];
+    check_rules(&record, &in_force(), noon, &commanded);
+    // The evening's edge is later than the command.
+    let evening = ["manual stop or start overruled", "its tag decides"];
+    check_rules(&record, &in_force(), "2026-11-20T19:00:00Z", &evening);
+
+    let overridden = |targets: &[Target]| {
+        let set = targets.iter().map(|target| Override {
+            target: target.clone(),
+            desired: Desired::Running,
+            set_at: at("2026-11-20T10:30:00Z"),
+            ends_at: at("2026-11-20T11:30:00Z"),
+            by: "bob".to_owned(),
+            why: None,
+        });
+        InForce { overrides: set.collect(), ..in_force() }
+    };
+    let schedule = Target::Schedule("office".parse().unwrap());
+    let resource = Target::Resource(record.reference.clone());
+    let of_schedule = overridden(std::slice::from_ref(&schedule));
+    let weaker = ["manual stop or start overruled", "its tag overruled"];
+    let expected = [&["override of its schedule decides"], &weaker[..]].concat();
+    check_rules(&record, &of_schedule, noon, &expected);
+    // One that is over or to come is silent.
+    for silent in ["2026-11-20T10:29:59Z", "2026-11-20T11:30:00Z"] {
+        check_rules(&web(), &of_schedule, silent, &["its tag decides"]);
+    }
+    let both = overridden(&[schedule, resource]);
+    let own = ["override of it decides", "override of its schedule overruled"];
+    check_rules(&record, &both, noon, &[&own, &weaker[..]].concat());
+
+    // An excluded resource follows no schedule that could be overridden.
+    let excluded = |by| [&[by, "override of it overruled"], &weaker[..]].concat();
+    let protected = Record { name: "shop-prod".to_owned(), ..record.clone() };
+    check_rules(&protected, &both, noon, &excluded("protect decides"));
+    let mut out = record;
+    out.tags.insert("offhours:off".to_owned());
+    check_rules(&out, &both, noon, &excluded("opt-out decides"));
+}
+
+#[test]
+fn programs_read_the_same_chain() {
+    let record = stopped_by_ada(office("do-main/droplet/1", "web-1"), "2026-11-19T12:00:00Z");
+    let why = serde_json::to_value(why_at(&record, &in_force(), "2026-11-20T17:55:00Z").0).unwrap();
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&[&why["answer"], &why["sections"]]).unwrap()
+    );
 }

@@ -42,10 +42,10 @@ fn a_stop_counts_from_its_end_to_the_claim_of_the_next_start() {
 fn a_stop_whose_end_was_not_seen_counts_for_nothing() {
     for ending in [
         Ending::Refused,
-        Ending::Overtaken,
-        Ending::LetGo,
-        Ending::Turned,
-        Ending::Kept,
+        Ending::Superseded,
+        Ending::Released,
+        Ending::Reversed,
+        Ending::Resized,
         Ending::Gone,
     ] {
         check(&[stop("15 19:00", "15 19:02").ending(ending)], &[]);
@@ -57,9 +57,9 @@ fn any_start_that_was_asked_for_ends_what_counts() {
     for ending in [
         Ending::Seen,
         Ending::Refused,
-        Ending::Overtaken,
-        Ending::LetGo,
-        Ending::Turned,
+        Ending::Superseded,
+        Ending::Released,
+        Ending::Reversed,
         Ending::Gone,
         Ending::Forgotten,
     ] {
@@ -76,7 +76,7 @@ fn any_start_that_was_asked_for_ends_what_counts() {
 fn a_start_that_found_a_person_ahead_of_it_leaves_the_time_before_unclear() {
     let stop = stop("15 19:00", "15 19:02");
     for found in [
-        start("16 08:00", "16 08:00").unasked().ending(Ending::Kept),
+        start("16 08:00", "16 08:00").unasked().ending(Ending::Resized),
         start("16 08:00", "16 08:10").unasked(),
     ] {
         check(&[stop.clone(), found], &["unclear 15 19:02 to 16 08:00"]);
@@ -109,7 +109,7 @@ fn a_stop_turned_into_a_start_and_back_counts_from_where_it_was_seen() {
     check(
         &[
             stop("15 19:00", "15 19:02"),
-            start("15 20:00", "15 20:01").ending(Ending::Turned),
+            start("15 20:00", "15 20:01").ending(Ending::Reversed),
             stop("15 20:01", "15 20:20").unasked(),
             start("16 08:00", "16 08:03"),
         ],

@@ -1,0 +1,507 @@
+//! The chain of reasons for one resource: which rule names it, what each rule wants, what was
+//! decided, and what comes next. Each reason is worded once, for people and for programs.
+//!
+//! This module decides nothing by itself: each part comes from the functions that the service uses.
+
+use std::fmt::{self, Write as _};
+
+use domain::{
+    configuration::{Policy, Selector, Target},
+    decision::{Decision, DesiredEdge, LeaveReason, Rules, Verdict, Why as Due, observer},
+    explanation::{EdgeExplanation, next_edge},
+    membership::{Exclusion, Subject, Via, exclusions, names_by},
+    record::{Ask, Cause, Direction, Rank, Record},
+    resource::Power,
+    schedule::{Desired, desired_or_any},
+};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::schedule;
+use crate::{
+    hibernated::step,
+    print::Screen,
+    problems::Problem,
+    resource::ResourceView,
+    state::{PhaseName, sentence, stands_until},
+    time::length,
+};
+
+/// The width of the column of labels.
+const LABEL: usize = 26;
+
+/// A part of the chain.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Section {
+    /// What it is about.
+    title: String,
+    facts: Vec<Fact>,
+}
+
+/// One reason.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Fact {
+    /// For a rule: whether it counts at this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<Standing>,
+    /// What it is about.
+    label: String,
+    /// What is to be said of it.
+    text: String,
+}
+
+/// Whether a rule counts at this instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Standing {
+    /// The first rule that applies.
+    Decides,
+    /// The rule applies, but a stronger or later one wins.
+    Overruled,
+    /// The rule says nothing at this instant.
+    Silent,
+}
+
+impl Fact {
+    pub(super) fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { standing: None, label: label.into(), text: text.into() }
+    }
+
+    fn rule(label: &str, text: impl Into<String>, applies: bool) -> Self {
+        let standing = if applies { Standing::Decides } else { Standing::Silent };
+        Self { standing: Some(standing), ..Self::new(label, text) }
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}", self.title)?;
+        for Fact { standing, label, text } in &self.facts {
+            let (mark, suffix) = match standing {
+                None => ("", ""),
+                Some(Standing::Decides) => ("▶ ", ""),
+                Some(Standing::Overruled) => ("✗ ", " (overruled)"),
+                Some(Standing::Silent) => ("· ", ""),
+            };
+            match label.as_str() {
+                "" => writeln!(f, "  {text}")?,
+                label => writeln!(f, "  {mark}{label:<LABEL$}{text}{suffix}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) struct Chain<'a> {
+    pub(super) record: &'a Record,
+    pub(super) view: &'a ResourceView,
+    pub(super) verdict: &'a Verdict,
+    pub(super) rules: Rules<'a>,
+    pub(super) screen: &'a Screen,
+}
+
+impl Chain<'_> {
+    /// How it is, what is wrong, and what comes next.
+    pub(super) fn answer(&self) -> Vec<String> {
+        let mut lines = vec![self.present()];
+        for Problem { what, remedy, needs_person } in &self.view.problems {
+            let label = if *needs_person { "It needs attention" } else { "Not as it should be" };
+            lines.push(format!("{label}: {what}."));
+            lines.push(format!("What to do: {remedy}."));
+        }
+        if let Some(EdgeExplanation { at: Some(at), to, cause }) = self.next_edge() {
+            let ahead = length(at.duration_since(self.screen.now));
+            let early = self.early(at, to, &cause).unwrap_or_default();
+            let (to, at) = (desired_or_any(to), self.screen.time(at));
+            lines.push(format!("Next: {to} at {at}, in {ahead}{early}."));
+        }
+        lines
+    }
+
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let section = |title: &str, facts| Section { title: title.to_owned(), facts };
+        let mut sections = vec![section("Who has a say, the strongest first", self.levels())];
+        let configuration = self.rules.configuration;
+        let membership = &self.verdict.membership;
+        if let Some((name, rule)) = membership.schedule().zip(membership.rule(configuration)) {
+            let zone = &rule.schedule.definition().timezone;
+            let title = format!("What the schedule {name} says ({zone})");
+            let time = |at| self.screen.time(at);
+            let facts = schedule::facts(&rule.schedule, self.screen.now, &time);
+            sections.push(Section { title, facts });
+        }
+        sections.push(section("What is known and decided", self.decided()));
+        let hibernated = self.hibernated();
+        if !hibernated.is_empty() {
+            sections.push(section("How it is hibernated", hibernated));
+        }
+        sections.push(section("What comes next", self.next()));
+        sections
+    }
+
+    fn next_edge(&self) -> Option<EdgeExplanation> {
+        let manual = self.view.manual.as_ref();
+        next_edge(self.record, self.verdict, manual, self.rules, self.screen.now)
+    }
+
+    fn policy(&self) -> Policy {
+        self.verdict.membership.policy(self.rules.configuration)
+    }
+
+    fn present(&self) -> String {
+        let state = sentence(self.record);
+        match (&self.verdict.decision, self.view.phase) {
+            (_, PhaseName::InFlight) => match self.view.since {
+                Some(since) if self.record.watched_until().is_none() => {
+                    let taken = length(self.screen.now.duration_since(since));
+                    format!("{state}, for {taken} now.")
+                }
+                // The sentence says until when it is watched.
+                Some(_) | None => format!("{state}."),
+            },
+            (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
+            (Decision::Leave(reason), PhaseName::Settled) => self.left(&state, reason),
+            (Decision::Act(due), PhaseName::Settled) => {
+                format!("{state}, and a {} is due.", due.direction)
+            }
+            (Decision::AskAgain(direction), PhaseName::Settled) => {
+                format!("{state}, and the {direction} will be asked for again.")
+            }
+        }
+    }
+
+    /// Says how a settled resource is that nothing is done about.
+    fn left(&self, state: &str, reason: &LeaveReason) -> String {
+        let desired = desired_or_any(self.verdict.desired);
+        let is_as_desired = match self.verdict.desired {
+            Some(Desired::Running) => self.view.power == Power::Running,
+            Some(Desired::Stopped) => self.view.power == Power::Stopped,
+            None => false,
+        };
+        if *reason == LeaveReason::NothingDesired {
+            format!("{state}, and has no desired state now.")
+        } else if *reason != LeaveReason::Handled {
+            format!("{state} and left alone: {reason}.")
+        } else if is_as_desired {
+            match &self.view.manual {
+                Some(command) => {
+                    format!("{state}, as {} asked, {}.", command.by, self.stands_until())
+                }
+                None => format!("{state}, as it should be."),
+            }
+        } else if self.was_observed() {
+            format!("{state} and would be {desired}, but is only observed.")
+        } else {
+            format!(
+                "{state} but should be {desired}: someone changed it, and it stays so until the \
+                 next edge."
+            )
+        }
+    }
+
+    /// Until when the manual command stands; empty if none does.
+    fn stands_until(&self) -> String {
+        let schedule = self.verdict.membership.schedule();
+        let manual = self.view.manual.as_ref();
+        let until = manual
+            .map(|command| stands_until(command, schedule, &self.screen.zone, self.screen.now));
+        until.unwrap_or_default()
+    }
+
+    /// Reports whether the last edge handled was only observed, so that nothing was done about it.
+    fn was_observed(&self) -> bool {
+        let observer = observer(self.record, &self.policy(), self.rules.configuration);
+        let kept_stopped = observer.is_some() && self.verdict.desired == Some(Desired::Running);
+        self.record.handled.as_ref().is_some_and(|handled| match handled.desired {
+            None => true,
+            Some(Desired::Stopped) => kept_stopped,
+            Some(Desired::Running) => false,
+        })
+    }
+
+    /// Says that the next start begins early; `None` if it begins at the time its schedule names.
+    fn early(&self, at: Timestamp, to: Option<Desired>, cause: &Cause) -> Option<String> {
+        let lead = self.view.hibernation.as_ref()?.lead()?;
+        let begun = (at - SignedDuration::from_mins(lead)).to_zoned(self.screen.zone.clone());
+        let starts = to == Some(Desired::Running) && *cause == Cause::Schedule;
+        starts.then(|| format!("; begun {lead} min early, at {}", begun.strftime("%H:%M")))
+    }
+
+    /// Every rule that may apply, and which of them decides.
+    fn levels(&self) -> Vec<Fact> {
+        let of_resource = Some(Target::Resource(self.record.reference.clone()));
+        let of_schedule = self.verdict.membership.schedule().cloned().map(Target::Schedule);
+        let mut levels = self.exclusions();
+        levels.extend([
+            self.overriding("override of it", of_resource),
+            self.overriding("override of its schedule", of_schedule),
+            self.command(),
+        ]);
+        levels.extend(Via::ALL.map(|via| self.named(via)));
+        let applying = levels.iter_mut().filter(|one| one.standing == Some(Standing::Decides));
+        for weaker in applying.skip(1) {
+            weaker.standing = Some(Standing::Overruled);
+        }
+        levels
+    }
+
+    /// What forbids touching the resource. `protect` and the opt-out are included even if they do not
+    /// apply, because readers look for them.
+    fn exclusions(&self) -> Vec<Fact> {
+        let mut protect = Fact::rule("protect", "no pattern covers it", false);
+        let mut opt_out = Fact::rule("opt-out", "no such tag", false);
+        let (mut stronger, mut weaker) = (Vec::new(), Vec::new());
+        let covers = |pattern| format!("`{pattern}` covers it");
+        let subject = Subject::recorded(self.record);
+        for exclusion in exclusions(subject, self.rules.configuration) {
+            match exclusion {
+                Exclusion::NoAccount(account) => {
+                    let words = format!("{account} is not configured");
+                    stronger.push(Fact::rule("account", words, true));
+                }
+                Exclusion::NoMachine(machine) => {
+                    let words = format!("has no machine `{machine}`");
+                    stronger.push(Fact::rule("account", words, true));
+                }
+                Exclusion::ProtectedByDeployment(pattern) => {
+                    let words = covers(pattern) + ", for good";
+                    stronger.push(Fact::rule("deployment", words, true));
+                }
+                Exclusion::Protected(by) => protect = Fact::rule("protect", covers(by), true),
+                Exclusion::OptedOut { on_cluster } => {
+                    let whose = if on_cluster { "by its cluster's tag" } else { "by its own tag" };
+                    opt_out = Fact::rule("opt-out", whose, true);
+                }
+                Exclusion::Unsupported(reason) => {
+                    weaker.push(Fact::rule("not supported", reason, true));
+                }
+                Exclusion::TwoAccounts(other) => {
+                    let words = format!("also reached as {other}");
+                    weaker.push(Fact::rule("two accounts", words, true));
+                }
+                // Lists and tags have facts of their own.
+                Exclusion::TwoSchedules { .. } => {}
+            }
+        }
+        stronger.into_iter().chain([protect, opt_out]).chain(weaker).collect()
+    }
+
+    /// The override of a target that was set last, in force or not.
+    fn overriding(&self, label: &str, target: Option<Target>) -> Fact {
+        let one = target.and_then(|target| self.rules.overrides.of(&target));
+        let Some(one) = one.filter(|one| one.counts()) else {
+            return Fact::rule(label, "none", false);
+        };
+        let is_active = one.is_active(self.screen.now);
+        let (from, until) = (self.screen.time(one.set_at), self.screen.time(one.ends_at));
+        let when = if is_active {
+            format!(" until {until}")
+        } else if self.screen.now < one.set_at {
+            format!(", but only from {from}")
+        } else {
+            format!(", ended {until}")
+        };
+        let why = one.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        Fact::rule(label, format!("{}{when}, by {}{why}", one.desired, one.by), is_active)
+    }
+
+    /// The latest manual command.
+    fn command(&self) -> Fact {
+        let label = "manual stop or start";
+        let Some(command) = &self.record.manual_command else {
+            return Fact::rule(label, "none", false);
+        };
+        let at = self.screen.time(command.instant);
+        let until = match self.stands_until().as_str() {
+            "" => String::new(),
+            until => format!(", {until}"),
+        };
+        let text = format!("{}, by {} at {at}{until}", command.desired, command.by);
+        let latest = self.verdict.edge.as_ref().map(|edge| edge.key.rank);
+        let stands = self.verdict.opted_in && latest == Some(Rank::Manual);
+        let mut fact = Fact::rule(label, text, stands);
+        if !stands && command.instant <= self.screen.now {
+            // An override or a later edge wins, and the command was given all the same.
+            fact.standing = Some(Standing::Overruled);
+        }
+        fact
+    }
+
+    /// The schedules that a list or a tag names.
+    fn named(&self, via: Via) -> Fact {
+        let subject = Subject::recorded(self.record);
+        let (label, nothing) = match via {
+            Via::Listed => ("list of a schedule", "none has it"),
+            Via::Tag => ("its tag", "names no schedule"),
+            Via::ClusterTag => ("its cluster's tag", "names no schedule"),
+        };
+        let names: Vec<_> = names_by(via, subject, self.rules.configuration).into_iter().collect();
+        let mut text = match names.as_slice() {
+            [] => nothing.to_owned(),
+            [one] => one.clone(),
+            several => format!("{}: more than one, a conflict", several.join(" and ")),
+        };
+        if via == Via::Listed {
+            let listing = subject.listing(self.rules.configuration).map(|(_, by)| by);
+            let by = listing.filter(|by| matches!(by, Selector::Name(_)));
+            let by: Vec<_> = by.map(|by| format!("`{by}`")).collect();
+            if !by.is_empty() {
+                write!(text, ", named by {}", by.join(" and ")).ok();
+            }
+        }
+        Fact::rule(label, text, !names.is_empty())
+    }
+
+    fn decided(&self) -> Vec<Fact> {
+        let (record, policy) = (self.record, self.policy());
+        let edge = self.verdict.edge.as_ref();
+        let edge = edge.map_or("none yet".to_owned(), |edge| self.edge(edge));
+        let handled = record.handled.as_ref().map_or_else(
+            || "none yet".to_owned(),
+            |handled| {
+                let at = self.screen.time(handled.key.instant);
+                match handled.desired {
+                    // Observe mode records no desired state, so that acting can begin later.
+                    None => format!("{at} (observed only)"),
+                    Some(desired) => format!("{at} ({desired})"),
+                }
+            },
+        );
+        let since = self.view.since.map(|since| format!(", since {}", self.screen.time(since)));
+        let state = format!("{}{}", self.view.state, since.unwrap_or_default());
+        let mut facts = vec![
+            Fact::new("latest edge", edge),
+            Fact::new("last edge handled", handled),
+            Fact::new("decision", self.decision()),
+            Fact::new("state", state),
+            Fact::new("a stop's method", self.view.method.name()),
+        ];
+        let mut add = |label: &str, text: Option<String>| {
+            facts.extend(text.map(|text| Fact::new(label, text)));
+        };
+        add("saved, to be put back", record.saved.as_ref().map(ToString::to_string));
+        let observer = observer(record, &policy, self.rules.configuration);
+        add("mode", observer.map(|observer| format!("{observer} only observes: nothing is sent")));
+        let held = record.held.then(|| match record.lost_storage {
+            Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
+            None => "too many joined at once: `offhours approve` releases it".to_owned(),
+        });
+        add("held", held);
+        let retained = "found running before its start: the next stop leaves it running";
+        let is_retained = policy.retain_running && record.retained;
+        add("retained", is_retained.then(|| retained.to_owned()));
+        let enforced = "changes by others are undone at each inventory";
+        add("enforce", policy.enforce.then(|| enforced.to_owned()));
+        let times = match record.attempts {
+            0 | 1 => String::new(),
+            many => format!(" ({many} times in a row)"),
+        };
+        add("last error", self.view.last_error.as_ref().map(|error| format!("{error}{times}")));
+        facts
+    }
+
+    fn edge(&self, edge: &DesiredEdge) -> String {
+        let (to, by) = (desired_or_any(edge.desired), because(&edge.cause));
+        if edge.key.instant > Timestamp::UNIX_EPOCH {
+            format!("{to} since {}, {by}", self.screen.time(edge.key.instant))
+        } else {
+            format!("{to}, and never anything else, {by}")
+        }
+    }
+
+    fn decision(&self) -> String {
+        match &self.verdict.decision {
+            Decision::Act(due) => {
+                let retains = self.policy().retain_running && self.record.retained;
+                if retains && due.direction == Direction::Stop && due.cause == Cause::Schedule {
+                    return "left running: `retain_running` found it running before".to_owned();
+                }
+                let why = match due.why {
+                    Due::Edge => "the latest edge has not been handled",
+                    Due::Changed => {
+                        "the configuration, or its schedule, changed and wants this now"
+                    }
+                    Due::Drift => "it was changed, and the schedule enforces its desired state",
+                };
+                format!("{} it: {why}", due.direction)
+            }
+            Decision::AskAgain(direction) => {
+                format!("ask again to {direction} it: there was no answer, or a failure")
+            }
+            Decision::Leave(reason) => format!("leave it: {reason}"),
+        }
+    }
+
+    /// Its snapshots, what is made from them, and how far that has got.
+    fn hibernated(&self) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        let mut add = |label: &str, text: Option<String>| {
+            facts.extend(text.map(|text| Fact::new(label, text)));
+        };
+        add("now", step(self.record, |at| self.screen.time(at)));
+        let Some(kept) = &self.view.hibernation else {
+            return facts;
+        };
+        match kept.present() {
+            None => {
+                add("machine", Some("none: its snapshot stands for it".to_owned()));
+                add("recreated from", Some(kept.waking(self.screen.now)));
+                add("recreated as", kept.as_it_was());
+            }
+            Some(present) if present != self.record.reference.id.to_string() => {
+                let text = format!("{present} at its cloud, since it was recreated");
+                add("machine", Some(text));
+            }
+            Some(_) => {}
+        }
+        add("snapshots", Some(kept.kept()));
+        let early = |lead| format!("{lead} min early: recreating it takes that long");
+        add("starts begin", kept.lead().map(early));
+        facts
+    }
+
+    fn next(&self) -> Vec<Fact> {
+        let (record, now) = (self.record, self.screen.now);
+        let in_flight = record.in_flight().is_some();
+        let asked_again_at = record.request.as_ref().and_then(|request| match request.ask {
+            Ask::Failed { retry_at } => Some(retry_at),
+            Ask::Open | Ask::Accepted { .. } | Ask::Done { .. } => None,
+        });
+        let retry_at = if in_flight { asked_again_at } else { record.retry_at };
+        let coming = |at: Option<Timestamp>| at.filter(|at| *at > now);
+        let retry_at = coming(retry_at);
+        let mut facts = Vec::new();
+        if let Decision::Act(due) = &self.verdict.decision
+            && retry_at.is_none()
+            && observer(record, &self.policy(), self.rules.configuration).is_none()
+        {
+            let text = format!("dispatch hands it to {}", due.direction);
+            facts.push(Fact::new("within a minute", text));
+        }
+        let mut add = |at: Option<Timestamp>, text: &str| {
+            facts.extend(at.map(|at| Fact::new(self.screen.time(at), text)));
+        };
+        let permit = record.permit.as_ref().map(|permit| permit.until);
+        add(coming(permit), "a request may be on its way until then; nothing else is sent");
+        let look_at = record.due_at.filter(|_| in_flight);
+        add(coming(look_at), "the next look at what is under way");
+        add(retry_at, "tried again after a failure");
+        if let Some(edge) = self.next_edge() {
+            add(edge.at, &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)));
+        }
+        if facts.is_empty() {
+            facts.push(Fact::new("", "nothing, until something changes"));
+        }
+        facts
+    }
+}
+
+fn because(cause: &Cause) -> String {
+    match cause {
+        Cause::Schedule => "by the schedule".to_owned(),
+        Cause::OverrideSet => "by an override".to_owned(),
+        Cause::OverrideEnded => "by the end of an override".to_owned(),
+        Cause::Manual { by } => format!("manually by {by}"),
+    }
+}
