@@ -347,8 +347,12 @@ impl Night {
     /// Deletes something through the API, as a person would.
     async fn deletes(&self, path: &str) {
         let http = provider::http_client().unwrap();
-        let request = http.delete(format!("{}/v1/{path}", self.url().await));
-        let answer = request.bearer_auth("secret-hz-token").send().await.unwrap();
+        let (version, token) = match self.cloud.account {
+            "do-main" => ("v2", "secret-do-token"),
+            _ => ("v1", "secret-hz-token"),
+        };
+        let request = http.delete(format!("{}/{version}/{path}", self.url().await));
+        let answer = request.bearer_auth(token).send().await.unwrap();
         assert_eq!(answer.status(), 204, "{path}");
     }
 
@@ -1090,18 +1094,38 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
         ] {
             let event = json!({"resources": [HETZNER.machine], "without": [given_up], "by": "ada"});
             night.world.start_now(&event).await;
+            night.run_until(morning).await;
             let record = night.record().await;
             let problem = record.hibernation_problem().map(str::to_owned);
             assert_eq!(problem.is_some(), left.is_some(), "{problem:?}");
             let told =
                 problem.is_none_or(|problem| left.is_some_and(|left| problem.contains(left)));
             assert!(told, "{record:#?}");
-            night.run_until(morning).await;
         }
         night.run_until(tuesday("19:30:30")).await;
         night.sleeps().await;
         night.run_until(tuesday("06:00:30") + SignedDuration::from_hours(24)).await;
         assert_eq!(night.only()["status"], "running");
+        assert_eq!(night.record().await.hibernation_problem(), None);
+    });
+}
+
+#[test]
+fn a_droplet_whose_vpc_was_deleted_by_night_is_in_the_default_one_in_the_morning() {
+    run(async {
+        let mut night = Night::begin(&DIGITALOCEAN).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+        let vpc = "760e09ef-dc84-41e8-981e-3cfdfeaae001";
+        night.deletes(&format!("vpcs/{vpc}")).await;
+        night.run_until(tuesday("06:10:30")).await;
+        assert_eq!(night.only()["status"], DIGITALOCEAN.running);
+        night.is_told(&format!("without vpc/{vpc},"));
+        // It is deleted and made again where it is now.
+        night.run_until(tuesday("19:30:30")).await;
+        night.sleeps().await;
+        night.run_until(tuesday("06:00:30") + SignedDuration::from_hours(24)).await;
+        assert_eq!(night.only()["status"], DIGITALOCEAN.running);
         assert_eq!(night.record().await.hibernation_problem(), None);
     });
 }

@@ -44,6 +44,8 @@ pub(crate) struct Account {
     pub(crate) images: BTreeMap<u64, Image>,
     pub(crate) snapshots: BTreeMap<u64, Snapshot>,
     pub(crate) things: Things,
+    /// The VPCs in which Droplets are or were, without the default one.
+    pub(crate) vpcs: BTreeSet<String>,
     /// Oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
     /// The billing history of all these.
@@ -251,6 +253,7 @@ impl Account {
             images: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             things: Things::default(),
+            vpcs: BTreeSet::new(),
             actions: BTreeMap::new(),
             ledger: Ledger::default(),
         }

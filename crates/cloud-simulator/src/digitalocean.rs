@@ -80,6 +80,8 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "monitoring/alerts", things::alerts),
     ("GET", "tags", things::tags),
     ("GET", "vpcs", things::vpcs),
+    ("GET", "vpcs/*", things::vpc),
+    ("DELETE", "vpcs/*", things::delete_vpc),
     ("GET", "account/keys", |call| list(call, Kind::SshKey)),
     ("GET", "databases/*/firewall", things::trusted_sources),
     ("GET", "sizes", sizes),

@@ -130,6 +130,7 @@ impl Fleet {
             let owner = owner(&mut accounts, DigitalOcean, droplet.account.as_ref())?;
             let id = droplet.id;
             let life = Life::of_size(now, &droplet.size);
+            owner.vpcs.extend(droplet.vpc.clone());
             insert("droplet", &mut owner.droplets, id, droplet.created_at(now))?;
             owner.ledger.open(droplets::meter(id), life);
             Ok(())

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Result;
+use super::{Result, things::has_vpc};
 use crate::{
     account::{Account, Timeline},
     answer::{Answer, Refusal},
@@ -138,6 +138,8 @@ fn check(account: &Account, order: &DropletOrder) -> Result<()> {
     };
     refusal("You specified an invalid SSH key for Droplet creation.")
         .when(!order.ssh_keys.iter().all(has_key))?;
+    let vpc = order.vpc_uuid.as_ref();
+    refusal("VPC is not found").when(vpc.is_some_and(|id| !has_vpc(account, id)))?;
     for volume in &order.volumes {
         let volume = account.things.get(Kind::Volume, &**volume);
         let is_free = |one: &Thing| one.attached.is_empty() && one.location == order.region;

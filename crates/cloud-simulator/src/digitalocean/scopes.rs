@@ -42,6 +42,7 @@ const SCOPES: &[(&str, &str, &[&str])] = &[
     ("GET", "monitoring/alerts", &["monitoring:read"]),
     ("GET", "tags", &["tag:read"]),
     ("GET", "vpcs", &["vpc:read"]),
+    ("DELETE", "vpcs", &["vpc:delete"]),
     ("GET", "sizes", &["sizes:read", "regions:read"]),
     ("GET", "regions", &["regions:read"]),
     ("GET", "databases", &["database:read"]),

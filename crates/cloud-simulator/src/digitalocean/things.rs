@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Result, ok, page, shown};
 use crate::{
-    account::uuid_of,
+    account::{Account, uuid_of},
     answer::{Answer, Refusal, timestamp},
     catalog,
     droplets::Extra,
@@ -228,9 +228,29 @@ pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
-    let droplets = call.account.droplets.values();
-    let vpcs: BTreeSet<_> = droplets.filter_map(|droplet| droplet.vpc.as_ref()).collect();
-    page(call, "vpcs", vpcs.into_iter().collect(), |vpc| json!({"id": vpc}))
+    let vpcs = call.account.vpcs.iter().collect();
+    page(call, "vpcs", vpcs, |vpc| json!({"id": vpc}))
+}
+
+pub(super) fn vpc(call: &mut Call<'_>) -> Result<Answer> {
+    let id = &call.ids.names[0];
+    Refusal::not_found().when(!has_vpc(call.account, id))?;
+    ok(&json!({"vpc": {"id": id}}))
+}
+
+pub(super) fn has_vpc(account: &Account, id: &str) -> bool {
+    account.vpcs.contains(id) || catalog::DROPLET["vpc_uuid"] == id
+}
+
+/// Deletes a VPC in which there is no Droplet (DOSPEC).
+pub(super) fn delete_vpc(call: &mut Call<'_>) -> Result<Answer> {
+    let id = &call.ids.names[0];
+    let mut droplets = call.account.droplets.values();
+    let is_used = droplets.any(|droplet| droplet.vpc.as_ref() == Some(id));
+    let refusal = Refusal::new(403, "forbidden", "Can not delete VPC with members");
+    refusal.when(is_used || catalog::DROPLET["vpc_uuid"] == id.as_str())?;
+    Refusal::not_found().when(!call.account.vpcs.remove(id))?;
+    Ok(Answer::empty(204))
 }
 
 /// Lists the trusted sources of a database: Droplets and addresses (DOSPEC).
