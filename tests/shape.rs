@@ -221,7 +221,9 @@ fn modules() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
         let (file, _) = place.rsplit_once(':').unwrap();
         let src = root().join("crates").join(&krate).join("src");
         let file = Path::new(file).strip_prefix(src).unwrap().to_owned();
-        *files.entry((krate, file)).or_default() += &format!("{text}\n");
+        let code = files.entry((krate, file)).or_default();
+        code.push_str(&text);
+        code.push('\n');
     }
     let module = |file: &Path| {
         let first = file.iter().next().unwrap().to_string_lossy();

