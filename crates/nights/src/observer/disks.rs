@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceId, ResourceRef,
     hibernation::Hibernate,
     history::HistoryEntry,
-    record::{Direction, Phase, Record},
+    record::{Direction, Part, Phase, Record, Request},
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -163,10 +163,14 @@ impl State {
         let mut records = self.records.values();
         let asked = records.find(|record| {
             let permit = record.permit.as_ref();
-            let request = record.request.as_ref();
-            let named = request.and_then(|request| named_by(request.step.as_ref()?));
+            let names = |request: &Request| match &request.step {
+                Some(step) => {
+                    named_by(step).is_some_and(|id| path.split('/').any(|part| part == id))
+                }
+                None => request.part == Part::Create && creates(path),
+            };
             permit.is_some_and(|permit| permit.writer.0 == *sender)
-                && named.is_some_and(|id| path.split('/').any(|part| part == id))
+                && record.request.as_ref().is_some_and(names)
         });
         asked.map(|record| record.reference.clone())
     }
@@ -378,6 +382,10 @@ impl State {
         }
         self.violated(format!("what the disk of {resource} held is lost: {latest}"));
     }
+}
+
+fn creates(path: &str) -> bool {
+    ["POST /v1/servers", "POST /v2/droplets"].contains(&path)
 }
 
 /// Returns the id in the path of a request about something other than the machine.
