@@ -171,8 +171,8 @@ impl<'a> Pace<'a> {
     }
 
     /// Stores how many requests this invocation sends, until an instant, beside those of others.
-    /// Returns whether nothing else was stored since it read theirs. What cannot be stored is a hint
-    /// that is missing, and keeps nobody from acting.
+    /// Returns whether nothing else was stored since it read theirs. If it cannot
+    /// be stored, the invocation acts all the same: it is a hint.
     async fn save(&mut self, requests: u64, ended: Timestamp) -> bool {
         let (account, now) = (&self.state.account, self.context.clock.now());
         let by = self.context.writer.clone();
