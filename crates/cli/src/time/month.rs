@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use domain::schedule::MONTHS;
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use super::Asked;
@@ -20,28 +21,13 @@ pub enum Month {
 #[error("write a month such as 2026-10 or october")]
 pub struct NotAMonth;
 
-const NAMES: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
 impl FromStr for Month {
     type Err = NotAMonth;
 
     fn from_str(text: &str) -> Result<Self, NotAMonth> {
         let word = text.to_lowercase();
         if let Some(number) = (1..)
-            .zip(NAMES)
+            .zip(MONTHS)
             .find_map(|(number, name)| (word == name || word == name[..3]).then_some(number))
         {
             return Ok(Self::Named(number));
@@ -84,6 +70,7 @@ mod tests {
             assert_eq!(text.parse::<Month>(), Err(NotAMonth), "{text}");
         }
     }
+
     #[test]
     fn a_name_is_the_nearest_month_in_its_direction() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
