@@ -172,7 +172,6 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
-        Command::Status(args) if args.watches() => wait_for_own_end(status::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),
         Command::Stop(args) => wait_for(manual::stop(args, context)),

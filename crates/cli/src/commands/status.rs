@@ -15,6 +15,7 @@ use domain::{
     left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
+use screen::Wish;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
 
@@ -89,7 +90,7 @@ pub struct Args {
     /// Also ask the provider, by each resource's Status operation.
     #[arg(long)]
     live: bool,
-    /// Refresh every SECONDS seconds (5 if not given) until Ctrl-C.
+    /// Refresh every SECONDS seconds (5 if not given) until `q`; arrows and pages scroll.
     #[arg(
         long,
         short,
@@ -119,12 +120,6 @@ impl Args {
     fn narrows(&self) -> bool {
         let switches = self.scheduled || self.unscheduled || self.needs_person;
         switches || !self.accounts_named.is_empty() || self.schedule.is_some() || self.tag.is_some()
-    }
-
-    /// Reports whether the command goes on until Ctrl-C.
-    #[must_use]
-    pub fn watches(&self) -> bool {
-        self.watch.is_some()
     }
 }
 
@@ -163,7 +158,7 @@ async fn refresh(args: &Args, session: &Session) -> anyhow::Result<Vec<Failure>>
     Ok(not_listed(&report?))
 }
 
-/// Shows the rows that fit the terminal, redrawn until Ctrl-C.
+/// Shows the rows that fit the terminal, redrawn until `q` or Ctrl-C. The last picture stays.
 async fn watch(
     (args, context): (&Args, &Context),
     session: &Session,
@@ -174,25 +169,39 @@ async fn watch(
         let message = "--watch is for people: programs ask again with -o json";
         return Err(UsageError(message.to_owned()).into());
     }
-    let terminal = screen::Screen::open()?;
-    let interrupt = tokio::signal::ctrl_c();
-    tokio::pin!(interrupt);
-    let mut exit = Exit::Done;
-    let mut now = session.now;
+    let mut terminal = screen::Screen::open()?;
+    let mut shown: Option<View<'_>> = None;
+    let mut top = 0;
     loop {
-        let redraw = async {
-            let view = View::of((args, context), &session.store, functions, now).await?;
-            terminal.draw(&view.frame(screen::Screen::height(), every))?;
-            session.pause(every).await;
-            anyhow::Ok((view.exit(), session.read_clock().await?))
-        };
-        tokio::select! {
-            drawn = redraw => {
-                (exit, now) = drawn?;
+        let is_first = shown.is_none();
+        let next = async {
+            let mut now = session.now;
+            if !is_first {
+                session.pause(every).await;
+                now = session.read_clock().await?;
             }
-            signal = &mut interrupt => {
-                signal?;
-                return Ok(exit);
+            View::of((args, context), &session.store, functions, now).await
+        };
+        tokio::pin!(next);
+        loop {
+            let mut drawn = String::new();
+            if let Some(view) = &shown {
+                drawn = view.frame(screen::Screen::height(), &mut top, every);
+                terminal.draw(&drawn)?;
+            }
+            tokio::select! {
+                view = &mut next => {
+                    shown = Some(view?);
+                    break;
+                }
+                wish = terminal.wish() => match wish? {
+                    Wish::Scroll(lines) => top = top.saturating_add_signed(lines),
+                    Wish::Leave => {
+                        drop(terminal);
+                        output::print(&(drawn + "\n"))?;
+                        return Ok(shown.map_or(Exit::Done, |view| view.exit()));
+                    }
+                },
             }
         }
     }
@@ -339,21 +348,27 @@ impl<'a> View<'a> {
     }
 
     /// One frame for a terminal of `height` lines: the time, the rows that fit, what is wrong with
-    /// accounts, and the summary.
-    fn frame(&self, height: usize, every: Duration) -> String {
-        let shown = &self.rows[..self.rows.len().min(height)];
+    /// accounts, and the summary. `top` is the number of rows above, less where there are not so
+    /// many to skip.
+    fn frame(&self, height: usize, top: &mut usize, every: Duration) -> String {
         let time = self.screen.now.to_zoned(self.screen.zone.clone());
         let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
-        let mut lines =
-            vec![format!("{time}, every {} s; Ctrl-C stops", every.as_secs()), String::new()];
-        lines.extend(self.table(shown).lines().map(str::to_owned));
+        let keys = if self.rows.is_empty() { "q leaves" } else { "arrows scroll, q leaves" };
+        let table = self.table(&self.rows);
+        let mut rows = table.lines().map(str::to_owned);
+        let mut lines = vec![format!("{time}, every {} s; {keys}", every.as_secs()), String::new()];
+        lines.extend(rows.next());
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();
         last.extend([String::new(), self.in_a_line()]);
-        let room = height.saturating_sub(last.len());
-        if lines.len() > room {
-            lines.truncate(room.saturating_sub(1));
-            lines.push("…".to_owned());
+        let rows: Vec<_> = rows.collect();
+        let room = height.saturating_sub(lines.len() + last.len());
+        // Where not all rows fit, a line says how many are out of sight.
+        let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
+        *top = (*top).min(rows.len() - shown);
+        lines.extend_from_slice(&rows[*top..*top + shown]);
+        if shown < rows.len() {
+            lines.push(format!("… {top} above, {} below", rows.len() - shown - *top));
         }
         lines.extend(last);
         lines.join("\n")

@@ -1,26 +1,37 @@
-//! The terminal's alternate screen, redrawn in place.
+//! The terminal's alternate screen, redrawn in place, and its keys.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use crossterm::{
     cursor::{Hide, MoveTo, Show},
+    event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
     execute, queue,
     style::Print,
     terminal::{
         BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
-        LeaveAlternateScreen, size,
+        LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
     },
 };
+use futures_util::StreamExt as _;
 
 use crate::{exit::UsageError, output};
 
 /// The number of lines if the terminal does not report its size.
 const USUAL_HEIGHT: u16 = 24;
 
+/// What a person wants by a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Leave,
+    /// To see what is so many lines further down, or up.
+    Scroll(isize),
+}
+
 /// The terminal's alternate screen, left on drop.
 #[derive(Debug)]
 pub(super) struct Screen {
     stdout: io::Stdout,
+    events: EventStream,
 }
 
 impl Screen {
@@ -31,8 +42,27 @@ impl Screen {
             return Err(UsageError(message.to_owned()).into());
         }
         let mut stdout = io::stdout();
+        enable_raw_mode()?;
+        let screen = Self { stdout: io::stdout(), events: EventStream::new() };
         execute!(stdout, EnterAlternateScreen, Hide)?;
-        Ok(Self { stdout })
+        Ok(screen)
+    }
+
+    /// Waits for a key that means something, or for another size of the terminal.
+    pub(super) async fn wish(&mut self) -> io::Result<Wish> {
+        loop {
+            match self.events.next().await.transpose()? {
+                // The terminal is gone.
+                None => return Ok(Wish::Leave),
+                Some(Event::Resize(..)) => return Ok(Wish::Scroll(0)),
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                    if let Some(wish) = wish(key, Self::height()) {
+                        return Ok(wish);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
     }
 
     /// The number of lines of the terminal.
@@ -61,6 +91,24 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // A terminal that has gone away does not need to be restored.
         execute!(self.stdout, Show, LeaveAlternateScreen).ok();
+        disable_raw_mode().ok();
+    }
+}
+
+/// The keys of pagers: arrows and vi's letters, pages, both ends, and `q`.
+fn wish(key: KeyEvent, height: usize) -> Option<Wish> {
+    // A few lines stay, so that the eye finds its place.
+    let page = isize::try_from(height * 2 / 3).unwrap_or(1);
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Wish::Leave),
+        KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Leave),
+        KeyCode::Down | KeyCode::Char('j') => Some(Wish::Scroll(1)),
+        KeyCode::Up | KeyCode::Char('k') => Some(Wish::Scroll(-1)),
+        KeyCode::PageDown | KeyCode::Char(' ') => Some(Wish::Scroll(page)),
+        KeyCode::PageUp => Some(Wish::Scroll(-page)),
+        KeyCode::Home | KeyCode::Char('g') => Some(Wish::Scroll(isize::MIN)),
+        KeyCode::End | KeyCode::Char('G') => Some(Wish::Scroll(isize::MAX)),
+        _ => None,
     }
 }
 
@@ -76,6 +124,18 @@ fn clipped(text: &str, height: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_scrolls_or_leaves() {
+        let key = |code| wish(KeyEvent::new(code, KeyModifiers::NONE), 24);
+        assert_eq!(key(KeyCode::Char('q')), Some(Wish::Leave));
+        assert_eq!(key(KeyCode::PageDown), Some(Wish::Scroll(16)));
+        assert_eq!(key(KeyCode::Up), Some(Wish::Scroll(-1)));
+        // Ctrl-C is a key here; a plain `c` is none.
+        assert_eq!(key(KeyCode::Char('c')), None);
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(wish(interrupt, 24), Some(Wish::Leave));
+    }
 
     #[test]
     fn as_many_lines_are_drawn_as_there_is_room_for() {

@@ -340,13 +340,21 @@ async fn a_picture_has_as_many_lines_as_the_terminal() {
     let args = args(&["--watch"]);
     let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
     let every = Duration::from_secs(5);
-    let frame = view.frame(12, every);
+    let mut top = 0;
+    let frame = view.frame(12, &mut top, every);
     assert_eq!(view.rows.len(), 7);
     let lines: Vec<_> = frame.lines().map(str::trim_end).collect();
     insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(lines.len(), 12);
-    let frame = view.frame(40, every);
-    assert!(!frame.lines().any(|line| line == "…"), "{frame}");
+    // What lies below is scrolled to, and no further than the last row.
+    top = 99;
+    let end = view.frame(12, &mut top, every);
+    assert_eq!(end.lines().count(), 12);
+    assert!(end.contains(&format!("… {top} above, 0 below")), "{end}");
+    assert_ne!(frame, end);
+    let frame = view.frame(40, &mut top, every);
+    assert_eq!(top, 0);
+    assert!(!frame.contains('…'), "{frame}");
     for record in ["web-1", "newcomer", "build"] {
         assert!(frame.contains(record), "{frame}");
     }
