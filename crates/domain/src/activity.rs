@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ResourceRef,
-    configuration::{Generation, Override, Target},
-    invocation::CommandTarget,
-    record::Direction,
+    configuration::{Override, Target},
+    edge::{Direction, Generation},
+    reference::{AccountName, ResourceRef, ScheduleName},
     schedule::Desired,
     text::{self, LONGEST_AUTHOR, one_line},
 };
@@ -231,6 +230,33 @@ impl Action {
             Self::Approved { .. } => "approve".to_owned(),
             Self::Forgotten { .. } => "forget".to_owned(),
             Self::Applied { .. } => "apply".to_owned(),
+        }
+    }
+}
+
+/// What a command applies to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CommandTarget {
+    /// These resources.
+    Resources(Vec<ResourceRef>),
+    /// Every resource that follows a schedule.
+    Schedule(ScheduleName),
+    /// Every resource of an account that follows some schedule.
+    Account(AccountName),
+}
+
+impl CommandTarget {
+    /// Splits many resources into parts of which each fits one entry of the activity log.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        match self {
+            Self::Resources(resources) => {
+                let parts = resources.chunks(RESOURCES);
+                parts.map(|part| Self::Resources(part.to_vec())).collect()
+            }
+            Self::Schedule(_) | Self::Account(_) => vec![self.clone()],
         }
     }
 }

@@ -3,9 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
-use serde::{Deserialize, Serialize};
-
 use crate::{
     ResourceKind,
     money::Money,
@@ -13,12 +10,14 @@ use crate::{
     resource::{MachineSize, Resource},
     text::{LONGEST_MESSAGE, one_line},
 };
+use jiff::SignedDuration;
 
 mod attachment;
 mod kept;
 mod request;
 mod sight;
 
+pub use crate::configuration::Risk;
 pub use attachment::*;
 pub use kept::*;
 pub use request::*;
@@ -191,19 +190,6 @@ pub struct OffPeriod {
     /// The size of its latest snapshot, in hundredths of a GB. If `None`, there is none yet, and
     /// the whole disk counts as full.
     pub latest: Option<u64>,
-}
-
-/// A risk of hibernation that a machine's owner can accept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Risk {
-    /// A different public address after each start.
-    NewIp,
-    /// The loss of the machine's backups.
-    LostBackups,
-    /// A custom image, which is not guaranteed to boot again.
-    CustomImage,
 }
 
 /// Why a machine is not hibernated.

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccountName, ResourceRef, ScheduleName,
-    activity::{self, Activity},
+    activity::Activity,
     configuration::{Account, Configuration},
     hibernation::AttachmentName,
     text::{LONGEST_AUTHOR, one_line},
 };
+
+pub use crate::activity::CommandTarget;
 
 /// Not a valid invocation of stop or start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -57,33 +59,6 @@ pub struct Command {
     pub rehearsal: bool,
     /// What a start goes without that hibernated machines had.
     pub without: Vec<AttachmentName>,
-}
-
-/// What a command applies to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum CommandTarget {
-    /// These resources.
-    Resources(Vec<ResourceRef>),
-    /// Every resource that follows a schedule.
-    Schedule(ScheduleName),
-    /// Every resource of an account that follows some schedule.
-    Account(AccountName),
-}
-
-impl CommandTarget {
-    /// Splits many resources into parts of which each fits one entry of the activity log.
-    #[must_use]
-    pub fn parts(&self) -> Vec<Self> {
-        match self {
-            Self::Resources(resources) => {
-                let parts = resources.chunks(activity::RESOURCES);
-                parts.map(|part| Self::Resources(part.to_vec())).collect()
-            }
-            Self::Schedule(_) | Self::Account(_) => vec![self.clone()],
-        }
-    }
 }
 
 /// A request to poll-status, other than by its timer. The response is a report.

@@ -7,12 +7,14 @@ pub mod activity;
 pub mod configuration;
 pub mod decision;
 pub mod digest;
+pub mod edge;
 pub mod explanation;
 pub mod hibernation;
 pub mod history;
 pub mod invocation;
 pub mod joining;
 pub mod left_behind;
+pub mod look;
 pub mod machine;
 pub mod membership;
 pub mod money;
@@ -30,9 +32,14 @@ pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod stop_method;
+pub mod stored;
+mod tags;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod timing;
+pub mod token;
+pub mod writer;
 
 pub use reference::{
     AccountName, ClusterId, DatabaseId, DropletId, MachineName, PoolId, ResourceId, ResourceKind,

@@ -25,29 +25,11 @@ pub use measure::{CommandTimeout, ConnectTimeout, Deadline, MeasureError, Output
 #[cfg(feature = "schema")]
 use crate::schema::Named;
 use crate::{
-    MachineName,
-    configuration::{TokenReference, TokenReferenceError},
+    reference::MachineName,
+    stored::is_default,
+    text::as_text,
+    token::{TokenReference, TokenReferenceError},
 };
-
-/// Implements the conversions that serde uses, for a type that parses from text and prints as text.
-macro_rules! as_text {
-    ($name:ident, $error:ident) => {
-        impl TryFrom<String> for $name {
-            type Error = $error;
-
-            fn try_from(text: String) -> Result<Self, $error> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(value: $name) -> Self {
-                value.to_string()
-            }
-        }
-    };
-}
-use as_text;
 
 /// The maximum length of a command, in bytes.
 pub const LONGEST_COMMAND: usize = 512;
@@ -116,10 +98,6 @@ fn ssh_port() -> u16 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_ssh_port(port: &u16) -> bool {
     *port == SSH_PORT
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A machine, and the commands that stop and start it.

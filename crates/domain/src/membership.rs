@@ -7,16 +7,8 @@ use crate::{
     record::Record,
     reference::{AccountName, MachineName, ResourceId, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
+    tags::{OPT_OUT, names_in},
 };
-
-/// The tag or label that names a schedule.
-const TAG: &str = "offhours";
-
-/// The tag or label that names the plan on which a machine is stopped.
-const TARGET_TAG: &str = "offhours-to";
-
-/// The word that opts a resource out, in place of a schedule's name.
-const OPT_OUT: &str = "off";
 
 /// The facts that membership is judged by, from a record or from a fresh observation.
 #[derive(Debug, Clone, Copy)]
@@ -304,27 +296,6 @@ pub fn names_by(via: Via, subject: Subject<'_>, configuration: &Configuration) -
     };
     names.remove(OPT_OUT);
     names
-}
-
-/// Returns the names in tags `offhours:NAME` and labels `offhours=NAME`.
-fn names_in(tags: &BTreeSet<String>) -> BTreeSet<String> {
-    words(TAG, tags)
-}
-
-/// Returns the plans to stop on that tags `offhours-to:PLAN` and labels `offhours-to=PLAN` name.
-/// These tags make nothing join a schedule.
-pub(crate) fn target_tags(tags: &BTreeSet<String>) -> BTreeSet<String> {
-    words(TARGET_TAG, tags)
-}
-
-/// Returns the words that tags `KEY:WORD` and labels `KEY=WORD` carry, in lower case.
-fn words(key: &str, tags: &BTreeSet<String>) -> BTreeSet<String> {
-    tags.iter()
-        .filter_map(|tag| {
-            let (its_key, word) = tag.split_once([':', '='])?;
-            its_key.eq_ignore_ascii_case(key).then(|| word.trim().to_ascii_lowercase())
-        })
-        .collect()
 }
 
 fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration) -> Membership {

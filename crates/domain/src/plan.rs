@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ResourceKind,
     configuration::Policy,
-    membership::target_tags,
     money::{Currency, Money},
     prices::Rate,
     resource::{MachineSize, Resource},
+    tags::target_tags,
 };
 
 /// The instant from which Hetzner bills orders, and moves to another type, by a new price list. A

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
     ResourceKind,
-    configuration::Provider,
     money::{Currency, Money},
+    provider::Provider,
     resource::SavedState,
 };
 

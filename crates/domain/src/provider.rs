@@ -1,8 +1,21 @@
-//! The facts about each provider, in one table.
+//! The clouds, and the facts about each in one table.
 
 use std::fmt;
 
-use crate::{ResourceKind, configuration::Provider, money::Currency};
+use serde::{Deserialize, Serialize};
+
+use crate::{money::Currency, reference::ResourceKind};
+
+/// A cloud whose resources Offhours stops and starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// DigitalOcean: Droplets, managed databases, Kubernetes node pools.
+    DigitalOcean,
+    /// Hetzner Cloud: servers.
+    Hetzner,
+}
 
 /// The facts of one provider.
 #[derive(Debug)]

@@ -1,90 +1,30 @@
 //! The persisted state of one resource.
 
+mod request;
+
 use std::{collections::BTreeSet, fmt};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    configuration::Generation,
-    hibernation::{AttachmentName, Hibernate, Hibernation, OF_LABEL},
+    edge::Generation,
+    hibernation::{AttachmentName, Hibernation, OF_LABEL},
     reason::Reason,
     reference::{ResourceId, ResourceKind, ResourceRef, ScheduleName},
-    resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
+    resource::{Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Desired,
     stop_method::StopMethod,
+    stored::is_default,
     text,
 };
 
-/// How long a provider's response may support a write, counted from the instant of its request.
-pub const LOOK_AGE: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long after the write that permits it a request may be sent.
-pub const SEND_WINDOW: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long a permit is valid: send window, request timeout, and the time in which a lost request
-/// may still arrive.
-pub const PERMIT: SignedDuration = SignedDuration::from_secs(120);
-
-/// From "shutdown accepted" to the forced power-off: the 60 s that a guest has, and 5 s of clock
-/// skew.
-pub const GRACE: SignedDuration = SignedDuration::from_secs(65);
-
-/// How far apart the clocks of two functions may be.
-pub const SKEW: SignedDuration = SignedDuration::from_secs(5);
-
-/// How often each account's resources are listed; also the longest time for which a record can
-/// stay out of the index by mistake.
-pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
-
-/// Nothing is stopped in an account whose resources were last listed longer ago than this.
-pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
-
-/// The time from a claim to the first observation of its effect.
-pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
-
-/// Returns how long an accepted request may take to show its effect. After that, it never will.
-#[must_use]
-pub fn effect_timeout(kind: ResourceKind) -> SignedDuration {
-    match kind {
-        ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-            SignedDuration::from_mins(10)
-        }
-        ResourceKind::NodePool => SignedDuration::from_mins(15),
-        ResourceKind::Database => SignedDuration::from_mins(30),
-    }
-}
-
-/// The revision of a record. Incremented by every write; each write names the revision it replaces.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Revision(pub u64);
-
-/// One writer: one run of one function. It identifies the holder of a permit.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Writer(pub String);
-
-impl Writer {
-    /// The separator between the invocation and the run.
-    const RUN: char = '#';
-
-    /// Creates the writer for a run of an invocation. AWS may deliver an invocation twice, and both
-    /// runs may be at work at the same instant: only `run`, which is unique, tells them apart.
-    #[must_use]
-    pub fn of(invocation: &str, run: u64) -> Self {
-        Self(format!("{invocation}{}{run:x}", Self::RUN))
-    }
-
-    /// Returns the invocation. The same invocation delivered twice is one command.
-    #[must_use]
-    pub fn invocation(&self) -> &str {
-        let run = self.0.rsplit_once(Self::RUN);
-        run.map_or(&self.0, |(invocation, _)| invocation)
-    }
-}
+pub use crate::{
+    edge::{Cause, Direction, EdgeKey, Handled, ManualCommand, Rank},
+    timing::*,
+    writer::{Permit, Revision, Writer},
+};
+pub use request::{Ask, Forced, Part, Request};
 
 /// The record of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,11 +66,11 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_at: Option<Timestamp>,
     /// Whether the last inventory found it orphaned. Reported once, when it becomes so.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub orphaned: bool,
     /// Whether it joined with too many others at once, or lost storage: untouched until a person
     /// approves.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub held: bool,
     /// Storage that its latest start could not restore, for which it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +105,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedState>,
     /// Whether a shrink may have been accepted since `saved` was set.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub used: bool,
     /// The plans to which a machine may have been moved since `saved` was set. On none of them does
     /// it count as restored, whatever it has more of there.
@@ -173,7 +113,7 @@ pub struct Record {
     pub small_plans: BTreeSet<String>,
     /// Whether it counts as stopped on its small plan even if it runs there: `rescaled_runs` at the
     /// time of the stop.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub small_runs: bool,
     /// What a machine that is, or was, hibernated is recreated from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,7 +123,7 @@ pub struct Record {
     pub last: Option<Last>,
     /// Whether it was found running at a begin edge, so that `retain_running` leaves it alone at
     /// the end edge.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retained: bool,
     /// When the provider created it, if it says so: of a machine that was hibernated, the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,23 +145,13 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<EdgeKey>,
     /// The number of consecutive failures.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub attempts: u32,
     /// The latest failure, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Reason>,
     /// Incremented by every write.
     pub revision: Revision,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
 }
 
 /// A request of ours, opposite to the transition in flight.
@@ -305,13 +235,13 @@ pub struct Transition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<StopMethod>,
     /// Whether a part that is done cut the power after a shutdown without effect.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub forced: bool,
     /// The state that a stop leads to, if it changes a machine's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
     /// Whether a start found the machine running, on less than is saved.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub was_running: bool,
 }
 
@@ -409,439 +339,6 @@ impl fmt::Display for Ending {
             | Self::Forgotten => self.name(),
         })
     }
-}
-
-/// The direction of a transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Towards stopped.
-    Stop,
-    /// Towards running.
-    Start,
-}
-
-impl Direction {
-    /// Returns the desired state that this direction fulfills.
-    #[must_use]
-    pub fn desired(self) -> Desired {
-        match self {
-            Self::Stop => Desired::Stopped,
-            Self::Start => Desired::Running,
-        }
-    }
-
-    /// Returns the direction that fulfills a desired state.
-    #[must_use]
-    pub fn towards(desired: Desired) -> Self {
-        match desired {
-            Desired::Stopped => Self::Stop,
-            Desired::Running => Self::Start,
-        }
-    }
-
-    /// Returns the target state of this direction.
-    #[must_use]
-    pub fn target_state(self) -> Power {
-        match self {
-            Self::Stop => Power::Stopped,
-            Self::Start => Power::Running,
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Stop => "stop",
-            Self::Start => "start",
-        })
-    }
-}
-
-/// What asked for a transition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// An edge of the schedule.
-    Schedule,
-    /// An override was set.
-    OverrideSet,
-    /// An override ended.
-    OverrideEnded,
-    /// A person's command.
-    Manual {
-        /// Who gave the command.
-        #[serde(deserialize_with = "text::line")]
-        by: String,
-    },
-}
-
-impl Cause {
-    /// Returns the rank of an edge with this cause.
-    #[must_use]
-    pub fn rank(&self) -> Rank {
-        match self {
-            Self::Schedule => Rank::Schedule,
-            Self::OverrideEnded => Rank::OverrideEnded,
-            Self::OverrideSet => Rank::OverrideSet,
-            Self::Manual { .. } => Rank::Manual,
-        }
-    }
-
-    /// Returns the machine-readable name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::OverrideSet => "override-set",
-            Self::OverrideEnded => "override-ended",
-            Self::Manual { .. } => "manual",
-        }
-    }
-
-    /// Returns who gave the command; `None` if it was none.
-    #[must_use]
-    pub fn by(&self) -> Option<&str> {
-        match self {
-            Self::Manual { by } => Some(by),
-            Self::Schedule | Self::OverrideSet | Self::OverrideEnded => None,
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Schedule => f.write_str("schedule"),
-            Self::OverrideSet => f.write_str("override"),
-            Self::OverrideEnded => f.write_str("end of override"),
-            Self::Manual { by } => write!(f, "{by}"),
-        }
-    }
-}
-
-/// Breaks ties between edges at the same instant: the later value wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Rank {
-    /// An edge of the schedule itself.
-    Schedule,
-    /// The end of an override.
-    OverrideEnded,
-    /// The beginning of an override.
-    OverrideSet,
-    /// A person's command.
-    Manual,
-}
-
-/// Identifies an edge within a generation: by its instant, and by its rank among edges at that
-/// instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EdgeKey {
-    /// The instant of the edge.
-    pub instant: Timestamp,
-    /// The rank of the edge among several at that instant.
-    pub rank: Rank,
-}
-
-/// The last edge that was acted on or acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Handled {
-    /// The generation of the configuration under which the edge was judged.
-    pub generation: Generation,
-    /// The edge's instant and rank.
-    pub key: EdgeKey,
-    /// The state that the edge desired; *stopped* if it was a start that was given up, or that was
-    /// only observed while Offhours held the resource stopped. Absent if nothing else was done about
-    /// it (observe mode), so that Offhours acts as soon as it is allowed to; a person's command does
-    /// not act later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub desired: Option<Desired>,
-    /// The schedule followed at that time; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleName>,
-}
-
-/// A manual stop or start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ManualCommand {
-    /// When the command was given, at the earliest just after the handled edge.
-    pub instant: Timestamp,
-    /// The state that the command asks for.
-    pub desired: Desired,
-    /// Who gave the command.
-    #[serde(deserialize_with = "text::line")]
-    pub by: String,
-    /// The id of the invocation that brought the command. The same invocation delivered twice is
-    /// one command.
-    pub request_id: String,
-    /// The ids of the invocations of a few earlier commands, latest first. None of these commands
-    /// acts again if its event is redelivered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub earlier: Vec<String>,
-    /// Whether the command begins a rehearsal: the machine is hibernated although none of its
-    /// snapshots has proved itself yet.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub rehearsal: bool,
-}
-
-/// How many earlier commands are remembered.
-const EARLIER: usize = 8;
-
-impl ManualCommand {
-    /// Reports whether an invocation gave this command, or one of those before it.
-    #[must_use]
-    pub fn knows(&self, request_id: &str) -> bool {
-        self.request_id == request_id || self.earlier.iter().any(|id| id == request_id)
-    }
-
-    /// Returns the invocations of this command and of those before it, as a newer command stores
-    /// them.
-    #[must_use]
-    pub fn invocations(&self) -> Vec<String> {
-        let all = std::iter::once(&self.request_id).chain(&self.earlier);
-        all.take(EARLIER).cloned().collect()
-    }
-}
-
-/// One of our requests to a provider, as far as we know about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// Stop or start.
-    pub direction: Direction,
-    /// When the write that permitted it was made or, later, the one that permitted the forced
-    /// power-off after it.
-    pub asked_at: Timestamp,
-    /// When the observation that it is based on was requested.
-    pub looked_at: Timestamp,
-    /// What became of it.
-    pub ask: Ask,
-    /// Whether an earlier ask of this transition never got a response.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub unknown: bool,
-    /// The forced power-off that follows a shutdown.
-    #[serde(default)]
-    pub forced: Forced,
-    /// The part of the transition that it performs.
-    #[serde(default, skip_serializing_if = "is_whole")]
-    pub part: Part,
-    /// Whether the guest was asked to shut down first, so that a forced power-off may follow.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub graceful: bool,
-    /// The requested size, if it changes the size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<SavedState>,
-    /// How long it may take to show its effect, if its account sets that; otherwise
-    /// [`effect_timeout`] decides by kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<SignedDuration>,
-    /// When an ask of this transition was first accepted. An ask whose action ended in an error is
-    /// repeated, and the deadline counts from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_accepted_at: Option<Timestamp>,
-    /// What was requested, if its effect shows only in its no longer being needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Hibernate>,
-    /// The machine that the cloud reported it has begun to create.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<ResourceId>,
-    /// What a person has to look at while the transition goes on: the provider's refusal of a start,
-    /// an action that ends in an error every time, or a request of a hibernation that does not end
-    /// or has no effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Reason>,
-}
-
-impl Request {
-    /// Returns the time from acceptance to *stuck*: how long it may take to show its effect.
-    #[must_use]
-    pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
-        self.late.unwrap_or_else(|| effect_timeout(kind))
-    }
-
-    /// Returns until when an effect of this request, or of the forced power-off after it, may still
-    /// appear.
-    #[must_use]
-    pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
-        let from = match (&self.ask, self.forced) {
-            // An unanswered earlier ask could arrive until its permit expired, and this one was
-            // permitted only after that, so its acceptance bounds both.
-            (Ask::Accepted { at, .. }, Forced::No) => *at,
-            (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
-            | (Ask::Open | Ask::Failed { .. } | Ask::Done { .. }, _) => self.asked_at + PERMIT,
-        };
-        from + self.deadline(kind) + SKEW
-    }
-
-    /// Reports whether the provider may have accepted it: it was accepted, or never answered.
-    #[must_use]
-    pub fn may_act(&self) -> bool {
-        self.unknown
-            || self.forced != Forced::No
-            || match self.ask {
-                Ask::Open | Ask::Accepted { .. } => true,
-                Ask::Failed { .. } | Ask::Done { .. } => false,
-            }
-    }
-
-    /// Reports whether its effect makes a resource of this kind smaller.
-    #[must_use]
-    pub fn is_shrink(&self, kind: ResourceKind) -> bool {
-        match self.part {
-            Part::Whole => kind.is_sized() && self.direction == Direction::Stop,
-            Part::Shrink => true,
-            Part::Off
-            | Part::Grow
-            | Part::On
-            | Part::OnSmall
-            | Part::Keep
-            | Part::Snapshot
-            | Part::Protect
-            | Part::Delete
-            | Part::Create
-            | Part::Attach
-            | Part::Remove => false,
-        }
-    }
-
-    /// Reports whether it belongs to hibernation and its outcome is not known yet.
-    #[must_use]
-    pub fn is_unresolved(&self) -> bool {
-        let known = matches!(self.ask, Ask::Failed { .. } | Ask::Done { .. });
-        self.part.hibernates() && !known
-    }
-
-    /// Returns the direction in which it moves the machine: a start that has to grow it switches it
-    /// off first.
-    #[must_use]
-    pub fn towards(&self) -> Direction {
-        match self.part {
-            Part::Whole
-            | Part::Shrink
-            | Part::Grow
-            | Part::Keep
-            | Part::Snapshot
-            | Part::Protect
-            | Part::Delete
-            | Part::Create
-            | Part::Attach
-            | Part::Remove => self.direction,
-            Part::Off => Direction::Stop,
-            Part::On | Part::OnSmall => Direction::Start,
-        }
-    }
-}
-
-/// The part of a transition that a request performs. A method that changes a machine's plan needs
-/// several, one after another, each derived from what is observed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// All of it.
-    #[default]
-    Whole,
-    /// Switches the machine off, so that its plan can be changed.
-    Off,
-    /// Moves it to the small plan.
-    Shrink,
-    /// Moves it back to the saved plan.
-    Grow,
-    /// Switches it on.
-    On,
-    /// Switches it on while it is on the small plan, because the saved plan is not available.
-    OnSmall,
-    /// Keeps a public address of the machine when it is deleted.
-    Keep,
-    /// Takes a snapshot of it.
-    Snapshot,
-    /// Protects the snapshot from deletion.
-    Protect,
-    /// Deletes the machine.
-    Delete,
-    /// Recreates it from the snapshot.
-    Create,
-    /// Reattaches one thing that it had before.
-    Attach,
-    /// Deletes a snapshot that is no longer needed.
-    Remove,
-}
-
-impl Part {
-    /// Reports whether it belongs to hibernation alone. Such a request is resolved before any other
-    /// is sent: its effect was seen, or can no longer occur.
-    #[must_use]
-    pub fn hibernates(self) -> bool {
-        match self {
-            Self::Keep
-            | Self::Snapshot
-            | Self::Protect
-            | Self::Delete
-            | Self::Create
-            | Self::Attach
-            | Self::Remove => true,
-            Self::Whole | Self::Off | Self::Shrink | Self::Grow | Self::On | Self::OnSmall => false,
-        }
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_whole(part: &Part) -> bool {
-    *part == Part::Whole
-}
-
-/// What became of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "state")]
-pub enum Ask {
-    /// Permitted; the outcome is unknown.
-    Open,
-    /// The provider accepted it.
-    Accepted {
-        /// When the response was recorded.
-        at: Timestamp,
-        /// The provider's action; `None` if it names none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        action: Option<ActionId>,
-    },
-    /// It was definitely not accepted, or ended in an error.
-    Failed {
-        /// When to retry.
-        retry_at: Timestamp,
-    },
-    /// Its effect was seen, and the transition has another part to come.
-    Done {
-        /// When the observation that showed it was requested.
-        at: Timestamp,
-    },
-}
-
-/// The forced power-off that follows an accepted shutdown without effect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Forced {
-    /// Not needed so far.
-    #[default]
-    No,
-    /// Permitted; the outcome is unknown.
-    Intended,
-    /// The provider accepted it.
-    Accepted,
-}
-
-/// Permission to send one request, given by the write just before it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Permit {
-    /// When it expires.
-    pub until: Timestamp,
-    /// The writer that holds it.
-    pub writer: Writer,
 }
 
 impl Record {

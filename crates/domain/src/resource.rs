@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    hibernation::Sight,
     reference::{ResourceId, ResourceKind},
     text::{self, LONGEST_MESSAGE, LONGEST_NAME, LONGEST_TAG, one_line},
 };
@@ -116,18 +115,6 @@ fn clean_all(tags: &mut BTreeSet<String>) -> bool {
     let cleaned = mem::take(tags).into_iter();
     *tags = cleaned.map(|tag| one_line(&tag, LONGEST_TAG).into_owned()).collect();
     true
-}
-
-/// An observation of a resource, and when it was requested.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
-    /// When the request was sent; the observation's age counts from here.
-    pub requested_at: Timestamp,
-    /// What the response showed.
-    pub resource: Resource,
-    /// What else was seen of a machine that may be hibernated. While there is no machine,
-    /// `resource` stands in for it.
-    pub sight: Option<Box<Sight>>,
 }
 
 /// The Kubernetes cluster that a node pool belongs to.

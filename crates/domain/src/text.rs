@@ -124,6 +124,26 @@ pub fn optional_line<'de, D: Deserializer<'de>>(
     Ok(text.map(|text| one_line(&text, LONGEST_LINE).into_owned()))
 }
 
+/// Implements the conversions that serde uses, for a type that parses from text and prints as text.
+macro_rules! as_text {
+    ($name:ident, $error:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    };
+}
+pub(crate) use as_text;
+
 #[cfg(test)]
 mod tests {
     use proptest::{prelude::any, prop_assert, prop_assert_eq, proptest};

@@ -1,6 +1,6 @@
 //! Why a resource could not be observed, or nothing was done about it.
 
-use domain::{reason::Reason, record::LOOK_AGE, resource::Look};
+use domain::{look::Look, reason::Reason, record::LOOK_AGE};
 use environment::causes_in_words;
 use jiff::Timestamp;
 use provider::{ProviderError, Unread, ssh::HOST_KEY_CHANGED};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use domain::{
     ResourceKind,
-    resource::{LoggedAction, Look, Resource},
+    look::Look,
+    resource::{LoggedAction, Resource},
     text::{LONGEST_NAME, one_line},
 };
 use futures_util::{StreamExt as _, stream};

@@ -9,10 +9,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Policy},
+    look::Look,
     membership::{Exclusion, Membership, Subject},
     prices::Prices,
     record::Record,
-    resource::{Look, Size},
+    resource::Size,
 };
 use environment::in_words;
 use jiff::Timestamp;

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::matches;
+use super::pattern::matches;
 #[cfg(feature = "schema")]
 use crate::reference::REFERENCE_PATTERN;
 use crate::reference::{ReferenceError, ResourceRef};

@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Attachment, AttachmentKind, AttachmentName, Sight, SnapshotState};
 use crate::{
-    record::{LOOK_AGE, PERMIT, Revision, SKEW, Writer},
     reference::{ResourceId, ResourceRef},
     resource::MachineSize,
+    stored::is_default,
+    timing::{LOOK_AGE, PERMIT, SKEW},
+    writer::{Revision, Writer},
 };
 
 /// The label on everything we create: the mark of the request that created it.
@@ -127,7 +129,7 @@ pub struct Hibernation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub took: Vec<SignedDuration>,
     /// How many snapshots of the latest stop came to nothing.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub failed: usize,
     /// When the machine that was created last was first seen running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,11 +144,6 @@ pub struct Hibernation {
     /// What a person has to resolve while nothing is in flight, as the latest inventory found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 /// A snapshot that we requested.

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::{Hibernation, KeptSnapshot, Manifest, Mark};
 use crate::{
-    record::SKEW,
     reference::ResourceId,
     resource::{ActionEffect, ActionState, Busy, LoggedAction, Power, Resource, Size},
+    timing::SKEW,
 };
 
 /// What one observation showed: the machine, its snapshots, and what might be the machine or be

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::as_text;
+use crate::text::as_text;
 
 /// The IPv6 address at which AWS serves credentials; the IPv4 one is link-local.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);

@@ -7,7 +7,7 @@ use base64ct::{Base64, Encoding as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::as_text;
+use crate::text::as_text;
 
 /// The maximum length of a line with a key, in bytes: the longest key takes 232 in base64.
 const LONGEST_LINE: usize = 1024;

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::as_text;
+use crate::text::as_text;
 
 /// Not a valid time or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

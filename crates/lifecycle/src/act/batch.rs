@@ -6,10 +6,10 @@ use domain::{
     AccountName,
     configuration::Account,
     decision::judge,
+    look::Look,
     membership::Subject,
     pacing::ListRequests,
     record::{Direction, Record},
-    resource::Look,
 };
 use jiff::Timestamp;
 use provider::Client;

@@ -8,10 +8,11 @@ use std::{
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     invocation::Invocation,
+    look::Look,
     pacing::{ListRequests, SightRequests},
     reason::Reason,
     record::{Direction, Record},
-    resource::{LoggedAction, Look},
+    resource::LoggedAction,
 };
 use environment::{Invoke, in_words};
 use futures_util::{StreamExt as _, stream};

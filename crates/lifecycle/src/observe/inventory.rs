@@ -15,10 +15,10 @@ use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::Configuration,
     decision::due_at,
+    look::Look,
     pacing::Others,
     reason::Reason,
     record::{INVENTORY_INTERVAL, Phase, Record},
-    resource::Look,
 };
 use environment::{Invoke, Metric, in_words};
 use jiff::{SignedDuration, Timestamp};

@@ -8,9 +8,9 @@ use std::{
 
 use domain::{
     ResourceId, ResourceKind,
+    look::Look,
     pacing::ListRequests,
     record::{Ask, Direction, Part, Record},
-    resource::Look,
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, HibernationLookup, Listed, ListedSnapshots, ProviderError, Reading};

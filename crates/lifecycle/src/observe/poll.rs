@@ -9,9 +9,10 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Account,
     hibernation::{HibernationState, SnapshotState},
+    look::Look,
     pacing::Rate,
     record::{Observed, Record},
-    resource::{Look, Resource},
+    resource::Resource,
 };
 use environment::{Invoke, in_words};
 use futures_util::{StreamExt as _, stream};

@@ -7,9 +7,10 @@ use domain::{
     configuration::{Account, Configuration, DatabaseMethod, Otherwise, Policy},
     decision::{Rules, Verdict, next_start},
     hibernation::{self, Hibernation, HibernationTerms, OffPeriod},
+    look::Look,
     plan::{self, Catalog, Machine, MoveRefusal, StopPlan},
     record::{Direction, Part, Rank, Record},
-    resource::{DatabaseSize, Look, MachineSize, Power, Resource, SavedState, Size},
+    resource::{DatabaseSize, MachineSize, Power, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
 use environment::in_words;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ResourceRef,
     configuration::{Account, CloudAccount, Configuration, Floor, Generation, Schedules, Settings},
+    look::Look,
     record::Record,
-    resource::Look,
 };
 use environment::in_words;
 

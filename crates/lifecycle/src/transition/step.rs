@@ -4,8 +4,9 @@ use domain::{
     decision::Rules,
     hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
+    look::Look,
     record::{Observed, Record, Writer},
-    resource::{Busy, LoggedAction, Look, Resource, SavedState},
+    resource::{Busy, LoggedAction, Resource, SavedState},
 };
 use jiff::Timestamp;
 use provider::Change;

@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
     configuration::{Account, AccountKind, Configuration, Policy, Provider},
+    look::Look,
     plan::Catalog,
     prices::PriceList,
-    resource::{DatabaseSize, Look, Size},
+    resource::{DatabaseSize, Size},
 };
 use environment::{Clock, Tokens, in_words};
 use futures_util::future::join_all;

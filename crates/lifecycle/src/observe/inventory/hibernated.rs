@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use domain::{
     ResourceRef,
     hibernation::{HibernationState, Sight, of_label},
+    look::Look,
     pacing::{Allowance, SightRequests},
     record::{INVENTORY_INTERVAL, Phase, Record, Request},
-    resource::Look,
 };
 use jiff::Timestamp;
 use provider::ListedSnapshots;

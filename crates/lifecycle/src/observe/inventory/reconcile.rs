@@ -11,9 +11,10 @@ use domain::{
     hibernation::{HibernationState, OF_LABEL, of_label},
     joining::{self, follows},
     left_behind::{Barrier, LeftBehind, barrier, left_behind},
+    look::Look,
     membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Record, Request},
-    resource::{Look, Power, Resource},
+    resource::{Power, Resource},
 };
 use environment::Invoke;
 use futures_util::{StreamExt as _, stream};

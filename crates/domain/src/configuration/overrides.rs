@@ -1,0 +1,97 @@
+//! Overrides: desired states that persons have set for a limited time.
+
+use std::{collections::BTreeMap, fmt};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    reference::{ResourceRef, ScheduleName},
+    schedule::Desired,
+    text,
+};
+
+/// A desired state that a person has set for a limited time. It takes precedence over schedules
+/// until it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Override {
+    /// The resource or schedule that it applies to.
+    pub target: Target,
+    /// The desired state.
+    pub desired: Desired,
+    /// When it was set; it applies from then on.
+    pub set_at: Timestamp,
+    /// When it ends, exclusive.
+    pub ends_at: Timestamp,
+    /// Who set it.
+    #[serde(deserialize_with = "text::line")]
+    pub by: String,
+    /// Why it was set; absent if no reason was given.
+    #[serde(
+        default,
+        deserialize_with = "text::optional_line",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub why: Option<String>,
+}
+
+impl Override {
+    /// Reports whether the override wins at this instant.
+    #[must_use]
+    pub fn is_active(&self, at: Timestamp) -> bool {
+        self.set_at <= at && at < self.ends_at && self.counts()
+    }
+
+    /// Reports whether it was meant to hold for any time. One that was cleared in the first second
+    /// of its life is as good as never set: by a clock of whole seconds, it still holds. Its end is
+    /// an edge all the same, because a function may have followed it meanwhile.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.ends_at.duration_since(self.set_at) >= SignedDuration::from_secs(1)
+    }
+}
+
+/// What an override applies to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// One resource.
+    Resource(ResourceRef),
+    /// Every resource that follows a schedule.
+    Schedule(ScheduleName),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(reference) => reference.fmt(f),
+            Self::Schedule(name) => write!(f, "schedule {name}"),
+        }
+    }
+}
+
+/// All stored overrides, including those that have ended, because an end is an edge. At most one
+/// per target.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides(BTreeMap<Target, Override>);
+
+impl Overrides {
+    /// Returns the override of this target, active or not.
+    #[must_use]
+    pub fn of(&self, target: &Target) -> Option<&Override> {
+        self.0.get(target)
+    }
+
+    /// Iterates over all overrides.
+    pub fn iter(&self) -> impl Iterator<Item = &Override> {
+        self.0.values()
+    }
+}
+
+impl FromIterator<Override> for Overrides {
+    fn from_iter<I: IntoIterator<Item = Override>>(overrides: I) -> Self {
+        Self(overrides.into_iter().map(|one| (one.target.clone(), one)).collect())
+    }
+}

@@ -1,0 +1,233 @@
+//! Our requests to a provider, and what became of each.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    edge::Direction,
+    hibernation::Hibernate,
+    reason::Reason,
+    reference::{ResourceId, ResourceKind},
+    resource::{ActionId, SavedState},
+    stored::is_default,
+    timing::{PERMIT, SKEW, effect_timeout},
+};
+
+/// One of our requests to a provider, as far as we know about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Stop or start.
+    pub direction: Direction,
+    /// When the write that permitted it was made or, later, the one that permitted the forced
+    /// power-off after it.
+    pub asked_at: Timestamp,
+    /// When the observation that it is based on was requested.
+    pub looked_at: Timestamp,
+    /// What became of it.
+    pub ask: Ask,
+    /// Whether an earlier ask of this transition never got a response.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unknown: bool,
+    /// The forced power-off that follows a shutdown.
+    #[serde(default)]
+    pub forced: Forced,
+    /// The part of the transition that it performs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub part: Part,
+    /// Whether the guest was asked to shut down first, so that a forced power-off may follow.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub graceful: bool,
+    /// The requested size, if it changes the size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SavedState>,
+    /// How long it may take to show its effect, if its account sets that; otherwise
+    /// [`effect_timeout`] decides by kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<SignedDuration>,
+    /// When an ask of this transition was first accepted. An ask whose action ended in an error is
+    /// repeated, and the deadline counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_accepted_at: Option<Timestamp>,
+    /// What was requested, if its effect shows only in its no longer being needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Hibernate>,
+    /// The machine that the cloud reported it has begun to create.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<ResourceId>,
+    /// What a person has to look at while the transition goes on: the provider's refusal of a start,
+    /// an action that ends in an error every time, or a request of a hibernation that does not end
+    /// or has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Reason>,
+}
+
+impl Request {
+    /// Returns the time from acceptance to *stuck*: how long it may take to show its effect.
+    #[must_use]
+    pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
+        self.late.unwrap_or_else(|| effect_timeout(kind))
+    }
+
+    /// Returns until when an effect of this request, or of the forced power-off after it, may still
+    /// appear.
+    #[must_use]
+    pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
+        let from = match (&self.ask, self.forced) {
+            // An unanswered earlier ask could arrive until its permit expired, and this one was
+            // permitted only after that, so its acceptance bounds both.
+            (Ask::Accepted { at, .. }, Forced::No) => *at,
+            (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
+            | (Ask::Open | Ask::Failed { .. } | Ask::Done { .. }, _) => self.asked_at + PERMIT,
+        };
+        from + self.deadline(kind) + SKEW
+    }
+
+    /// Reports whether the provider may have accepted it: it was accepted, or never answered.
+    #[must_use]
+    pub fn may_act(&self) -> bool {
+        self.unknown
+            || self.forced != Forced::No
+            || match self.ask {
+                Ask::Open | Ask::Accepted { .. } => true,
+                Ask::Failed { .. } | Ask::Done { .. } => false,
+            }
+    }
+
+    /// Reports whether its effect makes a resource of this kind smaller.
+    #[must_use]
+    pub fn is_shrink(&self, kind: ResourceKind) -> bool {
+        match self.part {
+            Part::Whole => kind.is_sized() && self.direction == Direction::Stop,
+            Part::Shrink => true,
+            Part::Off
+            | Part::Grow
+            | Part::On
+            | Part::OnSmall
+            | Part::Keep
+            | Part::Snapshot
+            | Part::Protect
+            | Part::Delete
+            | Part::Create
+            | Part::Attach
+            | Part::Remove => false,
+        }
+    }
+
+    /// Reports whether it belongs to hibernation and its outcome is not known yet.
+    #[must_use]
+    pub fn is_unresolved(&self) -> bool {
+        let known = matches!(self.ask, Ask::Failed { .. } | Ask::Done { .. });
+        self.part.hibernates() && !known
+    }
+
+    /// Returns the direction in which it moves the machine: a start that has to grow it switches it
+    /// off first.
+    #[must_use]
+    pub fn towards(&self) -> Direction {
+        match self.part {
+            Part::Whole
+            | Part::Shrink
+            | Part::Grow
+            | Part::Keep
+            | Part::Snapshot
+            | Part::Protect
+            | Part::Delete
+            | Part::Create
+            | Part::Attach
+            | Part::Remove => self.direction,
+            Part::Off => Direction::Stop,
+            Part::On | Part::OnSmall => Direction::Start,
+        }
+    }
+}
+
+/// The part of a transition that a request performs. A method that changes a machine's plan needs
+/// several, one after another, each derived from what is observed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Switches the machine off, so that its plan can be changed.
+    Off,
+    /// Moves it to the small plan.
+    Shrink,
+    /// Moves it back to the saved plan.
+    Grow,
+    /// Switches it on.
+    On,
+    /// Switches it on while it is on the small plan, because the saved plan is not available.
+    OnSmall,
+    /// Keeps a public address of the machine when it is deleted.
+    Keep,
+    /// Takes a snapshot of it.
+    Snapshot,
+    /// Protects the snapshot from deletion.
+    Protect,
+    /// Deletes the machine.
+    Delete,
+    /// Recreates it from the snapshot.
+    Create,
+    /// Reattaches one thing that it had before.
+    Attach,
+    /// Deletes a snapshot that is no longer needed.
+    Remove,
+}
+
+impl Part {
+    /// Reports whether it belongs to hibernation alone. Such a request is resolved before any other
+    /// is sent: its effect was seen, or can no longer occur.
+    #[must_use]
+    pub fn hibernates(self) -> bool {
+        match self {
+            Self::Keep
+            | Self::Snapshot
+            | Self::Protect
+            | Self::Delete
+            | Self::Create
+            | Self::Attach
+            | Self::Remove => true,
+            Self::Whole | Self::Off | Self::Shrink | Self::Grow | Self::On | Self::OnSmall => false,
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub enum Ask {
+    /// Permitted; the outcome is unknown.
+    Open,
+    /// The provider accepted it.
+    Accepted {
+        /// When the response was recorded.
+        at: Timestamp,
+        /// The provider's action; `None` if it names none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+    },
+    /// It was definitely not accepted, or ended in an error.
+    Failed {
+        /// When to retry.
+        retry_at: Timestamp,
+    },
+    /// Its effect was seen, and the transition has another part to come.
+    Done {
+        /// When the observation that showed it was requested.
+        at: Timestamp,
+    },
+}
+
+/// The forced power-off that follows an accepted shutdown without effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Forced {
+    /// Not needed so far.
+    #[default]
+    No,
+    /// Permitted; the outcome is unknown.
+    Intended,
+    /// The provider accepted it.
+    Accepted,
+}
