@@ -325,6 +325,21 @@ impl Reader {
         self.by_name(item::STATE, |state: &AccountState| state.account.clone()).await
     }
 
+    /// Returns all accounts that may have records: those that are configured, and those that once
+    /// were. If the configuration in force cannot be read, only those with a stored state.
+    pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
+        let configured = match self.in_force().await {
+            Err(error) if error.hides_configuration() => {
+                self.in_force_without_configuration().await?
+            }
+            read => read?,
+        };
+        let configured = configured.configuration;
+        let known = self.account_states().await?;
+        let newer = known.unreadable.iter().filter_map(Unreadable::account);
+        Ok(configured.accounts.keys().chain(known.read.keys()).cloned().chain(newer).collect())
+    }
+
     /// Reads the prices of the accounts.
     pub async fn prices(
         &self,

@@ -1,30 +1,11 @@
 //! What a read finds: items that can be read, and items that cannot.
 
-use std::collections::BTreeSet;
-
 use domain::{AccountName, record::Record};
 
 use crate::{
-    Reader, StoreError,
+    StoreError,
     item::{Item, Stored as _},
 };
-
-impl Reader {
-    /// Returns all accounts that may have records: those that are configured, and those that once
-    /// were. If the configuration in force cannot be read, only those with a stored state.
-    pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
-        let configured = match self.in_force().await {
-            Err(error) if error.hides_configuration() => {
-                self.in_force_without_configuration().await?
-            }
-            read => read?,
-        };
-        let configured = configured.configuration;
-        let known = self.account_states().await?;
-        let newer = known.unreadable.iter().filter_map(Unreadable::account);
-        Ok(configured.accounts.keys().chain(known.read.keys()).cloned().chain(newer).collect())
-    }
-}
 
 /// An item that this program cannot read, usually because a newer one wrote it. It is left alone.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +30,7 @@ pub struct ReadItems<T> {
 
 impl Unreadable {
     /// The account, if this is an account's state.
-    fn account(&self) -> Option<AccountName> {
+    pub(crate) fn account(&self) -> Option<AccountName> {
         self.reference.parse().ok()
     }
 }
