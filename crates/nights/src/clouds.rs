@@ -14,6 +14,7 @@ use provider::{Carrier, CarrierError, CarrierResult};
 
 use crate::{
     clockwork::Time,
+    elsewhere::Elsewhere,
     faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
@@ -37,57 +38,6 @@ pub(crate) struct Wire {
     pub(crate) observer: Observer,
     /// The accounts, by their tokens.
     pub(crate) accounts: Vec<(String, AccountName)>,
-}
-
-/// Another project at each cloud, whose token may be stored by mistake.
-pub(crate) struct Elsewhere {
-    router: Router,
-}
-
-const ELSEWHERE_TOKEN: &str = "secret-of-elsewhere";
-
-/// What the other project holds: machines that follow a schedule of the same name, too.
-const ELSEWHERE: &str = r#"
-[[accounts]]
-name = "do-main"
-provider = "digitalocean"
-token = "secret-of-elsewhere-do"
-
-[[accounts]]
-name = "hz-eu"
-provider = "hetzner"
-token = "secret-of-elsewhere-hz"
-
-[[droplets]]
-id = 800001
-name = "theirs"
-tags = ["offhours:office"]
-
-[[servers]]
-id = 800001
-name = "theirs"
-labels = { offhours = "office" }
-"#;
-
-impl Elsewhere {
-    pub(crate) fn new(time: &Time) -> anyhow::Result<Self> {
-        let now = time.clone();
-        let simulator = Simulator::new(&ELSEWHERE.parse()?, Arc::new(move || now.now()));
-        let router = simulator.router();
-        Ok(Self { router })
-    }
-
-    /// Reports whether a resource is one of this project.
-    pub(crate) fn holds(id: &ResourceId) -> bool {
-        id.provider_id() == "800001"
-    }
-
-    pub(crate) fn token_of(account: &AccountName) -> &'static str {
-        match account.as_str() {
-            "hz-eu" => "secret-of-elsewhere-hz",
-            _ => "secret-of-elsewhere-do",
-        }
-    }
 }
 
 impl fmt::Debug for Wire {
@@ -117,7 +67,7 @@ impl Wire {
     async fn exchange(&self, request: http::Request<Bytes>) -> CarrierResult {
         let changes = request.method() != http::Method::GET;
         let token = token_of(&request);
-        let is_elsewhere = token.starts_with(ELSEWHERE_TOKEN);
+        let is_elsewhere = Elsewhere::is_token(&token);
         let account = self.account_of(&token);
         let info =
             RequestInfo::Cloud { account: &account, changes, later_page: is_later_page(&request) };

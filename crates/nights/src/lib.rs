@@ -10,6 +10,7 @@
 
 mod clockwork;
 mod clouds;
+mod elsewhere;
 mod faults;
 mod generate;
 pub mod night;

@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use crate::{
     clockwork::{TaskId, Time},
-    clouds::Elsewhere,
+    elsewhere::Elsewhere,
     night::Setup,
     trace::{Actor, Trace},
 };

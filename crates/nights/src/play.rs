@@ -22,7 +22,8 @@ use store::Store;
 
 use crate::{
     clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
-    clouds::{self, Elsewhere, Wire},
+    clouds::{self, Wire},
+    elsewhere::Elsewhere,
     faults::Faults,
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
