@@ -2,7 +2,11 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::{commands::Format, context::Context, exit::UsageError, output};
+use crate::{
+    context::Context,
+    exit::UsageError,
+    output::{self, Format},
+};
 
 /// Asks the question and reports whether the answer was yes. Anything but `y` or `yes` is a no; with
 /// `--yes`, nothing is asked.

@@ -6,7 +6,10 @@ use domain::configuration::Configuration;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
-    commands::Format, connection::Connection, output::Style, print::Screen, time::shared_zone,
+    connection::Connection,
+    output::{Format, Style},
+    print::Screen,
+    time::shared_zone,
 };
 
 /// The options of every command.

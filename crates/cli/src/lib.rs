@@ -18,6 +18,7 @@ mod hibernated;
 pub mod import;
 mod listing;
 mod names;
+mod nearest;
 mod output;
 mod overriding;
 mod print;
@@ -40,9 +41,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 use environment::Clock;
 
-use commands::Format;
 pub use exit::Exit;
 use exit::UsageError;
+use output::Format;
 
 use commands::{
     activity, apply as apply_command, approve, completions, config, doctor as doctor_command,

@@ -12,8 +12,21 @@ use domain::{
     text::{escape, marked},
 };
 use serde::Serialize;
+use textwrap::{WordSeparator, WordSplitter};
 
-use crate::{configuration_file::LoadError, table::wrap};
+use crate::configuration_file::LoadError;
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Table,
+    /// JSON for programs.
+    Json,
+    /// Comma-separated values for spreadsheets.
+    Csv,
+}
 
 /// Writes a result to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -218,6 +231,19 @@ impl Style {
         let style = colour.on_default();
         format!("{style}{text}{style:#}")
     }
+}
+
+/// Wraps a text to lines of `width` characters, breaking only between words. The first line of a
+/// paragraph begins with `first`, the others with `further`.
+fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<String> {
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(further)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    let lines = textwrap::wrap(text, options).into_iter();
+    lines.map(std::borrow::Cow::into_owned).collect()
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    commands::Format,
-    output::{self, Style},
+    output::{self, Format, Style},
     table::{Cell, Column, table},
     time::{local, short},
 };

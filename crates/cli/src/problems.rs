@@ -20,7 +20,7 @@ use store::InForce;
 
 use crate::{
     configuration_file::count,
-    names::nearest::advice,
+    nearest::advice,
     time::{ago, length, short},
 };
 

@@ -25,7 +25,7 @@ use store::InForce;
 
 use crate::{
     hibernated::Hibernated,
-    names::nearest::advice,
+    nearest::advice,
     output::shortened,
     print::{Row, Screen},
     problems::{Problem, problems},

@@ -3,7 +3,7 @@
 
 use anstyle::AnsiColor;
 use domain::schedule::{Desired, desired_or_any};
-use textwrap::{WordSeparator, WordSplitter, core::display_width};
+use textwrap::core::display_width;
 
 use crate::output::Style;
 
@@ -179,19 +179,6 @@ fn cut(text: &str, width: usize) -> String {
     kept.truncate(kept.trim_end().len());
     kept.push('…');
     kept
-}
-
-/// Wraps a text to lines of `width` characters, breaking only between words. The first line of a
-/// paragraph begins with `first`, the others with `further`.
-pub(crate) fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<String> {
-    let options = textwrap::Options::new(width)
-        .initial_indent(first)
-        .subsequent_indent(further)
-        .break_words(false)
-        .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation);
-    let lines = textwrap::wrap(text, options).into_iter();
-    lines.map(std::borrow::Cow::into_owned).collect()
 }
 
 #[cfg(test)]

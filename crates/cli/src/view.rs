@@ -21,8 +21,7 @@ use serde::Serialize;
 use summary::Summary;
 
 use crate::{
-    commands::Format,
-    output,
+    output::{self, Format},
     progress::{bars, forget_echo},
     time::{length, local},
 };

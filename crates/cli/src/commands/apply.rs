@@ -20,7 +20,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, Applying, Head, InForce, LogEntry, StoreError};
 
-use super::Format;
 use crate::{
     Exit,
     apply::{
@@ -34,7 +33,7 @@ use crate::{
     configuration_file::{self, ListedResources, count},
     connection::{Session, all_records, limit_of, readable},
     context::Context,
-    output::{self, Style},
+    output::{self, Format, Style},
     overriding::publish,
     remedies,
     time::{NextEdge, local, short},

@@ -1,6 +1,5 @@
 //! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
-use super::Format;
 use crate::{
     Exit,
     configuration_file::count,
@@ -10,7 +9,7 @@ use crate::{
         Check, Finding, Level, accounts, alerts, clock, functions, hibernation, records, rules,
         store::{self, StoreContents},
     },
-    output::{self, Paint, Style},
+    output::{self, Format, Paint, Style},
     print,
 };
 

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::StoreError;
 
-use super::Format;
 use crate::{
     Exit,
     ask::confirm,
@@ -21,6 +20,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     names, output,
+    output::Format,
     problems::{ONLY_RECORDED, gone},
     resource::{ResourceView, Wide},
     state::sentence,

@@ -10,14 +10,13 @@ use environment::file;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Format;
 use crate::{
     Exit,
     configuration_file::written::File,
     context::Context,
     exit::UsageError,
     import::{Remark, Source, import},
-    output,
+    output::{self, Format},
 };
 
 /// The longest input, in bytes: a scan of a table with thousands of schedules has less.

@@ -32,7 +32,6 @@ use ssh_host::{Setup, Sshd};
 use store::Store;
 use tokio::sync::mpsc;
 
-use super::Format;
 use crate::{
     Exit,
     ask::confirm,
@@ -40,7 +39,7 @@ use crate::{
     connection::{all_records, remark_on},
     context::Context,
     exit::UsageError,
-    output,
+    output::{self, Format},
     time::{self, Length},
     view::{
         self, GOES_ON, View, bill,

@@ -14,7 +14,6 @@ use domain::{
 };
 
 use super::{
-    Format,
     overrides::{self, SetArgs},
     targets::Selected,
 };
@@ -27,7 +26,7 @@ use crate::{
     connection::{Session, readable},
     context::Context,
     exit::UsageError,
-    output,
+    output::{self, Format},
     state::stands_until,
 };
 

@@ -21,15 +21,3 @@ pub mod status;
 mod targets;
 pub mod validate;
 pub mod why;
-
-/// The form of the output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Text for people.
-    #[default]
-    Table,
-    /// JSON for programs.
-    Json,
-    /// Comma-separated values for spreadsheets.
-    Csv,
-}

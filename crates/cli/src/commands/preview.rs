@@ -25,13 +25,12 @@ use serde::Serialize;
 
 use crate::{
     Exit, candidates,
-    commands::Format,
     configuration_file::{self, ListedResources},
     connection::all_records,
     context::Context,
     exit::UsageError,
     names::{check_schedule, find},
-    output,
+    output::{self, Format},
     print::{self, Screen},
     table::{Cell, Column},
     time::{Asked, Length, Reader, When},

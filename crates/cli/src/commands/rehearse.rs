@@ -12,7 +12,6 @@ use domain::{
 };
 use lifecycle::report::MoveTarget;
 
-use super::Format;
 use crate::{
     Exit,
     apply::moves::{self, MovingStop},
@@ -24,7 +23,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     names,
-    output::{self, Style},
+    output::{self, Format, Style},
 };
 
 /// Hibernate a machine and wake it once, while you watch.

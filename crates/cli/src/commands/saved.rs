@@ -18,14 +18,13 @@ use report::{
 };
 use store::{HistoryQuery, InForce, Store};
 
-use super::Format;
 use crate::{
     Exit, candidates,
     configuration_file::count,
     connection::{Session, all_records, readable},
     context::Context,
     names::{Names, check_schedule, history::report_unreadable},
-    output,
+    output::{self, Format},
     print::{self, Screen},
     table::{Cell, Column},
     time::{Asked, Month, When},

@@ -22,14 +22,13 @@ use report::{
     money::{Candidate, Collector, Month, Report, TimesOff},
 };
 
-use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, ListedResources},
     context::Context,
     exit::UsageError,
     listing::mark_doubles,
-    output,
+    output::{self, Format},
     time::{Asked, Month as CalendarMonth},
 };
 

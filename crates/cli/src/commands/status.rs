@@ -19,7 +19,6 @@ use screen::Wish;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
 
-use super::Format;
 use crate::{
     Exit, candidates,
     configuration_file::count,
@@ -27,8 +26,9 @@ use crate::{
     context::Context,
     exit::UsageError,
     listing::{Failure, Waiting, not_listed},
-    names::{check_account, check_schedule, find, nearest::nearest},
-    output,
+    names::{check_account, check_schedule, find},
+    nearest::nearest,
+    output::{self, Format},
     print::Screen,
     resource::{ResourceView, Wide},
     state::PhaseName,

@@ -12,7 +12,8 @@ use store::{InForce, Store};
 use crate::{
     candidates,
     exit::UsageError,
-    names::{self, Names, check_account, check_schedule, nearest::advice},
+    names::{self, Names, check_account, check_schedule},
+    nearest::advice,
 };
 
 #[derive(Debug, Default, clap::Args)]

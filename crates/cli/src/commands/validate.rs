@@ -10,12 +10,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, ListedResources, LoadError, Problem, count},
     context::Context,
-    output,
+    output::{self, Format},
     print::Screen,
 };
 

@@ -13,10 +13,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
 
-use super::Format;
 use crate::{
-    Exit, candidates, connection::all_records, context::Context, exit::UsageError, names::find,
-    output, print::Screen, resource::ResourceView,
+    Exit, candidates,
+    connection::all_records,
+    context::Context,
+    exit::UsageError,
+    names::find,
+    output::{self, Format},
+    print::Screen,
+    resource::ResourceView,
 };
 
 /// Explain why a resource is in its state, and what happens next.

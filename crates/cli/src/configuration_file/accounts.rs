@@ -14,7 +14,7 @@ use domain::{
 use provider::Base;
 
 use super::{document::Field, reader::not_known};
-use crate::names::nearest::advice;
+use crate::nearest::advice;
 
 /// The accounts of a file.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{Problem, written::File};
 use crate::{
-    names::nearest::{advice, nearest},
+    nearest::{advice, nearest},
     shape,
 };
 

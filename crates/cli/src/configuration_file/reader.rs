@@ -7,7 +7,7 @@ use serde_path_to_error::{Path, Segment};
 use toml::de::DeValue;
 
 use super::document::Field;
-use crate::names::nearest::advice;
+use crate::nearest::advice;
 
 impl Field<'_> {
     /// Reads the value as far as it can be read.

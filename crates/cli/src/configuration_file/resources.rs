@@ -9,7 +9,7 @@ use domain::{
 };
 
 use super::{ListedResources, accounts::Accounts, document::Field};
-use crate::names::nearest::advice;
+use crate::nearest::advice;
 
 /// The places of each entry, across all schedules.
 pub(super) type Listings<'t> = BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>;

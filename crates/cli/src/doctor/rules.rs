@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use report::consequences::{Unmatched, unmatched_names};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
-use crate::names::nearest::{advice, nearest};
+use crate::nearest::{advice, nearest};
 
 const SPELLING: &str = "check its spelling; keep it if it is meant for future resources";
 

@@ -7,8 +7,8 @@ use domain::{ResourceRef, history::HistoryEntry, record::Record};
 use store::{HistoryPages, HistoryQuery, Store};
 use wildmatch::WildMatch;
 
-use super::{Names, nearest::nearest};
-use crate::output;
+use super::Names;
+use crate::{nearest::nearest, output};
 
 /// What a person names in history.
 #[derive(Debug)]

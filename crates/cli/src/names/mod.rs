@@ -1,7 +1,6 @@
 //! The resources, schedules and accounts that a person names.
 
 pub(crate) mod history;
-pub(crate) mod nearest;
 
 use std::collections::BTreeSet;
 
@@ -16,10 +15,10 @@ use jiff::Timestamp;
 use store::{InForce, Store};
 use wildmatch::WildMatch;
 
-use self::nearest::{advice, nearest};
 use crate::{
     connection::{all_records, readable},
     exit::UsageError,
+    nearest::{advice, nearest},
 };
 
 /// What is known, and so can be named.

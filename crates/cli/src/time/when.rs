@@ -13,7 +13,7 @@ use jiff::{
 };
 
 use super::Length;
-use crate::names::nearest::nearest;
+use crate::nearest::nearest;
 
 /// Words for days. Weekdays may be shortened to three letters.
 const DAYS: [(&str, Day); 10] = [

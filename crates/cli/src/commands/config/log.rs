@@ -9,9 +9,8 @@ use store::LogEntry;
 use crate::{
     Exit,
     apply::difference::{self, TableChange},
-    commands::Format,
     context::Context,
-    output,
+    output::{self, Format},
     print::{self, Screen},
     table::{Cell, Column},
 };

@@ -6,10 +6,9 @@ use store::{LogEntry, Store};
 use super::Wanted;
 use crate::{
     Exit,
-    commands::Format,
     configuration_file::{self, written},
     context::Context,
-    output,
+    output::{self, Format},
 };
 
 /// Print the stored configuration as TOML.

@@ -15,10 +15,7 @@ use domain::{
 use jiff::Timestamp;
 use store::{InForce, OverrideChange, Store};
 
-use super::{
-    Format,
-    targets::{Selected, Targets},
-};
+use super::targets::{Selected, Targets};
 use crate::{
     Exit,
     ask::confirm,
@@ -28,7 +25,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     names::Names,
-    output,
+    output::{self, Format},
     overriding::{NotYetDue, replace_overrides},
     time::{Length, When},
 };
