@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{ResourceId, reason::Refusal};
 
-use crate::{ssh::Failure, transport::CarrierError};
+use crate::transport::TransportError;
 
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -113,50 +113,6 @@ impl ProviderError {
     pub(crate) fn is_broken_connection(&self) -> bool {
         matches!(self, Self::Transport { source, .. }
             if !source.is_timeout() && !source.never_left())
-    }
-}
-
-/// What went wrong in transit to a provider.
-#[derive(Debug, thiserror::Error)]
-pub enum TransportError {
-    /// Over HTTP.
-    #[error(transparent)]
-    Http(#[from] reqwest::Error),
-    /// Over HTTP, carried by something other than the network.
-    #[error(transparent)]
-    Carrier(#[from] CarrierError),
-    /// Over SSH.
-    #[error(transparent)]
-    Ssh(#[from] Failure),
-}
-
-impl TransportError {
-    /// Returns the same error without its URL, which the enclosing error names as the request.
-    pub(crate) fn without_url(self) -> Self {
-        match self {
-            Self::Http(error) => Self::Http(error.without_url()),
-            Self::Carrier(_) | Self::Ssh(_) => self,
-        }
-    }
-
-    /// Reports whether this is a timeout.
-    #[must_use]
-    pub fn is_timeout(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_timeout(),
-            Self::Carrier(error) => *error == CarrierError::TimedOut,
-            Self::Ssh(failure) => *failure == Failure::TimedOut,
-        }
-    }
-
-    /// Reports whether the request was certainly not sent, so that it changed nothing.
-    #[must_use]
-    pub fn never_left(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_connect() || error.is_builder(),
-            Self::Carrier(error) => *error == CarrierError::NeverLeft,
-            Self::Ssh(failure) => !failure.may_have_run(),
-        }
     }
 }
 

@@ -29,10 +29,10 @@ use tokio::sync::OnceCell;
 use crate::{
     Refusal,
     endpoint::Base,
-    error::{ProviderError, TransportError},
+    error::ProviderError,
     pacing::{self, Pacing, RateLimit},
     redaction::redact,
-    transport::{LONGEST_BODY, Transport},
+    transport::{LONGEST_BODY, Transport, TransportError},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -8,6 +8,7 @@
 
 mod change;
 mod client;
+mod command_failure;
 mod digitalocean;
 mod endpoint;
 mod error;
@@ -31,10 +32,10 @@ pub use digitalocean::{
 };
 pub use domain::reason::Refusal;
 pub use endpoint::{Base, EndpointError, Endpoints};
-pub use error::{ChangeError, ProviderError, TransportError};
+pub use error::{ChangeError, ProviderError};
 pub use hibernation_lookup::{HibernationLookup, ListedSnapshots};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading, Unread};
 pub use service::{UnsupportedService, unsupported_service};
-pub use transport::{Carrier, CarrierError, CarrierResult, Transport};
+pub use transport::{Carrier, CarrierError, CarrierResult, Transport, TransportError};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 
-use crate::error::TransportError;
+use crate::command_failure::Failure;
 
 /// The longest body of a response that is read, in bytes.
 pub(crate) const LONGEST_BODY: usize = 16 * 1024 * 1024;
@@ -40,6 +40,50 @@ pub enum CarrierError {
     /// The request timed out; it may have arrived, or may still arrive.
     #[error("the time was over")]
     TimedOut,
+}
+
+/// What went wrong in transit to a provider.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// Over HTTP.
+    #[error(transparent)]
+    Http(#[from] reqwest::Error),
+    /// Over HTTP, carried by something other than the network.
+    #[error(transparent)]
+    Carrier(#[from] CarrierError),
+    /// Over SSH.
+    #[error(transparent)]
+    Ssh(#[from] Failure),
+}
+
+impl TransportError {
+    /// Returns the same error without its URL, which the enclosing error names as the request.
+    pub(crate) fn without_url(self) -> Self {
+        match self {
+            Self::Http(error) => Self::Http(error.without_url()),
+            Self::Carrier(_) | Self::Ssh(_) => self,
+        }
+    }
+
+    /// Reports whether this is a timeout.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_timeout(),
+            Self::Carrier(error) => *error == CarrierError::TimedOut,
+            Self::Ssh(failure) => *failure == Failure::TimedOut,
+        }
+    }
+
+    /// Reports whether the request was certainly not sent, so that it changed nothing.
+    #[must_use]
+    pub fn never_left(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_connect() || error.is_builder(),
+            Self::Carrier(error) => *error == CarrierError::NeverLeft,
+            Self::Ssh(failure) => !failure.may_have_run(),
+        }
+    }
 }
 
 /// Over the network.

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::failure::Failure;
+use crate::command_failure::Failure;
 
 /// Maximum time for a probe, which runs after a status command that was inconclusive.
 const PROBE: Duration = Duration::from_secs(5);

@@ -20,10 +20,10 @@ use tokio::{net::TcpStream, sync::SemaphorePermit, time::timeout};
 
 use super::{
     address,
-    failure::Failure,
     output::Output,
     pins::{InvalidKey, Pins, Visitor, private_key},
 };
+use crate::command_failure::Failure;
 
 /// Timeout of a start or stop command, connection included. AWS ends the functions that send such
 /// commands after 120 s, and they begin none after 50 s.

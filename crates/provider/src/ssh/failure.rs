@@ -1,85 +1,9 @@
-//! The failures that leave a command without an exit code, and whether it may have run.
+//! What a failed command means for the resource that it is about.
 
 use super::{HOST_KEY_CHANGED, refusal};
-use crate::error::ProviderError;
-
-/// Why a command has no exit code. Reveals nothing about the host, the user or the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// The host's name has no address.
-    #[error("host name not resolved")]
-    Unresolved,
-    /// All addresses of the host's name are loopback, link-local or metadata ones.
-    #[error("host at a loopback, link-local or metadata address, which the account does not allow")]
-    Forbidden,
-    /// Connection refused, no route to the host, or no answer in time.
-    #[error("host does not answer")]
-    Unanswered,
-    /// No connection, for a reason on this side.
-    #[error("connection cannot be made")]
-    NotConnected,
-    /// No usable SSH session in time: no greeting, no common algorithm, or a protocol violation.
-    #[error("no SSH connection in time, or none that is safe")]
-    Handshake,
-    /// The host presents a key that is not pinned, or a certificate.
-    #[error("host key is not pinned")]
-    HostKey,
-    /// The host does not accept the account's key, or asks for more than a key.
-    #[error("key refused")]
-    KeyRefused,
-    /// The connection ended before the command was sent.
-    #[error("connection lost before the command was sent")]
-    Dropped,
-    /// The host opens no channel for commands.
-    #[error("channel refused")]
-    NoChannel,
-    /// The host did not run the command.
-    #[error("command not run")]
-    NotRun,
-    /// The command did not end in time.
-    #[error("timed out")]
-    TimedOut,
-    /// The connection ended while the command ran.
-    #[error("connection lost while the command ran")]
-    Lost,
-    /// The command ended without an exit code.
-    #[error("ended without an exit code")]
-    NoExitCode,
-    /// A signal ended the command.
-    #[error("ended by a signal")]
-    Signal,
-    /// The host sent an exit code before it accepted the command, or sent several.
-    #[error("unexpected exit code")]
-    OutOfOrder,
-}
+use crate::{command_failure::Failure, error::ProviderError};
 
 impl Failure {
-    /// Reports whether the command may have run: it was sent, and the host did not refuse it.
-    #[must_use]
-    pub fn may_have_run(self) -> bool {
-        match self {
-            Self::Unresolved
-            | Self::Forbidden
-            | Self::Unanswered
-            | Self::NotConnected
-            | Self::Handshake
-            | Self::HostKey
-            | Self::KeyRefused
-            | Self::Dropped
-            | Self::NoChannel
-            | Self::NotRun => false,
-            Self::TimedOut | Self::Lost | Self::NoExitCode | Self::Signal | Self::OutOfOrder => {
-                true
-            }
-        }
-    }
-
-    /// Reports whether any command to this host would fail like this: the failure is the account's.
-    pub(super) fn fails_every_command(self) -> bool {
-        let is_the_commands = matches!(self, Self::NoChannel | Self::NotRun);
-        !is_the_commands && !self.may_have_run()
-    }
-
     /// Returns the error for a request that failed this way.
     pub(super) fn for_request(self, request: String) -> ProviderError {
         match self {

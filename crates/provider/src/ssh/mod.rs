@@ -30,7 +30,7 @@ use self::{
 };
 use crate::error::{ChangeError, ProviderError};
 
-pub use failure::Failure;
+pub use crate::command_failure::Failure;
 pub use output::Output;
 pub use pins::InvalidKey;
 

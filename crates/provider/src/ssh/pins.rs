@@ -12,7 +12,8 @@ use russh::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{connection::TO_CHANGE, failure::Failure};
+use super::connection::TO_CHANGE;
+use crate::command_failure::Failure;
 
 /// Key exchanges, best first. The last entry requests strict ordering (CVE-2023-48795). A host that
 /// does not agree to it gets no cipher under which packets can be dropped unseen.
