@@ -20,7 +20,8 @@ pub struct Clock(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
-    Machine,
+    /// The machine's, with whether the process is about to end.
+    Machine(watch::Sender<bool>),
     Stepped(SteppedClock),
 }
 
@@ -28,7 +29,24 @@ impl Clock {
     /// Returns the machine's clock.
     #[must_use]
     pub fn machine() -> Self {
-        Self(Source::Machine)
+        Self(Source::Machine(watch::Sender::new(false)))
+    }
+
+    /// Ends all sleep by this clock, from now on: the process is about to end. A stepped clock goes
+    /// on, for its driver can let the sleepers come to their end.
+    pub fn end(&self) {
+        if let Source::Machine(ending) = &self.0 {
+            ending.send_replace(true);
+        }
+    }
+
+    /// Reports whether the process is about to end, so that no work is begun that can wait.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        match &self.0 {
+            Source::Machine(ending) => *ending.borrow(),
+            Source::Stepped(_) => false,
+        }
     }
 
     /// Returns the current instant.
@@ -36,7 +54,7 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             #[expect(clippy::disallowed_methods, reason = "this is the crate that reads it")]
-            Source::Machine => Timestamp::now(),
+            Source::Machine(_) => Timestamp::now(),
             Source::Stepped(stepped) => stepped.now(),
         }
     }
@@ -45,7 +63,7 @@ impl Clock {
     #[must_use]
     pub fn stepped(&self) -> Option<&SteppedClock> {
         match &self.0 {
-            Source::Machine => None,
+            Source::Machine(_) => None,
             Source::Stepped(stepped) => Some(stepped),
         }
     }
@@ -54,19 +72,26 @@ impl Clock {
     /// how long another one works, and must not make the driver move the clock.
     pub async fn pass(&self, duration: Duration) {
         match &self.0 {
-            Source::Machine => self.sleep(duration).await,
+            #[expect(clippy::disallowed_methods, reason = "this is the crate that waits")]
+            Source::Machine(_) => tokio::time::sleep(duration).await,
             Source::Stepped(stepped) => stepped.pass(duration).await,
         }
     }
 
-    /// Waits until `duration` has passed by this clock.
+    /// Waits until `duration` has passed by this clock, or the process is about to end.
     ///
     /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]); otherwise
     /// the driver does not wait for its work.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
-            #[expect(clippy::disallowed_methods, reason = "this is the crate that waits")]
-            Source::Machine => tokio::time::sleep(duration).await,
+            Source::Machine(ending) => {
+                let mut ending = ending.subscribe();
+                tokio::select! {
+                    () = self.pass(duration) => {}
+                    // The sender lives in `self`.
+                    _ = ending.wait_for(|ending| *ending) => {}
+                }
+            }
             Source::Stepped(stepped) => stepped.sleep(duration).await,
         }
     }
@@ -294,6 +319,19 @@ mod tests {
         assert!(early, "work that ends at the instant is waited for");
         stepped.advance_to(instant("2026-11-23T07:01:01Z"));
         waiting.await;
+    }
+
+    #[tokio::test]
+    async fn no_one_sleeps_on_once_the_process_is_about_to_end() {
+        let clock = Clock::machine();
+        let ending = clock.clone();
+        assert!(!clock.is_ending());
+        let hour = Duration::from_hours(1);
+        tokio::join!(clock.sleep(hour), async move { ending.end() });
+        assert!(clock.is_ending());
+        clock.sleep(hour).await;
+        // Another clock is not ended by it.
+        assert!(!Clock::machine().is_ending());
     }
 
     #[test]

@@ -50,9 +50,10 @@ impl<'a> Budget<'a> {
         self.until.duration_since(self.now())
     }
 
-    /// Reports whether no more requests may be sent.
+    /// Reports whether no more requests may be sent: the time is over, or the process is about to
+    /// end.
     pub(crate) fn is_over(self) -> bool {
-        self.now() >= self.until
+        self.now() >= self.until || self.clock.is_ending()
     }
 
     /// Reports whether even work that needs no provider has to wait for the next invocation.

@@ -88,6 +88,9 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
         // A look whose time has already passed is skipped.
         if let Ok(wait) = Duration::try_from(at - budget.elapsed()) {
             context.clock.sleep(wait).await;
+            if context.clock.is_ending() {
+                break;
+            }
             watch.look(budget, invoke, &mut report).await?;
             followed = followed.max(report.in_flight);
         }
