@@ -279,8 +279,8 @@ fn what_is_only_shown_or_declined_sends_no_token_to_a_new_address() {
                 assert!(shown.contains("Nothing was applied."), "{shown}");
                 folder.nothing_was_sent(&shown);
 
-                let local = ["local", "--config", "offhours.toml", "--for", "1s"];
-                let (code, shown) = folder.run(&local).await;
+                let serve = ["serve", "--config", "offhours.toml", "--once"];
+                let (code, shown) = folder.run(&serve).await;
                 assert_eq!(code, Some(2), "{shown}");
                 assert!(shown.contains(place), "{shown}");
                 folder.nothing_was_sent(&shown);

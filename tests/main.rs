@@ -46,6 +46,7 @@ mod rehearse;
 mod runtime;
 mod saved;
 mod savings;
+mod serving;
 mod set_back;
 mod shape;
 mod shapes;

@@ -32,7 +32,7 @@ async fn at_work(location: StoreLocation) -> (SimulatorProgram, LocalProgram, Ru
 }
 
 /// The local addresses at which a process listens, as the kernel lists them.
-fn listens_at(process: u32) -> Vec<String> {
+pub(crate) fn listens_at(process: u32) -> Vec<String> {
     let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let open = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     let open: BTreeSet<_> = open.map(|file| file.display().to_string()).collect();

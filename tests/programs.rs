@@ -32,13 +32,23 @@ pub(crate) struct SimulatorProgram {
 impl SimulatorProgram {
     /// Starts it on any port, with its clock held at `at`.
     pub(crate) async fn start(fleet: &str, at: Timestamp) -> Self {
+        Self::start_with(fleet, &["--at", &at.to_string()]).await
+    }
+
+    /// Starts it on any port, with the machine's clock.
+    pub(crate) async fn running(fleet: &str) -> Self {
+        Self::start_with(fleet, &[]).await
+    }
+
+    async fn start_with(fleet: &str, arguments: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("fleet.toml");
         fs::write(&path, fleet).unwrap();
         let mut child = Command::new(program("cloud-simulator"))
             .arg("--fleet")
             .arg(path)
-            .args(["--listen", "127.0.0.1:0", "--at", &at.to_string()])
+            .args(["--listen", "127.0.0.1:0"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -295,11 +305,15 @@ impl Running {
 
     /// Sends SIGINT, as Ctrl-C does.
     pub(crate) async fn interrupt(&self) {
-        let id = self.id();
-        let mut kill = Command::new("sh");
-        let sent = kill.args(["-c", &format!("kill -INT {id}")]).status();
-        assert!(sent.await.unwrap().success());
+        signal(self.id(), "INT").await;
     }
+}
+
+/// Sends a signal to a process.
+pub(crate) async fn signal(process: u32, name: &str) {
+    let mut kill = Command::new("sh");
+    let sent = kill.args(["-c", &format!("kill -{name} {process}")]).status();
+    assert!(sent.await.unwrap().success());
 }
 
 /// Runs the commands on a store, beside a simulator.

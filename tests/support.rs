@@ -348,7 +348,7 @@ impl World {
 
     /// Fires the timers every minute until this time.
     pub(crate) async fn run_until(&self, until: Timestamp) {
-        self.local.run(Some(until), |_| ()).await.unwrap();
+        self.local.run(Some(until)).await.unwrap();
     }
 
     pub(crate) fn simulator(&self) -> &Simulator {
@@ -408,6 +408,7 @@ impl World {
                     self.heard.push(outcome);
                 }
                 ServiceEvent::Digest(digest) => self.digests.push(digest),
+                ServiceEvent::Passed(_) => {}
             }
         }
     }

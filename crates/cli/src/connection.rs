@@ -37,10 +37,10 @@ use crate::{exit::UsageError, output};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Where the service is")]
 pub(crate) struct Connection {
-    /// File of a local store, as given to `offhours local --data`. Without it, the store is at AWS,
+    /// File of a local store, as given to `offhours serve --data`. Without it, the store is at AWS,
     /// found as the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
     #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA", global = true)]
-    data: Option<PathBuf>,
+    pub data: Option<PathBuf>,
     /// Profile of the AWS tools' configuration.
     #[arg(long, value_name = "NAME", global = true)]
     profile: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
         require_equals = true,
         global = true
     )]
-    simulate: Option<String>,
+    pub simulate: Option<String>,
 }
 
 /// An open connection: the store, the time, and access to the functions.
@@ -146,7 +146,7 @@ impl Functions {
         Ok(news
             .filter_map(|news| match news {
                 ServiceEvent::Outcome(outcome) => Some(outcome),
-                ServiceEvent::Digest(_) => None,
+                ServiceEvent::Digest(_) | ServiceEvent::Passed(_) => None,
             })
             .collect())
     }

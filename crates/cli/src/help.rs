@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),
-    ("Run and repair", &["local", "doctor", "completions", "man", "help"]),
+    ("Run and repair", &["serve", "local", "doctor", "completions", "man", "help"]),
 ];
 
 /// What other programs call it, and what does it here.
@@ -35,7 +35,7 @@ const HABITS: [(&str, &str); 15] = [
     ("init", "`offhours savings` needs no set-up; the README has a first offhours.toml"),
     ("version", "`offhours --version` shows it"),
     ("whoami", "`offhours activity` shows under which name you act"),
-    ("run", "`offhours local` runs the whole service here"),
+    ("run", "`offhours serve` runs the whole service here"),
 ];
 
 /// The options of every command, and the variables that stand for them.

@@ -28,6 +28,7 @@ mod remedies;
 mod resource;
 #[cfg(test)]
 mod scene;
+mod service;
 mod shape;
 mod state;
 mod table;
@@ -48,7 +49,7 @@ use output::Format;
 use commands::{
     activity, apply as apply_command, approve, completions, config, doctor as doctor_command,
     forget, history, import as import_command, man, manual, overrides, preview, rehearse, saved,
-    savings, status, validate, why,
+    savings, serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -108,6 +109,7 @@ enum Command {
     Saved(saved::Args),
     Savings(savings::Args),
     Rehearse(rehearse::Args),
+    Serve(serve::Args),
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
@@ -172,6 +174,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
+        Command::Serve(args) => wait_for_own_end(serve::run(args, context)),
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),

@@ -35,7 +35,15 @@ pub struct View {
     zone: TimeZone,
     /// Whether to show every event, not only edges and what needs attention.
     all: bool,
+    /// How the time of an event is shown.
+    time: &'static str,
 }
+
+/// A time among those of a day or two.
+const BRIEF: &str = "%a %H:%M:%S";
+
+/// A time in a log that goes on for months.
+const DATED: &str = "%Y-%m-%d %H:%M:%S %Z";
 
 #[derive(Debug)]
 enum Form {
@@ -71,12 +79,21 @@ impl View {
             }
             Format::Table => Form::Plain,
         };
-        Self { form, zone, all }
+        Self { form, zone, all, time: BRIEF }
+    }
+
+    /// Writes every event as a line of a log.
+    pub(crate) fn log(format: Format, zone: TimeZone) -> Self {
+        let form = match format {
+            Format::Json | Format::Csv => Form::Json,
+            Format::Table => Form::Plain,
+        };
+        Self { form, zone, all: true, time: DATED }
     }
 
     /// Shows nothing.
     pub(crate) fn nowhere() -> Self {
-        Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false }
+        Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false, time: BRIEF }
     }
 
     /// Shows one outcome.
@@ -84,7 +101,7 @@ impl View {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
-        let line = is_shown.then(|| line(outcome, &self.zone));
+        let line = is_shown.then(|| self.line(outcome));
         match &mut self.form {
             Form::Nowhere => Ok(()),
             Form::Json => print_json_line(outcome),
@@ -107,7 +124,7 @@ impl View {
 
     /// Shows the outcome of a schedule's edge.
     pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
-        let line = digest_line(digest, &self.zone);
+        let line = self.digest_line(digest);
         match &self.form {
             Form::Nowhere => {}
             Form::Json => {
@@ -144,6 +161,35 @@ impl View {
             bars.clear().ok();
         }
     }
+
+    fn clock(&self, at: Timestamp) -> String {
+        at.to_zoned(self.zone.clone()).strftime(self.time).to_string()
+    }
+
+    /// One line for people: the time, the subject, and what happened.
+    fn line(&self, outcome: &Outcome) -> String {
+        let when = self.clock(outcome.at);
+        let event = output::shortened(&outcome.event.to_string());
+        match &outcome.subject {
+            Subject::Resource { name, .. } => format!("{when}  {name:<NAME_WIDTH$}  {event}"),
+            Subject::Account { account } => {
+                let account = format!("account {account}");
+                format!("{when}  {account:<NAME_WIDTH$}  {event}")
+            }
+        }
+    }
+
+    /// Like [`Self::line`], for a schedule's edge.
+    fn digest_line(&self, digest: &Digest) -> String {
+        let when = self.clock(digest.at);
+        let schedule = format!("{}:", digest.schedule);
+        let took = digest.slowest.as_ref().map(|slowest| {
+            let took = length(SignedDuration::from_secs(slowest.seconds));
+            format!("; the last, {}, after {took}", slowest.name)
+        });
+        let counted = digest.counted();
+        format!("{when}  {schedule:<NAME_WIDTH$}  {counted}{}", took.unwrap_or_default())
+    }
 }
 
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
@@ -176,32 +222,3 @@ pub struct DigestLine {
 }
 
 const EDGE_COMPLETED: &str = "edge-completed";
-
-fn clock(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_zoned(zone.clone()).strftime("%a %H:%M:%S").to_string()
-}
-
-/// One line for people: the time, the subject, and what happened.
-fn line(outcome: &Outcome, zone: &TimeZone) -> String {
-    let when = clock(outcome.at, zone);
-    let event = output::shortened(&outcome.event.to_string());
-    match &outcome.subject {
-        Subject::Resource { name, .. } => format!("{when}  {name:<NAME_WIDTH$}  {event}"),
-        Subject::Account { account } => {
-            let account = format!("account {account}");
-            format!("{when}  {account:<NAME_WIDTH$}  {event}")
-        }
-    }
-}
-
-/// Like [`line`], for a schedule's edge.
-fn digest_line(digest: &Digest, zone: &TimeZone) -> String {
-    let when = clock(digest.at, zone);
-    let schedule = format!("{}:", digest.schedule);
-    let took = digest.slowest.as_ref().map(|slowest| {
-        let took = length(SignedDuration::from_secs(slowest.seconds));
-        format!("; the last, {}, after {took}", slowest.name)
-    });
-    let counted = digest.counted();
-    format!("{when}  {schedule:<NAME_WIDTH$}  {counted}{}", took.unwrap_or_default())
-}

@@ -217,6 +217,21 @@ mod tests {
 
     use super::*;
 
+    /// The engine changes nothing about how a commit is synced, so that this is what it does.
+    #[test]
+    fn a_write_is_acknowledged_once_the_disk_has_it() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        let _engine = Engine::on_file(&path).unwrap();
+        let file = Connection::open(&path).unwrap();
+        let pragma = |name: &str| {
+            file.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        };
+        assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
+        // FULL: the log is synced at each commit.
+        assert_eq!(pragma("synchronous").unwrap(), 2.into());
+    }
+
     #[tokio::test]
     async fn while_another_process_writes_to_the_file_other_tasks_go_on() {
         let folder = TempDir::new().unwrap();

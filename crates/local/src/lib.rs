@@ -8,6 +8,7 @@
 pub mod clouds;
 pub mod engine;
 pub mod file;
+pub mod health;
 pub mod local_store;
 pub mod service;
 
@@ -136,24 +137,20 @@ impl Local {
         self.service.now()
     }
 
-    /// Ticks once a minute until `until`, or forever. `passed` is called with every instant.
-    pub async fn run(
-        &self,
-        until: Option<Timestamp>,
-        mut passed: impl FnMut(Timestamp),
-    ) -> anyhow::Result<()> {
+    /// Ticks once a minute until `until`, or forever, and publishes every instant.
+    pub async fn run(&self, until: Option<Timestamp>) -> anyhow::Result<()> {
         // On the machine's clock, a person should see something before the next whole minute.
         let mut tick = match &self.stepped {
             Some(_) => next_tick(self.now()),
             None => self.now(),
         };
         while until.is_none_or(|until| tick <= until) {
-            self.advance_to(tick, &mut passed).await?;
+            self.advance_to(tick).await?;
             self.service.tick().await;
             tick = next_tick(tick + SignedDuration::from_nanos(1));
         }
         if let Some(until) = until {
-            self.advance_to(until, &mut passed).await?;
+            self.advance_to(until).await?;
         }
         self.finish().await;
         Ok(())
@@ -161,9 +158,14 @@ impl Local {
 
     /// Lets time pass until `at` without a tick, and then ticks: to skip quiet hours.
     pub async fn tick_at(&self, at: Timestamp) -> anyhow::Result<()> {
-        self.advance_to(at, &mut |_| ()).await?;
+        self.advance_to(at).await?;
         self.service.tick().await;
         Ok(())
+    }
+
+    /// Observes, does what is due, follows it for up to a minute, and returns.
+    pub async fn once(&self) -> anyhow::Result<()> {
+        self.service.round().await
     }
 
     /// Waits until the handlers have finished.
@@ -175,16 +177,23 @@ impl Local {
         }
     }
 
+    /// Begins nothing more and waits until all that was sent is recorded, but no longer than
+    /// `patience`. Returns whether it is: what is not is found out by the next process.
+    pub async fn end(&self, patience: Duration) -> bool {
+        self.service.end();
+        tokio::select! {
+            () = self.finish() => true,
+            () = self.service.pass(patience) => false,
+        }
+    }
+
     /// Lets time pass until `to`, waking sleepers on the way.
-    async fn advance_to(
-        &self,
-        to: Timestamp,
-        passed: &mut impl FnMut(Timestamp),
-    ) -> anyhow::Result<()> {
+    async fn advance_to(&self, to: Timestamp) -> anyhow::Result<()> {
+        let passed = |now| self.service.publish(ServiceEvent::Passed(now));
         let Some(stepped) = &self.stepped else {
             let wait = to.duration_since(self.now());
             let wait = Duration::try_from(wait).unwrap_or_default();
-            Clock::machine().sleep(wait).await;
+            self.service.pass(wait).await;
             passed(to);
             return Ok(());
         };

@@ -5,10 +5,12 @@
 
 use std::{
     collections::BTreeMap,
+    future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    task,
     time::Duration,
 };
 
@@ -17,9 +19,10 @@ use domain::{
     digest::Digest,
     invocation::{Invocation, Question},
     record::{Direction, Writer},
+    timing::FIRST_LOOK,
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Access, Context, Listener, Outcome, Providers, Report};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -33,6 +36,9 @@ const DISPATCH: (&str, u64) = ("dispatch", 30);
 const POLL_STATUS: (&str, u64) = ("poll-status", 75);
 const STOP: (&str, u64) = ("stop", 120);
 const START: (&str, u64) = ("start", 120);
+
+/// For how long a timer counts as working after an invocation that ended without an error.
+const HEALTHY_FOR: SignedDuration = SignedDuration::from_mins(3);
 
 /// The handlers and what they share.
 #[derive(Debug)]
@@ -56,6 +62,8 @@ pub struct InvocationTotals {
     pub count: u64,
     /// Their total duration, by the service's clock.
     pub lasted: Duration,
+    /// When the latest one without an error ended.
+    pub last_good: Option<Timestamp>,
 }
 
 /// An event that is reported as it happens.
@@ -65,6 +73,8 @@ pub enum ServiceEvent {
     Outcome(Outcome),
     /// What became of an edge of a schedule.
     Digest(Digest),
+    /// It is this time now.
+    Passed(Timestamp),
 }
 
 /// The functions' clients for the accounts.
@@ -131,6 +141,16 @@ impl Service {
         self.lock_totals().clone()
     }
 
+    /// Reports whether both timers work: each has ended without an error within three minutes.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        let (now, totals) = (self.now(), self.lock_totals());
+        [DISPATCH, POLL_STATUS].iter().all(|(timer, _)| {
+            let last_good = totals.get(timer).and_then(|totals| totals.last_good);
+            last_good.is_some_and(|at| now.duration_since(at) < HEALTHY_FOR)
+        })
+    }
+
     /// Fires both timers. Returns at once; the handlers work in the background.
     pub async fn tick(self: &Arc<Self>) {
         while let Some(ended) = self.lock_tasks().try_join_next() {
@@ -146,10 +166,27 @@ impl Service {
         tokio::task::yield_now().await;
     }
 
-    /// Waits until all invocations have ended.
+    /// Observes, hands out what is due, and follows what began: a whole round without timers.
+    pub(crate) async fn round(self: &Arc<Self>) -> anyhow::Result<()> {
+        let failed = |error: Failure| anyhow::anyhow!(in_words(&*error));
+        self.poll_status().await.map_err(failed)?;
+        self.dispatch().await.map_err(failed)?;
+        if self.lock_tasks().is_empty() {
+            return Ok(());
+        }
+        self.finish().await;
+        // No resource shows the effect of a request earlier.
+        let first_look = Duration::try_from(FIRST_LOOK)?;
+        self.clock.sleep(first_look).await;
+        self.poll_status().await.map_err(failed)?;
+        self.finish().await;
+        Ok(())
+    }
+
+    /// Waits until all invocations have ended. They go on if nobody waits any longer.
     pub async fn finish(&self) {
-        let mut tasks = std::mem::take(&mut *self.lock_tasks());
-        while tasks.join_next().await.is_some() {}
+        let next = |context: &mut task::Context<'_>| self.lock_tasks().poll_join_next(context);
+        while future::poll_fn(next).await.is_some() {}
     }
 
     async fn dispatch(self: &Arc<Self>) -> Result<(), Failure> {
@@ -210,7 +247,17 @@ impl Service {
         self.publish(ServiceEvent::Outcome(outcome.clone()));
     }
 
-    fn publish(&self, event: ServiceEvent) {
+    /// Has all that waits come to an end, on the machine's clock: the process is about to end.
+    pub(crate) fn end(&self) {
+        self.clock.end();
+    }
+
+    /// Waits, not even woken by the end of the process.
+    pub async fn pass(&self, duration: Duration) {
+        self.clock.pass(duration).await;
+    }
+
+    pub(crate) fn publish(&self, event: ServiceEvent) {
         if let Some(channel) = &self.events {
             // The receiver is gone when the process is about to end.
             channel.send(event).ok();
@@ -251,21 +298,28 @@ impl Service {
         self.lock_tasks().spawn_local(async move {
             let _part = part;
             let began = service.now();
-            tokio::select! {
+            let is_good = tokio::select! {
                 biased;
-                ended = work => if let Err(error) = ended {
-                    // As on AWS: what is due stays due, and the next tick tries again.
-                    tracing::error!("An invocation failed: {}", in_words(&*error));
-                },
+                ended = work => {
+                    if let Err(error) = &ended {
+                        // As on AWS: what is due stays due, and the next tick tries again.
+                        tracing::error!("An invocation failed: {}", in_words(&**error));
+                    }
+                    ended.is_ok()
+                }
                 () = service.clock.pass(Duration::from_secs(seconds)) => {
                     tracing::error!("An invocation of {function} was stopped after {seconds} s");
+                    false
                 }
-            }
+            };
+            let now = service.now();
             let mut totals = service.lock_totals();
             let totals = totals.entry(function).or_default();
             totals.count += 1;
-            let lasted = service.now().duration_since(began);
-            totals.lasted += Duration::try_from(lasted).unwrap_or_default();
+            totals.lasted += Duration::try_from(now.duration_since(began)).unwrap_or_default();
+            if is_good {
+                totals.last_good = Some(now);
+            }
         });
     }
 

@@ -1,16 +1,14 @@
 //! `offhours local`: the whole service in one process.
 
 use std::{
-    env, io,
+    env,
     net::SocketAddr,
     path::{Path, PathBuf},
-    pin::Pin,
 };
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Account, Configuration, Generation},
-    decision::Rules,
+    configuration::Configuration,
     invocation::{Command, CommandTarget, Invocation},
     record::Direction,
 };
@@ -21,25 +19,18 @@ use environment::{
 };
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use local::{
-    Fleet, Local, Options,
-    clouds::Clouds,
-    file::{DataFile, Lock, Purpose},
-    service::ServiceEvent,
-};
-use report::consequences::Consequences;
+use local::{Fleet, Local, Options, clouds::Clouds, file::Lock};
 use ssh_host::{Setup, Sshd};
 use store::Store;
 use tokio::sync::mpsc;
 
+use super::serve::PATIENCE;
 use crate::{
-    Exit,
-    ask::confirm,
-    configuration_file::{self, ListedResources},
-    connection::{all_records, remark_on},
+    Exit, configuration_file,
     context::Context,
     exit::UsageError,
     output::{self, Format},
+    service::{self, follow, own_data, point_out_difference, put_into_force, show_rest},
     time::{self, Length},
     view::{
         self, GOES_ON, View, bill,
@@ -77,20 +68,18 @@ const EXAMPLE_ZONE: &str = "Europe/Berlin";
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
 const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 
-/// Run the whole service in one process, without an AWS account.
+/// Run the whole service in simulated clouds, on a clock that runs faster.
 ///
-/// The handlers are those of the four Lambda functions, and their timers fire every minute. The
-/// store is an embedded DynamoDB engine; the clouds are real, or simulated with --simulate.
+/// The handlers are those of the four Lambda functions, and their timers fire every minute of the
+/// simulated time. `offhours serve` does the same in your own clouds.
 ///
-/// The configuration is the one in force in the store, so that a rollback outlives a restart. A
-/// file is applied only if --config names it; an offhours.toml in this folder that differs is
-/// pointed out.
+/// The configuration is the one in force in the store. A file is applied only if --config names it;
+/// an offhours.toml in this folder that differs is pointed out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours local --simulate           a day of the example fleet, in a minute
   offhours local --simulate --config my.toml --fleet fleet.toml --speed 7200
-  offhours local --data offhours.db   your own clouds, until Ctrl-C
   offhours local --simulate=http://127.0.0.1:8100 --data test.db
 
 Tokens named env:NAME in the configuration are read from the environment, as
@@ -153,10 +142,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let configuration = configuration(args, ssh_host.as_ref().and_then(|host| host.as_ref().ok()))?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut news) = mpsc::unbounded_channel();
-    let _locks = locks(args)?;
+    let _clock = if args.no_timers { None } else { clock_lock(args)? };
+    let (data, _lock) = args.data.as_deref().map(own_data).transpose()?.unzip();
     let options = Options {
         clouds,
-        data: data_file(args)?,
+        data,
         from: from.filter(|_| !args.no_timers),
         speed: (args.speed > 0.0).then_some(args.speed),
         floor: settings::floor()?,
@@ -170,11 +160,15 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         }
         None => Local::start(options, sender).await?,
     };
-    if !put_into_force((args, context), local.store(), configuration, local.now()).await? {
+    let asked = args.config.is_some().then_some(context);
+    let by = ("offhours local", asked);
+    if !put_into_force(by, local.store(), configuration, local.now()).await? {
         output::remark("Nothing was started.\n");
         return Ok(Exit::Failed);
     }
-    point_out_difference(args, local.store()).await?;
+    if args.config.is_none() && !is_example(args) {
+        point_out_difference(local.store()).await?;
+    }
     if args.no_timers {
         return serve(&local).await;
     }
@@ -202,7 +196,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
-        interrupted = follow(&local, Some(at), (&mut view, &mut news), interrupt.as_mut()).await?;
+        let running = local.run(Some(at));
+        interrupted = follow(running, (&mut view, &mut news), interrupt.as_mut()).await?;
         if interrupted {
             break;
         }
@@ -210,18 +205,15 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         command.await?;
     }
     if !interrupted {
-        interrupted = follow(&local, until, (&mut view, &mut news), interrupt).await?;
+        interrupted = follow(local.run(until), (&mut view, &mut news), interrupt).await?;
     }
     if interrupted {
         view.interrupted();
     }
     if interrupted && !simulated {
-        output::remark("Stopping: waiting for the handlers to finish.\n");
-        local.finish().await;
+        local.end(PATIENCE).await;
     }
-    while let Ok(news) = news.try_recv() {
-        show(&mut view, &news)?;
-    }
+    show_rest(&mut view, &mut news)?;
     view.finish();
     conclude(args, context.format, &local, began).await?;
     if let Some(Err(error)) = ssh_host {
@@ -230,148 +222,18 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Shows what happens until the time is over or Ctrl-C is pressed. Returns whether it was pressed.
-async fn follow(
-    local: &Local,
-    until: Option<Timestamp>,
-    (view, news): (&mut View, &mut mpsc::UnboundedReceiver<ServiceEvent>),
-    mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
-) -> anyhow::Result<bool> {
-    let (passed, mut instants) = mpsc::unbounded_channel();
-    let running = local.run(until, move |now| {
-        passed.send(now).ok();
-    });
-    tokio::pin!(running);
-    loop {
-        tokio::select! {
-            biased;
-            signal = &mut interrupt => {
-                signal?;
-                return Ok(true);
-            }
-            Some(news) = news.recv() => show(view, &news)?,
-            Some(now) = instants.recv() => view.passed(now),
-            result = &mut running => {
-                result?;
-                return Ok(false);
-            }
-        }
-    }
-}
-
-fn show(view: &mut View, news: &ServiceEvent) -> anyhow::Result<()> {
-    match news {
-        ServiceEvent::Outcome(outcome) => view.show(outcome),
-        ServiceEvent::Digest(digest) => view.show_digest(digest),
-    }
-}
-
-/// Applies a configuration unless the stored one says the same. Asks first if it sends a token or a
-/// key to a new place; returns whether the service may run. Refuses a configuration that would leave
-/// stopped resources behind: `offhours apply` asks what becomes of those.
-async fn put_into_force(
-    (args, context): (&Args, &Context),
-    store: &Store,
-    wanted: Option<Configuration>,
-    now: Timestamp,
-) -> anyhow::Result<bool> {
-    let in_force = store.in_force().await?;
-    let stored = &in_force.configuration;
-    let is_stored = stored.generation.0 > 0;
-    let Some(mut wanted) = wanted else {
-        anyhow::ensure!(is_stored, nothing_to_run());
-        return Ok(true);
-    };
-    if is_stored && stored.eq_ignoring_generation(&wanted) {
-        return Ok(true);
-    }
-    let new_places = new_places(&wanted, stored);
-    if args.config.is_some() && !new_places.is_empty() {
-        let question = format!("{} Start?", new_places.concat());
-        if !confirm(&question, context)? {
-            return Ok(false);
-        }
-    }
-    wanted.generation = Generation(stored.generation.0 + 1);
-    let overrides = in_force.overrides.renamed(&wanted);
-    let new = Rules { configuration: &wanted, overrides: &overrides };
-    let records = all_records(store).await?;
-    let consequences = Consequences::of(&records, in_force.rules(), new, now);
-    let lapsing =
-        consequences.lapsing.first().map(|one| format!("end an override of {}", one.target));
-    let stranded = consequences.stranded.first();
-    let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
-    if let Some(what) = lapsing.or(stranded) {
-        let message = format!(
-            "this configuration would {what}: use `offhours apply`, which asks, or --leave"
-        );
-        return Err(UsageError(message).into());
-    }
-    wanted.generation = stored.generation;
-    store.apply(&wanted, "offhours local", now).await?;
-    Ok(true)
-}
-
-/// Says for each account with a new address or host where its token or key goes.
-fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
-    let accounts = wanted.accounts.iter();
-    let new = accounts.filter(|(name, account)| {
-        let known = stored.accounts.get(*name);
-        known != Some(account) && !account.may_be_asked(known)
-    });
-    let said = new.map(|(name, account)| {
-        let place = account.own_destination().unwrap_or_default();
-        match account {
-            Account::Cloud(_) => format!("Account {name} sends its token to {place}.\n"),
-            Account::Ssh(_) => format!("Account {name} runs its commands on {place}.\n"),
-        }
-    });
-    said.collect()
-}
-
-fn nothing_to_run() -> UsageError {
-    UsageError(
-        "no configuration has been applied to this store: run `offhours apply`, or pass --config \
-         FILE"
-            .to_owned(),
-    )
-}
-
-/// Locks what only one process may work on at a time: the store's file and a simulator's clock.
-fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
-    if args.no_timers {
-        return Ok(Vec::new());
-    }
-    let mut locks = Vec::new();
-    if let Some(data) = &args.data {
-        let mut path = data.clone().into_os_string();
-        path.push(".lock");
-        let has_it = format!(
-            "another `offhours local` is running on {}: stop it first, or leave the work to it",
-            data.display()
-        );
-        locks.extend(Lock::take(Path::new(&path), &has_it)?);
-    }
-    if let Some(url) = args.simulate.as_deref().filter(|url| !url.is_empty()) {
-        let address = url.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        let path = env::temp_dir().join(format!("offhours-simulator-{address}.lock"));
-        let has_it = format!(
-            "another `offhours local` moves the clock of the simulator at {url}: stop it first, or \
-             leave the work to it"
-        );
-        locks.extend(Lock::take(&path, &has_it)?);
-    }
-    Ok(locks)
-}
-
-/// Opens the store's file, if the arguments name one.
-fn data_file(args: &Args) -> anyhow::Result<Option<DataFile>> {
-    let Some(path) = &args.data else {
+/// Locks the clock of a simulator elsewhere: one process at a time may move it.
+fn clock_lock(args: &Args) -> anyhow::Result<Option<Lock>> {
+    let Some(url) = args.simulate.as_deref().filter(|url| !url.is_empty()) else {
         return Ok(None);
     };
-    let file = DataFile::open(path, Purpose::Create)?;
-    remark_on(&file, path);
-    Ok(Some(file))
+    let address = url.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let path = env::temp_dir().join(format!("offhours-simulator-{address}.lock"));
+    let has_it = format!(
+        "another `offhours local` moves the clock of the simulator at {url}: stop it first, or \
+         leave the work to it"
+    );
+    Lock::take(&path, &has_it)
 }
 
 /// Reports whether this run is the example.
@@ -451,47 +313,18 @@ fn ssh_account(host: &Sshd) -> String {
 
 /// Returns the configuration that the arguments name, or `None` if the stored one applies.
 fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<Configuration>> {
-    let parsed = match &args.config {
-        Some(path) => configuration_file::load(path, ListedResources::NeedAccounts)?,
+    match &args.config {
+        Some(path) => service::configuration(path).map(Some),
         None if is_example(args) => {
             let ssh_account = ssh_host.map(ssh_account).unwrap_or_default();
             let text = format!("{EXAMPLE_CONFIGURATION}\n{ssh_account}");
-            configuration_file::parse(&text, "examples/offhours.toml").map_err(|problems| {
-                configuration_file::LoadError::Invalid {
-                    file: "examples/offhours.toml".to_owned(),
-                    problems,
-                }
-            })?
+            let file = "examples/offhours.toml".to_owned();
+            let parsed = configuration_file::parse(&text, &file)
+                .map_err(|problems| configuration_file::LoadError::Invalid { file, problems })?;
+            Ok(Some(parsed.configuration))
         }
-        None => return Ok(None),
-    };
-    for warning in &parsed.warnings {
-        output::remark(&format!("warning: {warning}\n"));
+        None => Ok(None),
     }
-    Ok(Some(parsed.configuration))
-}
-
-/// Prints a one-line note if this folder's file is not what is in force, unless the arguments name
-/// a configuration.
-async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> {
-    let path = Path::new("offhours.toml");
-    if args.config.is_some() || is_example(args) || !path.exists() {
-        return Ok(());
-    }
-    let in_force = store.in_force().await?.configuration;
-    let generation = in_force.generation;
-    match configuration_file::load(path, ListedResources::NeedAccounts) {
-        Ok(file) if file.configuration.eq_ignoring_generation(&in_force) => {}
-        Ok(_) => output::remark(&format!(
-            "note: offhours.toml differs from generation {generation}, which is in force: \
-             `offhours apply` shows how, and applies it\n"
-        )),
-        Err(_) => output::remark(&format!(
-            "note: offhours.toml cannot be read, and generation {generation} is in force: \
-             `offhours validate` says what is wrong, `offhours apply` applies it\n"
-        )),
-    }
-    Ok(())
 }
 
 /// The clouds, and the instant at which a stepped clock starts.
@@ -500,7 +333,10 @@ async fn clouds(
     configuration: Option<&Configuration>,
 ) -> anyhow::Result<(Clouds, Option<Timestamp>)> {
     match args.simulate.as_deref() {
-        None => Ok((Clouds::Real, None)),
+        None => {
+            let message = "local needs --simulate; `offhours serve` runs in your own clouds";
+            Err(UsageError(message.to_owned()).into())
+        }
         Some("") => {
             if args.data.is_some() || (args.store.is_some() && !args.no_timers) {
                 return Err(UsageError(

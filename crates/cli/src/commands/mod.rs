@@ -17,6 +17,7 @@ pub mod preview;
 pub mod rehearse;
 pub mod saved;
 pub mod savings;
+pub mod serve;
 pub mod status;
 mod targets;
 pub mod validate;

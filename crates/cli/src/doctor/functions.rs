@@ -31,7 +31,7 @@ pub(crate) fn here(
         Check::Functions,
         format!("no service runs on this store: the last inventory was tried {last}"),
         format!(
-            "`offhours local --data {}` must run: commands look and act once, and no edge is handled \
+            "`offhours serve --data {}` must run: commands look and act once, and no edge is handled \
              without it",
             file.display()
         ),
@@ -115,7 +115,7 @@ mod tests {
             let finding = here(&tried(at), Path::new("my.db"), now);
             assert_eq!(finding.level, level, "{finding:?}");
             let remedy = finding.remedy.unwrap_or_default();
-            let names_it = remedy.contains("offhours local --data my.db");
+            let names_it = remedy.contains("offhours serve --data my.db");
             assert_eq!(names_it, level == Level::Problem, "{remedy}");
         }
     }

@@ -96,6 +96,7 @@ impl Drop for Screen {
 }
 
 /// The keys of pagers: arrows and vi's letters, pages, both ends, and `q`.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing")]
 fn wish(key: KeyEvent, height: usize) -> Option<Wish> {
     // A few lines stay, so that the eye finds its place.
     let page = isize::try_from(height * 2 / 3).unwrap_or(1);

@@ -1,0 +1,161 @@
+//! `offhours serve`: the whole service in one process, made to be left alone.
+
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+
+use environment::settings;
+use local::{Local, Options, clouds::Clouds, health};
+use sd_notify::NotifyState;
+use tokio::sync::mpsc;
+
+use crate::{
+    Exit,
+    context::Context,
+    exit::UsageError,
+    output,
+    service::{self, follow, own_data, point_out_difference, put_into_force, show_rest},
+    view::View,
+};
+
+/// How long the process goes on after it was told to end, until all that was sent is recorded.
+pub(super) const PATIENCE: Duration = Duration::from_secs(9);
+
+/// Run the service in this process, without an AWS account, until it is told to end.
+///
+/// The handlers are those of the four Lambda functions, and their timers fire every minute. The
+/// store is a file that its owner alone can read, and nothing listens unless --listen is given. Each
+/// event is a line; a quiet minute prints nothing.
+///
+/// The configuration is the one in force in the store, so that a rollback outlives a restart;
+/// `offhours apply` and all other commands work on the same file meanwhile. SIGTERM and Ctrl-C end
+/// the process within ten seconds, with what was sent recorded; whatever ends it, the next one with
+/// the same file finishes what was in flight.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours serve --data /var/lib/offhours/offhours.db
+  offhours serve --data offhours.db --config offhours.toml -o json
+  offhours serve --data offhours.db --once      from a timer of your own
+  offhours serve --data offhours.db --listen 127.0.0.1:9464
+  curl --fail http://127.0.0.1:9464/healthz
+
+Tokens named env:NAME in the configuration are read from the environment, as
+are guard rails: OFFHOURS_PROTECT (patterns) and OFFHOURS_MODE=observe.
+Under systemd with Type=notify it reports when it is ready and when it ends,
+and feeds the watchdog while both of its timers work.")]
+pub struct Args {
+    /// Configuration file to apply first, if it says something else than what is in force.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Do what is due now, follow it for up to a minute, and end.
+    #[arg(long)]
+    once: bool,
+    /// Answer `GET /healthz` at this address: 200 while both timers work, otherwise 503.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
+    listen: Option<SocketAddr>,
+}
+
+/// Runs until the process is told to end.
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let told_to_end = told_to_end()?;
+    tokio::pin!(told_to_end);
+    let configuration = args.config.as_deref().map(service::configuration).transpose()?;
+    let Some(data) = &context.connection.data else {
+        let message = "serve needs --data FILE: where the store keeps its data";
+        return Err(UsageError(message.to_owned()).into());
+    };
+    let clouds = clouds(context).await?;
+    let (data, _lock) = own_data(data)?;
+    let (sender, mut news) = mpsc::unbounded_channel();
+    let floor = settings::floor()?;
+    let options = Options { clouds, data: Some(data), from: None, speed: None, floor };
+    let local = Local::start(options, sender).await?;
+    let by = ("offhours serve", Some(context));
+    if !put_into_force(by, local.store(), configuration, local.now()).await? {
+        output::remark("Nothing was started.\n");
+        return Ok(Exit::Failed);
+    }
+    if args.config.is_none() {
+        point_out_difference(local.store()).await?;
+    }
+    if let Some(address) = args.listen {
+        let address = health::listen(address, local.service()).await?;
+        output::remark(&format!("Listening on {address}\n"));
+    }
+    let zone = context.zone(&*local.store().in_force().await?.configuration);
+    let mut view = View::log(context.format, zone);
+    notify(&[NotifyState::Ready]);
+    let running = async {
+        if args.once {
+            return local.once().await;
+        }
+        tokio::select! {
+            ended = local.run(None) => ended,
+            () = feed_watchdog(&local) => Ok(()),
+        }
+    };
+    let interrupted = follow(running, (&mut view, &mut news), told_to_end).await?;
+    notify(&[NotifyState::Stopping]);
+    if interrupted && !local.end(PATIENCE).await {
+        output::remark(
+            "Some answers are still open: the next run finds out what became of them.\n",
+        );
+    }
+    show_rest(&mut view, &mut news)?;
+    Ok(Exit::Done)
+}
+
+/// The real clouds, or a simulator whose clock runs.
+async fn clouds(context: &Context) -> anyhow::Result<Clouds> {
+    let Some(url) = &context.connection.simulate else {
+        return Ok(Clouds::Real);
+    };
+    let (clouds, held) = Clouds::elsewhere(url).await?;
+    if held.is_some() {
+        let message = "the simulator's clock is held: `offhours local` moves it";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok(clouds)
+}
+
+/// Tells systemd, if it started this process. Without it, there is nobody to tell.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        output::remark(&format!("warning: systemd cannot be notified: {error}\n"));
+    }
+}
+
+/// Feeds systemd's watchdog while both timers work; waits for ever if there is none.
+async fn feed_watchdog(local: &Local) {
+    let Some(limit) = sd_notify::watchdog_enabled() else {
+        return std::future::pending().await;
+    };
+    loop {
+        local.service().pass(limit / 2).await;
+        if local.service().is_healthy() {
+            notify(&[NotifyState::Watchdog]);
+        }
+    }
+}
+
+/// Completes once the process is told to end, by SIGTERM or SIGINT. Both are caught from the call
+/// on: process 1 of a container has no handlers of its own.
+#[cfg(unix)]
+fn told_to_end() -> io::Result<impl Future<Output = io::Result<()>>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
+}
+
+/// Completes once Ctrl-C is pressed.
+#[cfg(not(unix))]
+fn told_to_end() -> io::Result<impl Future<Output = io::Result<()>>> {
+    Ok(tokio::signal::ctrl_c())
+}

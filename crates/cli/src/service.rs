@@ -1,0 +1,190 @@
+//! What `serve` and `local` share: the configuration that they put into force, the store's file that
+//! one process at a time works on, and what they show while the service runs.
+
+use std::{io, path::Path, pin::Pin};
+
+use domain::{
+    configuration::{Account, Configuration, Generation},
+    decision::Rules,
+};
+use jiff::Timestamp;
+use local::{
+    file::{DataFile, Lock, Purpose},
+    service::ServiceEvent,
+};
+use report::consequences::Consequences;
+use store::Store;
+use tokio::sync::mpsc;
+
+use crate::{
+    ask::confirm,
+    configuration_file::{self, ListedResources},
+    connection::{all_records, remark_on},
+    context::Context,
+    exit::UsageError,
+    output,
+    view::View,
+};
+
+/// Shows what happens while the service runs, until it ends or `interrupt` does. Returns whether it
+/// was interrupted.
+pub(crate) async fn follow(
+    running: impl Future<Output = anyhow::Result<()>>,
+    (view, news): (&mut View, &mut mpsc::UnboundedReceiver<ServiceEvent>),
+    mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
+) -> anyhow::Result<bool> {
+    tokio::pin!(running);
+    loop {
+        tokio::select! {
+            biased;
+            signal = &mut interrupt => {
+                signal?;
+                return Ok(true);
+            }
+            Some(news) = news.recv() => show(view, &news)?,
+            result = &mut running => {
+                result?;
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Shows what has happened and was not shown yet.
+pub(crate) fn show_rest(
+    view: &mut View,
+    news: &mut mpsc::UnboundedReceiver<ServiceEvent>,
+) -> anyhow::Result<()> {
+    while let Ok(news) = news.try_recv() {
+        show(view, &news)?;
+    }
+    Ok(())
+}
+
+fn show(view: &mut View, news: &ServiceEvent) -> anyhow::Result<()> {
+    match news {
+        ServiceEvent::Outcome(outcome) => view.show(outcome),
+        ServiceEvent::Digest(digest) => view.show_digest(digest),
+        ServiceEvent::Passed(now) => {
+            view.passed(*now);
+            Ok(())
+        }
+    }
+}
+
+/// Applies a configuration, by this command, unless the stored one says the same. Asks first if it
+/// sends a token or a key to a new place, unless it is the product's own and nobody can be asked;
+/// returns whether the service may run. Refuses a configuration that would leave
+/// stopped resources behind: `offhours apply` asks what becomes of those.
+pub(crate) async fn put_into_force(
+    (command, asked): (&str, Option<&Context>),
+    store: &Store,
+    wanted: Option<Configuration>,
+    now: Timestamp,
+) -> anyhow::Result<bool> {
+    let in_force = store.in_force().await?;
+    let stored = &in_force.configuration;
+    let is_stored = stored.generation.0 > 0;
+    let Some(mut wanted) = wanted else {
+        anyhow::ensure!(is_stored, nothing_to_run());
+        return Ok(true);
+    };
+    if is_stored && stored.eq_ignoring_generation(&wanted) {
+        return Ok(true);
+    }
+    let new_places = new_places(&wanted, stored);
+    if let Some(context) = asked.filter(|_| !new_places.is_empty()) {
+        let question = format!("{} Start?", new_places.concat());
+        if !confirm(&question, context)? {
+            return Ok(false);
+        }
+    }
+    wanted.generation = Generation(stored.generation.0 + 1);
+    let overrides = in_force.overrides.renamed(&wanted);
+    let new = Rules { configuration: &wanted, overrides: &overrides };
+    let records = all_records(store).await?;
+    let consequences = Consequences::of(&records, in_force.rules(), new, now);
+    let lapsing =
+        consequences.lapsing.first().map(|one| format!("end an override of {}", one.target));
+    let stranded = consequences.stranded.first();
+    let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
+    if let Some(what) = lapsing.or(stranded) {
+        let message = format!(
+            "this configuration would {what}: use `offhours apply`, which asks, or --leave"
+        );
+        return Err(UsageError(message).into());
+    }
+    wanted.generation = stored.generation;
+    store.apply(&wanted, command, now).await?;
+    Ok(true)
+}
+
+/// Says for each account with a new address or host where its token or key goes.
+fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
+    let accounts = wanted.accounts.iter();
+    let new = accounts.filter(|(name, account)| {
+        let known = stored.accounts.get(*name);
+        known != Some(account) && !account.may_be_asked(known)
+    });
+    let said = new.map(|(name, account)| {
+        let place = account.own_destination().unwrap_or_default();
+        match account {
+            Account::Cloud(_) => format!("Account {name} sends its token to {place}.\n"),
+            Account::Ssh(_) => format!("Account {name} runs its commands on {place}.\n"),
+        }
+    });
+    said.collect()
+}
+
+fn nothing_to_run() -> UsageError {
+    UsageError(
+        "no configuration has been applied to this store: run `offhours apply`, or pass --config \
+         FILE"
+            .to_owned(),
+    )
+}
+
+/// Opens the store's file, creating it if there is none, for this process alone.
+pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> {
+    let mut lock = path.to_owned().into_os_string();
+    lock.push(".lock");
+    let has_it = format!(
+        "another `offhours serve` or `local` works on {}: stop it first, or leave the work to it",
+        path.display()
+    );
+    let lock = Lock::take(Path::new(&lock), &has_it)?;
+    let file = DataFile::open(path, Purpose::Create)?;
+    remark_on(&file, path);
+    Ok((file, lock))
+}
+
+/// Reads a configuration, and prints its warnings.
+pub(crate) fn configuration(path: &Path) -> anyhow::Result<Configuration> {
+    let parsed = configuration_file::load(path, ListedResources::NeedAccounts)?;
+    for warning in &parsed.warnings {
+        output::remark(&format!("warning: {warning}\n"));
+    }
+    Ok(parsed.configuration)
+}
+
+/// Prints a one-line note if this folder's file is not what is in force.
+pub(crate) async fn point_out_difference(store: &Store) -> anyhow::Result<()> {
+    let path = Path::new("offhours.toml");
+    if !path.exists() {
+        return Ok(());
+    }
+    let in_force = store.in_force().await?.configuration;
+    let generation = in_force.generation;
+    match configuration_file::load(path, ListedResources::NeedAccounts) {
+        Ok(file) if file.configuration.eq_ignoring_generation(&in_force) => {}
+        Ok(_) => output::remark(&format!(
+            "note: offhours.toml differs from generation {generation}, which is in force: \
+             `offhours apply` shows how, and applies it\n"
+        )),
+        Err(_) => output::remark(&format!(
+            "note: offhours.toml cannot be read, and generation {generation} is in force: \
+             `offhours validate` says what is wrong, `offhours apply` applies it\n"
+        )),
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! `offhours serve` on the machine's clock, beside a simulator whose clock runs: it acts at once, ends
+//! when it is told to, and leaves nothing open.
+
+use std::{fs, io, path::PathBuf, process::Stdio};
+
+use domain::{
+    record::{Ask, Phase, Record},
+    resource::Power,
+};
+use environment::Clock;
+use jiff::{ToSpan as _, tz::TimeZone};
+use local::engine::Engine;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    net::UnixDatagram,
+    process::{Child, ChildStderr, ChildStdout, Command},
+};
+
+use crate::{
+    private_store::listens_at,
+    programs::{CommandOutput, SimulatorProgram, next_change_of, signal},
+    support::{ACCOUNTS, droplet, monday, office_hours, program, reference, root, tables},
+};
+
+const WEB: &str = "do-main/droplet/1";
+
+/// A configuration in which nothing is to run today.
+fn closed_today() -> String {
+    let in_three_days = Clock::machine().now().to_zoned(TimeZone::UTC).checked_add(3.days());
+    let weekday = in_three_days.unwrap().strftime("%a").to_string().to_lowercase();
+    let closed = format!(r#"{{ weekdays = "{weekday}", begin = "08:00", end = "19:00" }}"#);
+    let office = r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#;
+    office_hours("", "", "").replace(office, &closed)
+}
+
+/// A simulated cloud and a folder with a configuration, for the service.
+struct World {
+    simulator: SimulatorProgram,
+    folder: TempDir,
+}
+
+/// A running `offhours serve`.
+struct Serving {
+    child: Child,
+    events: Lines<BufReader<ChildStdout>>,
+    remarks: Lines<BufReader<ChildStderr>>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("offhours.toml"), closed_today()).unwrap();
+        Self { simulator: SimulatorProgram::running(&fleet).await, folder }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("offhours.db")
+    }
+
+    fn serve(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program("offhours"));
+        command
+            .args(["serve", "-o", "json", "--config", "offhours.toml"])
+            .arg(format!("--simulate={}", self.simulator.url))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("OFFHOURS_DATA", self.data())
+            .envs([("DO_TOKEN", "secret-do-token"), ("HZ_TOKEN", "secret-hz-token")])
+            .kill_on_drop(true);
+        command
+    }
+
+    fn start(&self, arguments: &[&str]) -> Serving {
+        let mut command = self.serve(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Serving {
+            events: BufReader::new(child.stdout.take().unwrap()).lines(),
+            remarks: BufReader::new(child.stderr.take().unwrap()).lines(),
+            child,
+        }
+    }
+
+    /// Runs it to its own end.
+    async fn run(&self, arguments: &[&str]) -> CommandOutput {
+        let output = self.serve(arguments).output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        CommandOutput {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    async fn record(&self) -> Record {
+        let store = Engine::on_file(&self.data()).unwrap().store(tables());
+        store.record(&reference(WEB)).await.unwrap().unwrap()
+    }
+}
+
+impl Serving {
+    /// Waits for an event of this name.
+    async fn event(&mut self, name: &str) {
+        loop {
+            let line = self.events.next_line().await.unwrap().expect("it ended too early");
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if event["event"] == name {
+                return;
+            }
+        }
+    }
+
+    /// Waits for its own end, and returns what it remarked.
+    async fn ends_well(mut self) -> String {
+        let status = self.child.wait().await.unwrap();
+        let mut remarked = String::new();
+        while let Some(line) = self.remarks.next_line().await.unwrap() {
+            remarked += &line;
+        }
+        assert_eq!(status.code(), Some(0), "{remarked}");
+        assert!(!remarked.contains("secret-"), "a token was printed");
+        remarked
+    }
+}
+
+#[tokio::test]
+async fn told_to_end_amid_a_request_it_records_the_answer_and_the_next_one_goes_on() {
+    let world = World::new().await;
+    let hold = world.simulator.hold(next_change_of(WEB, "answer", false)).await;
+    let serving = world.start(&["--once"]);
+    world.simulator.wait_until_caught(hold).await;
+    assert_eq!(listens_at(serving.child.id().unwrap()), [""; 0]);
+    assert_eq!(world.record().await.request.unwrap().ask, Ask::Open);
+
+    signal(serving.child.id().unwrap(), "TERM").await;
+    world.simulator.release(hold).await;
+    assert_eq!(serving.ends_well().await, "");
+    let record = world.record().await;
+    assert!(matches!(record.request.unwrap().ask, Ask::Accepted { .. }));
+    assert!(matches!(record.phase, Phase::InFlight { .. }));
+
+    // No round looks before the machine can be off, and none asks again.
+    while world.record().await.in_flight().is_some() {
+        let ended = world.run(&["--once"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(!ended.stdout.contains("\"asked\""), "{}", ended.stdout);
+    }
+    assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
+}
+
+#[tokio::test]
+async fn once_does_all_that_is_due_and_ends() {
+    let world = World::new().await;
+    let ended = world.run(&["--once"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("\"event\":\"seen\""), "{}", ended.stdout);
+    assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
+    // A quiet round prints nothing.
+    let ended = world.run(&["--once"]).await;
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", ""));
+}
+
+#[tokio::test]
+async fn a_probe_is_told_whether_both_timers_work() {
+    let world = World::new().await;
+    let mut serving = world.start(&["--listen", "127.0.0.1:0"]);
+    let address = serving.remarks.next_line().await.unwrap().unwrap();
+    let address = address.strip_prefix("Listening on ").unwrap().to_owned();
+    serving.event("joined").await;
+    let http = provider::http_client().unwrap();
+    let health = format!("http://{address}/healthz");
+    let status = async |host: &str| {
+        let asked = http.get(&health).header("host", host).send().await.unwrap();
+        asked.status().as_u16()
+    };
+    // The handlers of the first minute end soon.
+    while status(&address).await != 200 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status("rebound.example").await, 403);
+    let elsewhere = http.get(format!("http://{address}/")).send().await.unwrap();
+    assert_eq!(elsewhere.status().as_u16(), 404);
+
+    let second = world.run(&[]).await;
+    assert_eq!(second.code, Some(2), "{}", second.stderr);
+    assert!(second.stderr.contains("another `offhours serve`"), "{}", second.stderr);
+    signal(serving.child.id().unwrap(), "INT").await;
+    serving.ends_well().await;
+}
+
+#[tokio::test]
+async fn systemd_is_told_when_it_is_ready_works_and_ends() {
+    let world = World::new().await;
+    let address = world.folder.path().join("notify");
+    let socket = UnixDatagram::bind(&address).unwrap();
+    let mut command = world.serve(&[]);
+    command.env("NOTIFY_SOCKET", &address).env("WATCHDOG_USEC", "20000");
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let told = async || {
+        let mut text = [0; 64];
+        let length = socket.recv(&mut text).await.unwrap();
+        String::from_utf8(text[..length].to_vec()).unwrap()
+    };
+    assert_eq!(told().await.trim_end(), "READY=1");
+    assert_eq!(told().await.trim_end(), "WATCHDOG=1");
+    signal(child.id().unwrap(), "TERM").await;
+    while told().await.trim_end() != "STOPPING=1" {}
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_unit_is_one_that_systemd_accepts_and_leaves_little_to_attack() {
+    let unit = fs::read_to_string(root().join("packaging/offhours.service")).unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("offhours.service");
+    let here = program("offhours").display().to_string();
+    fs::write(&path, unit.replace("/usr/bin/offhours", &here)).unwrap();
+    let checks = [&["verify"][..], &["security", "--offline=true", "--threshold=20"]];
+    for check in checks {
+        let mut analyze = Command::new("systemd-analyze");
+        let output = match analyze.args(check).arg(&path).output().await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                #[expect(clippy::print_stderr, reason = "a test that was skipped says why")]
+                {
+                    eprintln!("skipped: systemd-analyze is missing");
+                }
+                return;
+            }
+            output => output.unwrap(),
+        };
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{check:?}: {words}");
+        assert!(check[0] != "verify" || words.is_empty(), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_refused_with_what_to_do() {
+    let mut world = World::new().await;
+    let refused = async |world: &World, command: &mut Command, words: &str| {
+        let output = command.output().await.unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(!world.data().exists(), "{words}");
+    };
+    refused(&world, world.serve(&[]).env_remove("OFFHOURS_DATA"), "serve needs --data FILE").await;
+    world.simulator = SimulatorProgram::start(ACCOUNTS, monday("12:00:00")).await;
+    refused(&world, &mut world.serve(&[]), "the simulator's clock is held").await;
+}
