@@ -14,6 +14,7 @@ use domain::{
     membership::Subject,
     pacing::{Allowance, ListRequests, requests_to_act},
     record::{Direction, OBSERVATION_AGE, Part, Record, SKEW},
+    stored::is_default,
 };
 use environment::{Invoke, left_alone};
 use jiff::Timestamp;
@@ -40,7 +41,7 @@ pub struct DispatchReport {
     /// Stops due in accounts that have not been listed for a quarter of an hour.
     pub unobserved: usize,
     /// Due, but not delivered because stop or start could not be invoked.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub undelivered: usize,
     /// What is due and was not handed out, by account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -56,13 +57,8 @@ pub struct Withheld {
     pub unobserved: usize,
     /// Handled under a later generation than the one in force: the table `schedules` was restored
     /// from a backup, and nothing is done about them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ahead: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 /// Handles one tick of the timer.

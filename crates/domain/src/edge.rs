@@ -26,7 +26,10 @@ impl fmt::Display for Generation {
 }
 
 /// The direction of a transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
+#[strum(serialize_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -65,17 +68,9 @@ impl Direction {
     }
 }
 
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Stop => "stop",
-            Self::Start => "start",
-        })
-    }
-}
-
 /// What asked for a transition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -108,12 +103,7 @@ impl Cause {
     /// Returns the machine-readable name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::OverrideSet => "override-set",
-            Self::OverrideEnded => "override-ended",
-            Self::Manual { .. } => "manual",
-        }
+        self.into()
     }
 
     /// Returns who gave the command; `None` if it was none.

@@ -2,7 +2,7 @@
 
 mod request;
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -266,79 +266,43 @@ pub struct Last {
 }
 
 /// How a transition, or an edge for one record, ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The target state was seen.
     Seen,
     /// Nothing had to be sent.
+    #[strum(to_string = "already there")]
     AlreadyThere,
     /// A stop left it running: it was running before its begin edge.
+    #[strum(to_string = "left running")]
     LeftRunning,
     /// A stop left it running: it would not have been stopped for long enough.
+    #[strum(to_string = "left running, too late")]
     TooLate,
     /// Observe mode: it would have been requested.
+    #[strum(to_string = "would have")]
     WouldHave,
     /// The provider refused.
     Refused,
     /// Not seen by the deadline, or a forced power-off is not allowed.
     Stuck,
     /// A person did the opposite meanwhile.
+    #[strum(to_string = "superseded by a person")]
     Superseded,
     /// The resource opted out meanwhile.
     Released,
     /// A newer, opposite edge took over.
     Reversed,
     /// A person's size was kept at the start; the saved one remains only in this entry.
+    #[strum(to_string = "resized by a person")]
     Resized,
     /// The resource is gone; its saved state remains only in this entry.
     Gone,
     /// A person deleted its record; its saved state remains only in this entry.
     Forgotten,
-}
-
-impl Ending {
-    /// Returns the machine-readable name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Seen => "seen",
-            Self::AlreadyThere => "already-there",
-            Self::LeftRunning => "left-running",
-            Self::TooLate => "too-late",
-            Self::WouldHave => "would-have",
-            Self::Refused => "refused",
-            Self::Stuck => "stuck",
-            Self::Superseded => "superseded",
-            Self::Released => "released",
-            Self::Reversed => "reversed",
-            Self::Resized => "resized",
-            Self::Gone => "gone",
-            Self::Forgotten => "forgotten",
-        }
-    }
-}
-
-/// The human-readable form.
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Superseded => "superseded by a person",
-            Self::Resized => "resized by a person",
-            Self::WouldHave => "would have",
-            Self::AlreadyThere => "already there",
-            Self::LeftRunning => "left running",
-            Self::TooLate => "left running, too late",
-            Self::Seen
-            | Self::Refused
-            | Self::Stuck
-            | Self::Released
-            | Self::Reversed
-            | Self::Gone
-            | Self::Forgotten => self.name(),
-        })
-    }
 }
 
 impl Record {

@@ -144,7 +144,21 @@ id! {
 }
 
 /// The kinds of resource that Offhours stops and starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
@@ -168,13 +182,7 @@ impl ResourceKind {
     /// Returns the word for this kind within a reference.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Droplet => "droplet",
-            Self::Database => "database",
-            Self::NodePool => "node-pool",
-            Self::Server => "server",
-            Self::Machine => "machine",
-        }
+        self.into()
     }
 
     /// Reports whether a stop makes the resource smaller (and its size must be saved) rather than
@@ -185,12 +193,6 @@ impl ResourceKind {
             Self::Database | Self::NodePool => true,
             Self::Droplet | Self::Server | Self::Machine => false,
         }
-    }
-}
-
-impl fmt::Display for ResourceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

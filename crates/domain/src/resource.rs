@@ -131,7 +131,8 @@ pub struct Cluster {
 ///
 /// For a database this is always `Running`: its stop is a move to a smaller plan, which its size
 /// shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Power {
@@ -152,16 +153,6 @@ impl Power {
             (ResourceKind::Machine, Self::Between) => "of unknown state".to_owned(),
             (_, power) => power.to_string(),
         }
-    }
-}
-
-impl fmt::Display for Power {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Between => "between",
-        })
     }
 }
 

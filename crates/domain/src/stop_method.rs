@@ -1,7 +1,5 @@
 //! The ways to stop a resource.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -11,7 +9,10 @@ use crate::{
 };
 
 /// How a resource is stopped, and therefore how it is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopMethod {
@@ -93,21 +94,6 @@ impl StopMethod {
     pub fn is_chosen(self) -> bool {
         self.gives_up_capacity() || self == Self::Hibernate
     }
-
-    /// Returns the name that configurations and programs use.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PowerOff => "power-off",
-            Self::Graceful => "graceful",
-            Self::Resize => "resize",
-            Self::Rescale => "rescale",
-            Self::Hibernate => "hibernate",
-            Self::SmallestPlan => "smallest-plan",
-            Self::Standbys => "standbys",
-            Self::ZeroNodes => "zero-nodes",
-        }
-    }
 }
 
 /// Reports whether a text can name a plan: the slug of a Droplet's size or a database's plan, or a
@@ -116,10 +102,4 @@ impl StopMethod {
 pub fn is_plan_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     !text.is_empty() && text.chars().all(fits)
-}
-
-impl fmt::Display for StopMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }

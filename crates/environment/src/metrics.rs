@@ -19,7 +19,7 @@ const DIMENSION: &str = "Stack";
 const MOST_VALUES: usize = 100;
 
 /// Everything that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 pub enum Metric {
     /// Requests sent.
     Asked,
@@ -59,18 +59,7 @@ impl Metric {
     /// Returns its name in CloudWatch.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Asked => "Asked",
-            Self::Seen => "Seen",
-            Self::Failed => "Failed",
-            Self::Overdue => "Overdue",
-            Self::Refused => "Refused",
-            Self::Stuck => "Stuck",
-            Self::Held => "Held",
-            Self::Orphaned => "Orphaned",
-            Self::Conflicts => "Conflicts",
-            Self::TokensRefused => "TokensRefused",
-        }
+        self.into()
     }
 }
 

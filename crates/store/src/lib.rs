@@ -29,6 +29,7 @@ use domain::{
     pacing::{ListRequests, Others, Rate, Spent},
     reason::Reason,
     record::Record,
+    stored::is_default,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -199,7 +200,7 @@ pub struct AccountState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Reason>,
     /// Whether it failed because of the account's token: refused, or not readable.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub token_fails: bool,
     /// Since when its lists have shown no tags, while its records have some. They are not believed
     /// at first.
@@ -218,7 +219,7 @@ pub struct AccountState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<Spent>,
     /// How often that was written: each write names the revision it replaces.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spent_revision: u64,
 }
 
@@ -290,14 +291,4 @@ impl AccountState {
     pub fn lists(&self) -> Option<&ListRequests> {
         self.cost.as_ref().map(|cost| &cost.requests)
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }

@@ -1,10 +1,15 @@
 //! Reading history page by page, so that very many entries need no more memory than a few.
 
-use std::{collections::HashMap, mem};
+use std::collections::HashMap;
 
-use aws_sdk_dynamodb::operation::{
-    query::builders::QueryFluentBuilder, scan::builders::ScanFluentBuilder,
+use aws_sdk_dynamodb::{
+    error::SdkError,
+    operation::{
+        query::{QueryError, QueryOutput},
+        scan::{ScanError, ScanOutput},
+    },
 };
+use aws_smithy_async::future::pagination_stream::PaginationStream;
 use domain::{ResourceRef, ScheduleName, activity::Activity, history::HistoryEntry};
 use jiff::Timestamp;
 
@@ -45,23 +50,9 @@ pub struct HistoryPages {
 
 /// What a query or a scan finds, a page at a time; each page is read on demand.
 #[derive(Debug)]
-struct Pages {
-    source: Source,
-    cursor: Cursor,
-}
-
-#[derive(Debug)]
-enum Source {
-    Query(QueryFluentBuilder),
-    Scan(ScanFluentBuilder),
-}
-
-/// Where the next page begins.
-#[derive(Debug)]
-enum Cursor {
-    First,
-    After(Item),
-    End,
+enum Pages {
+    Query(PaginationStream<Result<QueryOutput, SdkError<QueryError>>>),
+    Scan(PaginationStream<Result<ScanOutput, SdkError<ScanError>>>),
 }
 
 impl Reader {
@@ -78,7 +69,7 @@ impl Reader {
             .set_expression_attribute_names(names)
             .set_expression_attribute_values(Some(values))
             .consistent_read(true);
-        HistoryPages { pages: Pages::new(Source::Scan(scan)), wanted }
+        HistoryPages { pages: Pages::Scan(scan.into_paginator().send()), wanted }
     }
 
     /// Pages through one resource's finished transitions, newest first.
@@ -95,7 +86,7 @@ impl Reader {
         for (placeholder, value) in values {
             query = query.expression_attribute_values(placeholder, value);
         }
-        HistoryPages { pages: Pages::new(Source::Query(query)), wanted }
+        HistoryPages { pages: Pages::Query(query.into_paginator().send()), wanted }
     }
 }
 
@@ -109,7 +100,7 @@ impl Reader {
             .expression_attribute_values(":since", item::text(&item::activity_key(since)))
             .expression_attribute_values(":until", item::text(&item::activity_key(until)))
             .scan_index_forward(false);
-        ActivityPages { pages: Pages::new(Source::Query(query)) }
+        ActivityPages { pages: Pages::Query(query.into_paginator().send()) }
     }
 }
 
@@ -164,32 +155,18 @@ impl HistoryPages {
 }
 
 impl Pages {
-    fn new(source: Source) -> Self {
-        Self { source, cursor: Cursor::First }
-    }
-
     async fn next(&mut self, what: &'static str) -> Result<Option<Vec<Item>>, StoreError> {
-        let start = match mem::replace(&mut self.cursor, Cursor::End) {
-            Cursor::First => None,
-            Cursor::After(key) => Some(key),
-            Cursor::End => return Ok(None),
-        };
-        let (items, last) = match &self.source {
-            Source::Query(query) => {
-                let query = query.clone().set_exclusive_start_key(start);
-                let answer = query.send().await.map_err(failed(what))?;
-                (answer.items, answer.last_evaluated_key)
+        let items = match self {
+            Self::Query(pages) => {
+                let page = pages.try_next().await.map_err(failed(what))?;
+                page.map(|page| page.items)
             }
-            Source::Scan(scan) => {
-                let scan = scan.clone().set_exclusive_start_key(start);
-                let answer = scan.send().await.map_err(failed(what))?;
-                (answer.items, answer.last_evaluated_key)
+            Self::Scan(pages) => {
+                let page = pages.try_next().await.map_err(failed(what))?;
+                page.map(|page| page.items)
             }
         };
-        if let Some(key) = last {
-            self.cursor = Cursor::After(key);
-        }
-        Ok(Some(items.unwrap_or_default()))
+        Ok(items.map(Option::unwrap_or_default))
     }
 }
 

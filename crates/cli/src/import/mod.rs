@@ -192,7 +192,7 @@ fn override_status(schedule: &Item) -> Result<Option<Desired>, String> {
         return Ok(None);
     };
     let known = [Desired::Running, Desired::Stopped];
-    let found = known.into_iter().find(|state| status.eq_ignore_ascii_case(state.as_str()));
+    let found = known.into_iter().find(|state| status.eq_ignore_ascii_case(state.into()));
     let unknown = || format!("its override_status `{status}` is neither running nor stopped");
     found.map(Some).ok_or_else(unknown)
 }

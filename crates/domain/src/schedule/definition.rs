@@ -156,7 +156,8 @@ pub enum Place {
 }
 
 /// A field of a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "each is the field of this name")]
 pub enum PeriodField {
     Weekdays,
@@ -180,21 +181,6 @@ impl fmt::Display for Place {
             Self::Start => f.write_str("start"),
             Self::Stop => f.write_str("stop"),
         }
-    }
-}
-
-impl fmt::Display for PeriodField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Weekdays => "weekdays",
-            Self::Monthdays => "monthdays",
-            Self::Months => "months",
-            Self::From => "from",
-            Self::Until => "until",
-            Self::Timezone => "timezone",
-            Self::Begin => "begin",
-            Self::End => "end",
-        })
     }
 }
 

@@ -21,7 +21,7 @@ mod period;
 mod tests;
 mod zone;
 
-use std::{fmt, iter};
+use std::iter;
 
 use jiff::{
     SignedDuration, Timestamp,
@@ -56,7 +56,19 @@ const FOR_GOOD: SignedDuration = SignedDuration::from_hours(28 * 24);
 
 /// The desired state of a resource. If either state will do, none is desired, and the resource is
 /// left as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Desired {
@@ -66,27 +78,10 @@ pub enum Desired {
     Stopped,
 }
 
-impl Desired {
-    /// Returns the word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-impl fmt::Display for Desired {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// Returns the word for a desired state, or `any` for none.
 #[must_use]
 pub fn desired_or_any(desired: Option<Desired>) -> &'static str {
-    desired.map_or("any", Desired::as_str)
+    desired.map_or("any", Desired::into)
 }
 
 /// An instant at which the desired state changes.

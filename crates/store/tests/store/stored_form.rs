@@ -505,8 +505,7 @@ fn the_forms_of_the_endings() {
     let stored = endings.map(|ending| {
         let entry = HistoryEntry { ending, ..ended(&reference("hz-eu/server/1"), 0) };
         let item = entry.to_item().unwrap();
-        assert_eq!(item["ending"].as_s().unwrap(), ending.name());
-        ending.name()
+        item["ending"].as_s().unwrap().clone()
     });
     assert_snapshot!(stored.join(" "), @"seen already-there would-have refused stuck superseded released reversed resized gone forgotten");
 }

@@ -375,7 +375,7 @@ impl Chain<'_> {
             Fact::new("last edge handled", handled),
             Fact::new("decision", self.decision()),
             Fact::new("state", state),
-            Fact::new("a stop's method", self.view.method.name()),
+            Fact::new("a stop's method", self.view.method.to_string()),
         ];
         let mut add = |label: &str, text: Option<String>| {
             facts.extend(text.map(|text| Fact::new(label, text)));
