@@ -794,7 +794,7 @@ def test_a_node_is_named_plainly(host, arguments):
 
 # --- The configuration ----------------------------------------------------------------------------
 
-# The keys that crates/domain/src/machine.rs accepts; its own tests cover the rest.
+# The keys that crates/domain/src/ssh.rs accepts; its own tests cover the rest.
 LOGIN = {
     "provider", "host", "port", "user", "key", "read_key", "host_keys", "connect_timeout",
     "command_timeout", "output_limit", "allow_private_hosts", "machines",

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::schema::OneOrSeveral;
 use crate::{
     edge::Direction,
-    machine::Machine,
     prices::OwnPrices,
     reference::{AccountName, ResourceId, ResourceKind, ResourceRef},
     schedule::{self, Schedule},
+    ssh::Machine,
     stored::is_default,
 };
 

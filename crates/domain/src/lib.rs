@@ -15,7 +15,6 @@ pub mod invocation;
 pub mod joining;
 pub mod left_behind;
 pub mod look;
-pub mod machine;
 pub mod membership;
 pub mod money;
 pub mod overdue;
@@ -31,6 +30,7 @@ pub mod resource;
 pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod ssh;
 pub mod stop_method;
 pub mod stored;
 mod tags;

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use domain::{configuration::TokenReference, machine::KeyReference};
+use domain::{configuration::TokenReference, ssh::KeyReference};
 use secrecy::SecretString;
 
 use crate::file;

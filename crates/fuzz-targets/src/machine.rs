@@ -1,6 +1,6 @@
 //! Machines over SSH: hosts, host keys, commands, limits, logins and private keys.
 
-use domain::machine::{
+use domain::ssh::{
     CommandTimeout, ConnectTimeout, Deadline, Endpoint, Host, HostKey, OutputLimit, RemoteCommand,
     SshLogin, User,
 };

@@ -3,8 +3,8 @@
 use domain::{
     AccountName, MachineName, ResourceId, ResourceRef, ScheduleName,
     configuration::{Location, Pattern, TokenReference},
-    machine::KeyReference,
     resource::PlanCapacity,
+    ssh::KeyReference,
 };
 use provider::Base;
 

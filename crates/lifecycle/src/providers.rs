@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName,
     configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
-    machine::{KeyReference, SshLogin},
+    ssh::{KeyReference, SshLogin},
 };
 use environment::{
     TokenError, Tokens, in_words,

@@ -6,11 +6,11 @@ use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
     hibernation::{Manifest, Sight, Surroundings},
-    machine::SshLogin,
     money::{Currency, Money},
     plan::Catalog,
     prices::PriceList,
     resource::{LoggedAction, Resource},
+    ssh::SshLogin,
 };
 use jiff::Timestamp;
 use secrecy::SecretString;

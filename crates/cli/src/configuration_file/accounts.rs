@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, MachineName,
     configuration::{Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount},
-    machine::{Endpoint, Host, LoginError, Machine, SshLogin},
+    ssh::{Endpoint, Host, LoginError, Machine, SshLogin},
     text::{LONGEST_TAG, one_line},
 };
 use provider::Base;

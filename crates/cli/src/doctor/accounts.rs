@@ -5,9 +5,9 @@ use std::iter;
 use domain::{
     AccountName, ResourceKind,
     configuration::{Account, AccountKind, Provider, TokenReference},
-    machine::KeyReference,
     pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
+    ssh::KeyReference,
 };
 use environment::{Clock, in_words};
 use jiff::{Timestamp, tz::TimeZone};

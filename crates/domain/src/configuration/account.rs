@@ -10,9 +10,9 @@ use super::Mode;
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore};
 use crate::{
-    machine::{Machine, SshLogin},
     provider::Provider,
     reference::{AccountName, MachineName, ResourceKind},
+    ssh::{Machine, SshLogin},
     stored::is_default,
     text::as_text,
     token::TokenReference,

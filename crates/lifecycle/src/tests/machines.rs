@@ -1,7 +1,7 @@
 //! Machines over SSH: deadlines of their own, states that stay unknown, and a power cut that needs
 //! a command.
 
-use domain::machine::Machine;
+use domain::ssh::Machine;
 
 use super::*;
 

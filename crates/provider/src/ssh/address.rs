@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use domain::machine::{Endpoint, Host, SshLogin, is_private};
+use domain::ssh::{Endpoint, Host, SshLogin, is_private};
 use tokio::{
     net::{TcpStream, lookup_host},
     time::timeout,

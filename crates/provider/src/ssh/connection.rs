@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::machine::{RemoteCommand, SshLogin};
+use domain::ssh::{RemoteCommand, SshLogin};
 use russh::{
     Channel, ChannelMsg, Disconnect,
     client::{AuthResult, Handle, Msg, connect_stream},

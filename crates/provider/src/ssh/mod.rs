@@ -17,8 +17,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use domain::{
     MachineName,
-    machine::{LoginError, Machine, RemoteCommand, SshLogin, Unreachable},
     reason::Refusal,
+    ssh::{LoginError, Machine, RemoteCommand, SshLogin, Unreachable},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretString;

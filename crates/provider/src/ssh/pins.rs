@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use domain::machine::HostKeys;
+use domain::ssh::HostKeys;
 use russh::{
     Channel, Names, Preferred, cipher,
     client::{ChannelOpenHandle, Config, Handler, Msg, Session},

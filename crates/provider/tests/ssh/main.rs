@@ -21,7 +21,7 @@ mod silent;
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use domain::{MachineName, machine::SshLogin};
+use domain::{MachineName, ssh::SshLogin};
 use provider::{
     ChangeError, ProviderError, TransportError,
     ssh::{Api, Failure, MachineCommand, State},
