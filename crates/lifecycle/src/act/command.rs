@@ -17,7 +17,7 @@ use crate::{
     Context, Error,
     account::by_account,
     act::{
-        dry_run::rehearse,
+        dry_run::dry_run,
         due::{act, act_within},
     },
     budget::Budget,
@@ -81,7 +81,7 @@ async fn command(
         };
         report.answer(context, [missing]);
     }
-    let (mut recorded, mut rehearsed) = (Vec::new(), Vec::new());
+    let (mut recorded, mut dry) = (Vec::new(), Vec::new());
     for record in records {
         let reference = record.reference.clone();
         let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
@@ -90,7 +90,7 @@ async fn command(
             report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
             let invocation = context.writer.invocation();
-            rehearsed.push(with_command(record, direction, command, invocation, now));
+            dry.push(with_command(record, direction, command, invocation, now));
         } else {
             match write(context, record.clone(), direction, command).await? {
                 Written::Yes => recorded.push(reference),
@@ -99,7 +99,7 @@ async fn command(
             }
         }
     }
-    let would = rehearse(budget, context, direction, rehearsed, &in_force).await;
+    let would = dry_run(budget, context, direction, dry, &in_force).await;
     report.answer(context, would);
     let acted = act_within(budget, context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Reports what acting on these records would send, from a fresh look at each, and sends nothing.
-pub(crate) async fn rehearse(
+pub(crate) async fn dry_run(
     budget: Budget<'_>,
     context: Context<'_>,
     direction: Direction,
@@ -37,13 +37,13 @@ pub(crate) async fn rehearse(
             plans: Plans::default(),
             shared: SharedLists::default(),
         };
-        outcomes.extend(batch.rehearse(records).await);
+        outcomes.extend(batch.dry_run(records).await);
     }
     outcomes
 }
 
 impl Batch<'_> {
-    async fn rehearse(&self, records: Vec<Record>) -> Vec<Outcome> {
+    async fn dry_run(&self, records: Vec<Record>) -> Vec<Outcome> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
         let client = match client.await {
@@ -57,13 +57,13 @@ impl Batch<'_> {
         };
         let looks = self.looks(&client, &records).await;
         let shown = stream::iter(records)
-            .map(|record| self.rehearse_one(&client, record, &looks))
+            .map(|record| self.dry_run_one(&client, record, &looks))
             .buffered(AT_ONCE)
             .collect::<Vec<_>>();
         shown.await.into_iter().flatten().collect()
     }
 
-    async fn rehearse_one(
+    async fn dry_run_one(
         &self,
         client: &Client,
         record: Record,
