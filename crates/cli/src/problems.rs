@@ -140,8 +140,9 @@ fn unresolved(record: &Record) -> Option<Problem> {
     let problem = record.hibernation_problem()?;
     let reference = &record.reference;
     let of = of_label(&reference.id);
-    let kept = record.hibernation.as_deref();
-    let is_refused = kept.is_some_and(|kept| !record.is_hibernated() && !kept.refused.is_empty());
+    let hibernation = record.hibernation.as_deref();
+    let is_refused = hibernation
+        .is_some_and(|hibernation| !record.is_hibernated() && !hibernation.refused.is_empty());
     Some(Problem::new(
         problem,
         if is_refused {
@@ -267,8 +268,8 @@ fn attached(record: &Record, verdict: &Verdict, in_force: &InForce) -> Option<Pr
 
 /// The maximum number of snapshots, with none of the newer ones seen to boot.
 fn too_many_snapshots(record: &Record) -> Option<Problem> {
-    let kept = record.hibernation.as_deref()?;
-    let seen: Vec<_> = kept.seen_snapshots().collect();
+    let hibernation = record.hibernation.as_deref()?;
+    let seen: Vec<_> = hibernation.seen_snapshots().collect();
     let (_, newer) = seen.split_last()?;
     let proven = newer.iter().any(|one| one.proven_at.is_some());
     if seen.len() < MAX_SNAPSHOTS || proven {
@@ -369,8 +370,8 @@ fn unrehearsed(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<P
     let schedule = verdict.membership.schedule()?;
     let policy = verdict.membership.policy(rules.configuration);
     let hibernates = StopMethod::of(record.kind(), &policy) == StopMethod::Hibernate;
-    let kept = record.hibernation.as_deref();
-    if !hibernates || kept.is_some_and(Hibernation::is_rehearsed) {
+    let hibernation = record.hibernation.as_deref();
+    if !hibernates || hibernation.is_some_and(Hibernation::is_rehearsed) {
         return None;
     }
     let instead = match policy.otherwise {

@@ -299,9 +299,9 @@ impl<'r> State<'r> {
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let gone = matches!(record.phase, Phase::Gone { .. });
         // A start counts earlier if recreating the machine takes long.
-        let kept = record.hibernation.as_deref();
+        let hibernation = record.hibernation.as_deref();
         let lead = match edge.desired {
-            Some(Desired::Running) => kept.and_then(|kept| kept.lead),
+            Some(Desired::Running) => hibernation.and_then(|hibernation| hibernation.lead),
             Some(Desired::Stopped) | None => None,
         };
         let keys = [edge.at, edge.at - lead.unwrap_or_default()]

@@ -13,17 +13,21 @@ use crate::{
 use jiff::SignedDuration;
 
 mod attachment;
-mod kept;
+mod manifest;
+mod mark;
 mod request;
 mod sight;
+mod state;
 
 pub use crate::configuration::Risk;
 pub use attachment::*;
-pub use kept::*;
+pub use manifest::*;
+pub use mark::*;
 pub use request::*;
 pub use sight::*;
+pub use state::*;
 
-use kept::LONGEST_LEAD;
+use state::LONGEST_LEAD;
 
 /// How many snapshots of a machine are kept.
 pub const SNAPSHOTS_TO_KEEP: u64 = 2;

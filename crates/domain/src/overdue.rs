@@ -25,10 +25,10 @@ pub fn usual_time(
     configuration: &Configuration,
 ) -> SignedDuration {
     let configured = configuration.effect_timeout(&record.reference, direction);
-    let kept = record.hibernation.as_deref();
+    let hibernation = record.hibernation.as_deref();
     // A hibernated machine's start begins early, and a stop lasts as long as its snapshot takes.
     let more = match direction {
-        Direction::Start => kept.and_then(|kept| kept.lead),
+        Direction::Start => hibernation.and_then(|hibernation| hibernation.lead),
         Direction::Stop => {
             let request = record.request.as_ref();
             let copies = request.filter(|request| request.part.hibernates());

@@ -393,8 +393,8 @@ impl Record {
     /// the machine may be hibernated, or lacks something that it had.
     #[must_use]
     pub fn is_irreplaceable(&self) -> bool {
-        let kept = self.hibernation.as_ref();
-        kept.is_some_and(|kept| kept.may_be_hibernated() || kept.incomplete)
+        let hibernation = self.hibernation.as_ref();
+        hibernation.is_some_and(|one| one.may_be_hibernated() || one.incomplete)
     }
 
     /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
@@ -402,7 +402,7 @@ impl Record {
     /// up.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
-        let given_up = self.hibernation.as_ref().is_some_and(|kept| kept.has_given_up());
+        let given_up = self.hibernation.as_deref().is_some_and(Hibernation::has_given_up);
         self.is_irreplaceable() || given_up || self.is_hibernating()
     }
 
@@ -425,29 +425,29 @@ impl Record {
     #[must_use]
     pub fn hibernation_problem(&self) -> Option<&str> {
         let rests = matches!(self.phase, Phase::Settled { .. } | Phase::Refused { .. });
-        let kept = self.hibernation.as_ref().filter(|_| rests)?;
-        kept.problem.as_deref()
+        let hibernation = self.hibernation.as_ref().filter(|_| rests)?;
+        hibernation.problem.as_deref()
     }
 
     /// Records that a person goes without what a hibernated machine had.
     pub fn waive(&mut self, name: &AttachmentName) {
         // A transition in flight finds out by itself whether anything else is missing.
         let rests = self.in_flight().is_none();
-        if let Some(kept) = &mut self.hibernation {
-            kept.waive(name);
-            if rests && kept.incomplete && kept.refused.is_empty() {
-                kept.incomplete = false;
-                kept.problem = None;
+        if let Some(hibernation) = &mut self.hibernation {
+            hibernation.waive(name);
+            if rests && hibernation.incomplete && hibernation.refused.is_empty() {
+                hibernation.incomplete = false;
+                hibernation.problem = None;
             }
         }
     }
 
     /// Records that a second machine was made from this resource, and exists beside its present one.
     pub fn note_second_machine(&mut self, second: &ResourceId) {
-        if let Some(kept) = &mut self.hibernation
-            && let Some(present) = &kept.present
+        if let Some(hibernation) = &mut self.hibernation
+            && let Some(present) = &hibernation.present
         {
-            kept.problem = Some(format!(
+            hibernation.problem = Some(format!(
                 "two machines were made of it, {present} and {second}: delete the one that is not \
                  needed, or remove its tag or label `{OF_LABEL}`"
             ));

@@ -18,7 +18,7 @@ pub struct HibernationLookup<'a> {
     /// The action that creates it, as named in the response.
     pub making: Option<ActionId>,
     /// What is known about its snapshots.
-    pub kept: Option<&'a Hibernation>,
+    pub hibernation: Option<&'a Hibernation>,
     /// Whether attached resources matter: only if the machine may be deleted or was recreated.
     /// Where reading them takes many requests, they are not read otherwise.
     pub attached: bool,
@@ -51,13 +51,13 @@ pub(crate) struct ListedSnapshot {
 impl ListedSnapshots {
     /// Returns those of one machine: known ones by their number, others by their name or labels.
     #[must_use]
-    pub fn of(&self, of: &ResourceId, kept: Option<&Hibernation>) -> Vec<SeenSnapshot> {
+    pub fn of(&self, of: &ResourceId, hibernation: Option<&Hibernation>) -> Vec<SeenSnapshot> {
         let label = of_label(of);
-        let kept = kept.map_or(&[][..], |kept| &kept.snapshots);
+        let known = hibernation.map_or(&[][..], |one| &one.snapshots);
         let own = self.0.iter().filter_map(|one| {
             let named = one.seen.mark.clone();
             let named = named.filter(|_| one.of.as_ref() == Some(&label));
-            let mark = mark_of(one.seen.id, named, kept)?;
+            let mark = mark_of(one.seen.id, named, known)?;
             Some(SeenSnapshot { mark: Some(mark), ..one.seen.clone() })
         });
         own.collect()
@@ -71,12 +71,12 @@ impl ListedSnapshots {
 /// Returns the mark of a snapshot. A known number decides, because a person may have changed the
 /// name or the labels; otherwise those do, unless they name a snapshot with another number: a copy
 /// of them is a person's.
-fn mark_of(id: u64, named: Option<Mark>, kept: &[KeptSnapshot]) -> Option<Mark> {
-    if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
+fn mark_of(id: u64, named: Option<Mark>, snapshots: &[KeptSnapshot]) -> Option<Mark> {
+    if let Some(known) = snapshots.iter().find(|known| known.id == Some(id)) {
         return Some(known.mark.clone());
     }
     let mark = named?;
-    let mut others = kept.iter().filter(|known| known.mark == mark);
+    let mut others = snapshots.iter().filter(|known| known.mark == mark);
     let is_free = others.all(|known| known.id.is_none());
     is_free.then_some(mark)
 }

@@ -117,8 +117,8 @@ async fn run(
 
 /// Refuses to go without what none of these machines had.
 fn check_had(records: &[Record], without: &[AttachmentName]) -> Result<(), UsageError> {
-    let kept = records.iter().filter_map(|record| record.hibernation.as_deref());
-    let owed: Vec<_> = kept.flat_map(Hibernation::owed).collect();
+    let hibernation = records.iter().filter_map(|record| record.hibernation.as_deref());
+    let owed: Vec<_> = hibernation.flat_map(Hibernation::owed).collect();
     let Some(unknown) = without.iter().find(|name| !owed.contains(name)) else {
         return Ok(());
     };

@@ -143,9 +143,9 @@ pub enum Unrecorded<'a> {
 impl Sight {
     /// Concludes the state from this observation and from what the record keeps.
     #[must_use]
-    pub fn hibernation_state<'a>(&'a self, kept: &Hibernation) -> HibernationState<'a> {
+    pub fn hibernation_state<'a>(&'a self, hibernation: &Hibernation) -> HibernationState<'a> {
         let is_ours = |machine: &&ObservedMachine| {
-            machine.mark.as_ref().is_some_and(|mark| kept.wakes.contains(mark))
+            machine.mark.as_ref().is_some_and(|mark| hibernation.wakes.contains(mark))
         };
         let mut ours = self.others.iter().filter(is_ours);
         let (made, second) = (ours.next(), ours.next());
@@ -155,15 +155,15 @@ impl Sight {
                 None => HibernationState::Present(machine),
             };
         }
-        if let Some(unrecorded) = self.unrecorded(kept) {
+        if let Some(unrecorded) = self.unrecorded(hibernation) {
             return HibernationState::Outdated(unrecorded);
         }
-        if !kept.may_be_hibernated() {
+        if !hibernation.may_be_hibernated() {
             return HibernationState::Gone;
         }
-        let snapshot = self.waking_snapshot(kept);
+        let snapshot = self.waking_snapshot(hibernation);
         let image = snapshot.map(|one| one.id);
-        let image = image.or_else(|| kept.waking_snapshot()?.id);
+        let image = image.or_else(|| hibernation.waking_snapshot()?.id);
         match (made, second) {
             (Some(_), Some(_)) => return HibernationState::Duplicated,
             (Some(made), None) if made.made_from == image && image.is_some() => {
@@ -185,29 +185,30 @@ impl Sight {
 
     /// Returns what shows that the record is older than its cloud, if anything: a machine with a mark
     /// of ours, or a snapshot, neither of which the record can explain.
-    fn unrecorded(&self, kept: &Hibernation) -> Option<Unrecorded<'_>> {
-        let knows_image = |id: u64| kept.snapshots.iter().any(|one| one.id == Some(id));
+    fn unrecorded(&self, hibernation: &Hibernation) -> Option<Unrecorded<'_>> {
+        let knows_image = |id: u64| hibernation.snapshots.iter().any(|one| one.id == Some(id));
         let is_new = |machine: &&ObservedMachine| {
             let mark = machine.mark.as_ref();
-            mark.is_some_and(|mark| !kept.wakes.contains(mark))
+            mark.is_some_and(|mark| !hibernation.wakes.contains(mark))
                 && !machine.made_from.is_some_and(knows_image)
         };
         let machine = self.others.iter().find(is_new);
-        let waking = kept.waking_snapshot().and_then(|one| one.id);
+        let waking = hibernation.waking_snapshot().and_then(|one| one.id);
         // A copy that was listed only after it was given up is not in the record either. It is of a
         // machine that the record knows, or older than the copy that it is woken from: both clouds
         // number snapshots in the order in which they are made.
         let is_later = |one: &SeenSnapshot| {
             let from = one.from.as_ref();
             let known = |from: &ResourceId| {
-                Some(from) == kept.present.as_ref()
-                    || kept.snapshots.iter().any(|one| one.from == *from)
+                Some(from) == hibernation.present.as_ref()
+                    || hibernation.snapshots.iter().any(|one| one.from == *from)
             };
             from.is_some_and(|from| !known(from)) && waking.is_none_or(|waking| one.id > waking)
         };
         let is_new = |one: &&SeenSnapshot| {
-            let unknown = one.mark.as_ref().is_some_and(|mark| kept.snapshot(mark).is_none());
-            unknown && (!kept.may_be_hibernated() || is_later(one))
+            let unknown =
+                one.mark.as_ref().is_some_and(|mark| hibernation.snapshot(mark).is_none());
+            unknown && (!hibernation.may_be_hibernated() || is_later(one))
         };
         let snapshot = self.snapshots.iter().find(is_new);
         let machine = machine.map(Unrecorded::Machine);
@@ -217,14 +218,14 @@ impl Sight {
     /// Reports whether our deletion is seen: the machine is gone and its snapshot is there, so this
     /// is not another project.
     #[must_use]
-    pub fn is_deleted(&self, kept: &Hibernation) -> bool {
-        let snapshot = self.waking_snapshot(kept);
-        self.machine.is_none() && kept.may_be_hibernated() && snapshot.is_some()
+    pub fn is_deleted(&self, hibernation: &Hibernation) -> bool {
+        let snapshot = self.waking_snapshot(hibernation);
+        self.machine.is_none() && hibernation.may_be_hibernated() && snapshot.is_some()
     }
 
     /// Returns the snapshot that the machine is recreated from.
-    fn waking_snapshot(&self, kept: &Hibernation) -> Option<&SeenSnapshot> {
-        self.snapshot(kept.wake_from.as_ref()?)
+    fn waking_snapshot(&self, hibernation: &Hibernation) -> Option<&SeenSnapshot> {
+        self.snapshot(hibernation.wake_from.as_ref()?)
     }
 
     /// Returns the snapshot with this mark.
@@ -240,7 +241,7 @@ impl Sight {
     #[must_use]
     pub fn whole_copy<'k>(
         &self,
-        kept: &'k Hibernation,
+        hibernation: &'k Hibernation,
         log: Log<'_>,
     ) -> Option<(&'k KeptSnapshot, &SeenSnapshot)> {
         let machine = self.machine.as_ref()?;
@@ -252,14 +253,14 @@ impl Sight {
         if !is_off || !idle {
             return None;
         }
-        let mut copies = kept.snapshots.iter().enumerate();
+        let mut copies = hibernation.snapshots.iter().enumerate();
         copies.find_map(|(place, one)| {
             let seen = self.snapshot(&one.mark)?;
-            let older = &kept.snapshots[place + 1..];
+            let older = &hibernation.snapshots[place + 1..];
             let before = older.iter().find_map(|one| one.centi_gb);
             let fits = one.remove_asked_at.is_none()
                 && log.from.is_some_and(|from| from <= one.off_since())
-                && Some(&one.from) == kept.present.as_ref()
+                && Some(&one.from) == hibernation.present.as_ref()
                 && seen.from.as_ref().is_none_or(|from| *from == one.from)
                 && seen.state == SnapshotState::Available
                 && seen.centi_gb > 0

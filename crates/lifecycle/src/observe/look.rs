@@ -314,7 +314,7 @@ async fn seen(
             (Part::Create, Ask::Accepted { action, .. }) => *action,
             (_, _) => None,
         }),
-        kept,
+        hibernation: kept,
         attached: attached == Attached::Read,
         name: manifest.map_or(&record.name, |manifest| &manifest.name),
     });

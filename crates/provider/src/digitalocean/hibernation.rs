@@ -57,7 +57,7 @@ impl Api {
             let path = format!("/v2/droplets?name={}", lookup.name);
             let mut named: Vec<DropletWithAttachments> = self.things(&path).await?;
             // Names are not unique here: only one that a person made from our snapshot counts.
-            named.retain(|one| is_copy(one, lookup.kept));
+            named.retain(|one| is_copy(one, lookup.hibernation));
             others.extend(named);
         }
         if let Some(made) = lookup.made {
@@ -103,8 +103,8 @@ impl Api {
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
         let mut listed = self.list_snapshots().await?;
         let nothing = Hibernation::of(lookup.of.clone());
-        let kept = lookup.kept.unwrap_or(&nothing);
-        for number in kept.snapshots.iter().filter_map(|one| one.id) {
+        let hibernation = lookup.hibernation.unwrap_or(&nothing);
+        for number in hibernation.snapshots.iter().filter_map(|one| one.id) {
             if !listed.has(number) {
                 let request = Request::get(format!("/v2/snapshots/{number}"));
                 match self.one::<schema::Snapshot>(&request).await {
@@ -117,11 +117,11 @@ impl Api {
                 }
             }
         }
-        let mut seen = listed.of(lookup.of, lookup.kept);
+        let mut seen = listed.of(lookup.of, lookup.hibernation);
         for one in &mut seen {
             let mark = one.mark.as_ref();
-            let known = mark.and_then(|mark| kept.snapshot(mark));
-            let matters = kept.wake_from.as_ref() == mark
+            let known = mark.and_then(|mark| hibernation.snapshot(mark));
+            let matters = hibernation.wake_from.as_ref() == mark
                 || known.is_some_and(|known| Some(&known.from) == lookup.present);
             if matters {
                 let state = self.state(one.id).await?;
@@ -271,9 +271,9 @@ impl Api {
 }
 
 /// Reports whether a Droplet was made from a snapshot of ours.
-fn is_copy(one: &DropletWithAttachments, kept: Option<&Hibernation>) -> bool {
+fn is_copy(one: &DropletWithAttachments, hibernation: Option<&Hibernation>) -> bool {
     let image = one.image.as_ref().and_then(|image| image.id);
-    let snapshots = kept.into_iter().flat_map(|kept| &kept.snapshots);
+    let snapshots = hibernation.into_iter().flat_map(|hibernation| &hibernation.snapshots);
     image.is_some() && snapshots.into_iter().any(|snapshot| snapshot.id == image)
 }
 

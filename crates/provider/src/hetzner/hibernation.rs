@@ -84,8 +84,8 @@ impl Api {
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
         let mut listed = self.list_snapshots(&format!("&{selector}")).await?;
-        let kept = lookup.kept.map_or(&[][..], |kept| &kept.snapshots);
-        for number in kept.iter().filter_map(|one| one.id) {
+        let known = lookup.hibernation.map_or(&[][..], |known| &known.snapshots);
+        for number in known.iter().filter_map(|one| one.id) {
             if !listed.has(number) {
                 let request = Request::get(format!("/v1/images/{number}"));
                 match self.http.read::<schema::ImageResponse>(&request).await {
@@ -98,7 +98,7 @@ impl Api {
                 }
             }
         }
-        Ok(listed.of(lookup.of, lookup.kept))
+        Ok(listed.of(lookup.of, lookup.hibernation))
     }
 
     /// Reports whether an action has ended in an error. An action that is not found proves nothing.

@@ -344,7 +344,7 @@ async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
             present: Some(&of),
             made: None,
             making: None,
-            kept: None,
+            hibernation: None,
             attached: true,
             name: "build-42",
         });
@@ -412,7 +412,7 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
         present: kept.present.as_ref(),
         made: None,
         making: None,
-        kept: Some(&kept),
+        hibernation: Some(&kept),
         attached: false,
         name: "",
     });

@@ -81,7 +81,7 @@ async fn sight(conversation: Vec<(String, Answer)>, kept: &Hibernation, besides:
         present: kept.present.as_ref(),
         made: besides.made.as_ref(),
         making: besides.making,
-        kept: Some(kept),
+        hibernation: Some(kept),
         attached: besides.attached,
         name: "web",
     });
@@ -225,7 +225,7 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
             present: Some(&of),
             made: None,
             making: None,
-            kept: None,
+            hibernation: None,
             attached: true,
             name: "web",
         });
@@ -251,7 +251,7 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
         present: Some(&of),
         made: None,
         making: None,
-        kept: None,
+        hibernation: None,
         attached: false,
         name: "web",
     };

@@ -67,8 +67,8 @@ pub(super) fn saved(
 
 /// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
 #[must_use]
-pub fn snapshots_month(kept: &Hibernation, per_gb_month: Money) -> Option<Money> {
-    let mut sizes = kept.seen_snapshots().filter_map(|one| one.centi_gb);
+pub fn snapshots_month(hibernation: &Hibernation, per_gb_month: Money) -> Option<Money> {
+    let mut sizes = hibernation.seen_snapshots().filter_map(|one| one.centi_gb);
     let first = sizes.next()?;
     Some(per_gb_month.share(first + sizes.sum::<u64>(), 100))
 }
@@ -77,11 +77,11 @@ pub fn snapshots_month(kept: &Hibernation, per_gb_month: Money) -> Option<Money>
 /// largest that is known and kept as Offhours keeps them. `None` if no size is known.
 pub(super) fn snapshots_of(
     taken: &[Timestamp],
-    kept: &Hibernation,
+    hibernation: &Hibernation,
     (counted, month): (Period, Period),
     per_gb_month: Money,
 ) -> Option<Money> {
-    let largest = kept.snapshots.iter().filter_map(|one| one.centi_gb).max()?;
+    let largest = hibernation.snapshots.iter().filter_map(|one| one.centi_gb).max()?;
     let kept_for = taken.iter().enumerate().map(|(number, &at)| {
         let nth = |newer: usize| taken.get(number + newer).copied().unwrap_or(Timestamp::MAX);
         let until = nth(NEWER).max(at + KEPT_FOR).min(nth(MAX_SNAPSHOTS));
@@ -184,7 +184,7 @@ mod tests {
                 at(0),
             )
         };
-        let kept = Hibernation { snapshots: vec![snapshot], ..Hibernation::of(machine) };
+        let hibernation = Hibernation { snapshots: vec![snapshot], ..Hibernation::of(machine) };
         let month = Period { from: at(0), until: at(30) };
         let price = Money::parse("0.3", Currency::Eur).unwrap();
         // A snapshot of 10 GB costs 0.10 a day.
@@ -195,7 +195,7 @@ mod tests {
             (&[0, 10, 20], "5.00 EUR"),
         ] {
             let taken: Vec<_> = days.iter().map(|&day| at(day)).collect();
-            let cost = snapshots_of(&taken, &kept, (month, month), price).unwrap();
+            let cost = snapshots_of(&taken, &hibernation, (month, month), price).unwrap();
             assert_eq!(cost.to_string(), expected, "{days:?}");
         }
     }

@@ -277,16 +277,16 @@ impl<'a> Bill<'a> {
     /// Returns what was saved by a machine that did not exist at times.
     fn hibernated(&mut self) -> Result<Option<Money>, String> {
         let rate = self.of_machine()?;
-        let kept = self.of.record.and_then(|record| record.hibernation.as_deref());
-        let kept = kept.ok_or("what snapshots of it are kept is not known")?;
+        let hibernation = self.of.record.and_then(|record| record.hibernation.as_deref());
+        let hibernation = hibernation.ok_or("what snapshots of it are kept is not known")?;
         let per_gb_month = self.of.prices()?.of_snapshot()?;
         let gone = || self.of.intervals.iter().filter(|interval| interval.hibernated);
         let taken: Vec<_> = gone().map(|interval| interval.period.from).collect();
         let months = (self.counted, self.month);
-        let snapshots = hibernation::snapshots_of(&taken, kept, months, per_gb_month);
+        let snapshots = hibernation::snapshots_of(&taken, hibernation, months, per_gb_month);
         let snapshots = snapshots.ok_or("the size of its snapshots is not known")?;
         self.assumed.insert("takes each snapshot to be as large as the largest");
-        let mut addresses = kept.manifest.iter().flat_map(|manifest| &manifest.addresses);
+        let mut addresses = hibernation.manifest.iter().flat_map(|manifest| &manifest.addresses);
         let address_costs =
             self.of.kind == ResourceKind::Droplet && addresses.any(|address| !address.is_ipv6);
         let gone = gone().filter(|interval| interval.kind == Kind::Stopped);
