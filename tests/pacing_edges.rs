@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::support::{
-    ACCOUNTS, TOKENS, World, droplet, droplets, fault, monday, office_hours, run, servers,
+    ACCOUNTS, TOKENS, World, database, droplet, droplets, fault, monday, office_hours, run, servers,
 };
 
 /// Marks the requests of another tool with the same token.
@@ -219,6 +219,30 @@ fn starts_go_first_and_stops_at_the_same_edge_have_their_part_of_each_minute() {
     });
 }
 
+/// A schedule that ends two minutes after `office`.
+const LATER: &str = r#"
+    [schedules.later]
+    timezone = "UTC"
+    periods = [{ begin = "06:00", end = "18:02" }]
+"#;
+
+#[test]
+fn what_is_followed_at_an_edge_does_not_spend_what_the_stops_do() {
+    run(async {
+        let databases = (1..=10).map(|id| database(&format!("d{id}"), &format!("pg-{id}"), "pg"));
+        let fleet = droplets(1..=300, &["offhours:later"]) + &databases.collect::<String>();
+        let world = at_the_edge(&DROPLETS, LATER, &fleet, "17:56:30", "18:05:30").await;
+        let mut log = world.simulator().log();
+        assert_eq!(log.iter().filter(|entry| is_too_many(entry)).count(), 0);
+        let is_stop = |entry: &&Entry| entry.request.body.contains("power_off");
+        assert_eq!(log.iter().filter(is_stop).count(), 300);
+        log.retain(|entry| entry.at >= monday("18:02:00") && entry.at < monday("18:03:00"));
+        let followed = log.iter().filter(|entry| entry.request.path == "/v2/databases").count();
+        // One is that of the inventory.
+        assert!(followed > 1, "they are not followed");
+    });
+}
+
 #[test]
 fn stops_that_begin_at_one_instant_do_not_spend_the_same_requests() {
     run(async {
@@ -230,7 +254,7 @@ fn stops_that_begin_at_one_instant_do_not_spend_the_same_requests() {
         };
         let (first, second) = (of(1..=150), of(151..=300));
         let stops = async { tokio::join!(world.stop(&first), world.stop(&second)) };
-        tokio::join!(stops, world.run_until(monday("18:01:30")));
+        tokio::join!(stops, world.run_until(monday("18:03:30")));
         let mut log = world.simulator().log();
         assert_eq!(log.iter().filter(|entry| is_too_many(entry)).count(), 0);
         log.retain(|entry| entry.changed);

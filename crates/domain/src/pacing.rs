@@ -77,12 +77,15 @@ impl Rate {
     }
 }
 
-/// What one invocation of stop or start sends of an account's requests. It is stored before the first
-/// of them is sent, and corrected once they are known.
+/// What one invocation sends of an account's requests, all of them or a part. It is stored before
+/// the first of them is sent, and corrected once they are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// The invocation.
     pub by: Writer,
+    /// Whether the invocation is poll-status, which observes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub observes: bool,
     /// When the first request was sent.
     pub began: Timestamp,
     /// When the last one was answered, or will have been.
@@ -109,17 +112,43 @@ impl Spent {
         u64::try_from(share + 1).unwrap_or(u64::MAX).min(self.requests)
     }
 
-    /// Returns how many of these the provider still counts against its per-minute limit.
+    /// Returns how many of these the provider may still count against its per-minute limit: any of
+    /// them may have been the last one.
     #[must_use]
     pub fn counted(&self, now: Timestamp) -> u64 {
-        self.since(now - MINUTE)
+        if now < self.uncounted_at() { self.requests } else { 0 }
     }
 
-    /// Returns when the provider will count fewer of them; `None` if it counts none now.
+    /// Returns from when on the provider counts none of them.
     #[must_use]
-    pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
-        let next = (self.began + MINUTE).max(now + SignedDuration::from_secs(1));
-        (self.counted(now) > 0).then_some(next)
+    pub fn uncounted_at(&self) -> Timestamp {
+        self.ended + MINUTE
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// How many requests a provider still counts against its per-minute limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Those of stop and start.
+    pub acting: u64,
+    /// Those of poll-status.
+    pub observing: u64,
+}
+
+impl Counted {
+    /// Counts what invocations have sent or are about to send.
+    #[must_use]
+    pub fn of(spent: &[Spent], now: Timestamp) -> Self {
+        let of = |observes| {
+            let spent = spent.iter().filter(|spent| spent.observes == observes);
+            spent.map(|spent| spent.counted(now)).sum()
+        };
+        Self { acting: of(false), observing: of(true) }
     }
 }
 
@@ -134,7 +163,10 @@ pub struct Allowance {
     pub remaining: Option<u64>,
     /// Requests per minute that others use.
     pub others: u64,
-    /// Requests that an inventory and one observation take.
+    /// Requests that an inventory takes.
+    pub inventory: u64,
+    /// Requests per minute that stop and start leave to poll-status: an inventory and one
+    /// observation.
     pub observing: u64,
 }
 
@@ -176,16 +208,36 @@ impl Allowance {
             per_minute: facts.requests_per_minute,
             remaining,
             others,
+            inventory: all,
             observing: all + largest,
         }
     }
 
-    /// Returns how many requests may be sent within one minute under the per-minute limit. One
-    /// percent is left unused, because requests do not arrive at the instant they are sent.
+    /// Returns how many requests stop and start may still send under the per-minute limit, given
+    /// what is counted already. One percent is left unused, because requests do not arrive at the
+    /// instant they are sent.
     #[must_use]
-    pub fn in_a_minute(&self) -> u64 {
-        self.per_minute
-            .map_or(u64::MAX, |most| most.saturating_sub(most / 100 + self.others + self.observing))
+    pub fn left_to_act(&self, counted: Counted) -> u64 {
+        self.left(counted.acting + self.observing.max(counted.observing))
+    }
+
+    /// Returns how many requests poll-status may still send under the per-minute limit to follow
+    /// what is in flight: all that is left, apart from an inventory.
+    #[must_use]
+    pub fn left_to_follow(&self, counted: Counted) -> u64 {
+        self.left(counted.acting + counted.observing + self.inventory)
+    }
+
+    fn left(&self, taken: u64) -> u64 {
+        let left = |most: u64| most.saturating_sub(most / 100 + self.others + taken);
+        self.per_minute.map_or(u64::MAX, left)
+    }
+
+    /// Returns the most requests that poll-status sends per minute to follow what is in flight: as
+    /// many as the hourly limit regains in that time.
+    #[must_use]
+    pub fn to_follow(&self) -> u64 {
+        self.per_hour / 60
     }
 
     /// Returns how many requests may be sent now under the hourly limit.
@@ -200,7 +252,7 @@ impl Allowance {
     /// Returns how many requests may be planned for one tick.
     #[must_use]
     pub fn at_a_tick(&self) -> u64 {
-        self.in_a_minute().min(self.in_the_hour())
+        self.left_to_act(Counted::default()).min(self.in_the_hour())
     }
 }
 
@@ -263,13 +315,16 @@ pub fn requests_each(kind: ResourceKind) -> u64 {
 /// database takes one more.
 #[derive(Debug, Clone, Copy)]
 pub struct SightRequests {
-    /// Requests for the attached resources of all machines together.
+    /// Requests for the attached resources of all machines that are seen at a time.
     pub around: u64,
     /// Requests for each machine.
     pub each: u64,
 }
 
 impl SightRequests {
+    /// How many machines are seen at a time. What is around them is read anew for the next ones.
+    pub const AT_A_TIME: u64 = 8;
+
     /// The requests for following a transition in flight.
     pub const FOLLOWING: Self = Self { around: 8, each: 6 };
 
@@ -299,16 +354,15 @@ impl SightRequests {
     /// Returns how many requests it takes to see this many machines.
     #[must_use]
     pub fn for_machines(self, machines: u64) -> u64 {
-        match machines {
-            0 => 0,
-            machines => self.around + machines * self.each,
-        }
+        machines.div_ceil(Self::AT_A_TIME) * self.around + machines * self.each
     }
 
     /// Returns how many machines can be seen with this many requests.
     #[must_use]
     pub fn machines_in(self, room: u64) -> u64 {
-        room.saturating_sub(self.around) / self.each
+        let whole = self.for_machines(Self::AT_A_TIME);
+        let rest = (room % whole).saturating_sub(self.around) / self.each;
+        room / whole * Self::AT_A_TIME + rest
     }
 }
 
@@ -340,26 +394,17 @@ mod tests {
     }
 
     fn spent(began: i64, ended: i64, requests: u64) -> Spent {
-        Spent { by: Writer("us".to_owned()), began: at(began), ended: at(ended), requests }
+        let by = Writer("us".to_owned());
+        Spent { by, observes: false, began: at(began), ended: at(ended), requests }
     }
 
     #[test]
-    fn what_was_spent_is_forgotten_as_it_was_sent() {
+    fn what_was_spent_counts_until_a_minute_after_its_end() {
         let spent = spent(0, 10, 100);
-        let counted = [0, 61, 66, 70, 71].map(|now| spent.counted(at(now)));
-        assert_eq!(counted, [100, 100, 51, 11, 0]);
-        // All at one instant.
-        let counted = [60, 61].map(|now| self::spent(0, 0, 100).counted(at(now)));
-        assert_eq!(counted, [100, 0]);
-    }
-
-    #[test]
-    fn what_was_spent_begins_to_be_forgotten_a_minute_after_its_beginning() {
-        let spent = spent(0, 10, 100);
-        let next = [0, 59, 60, 64, 70].map(|now| spent.counts_fewer_at(at(now)));
-        let expected = [61, 61, 61, 65, 71].map(|seconds| Some(at(seconds)));
-        assert_eq!(next, expected);
-        assert_eq!(spent.counts_fewer_at(at(71)), None);
+        let counted = [0, 10, 70, 71].map(|now| spent.counted(at(now)));
+        assert_eq!(counted, [100, 100, 100, 0]);
+        let since = [-1, 0, 5, 9, 10].map(|instant| spent.since(at(instant)));
+        assert_eq!(since, [100, 100, 51, 11, 0]);
     }
 
     #[test]
@@ -395,6 +440,27 @@ mod tests {
     }
 
     #[test]
+    fn whoever_acts_or_follows_leaves_what_the_other_has_sent_and_acting_the_part_of_following() {
+        let facts = Provider::DigitalOcean.facts();
+        let lists = ListRequests::from([(ResourceKind::Droplet, 3), (ResourceKind::Database, 1)]);
+        let allowance = Allowance::of(facts, None, Some(&lists), at(0));
+        let left = |acting, observing| {
+            let counted = Counted { acting, observing };
+            [allowance.left_to_act(counted), allowance.left_to_follow(counted)]
+        };
+        assert_eq!(left(0, 0), [250 - 2 - 7, 250 - 2 - 4]);
+        assert_eq!(left(0, 7), [250 - 2 - 7, 250 - 2 - 4 - 7]);
+        assert_eq!(left(100, 50), [250 - 2 - 150, 250 - 2 - 4 - 150]);
+        // Following has its part, whatever acting takes, and an inventory has its own.
+        assert_eq!(left(250 - 2 - 7, 0), [0, 3]);
+        assert_eq!(left(250 - 2 - 7, 3), [0, 0]);
+        let spent = [spent(0, 10, 100), Spent { observes: true, ..spent(50, 60, 7) }];
+        let counted = [0, 71].map(|now| Counted::of(&spent, at(now)));
+        let [first, later] = counted.map(|counted| [counted.acting, counted.observing]);
+        assert_eq!([first, later], [[100, 7], [0, 7]]);
+    }
+
+    #[test]
     fn a_burst_of_others_is_not_held_against_us_for_long() {
         let facts = Provider::DigitalOcean.facts();
         let others = |a_minute, remaining, seconds| {
@@ -410,12 +476,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_machines_is_seen_once_for_all_of_them() {
+    fn what_is_around_machines_is_seen_once_for_those_that_are_seen_at_a_time() {
         let sight = SightRequests { around: 8, each: 6 };
-        let requests = [0, 1, 3].map(|machines| sight.for_machines(machines));
-        assert_eq!(requests, [0, 14, 26]);
-        let machines = [0, 13, 14, 25, 26].map(|room| sight.machines_in(room));
-        assert_eq!(machines, [0, 0, 1, 2, 3]);
+        let requests = [0, 1, 3, 8, 9].map(|machines| sight.for_machines(machines));
+        assert_eq!(requests, [0, 14, 26, 56, 70]);
+        let machines = [0, 13, 14, 25, 26, 56, 69, 70].map(|room| sight.machines_in(room));
+        assert_eq!(machines, [0, 0, 1, 2, 3, 8, 8, 9]);
     }
 
     #[test]
@@ -427,8 +493,8 @@ mod tests {
         };
         assert_eq!(night(0), [0, 0]);
         assert_eq!(night(1), [608, 334]);
-        // What is around them is seen once for all.
-        assert_eq!(night(60), [14_768, 8_830]);
+        // What is around them is seen once for eight of them.
+        assert_eq!(night(60), [17_344, 10_160]);
         let lists = ListRequests::from([(ResourceKind::Droplet, 3)]);
         let others = [StopMethod::PowerOff, StopMethod::Resize];
         let others: Vec<_> = others.map(|method| (ResourceKind::Droplet, method)).into();

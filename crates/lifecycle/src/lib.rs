@@ -12,6 +12,7 @@ pub mod event;
 mod failure;
 #[cfg(feature = "lambda")]
 pub mod lambda;
+mod ledger;
 pub mod observe;
 mod providers;
 pub mod report;

@@ -87,6 +87,13 @@ impl Client {
         self.by(Http::counting)
     }
 
+    /// Returns a client of the same account that sends no more than this many requests from now on,
+    /// however many it is asked for. Those of its clones count as well.
+    #[must_use]
+    pub fn sending_at_most(&self, requests: u64) -> Self {
+        self.by(|http| http.sending_at_most(requests))
+    }
+
     fn by(&self, connection: impl Fn(&Http) -> Http) -> Self {
         let http = self.http.as_ref().map(connection);
         let api = match (&self.api, &http) {

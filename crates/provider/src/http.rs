@@ -176,6 +176,8 @@ pub(crate) struct Http {
     account: Arc<Account>,
     /// The number of requests sent over this connection and its clones.
     requests: Arc<AtomicU64>,
+    /// The number of requests from which on this connection sends none.
+    most: u64,
     /// Responses that serve all machines; `None` if they are not kept.
     shared: Option<Arc<Shared>>,
 }
@@ -233,12 +235,17 @@ impl Http {
             pacing: Mutex::default(),
             date: Mutex::default(),
         };
-        Self { account: Arc::new(account), requests: Arc::default(), shared: None }
+        Self { account: Arc::new(account), requests: Arc::default(), most: u64::MAX, shared: None }
     }
 
     /// Returns the same connection with a request counter of its own.
     pub(crate) fn counting(&self) -> Self {
         Self { requests: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the same connection, which sends no more than this many requests from now on.
+    pub(crate) fn sending_at_most(&self, requests: u64) -> Self {
+        Self { most: self.requests().saturating_add(requests), ..self.clone() }
     }
 
     /// Returns the same connection, which reads what all machines share only once.
@@ -252,6 +259,12 @@ impl Http {
 
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more request, unless this connection may send none.
+    fn count(&self) -> bool {
+        let next = |sent: u64| (sent < self.most).then(|| sent + 1);
+        self.requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
     pub(crate) fn date(&self) -> Option<Timestamp> {
@@ -321,7 +334,9 @@ impl Http {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
         let _in_flight = InFlightGuard(self);
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        if !self.count() {
+            return Err(ProviderError::RateLimited { retry_after: None });
+        }
         let lost = |source: TransportError| ProviderError::Transport {
             request: request.to_string(),
             source: source.without_url(),

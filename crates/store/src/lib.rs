@@ -26,7 +26,7 @@ use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
     configuration::{Floor, Generation},
-    pacing::{ListRequests, Others, Rate, Spent},
+    pacing::{Counted, ListRequests, Others, Rate, Spent},
     reason::Reason,
     record::Record,
     stored::is_default,
@@ -215,7 +215,7 @@ pub struct AccountState {
     /// When its prices are read next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices_due_at: Option<Timestamp>,
-    /// What stop and start have sent of its requests lately, or are about to.
+    /// What stop, start and poll-status have sent of its requests lately, or are about to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<Spent>,
     /// How often that was written: each write names the revision it replaces.
@@ -257,7 +257,7 @@ impl AccountState {
     }
 
     /// What others take of the account's allowance, of which `remaining` is left now: the decrease
-    /// since the rate was recorded, without what stop and start have sent and without
+    /// since the rate was recorded, without what is known to be ours and without
     /// `unrecorded_requests`. If too little or too much time has passed since, the latest
     /// measurement.
     #[must_use]
@@ -268,22 +268,25 @@ impl AccountState {
         unrecorded_requests: u64,
     ) -> Option<Others> {
         let before = self.rate?;
-        let ours: u64 = self.spent.iter().map(|spent| spent.since(before.at)).sum();
+        // poll-status may not send all that it has planned.
+        let sent = self.spent.iter().filter(|spent| !spent.observes || spent.ended <= now);
+        let ours: u64 = sent.map(|spent| spent.since(before.at)).sum();
         let ours = ours + unrecorded_requests;
         let measured = before.others_until(remaining, now, ours);
         measured.or(before.others)
     }
 
-    /// How many of the requests from stop and start the provider still counts in its minute.
+    /// How many of our requests the provider still counts in its minute.
     #[must_use]
-    pub fn counted(&self, now: Timestamp) -> u64 {
-        self.spent.iter().map(|spent| spent.counted(now)).sum()
+    pub fn counted(&self, now: Timestamp) -> Counted {
+        Counted::of(&self.spent, now)
     }
 
     /// When the provider counts fewer of them; `None` if it counts none.
     #[must_use]
     pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.spent.iter().filter_map(|spent| spent.counts_fewer_at(now)).min()
+        let counted = self.spent.iter().filter(|spent| spent.counted(now) > 0);
+        counted.map(Spent::uncounted_at).min()
     }
 
     /// How many requests each kind's list last took.

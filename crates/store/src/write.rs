@@ -266,8 +266,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stores what stop and start have sent of an account's requests, or are about to, and nothing
-    /// else of its state. Returns whether it replaced what was stored at `revision`: otherwise
+    /// Stores what invocations have sent of an account's requests, or are about to, and nothing else
+    /// of its state. Returns whether it replaced what was stored at `revision`: otherwise
     /// another invocation was first.
     pub async fn save_spent(
         &self,

@@ -1,29 +1,22 @@
 //! The pace at which stop or start sends what it was handed.
 //!
 //! If a provider counts requests per minute, that many may leave at once, and more only as requests
-//! of other invocations drop out of the count. Before it sends anything, each invocation stores what
-//! it is about to send, in place of what it has read of the others; if another one was first, it
-//! reads again. So several that begin at one instant never spend the same requests.
+//! of other invocations drop out of the count.
 
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{
-        Allowance, Others, RATE_AGE, Rate, SightRequests, Spent, requests_each, requests_to_act,
-    },
-    provider::Facts,
+    pacing::{Allowance, Counted, Others, Rate, SightRequests, requests_each, requests_to_act},
     record::{Direction, Record},
 };
-use environment::in_words;
 use jiff::Timestamp;
 use provider::Client;
 use store::AccountState;
 
-use crate::{Context, account, budget::Budget, transition::log::log_from};
+use crate::{Context, account, budget::Budget, ledger::Ledger, transition::log::log_from};
 
-/// How often in a row an invocation tries to store what it sends, while others store theirs. Then it
-/// goes on without: what is stored is a hint.
-const TRIES: usize = 5;
+/// The requests for the lists of plans, which a stop may read once, whatever it stops.
+const PLANS: u64 = 3;
 
 /// How many of the remaining records may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,16 +32,8 @@ pub(super) enum Room {
 /// How one invocation spends an account's rate limit.
 pub(super) struct Pace<'a> {
     context: Context<'a>,
-    /// What is known of the account, without what this invocation spends.
-    state: AccountState,
-    /// `None` over SSH, where nothing is counted.
-    facts: Option<&'static Facts>,
+    ledger: Ledger,
     direction: Direction,
-    began: Timestamp,
-    /// The number of requests that this invocation has stored.
-    planned: u64,
-    /// How often in a row another one was first.
-    missed: usize,
     /// What others take, as measured in this invocation.
     others: Option<Others>,
 }
@@ -61,41 +46,18 @@ impl<'a> Pace<'a> {
         direction: Direction,
         records: &[Record],
     ) -> Self {
-        let configured = configuration.accounts.get(account);
-        let cloud = configured.and_then(|account| account.cloud());
-        let facts = cloud.map(|account| account.provider.facts());
-        let mut pace = Self {
-            context,
-            state: AccountState::unknown(account.clone()),
-            facts,
-            direction,
-            began: context.clock.now(),
-            planned: 0,
-            missed: 0,
-            others: None,
-        };
+        let mut ledger = Ledger::unread(account, configuration, false);
         // Where no minute is counted, one alone needs no list and exceeds no limit, unless much has
         // to be read about it.
-        if pace.counts_minutes() || records.len() > 1 || records.iter().any(is_sighted) {
-            pace.read().await;
+        if ledger.counts_minutes() || records.len() > 1 || records.iter().any(is_sighted) {
+            ledger.read(context).await;
         }
-        pace
+        Self { context, ledger, direction, others: None }
     }
 
     /// Returns what is known of the account.
     pub(super) fn state(&self) -> &AccountState {
-        &self.state
-    }
-
-    fn counts_minutes(&self) -> bool {
-        self.facts.is_some_and(|facts| facts.requests_per_minute.is_some())
-    }
-
-    /// Reads what is known of the account, which other invocations may have changed.
-    async fn read(&mut self) {
-        let state = account::state(self.context, &self.state.account).await;
-        self.state = state;
-        self.state.spent.retain(|spent| spent.by != *self.context.writer);
+        self.ledger.state()
     }
 
     /// Measures what others take of the rate limit, once there is an answer.
@@ -104,7 +66,7 @@ impl<'a> Pace<'a> {
             return;
         }
         if let Some(latest) = client.rate() {
-            self.others = self.state.others(latest.remaining, now, requests);
+            self.others = self.state().others(latest.remaining, now, requests);
         }
     }
 
@@ -117,30 +79,31 @@ impl<'a> Pace<'a> {
         requests: u64,
         now: Timestamp,
     ) -> Room {
-        let Some(facts) = self.facts else {
+        let (state, Some(facts)) = (self.state(), self.ledger.facts()) else {
             return Room::For(left.len());
         };
         // Until there is an answer, the plan is all that is known.
         let latest = client.rate().filter(|_| requests > 0);
-        let rate = self.state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
-        let mut allowance = Allowance::of(facts, rate, self.state.lists(), now);
+        let rate = state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
+        let mut allowance = Allowance::of(facts, rate, state.lists(), now);
         if left.iter().any(is_sighted) {
-            // poll-status looks at them as well, and takes its part of the hour for that.
-            allowance.observing += allowance.per_hour / 60;
+            // poll-status looks at them as well.
+            allowance.observing += allowance.to_follow();
         }
         if let Some(latest) = latest {
             (allowance.remaining, allowance.per_hour) = (Some(latest.remaining), latest.limit);
         } else {
             allowance.remaining = None;
         }
-        let sight = sight(&self.state, self.direction);
-        let room = |before| {
-            let minute = allowance.in_a_minute().saturating_sub(before).saturating_sub(requests);
+        let sight = sight(state, self.direction);
+        let taken = requests + self.plans();
+        let room = |counted| {
+            let minute = allowance.left_to_act(counted).saturating_sub(taken);
             fitting(left, minute.min(allowance.in_the_hour()), sight)
         };
-        match room(self.state.counted(now)) {
-            0 if room(0) > 0 => {
-                let at = self.state.counts_fewer_at(now);
+        match room(state.counted(now)) {
+            0 if room(Counted::default()) > 0 => {
+                let at = state.counts_fewer_at(now);
                 at.map_or(Room::None, Room::From)
             }
             0 => Room::None,
@@ -156,60 +119,25 @@ impl<'a> Pace<'a> {
         requests: u64,
         budget: Budget<'_>,
     ) -> bool {
-        let sight = sight(&self.state, self.direction);
-        let planned = requests + cost(records, &self.state, sight);
-        if !self.counts_minutes() || planned <= self.planned {
-            return true;
-        }
-        if self.save(planned, budget.until()).await {
-            (self.planned, self.missed) = (planned, 0);
-            return true;
-        }
-        self.missed += 1;
-        self.read().await;
-        self.missed >= TRIES
+        let sight = sight(self.state(), self.direction);
+        let planned = requests + self.plans() + cost(records, self.state(), sight);
+        self.ledger.plan(self.context, planned, budget.until()).await
     }
 
-    /// Stores how many requests this invocation sends, until an instant, beside those of others.
-    /// Returns whether nothing else was stored since it read theirs. If it cannot
-    /// be stored, the invocation acts all the same: it is a hint.
-    async fn save(&mut self, requests: u64, ended: Timestamp) -> bool {
-        let (account, now) = (&self.state.account, self.context.clock.now());
-        let by = self.context.writer.clone();
-        let mut spent = self.state.spent.clone();
-        spent.retain(|spent| now.duration_since(spent.ended) <= RATE_AGE);
-        spent.push(Spent { by, began: self.began, ended, requests });
-        let store = self.context.store;
-        match store.save_spent(account, &spent, self.state.spent_revision).await {
-            Ok(is_stored) => {
-                self.state.spent_revision += u64::from(is_stored);
-                is_stored
-            }
-            Err(error) => {
-                let reason = in_words(&error);
-                tracing::warn!(account = %account, "Could not keep what {account} has spent: {reason}");
-                true
-            }
+    fn plans(&self) -> u64 {
+        match self.direction {
+            Direction::Stop => PLANS,
+            Direction::Start => 0,
         }
     }
 
     /// Stores what this invocation has spent, and what the provider says is left. Both are hints.
     pub(super) async fn note(&mut self, client: &Client, requests: u64) {
-        let now = self.context.clock.now();
-        let others = self.others.or_else(|| self.state.rate?.others);
-        let rate = account::rate(client, now, others);
-        let rate = rate.map(|rate| (self.state.account.clone(), rate));
+        let others = self.others.or_else(|| self.state().rate?.others);
+        let rate = account::rate(client, self.context.clock.now(), others);
+        let rate = rate.map(|rate| (self.state().account.clone(), rate));
         account::save_rates(&self.context, rate).await;
-        if !self.counts_minutes() {
-            return;
-        }
-        for _ in 0..TRIES {
-            if self.save(requests, now).await {
-                self.planned = requests;
-                return;
-            }
-            self.read().await;
-        }
+        self.ledger.store(self.context, requests).await;
     }
 }
 
@@ -240,7 +168,7 @@ fn cost_of(record: &Record, sight: SightRequests) -> u64 {
     requests_each(record.kind()) + log_of(record) + each
 }
 
-/// Returns how many requests acting on the first of several takes.
+/// Returns how many requests acting on the first of those takes that are seen at a time.
 fn first_cost(record: &Record, sight: SightRequests) -> u64 {
     let around = if is_sighted(record) { sight.around } else { 0 };
     cost_of(record, sight) + around
@@ -260,12 +188,13 @@ fn log_of(record: &Record) -> u64 {
 /// half a transition is worse than a refusal; but the next part of a hibernation can wait.
 fn fitting(records: &[Record], room: u64, sight: SightRequests) -> usize {
     let mut left = room;
-    let mut is_first = true;
+    let mut sighted = 0;
     let fits = |record: &&Record| {
         if record.in_flight().is_some() && !is_sighted(record) {
             return true;
         }
-        let is_first = is_sighted(record) && std::mem::take(&mut is_first);
+        let is_first = sighted % SightRequests::AT_A_TIME == 0;
+        sighted += u64::from(is_sighted(record));
         let cost = if is_first { first_cost } else { cost_of };
         let rest = left.checked_sub(cost(record, sight));
         left = rest.unwrap_or(left);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceId, ResourceRef, ScheduleName,
     invocation::Invocation,
     look::Look,
     pacing::{ListRequests, SightRequests},
@@ -25,7 +25,7 @@ use crate::{
     budget::Budget,
     event::Outcome,
     failure::ObservationError,
-    observe::look::{LookResult, Looks, SharedLists},
+    observe::look::{LookResult, Looks, SharedLists, requests_to_follow},
     transition::{
         follow::{self, Follow},
         log::log_from,
@@ -93,7 +93,7 @@ pub(crate) struct Follower<'a> {
 impl Follower<'_> {
     /// Looks at each record, starting with a different one each minute. Machines that are
     /// hibernated or woken are included only as far as there is room for the requests that they
-    /// take.
+    /// take beside the others. The client sends no more than there is room for.
     pub(crate) async fn follow(
         &self,
         mut records: Vec<Record>,
@@ -101,11 +101,14 @@ impl Follower<'_> {
         (is_busy, room): (bool, u64),
         invoke: &impl Invoke,
     ) -> Round {
-        let first = turn(self.budget.now(), records.len());
+        let now = self.budget.now();
+        let first = turn(now, records.len());
         records.rotate_left(first);
-        let (records, left) = fitting(records, room);
-        let listed = records.iter().filter(|record| !record.needs_sight());
-        let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
+        // Where there is no room for each of a few, they are read by a list, too.
+        let is_busy = is_busy || LookCost::of(&records, requests, is_busy, now).others > room;
+        let cost = LookCost::of(&records, requests, is_busy, now);
+        let (records, left) = fitting(records, room.saturating_sub(cost.others));
+        let ids = ids(&records);
         let shared = SharedLists::default();
         let budget = (self.budget, &shared);
         let looks = Looks::to_follow(self.client, budget, &ids, requests, is_busy).await;
@@ -261,10 +264,54 @@ impl Follower<'_> {
     }
 }
 
-/// Splits the records into those that a look has room for and those that it leaves out. One machine
-/// that is hibernated or woken is always included.
+/// The most requests that one look at records in flight takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LookCost {
+    /// Those for machines that are hibernated or woken.
+    sights: u64,
+    /// Those for all others, with the logs of machines whose end is long in coming.
+    others: u64,
+}
+
+impl LookCost {
+    pub(crate) fn of(
+        records: &[Record],
+        requests: &ListRequests,
+        is_busy: bool,
+        now: Timestamp,
+    ) -> Self {
+        let count = |counts: &dyn Fn(&Record) -> bool| {
+            records.iter().map(|record| u64::from(counts(record))).sum::<u64>()
+        };
+        let sighted = count(&Record::needs_sight);
+        let logs = count(&|one| !one.needs_sight() && follow::may_need_log(one, now));
+        Self {
+            sights: SightRequests::FOLLOWING.for_machines(sighted),
+            others: requests_to_follow(&ids(records), requests, is_busy) + logs,
+        }
+    }
+
+    /// Returns the requests for all of them.
+    pub(crate) fn whole(self) -> u64 {
+        self.sights + self.others
+    }
+
+    /// Returns the requests for one of the machines, and for the others.
+    pub(crate) fn least(self) -> u64 {
+        self.sights.min(SightRequests::FOLLOWING.for_machines(1)) + self.others
+    }
+}
+
+/// Returns what is looked at by lists, or one by one.
+fn ids(records: &[Record]) -> BTreeSet<ResourceId> {
+    let others = records.iter().filter(|record| !record.needs_sight());
+    others.filter_map(Record::present).cloned().collect()
+}
+
+/// Splits the records into those that a look has room for and those that it leaves out: machines that
+/// are hibernated or woken.
 fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
-    let mut sights = SightRequests::FOLLOWING.machines_in(room).max(1);
+    let mut sights = SightRequests::FOLLOWING.machines_in(room);
     records.into_iter().partition(|record| {
         let fits = !record.needs_sight() || sights > 0;
         sights -= u64::from(record.needs_sight() && fits);
@@ -315,10 +362,34 @@ pub(crate) struct FollowResult {
 
 #[cfg(test)]
 mod tests {
-    use domain::{record::Phase, stop_method::StopMethod};
+    use domain::{
+        ResourceKind,
+        record::{Ask, Phase},
+        stop_method::StopMethod,
+    };
 
     use super::*;
-    use crate::tests::droplet;
+    use crate::tests::{at, droplet};
+
+    #[test]
+    fn each_look_costs_requests_a_few_by_a_list_if_there_is_no_room_for_each() {
+        let stopping = droplet().asked(Direction::Stop, "19:00", Ask::Open).record;
+        let records = |count: usize| {
+            let ids = (1..=count).map(|id| format!("droplet/{id}").parse().unwrap());
+            ids.map(|id| Record {
+                reference: ResourceRef { id, ..stopping.reference.clone() },
+                ..stopping.clone()
+            })
+            .collect::<Vec<_>>()
+        };
+        let lists = ListRequests::from([(ResourceKind::Droplet, 3)]);
+        let cost = |count, is_busy, now| LookCost::of(&records(count), &lists, is_busy, at(now));
+        let others = [(2, false), (2, true), (10, false), (10, true), (11, false)]
+            .map(|(count, is_busy)| cost(count, is_busy, "19:00:29").whole());
+        assert_eq!(others, [2, 2, 10, 3, 3]);
+        // Their logs may be needed as well.
+        assert_eq!(cost(10, true, "19:00:30").whole(), 3 + 10);
+    }
 
     #[test]
     fn of_machines_that_are_hibernated_a_look_sees_as_many_as_it_has_room_for() {
@@ -337,6 +408,6 @@ mod tests {
         };
         let two = SightRequests::FOLLOWING.for_machines(2);
         let rooms = [0, two - 1, two, u64::MAX];
-        assert_eq!(rooms.map(looked_at), [2, 2, 3, 4]);
+        assert_eq!(rooms.map(looked_at), [1, 2, 3, 4]);
     }
 }

@@ -36,7 +36,7 @@ use crate::{
     budget::Budget,
     event::{Event, Outcome},
     failure::{LoginFailure, ObservationError},
-    observe::{in_flight::ReportedErrors, look, set_back},
+    observe::{asked::Asked, in_flight::ReportedErrors, look, set_back},
     report::{Report, health::Health},
 };
 
@@ -101,7 +101,9 @@ pub(crate) async fn take_now(
         } else {
             let trigger = InventoryTrigger::ByPerson;
             let take = take(context, budget, invoke, known, trigger, &mut covered, report);
-            take.await?;
+            if let (_, Some(asked)) = take.await? {
+                asked.end(context).await;
+            }
         }
     }
     Ok(())
@@ -121,8 +123,8 @@ struct Known<'a> {
     /// Whether it was ever listed completely, under either name.
     listed_before: bool,
     state: Option<AccountState>,
-    /// How many requests its client had sent before this tick; `None` if it has sent none in it.
-    sent_before: Option<u64>,
+    /// What it was asked in this tick; `None` if nothing.
+    asked: Option<Asked>,
 }
 
 impl<'a> Known<'a> {
@@ -142,7 +144,7 @@ impl<'a> Known<'a> {
             was,
             listed_before: listed(account) || was.is_some_and(listed),
             state: states.get(account).cloned(),
-            sent_before: None,
+            asked: None,
         }
     }
 
@@ -161,7 +163,8 @@ enum InventoryTrigger {
     ByPerson,
 }
 
-/// Takes one account's inventory. Returns why it could not be listed, or `None` if it could.
+/// Takes one account's inventory. Returns why it could not be listed, or `None` if it could, and
+/// what the account was asked in this tick, apart from lists.
 async fn take(
     context: Context<'_>,
     budget: Budget<'_>,
@@ -170,7 +173,7 @@ async fn take(
     trigger: InventoryTrigger,
     covered: &mut Covered,
     report: &mut Report,
-) -> Result<Option<Reason>, Error> {
+) -> Result<(Option<Reason>, Option<Asked>), Error> {
     let (account, listed_before) = (known.account, known.listed_before);
     let requested_at = context.clock.now();
     let state = tried(context, account, known.state, requested_at).await?;
@@ -189,14 +192,18 @@ async fn take(
     let mut taking =
         Taking { context, trigger, requested_at, state, doubts_tags: false, price_requests: 0 };
     let configuration = &in_force.configuration;
+    let mut asked = known.asked;
     covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, mut listed)) => {
             let unread = listed.unread_kinds().map(|(kind, _)| kind).collect();
             taking.read_prices(&client).await;
-            let lists = known.sent_before.map(|sent| sent + requests(&listed));
-            let sent_before = lists.unwrap_or_else(|| client.requests());
+            if let Some(asked) = &mut asked {
+                asked.leave_out(requests(&listed));
+            }
+            let begun = || Asked::begin(taking.state.clone(), configuration, client.clone());
+            let asked_so_far = asked.unwrap_or_else(begun);
             taking.doubt_tags(&records, &mut listed.looks);
             covered.read(context, account, configuration, report).await?;
             let inventory = Inventory {
@@ -211,9 +218,10 @@ async fn take(
                 unread,
                 reported_errors: ReportedErrors::default(),
                 wrote: Cell::new(false),
-                sent_before,
+                asked: Cell::new(Some(asked_so_far)),
             };
             let health = taking.listed(&inventory, records, listed, invoke, report).await;
+            asked = inventory.asked.into_inner();
             if inventory.wrote.into_inner() {
                 covered.forget(account);
             }
@@ -229,7 +237,7 @@ async fn take(
     if let Some(health) = health {
         context.listener.counted(account, &health);
     }
-    Ok(taking.state.error)
+    Ok((taking.state.error, asked))
 }
 
 /// Records that an inventory begins, before anything that may outlast this invocation: if it ends

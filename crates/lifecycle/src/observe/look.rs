@@ -95,11 +95,7 @@ impl<'a> Looks<'a> {
         requests: &ListRequests,
         is_busy: bool,
     ) -> Self {
-        let kinds = if is_busy || ids.len() > STATUS_UP_TO {
-            worth_a_list(ids, requests)
-        } else {
-            Vec::new()
-        };
+        let kinds = if lists_pay(ids, is_busy) { worth_a_list(ids, requests) } else { Vec::new() };
         Self::take(client, (budget, shared), kinds, ids).await
     }
 
@@ -193,18 +189,46 @@ pub(crate) fn is_old(look: &Look, now: Timestamp) -> bool {
     now.duration_since(look.requested_at) > YOUNG
 }
 
-/// Returns the kinds with more resources than their list takes requests. A list that was never read
-/// completely counts as one page.
+/// Returns how many requests it takes to look at resources that are followed.
+pub(crate) fn requests_to_follow(
+    ids: &BTreeSet<ResourceId>,
+    requests: &ListRequests,
+    is_busy: bool,
+) -> u64 {
+    let by_list = lists_pay(ids, is_busy);
+    let of_kind = of_kind(ids).into_iter();
+    let each =
+        of_kind.map(|(kind, ids)| if by_list { ids.min(of_list(kind, requests)) } else { ids });
+    each.map(u64::from).sum()
+}
+
+/// Reports whether what is followed is read by lists, where these take fewer requests.
+fn lists_pay(ids: &BTreeSet<ResourceId>, is_busy: bool) -> bool {
+    is_busy || ids.len() > STATUS_UP_TO
+}
+
+/// Returns the kinds with more resources than their list takes requests.
 fn worth_a_list<'a>(
     ids: impl IntoIterator<Item = &'a ResourceId>,
     requests: &ListRequests,
 ) -> Vec<ResourceKind> {
-    let mut of_kind = BTreeMap::<ResourceKind, u32>::new();
+    let mut of_kind = of_kind(ids);
+    of_kind.retain(|kind, ids| *ids > of_list(*kind, requests));
+    of_kind.into_keys().collect()
+}
+
+/// Counts the resources of each kind.
+fn of_kind<'a>(ids: impl IntoIterator<Item = &'a ResourceId>) -> BTreeMap<ResourceKind, u32> {
+    let mut of_kind = BTreeMap::new();
     for id in ids {
         *of_kind.entry(id.kind()).or_default() += 1;
     }
-    of_kind.retain(|kind, ids| *ids > requests.get(kind).copied().unwrap_or(1));
-    of_kind.into_keys().collect()
+    of_kind
+}
+
+/// Returns how many requests a list takes. One that was never read completely counts as one page.
+fn of_list(kind: ResourceKind, requests: &ListRequests) -> u32 {
+    requests.get(&kind).copied().unwrap_or(1)
 }
 
 /// Lists all resources of these kinds.

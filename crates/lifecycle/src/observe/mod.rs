@@ -1,6 +1,7 @@
 //! Poll-status: follows what is in flight until it is seen, and takes inventories. Sends no change.
 
 pub mod approve;
+mod asked;
 pub mod changed;
 mod digest;
 mod in_flight;

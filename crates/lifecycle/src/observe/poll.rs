@@ -7,7 +7,6 @@ use std::{
 
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
-    configuration::Account,
     hibernation::{HibernationState, SnapshotState},
     look::Look,
     pacing::Rate,
@@ -26,8 +25,9 @@ use crate::{
     budget::Budget,
     event::{Event, Outcome},
     observe::{
+        asked::Asked,
         digest,
-        in_flight::{Follower, ReportedErrors},
+        in_flight::{Follower, LookCost, ReportedErrors},
         inventory::{self, Accounts},
         look,
     },
@@ -43,6 +43,9 @@ const LOOKS: [SignedDuration; 4] = [
     SignedDuration::from_secs(20),
     SignedDuration::from_secs(40),
 ];
+
+/// How many looks an invocation makes at most.
+const LOOKS_IN_A_TICK: u64 = LOOKS.len() as u64 + 1;
 
 /// How long after its latest request something is looked at again within an invocation. What takes
 /// longer, as a snapshot or a drain does, is looked at once a minute.
@@ -70,7 +73,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     watch.look(first, invoke, &mut report).await?;
     let mut followed = report.in_flight;
     if !due.is_empty() {
-        let due = (&due[..], &watch.before);
+        let due = (&due[..], &mut watch.asked);
         let taken = accounts.take(due, budget, context, invoke, &mut report);
         for (account, error) in taken.await? {
             watch.reported_errors.record(&account, &error);
@@ -98,7 +101,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     if !budget.is_over_for_writing() {
         let configuration = &accounts.configuration;
         digest::report_due(context, configuration, &watch.waiting, &mut report).await?;
-        save_rates(&context, watch.rates).await;
+        watch.end().await;
     }
     if report.outcomes.is_empty() && report.digests.is_empty() {
         match followed {
@@ -116,7 +119,7 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     let accounts = Accounts::read(context, &mut report).await?;
     let mut watch = Watch::new(context, &accounts, ReportedErrors::default());
     watch.look(budget, invoke, &mut report).await?;
-    save_rates(&context, watch.rates).await;
+    watch.end().await;
     Ok(report)
 }
 
@@ -265,8 +268,8 @@ struct Watch<'a> {
     context: Context<'a>,
     reported_errors: ReportedErrors,
     accounts: &'a Accounts,
-    /// How many requests each account's client had sent before this invocation's first look.
-    before: BTreeMap<AccountName, u64>,
+    /// The accounts that this invocation has asked.
+    asked: BTreeMap<AccountName, Asked>,
     /// The schedules of what is due or in flight.
     waiting: BTreeSet<ScheduleName>,
     /// Whether nothing was looked at yet.
@@ -290,11 +293,19 @@ impl<'a> Watch<'a> {
             context,
             reported_errors,
             accounts,
-            before: BTreeMap::new(),
+            asked: BTreeMap::new(),
             waiting: BTreeSet::new(),
             is_first: true,
             goes_on: false,
             rates: BTreeMap::new(),
+        }
+    }
+
+    /// Stores what this invocation has sent, and what the providers say is left.
+    async fn end(self) {
+        save_rates(&self.context, self.rates).await;
+        for asked in self.asked.into_values() {
+            asked.end(self.context).await;
         }
     }
 
@@ -339,7 +350,7 @@ impl<'a> Watch<'a> {
         self.is_first = false;
         report.in_flight += left.len();
         self.waiting.extend(left.into_iter().filter_map(|r| r.schedule));
-        let looking = self.clients(looked_at, &backlog, &in_force, report).await;
+        let looking = self.clients(looked_at, budget, &backlog, &in_force, report).await;
         let follow = |(account, client, records, room): Looking| {
             let (reported_errors, in_force) = (&self.reported_errors, &in_force);
             let requests = self.accounts.list_requests(&account);
@@ -354,6 +365,9 @@ impl<'a> Watch<'a> {
         };
         let rounds: Vec<_> =
             stream::iter(looking).map(follow).buffer_unordered(ACCOUNTS_AT_ONCE).collect().await;
+        for asked in self.asked.values_mut() {
+            asked.note(context.clock.now());
+        }
         for (round, rate) in rounds {
             self.rates.extend(rate);
             report.outcomes.extend(round.outcomes);
@@ -368,6 +382,7 @@ impl<'a> Watch<'a> {
     async fn clients(
         &mut self,
         in_flight: Vec<Record>,
+        budget: Budget<'_>,
         backlog: &BTreeMap<AccountName, u64>,
         in_force: &InForce,
         report: &mut Report,
@@ -377,13 +392,15 @@ impl<'a> Watch<'a> {
         for (account, records) in by_account(in_flight) {
             let client = context.providers.client(&account, &in_force.configuration);
             match client.await {
-                Ok(client) => match self.room(&account, &client, backlog) {
+                Ok(client) => match self.room(&account, &client, &records, backlog, budget).await {
                     0 => {
                         report.in_flight += records.len();
                         let schedules = records.into_iter().filter_map(|record| record.schedule);
                         self.waiting.extend(schedules);
                     }
-                    room => clients.push((account, client, records, room)),
+                    room => {
+                        clients.push((account, client.sending_at_most(room), records, room));
+                    }
                 },
                 Err(error) => {
                     report.in_flight += records.len();
@@ -399,15 +416,17 @@ impl<'a> Watch<'a> {
         clients
     }
 
-    /// Returns how many requests this invocation may still send to an account: as many as its limit
-    /// allows per minute, less what due stops and starts may need. The first look of each
-    /// invocation is always allowed, but while stops and starts wait for the hourly limit, only
-    /// that of every fourth minute.
-    fn room(
+    /// Returns how many requests a look may send to an account: as many as its hourly limit regains
+    /// in a minute, less what due stops and starts may need. The first look of each invocation is
+    /// always allowed, but while stops and starts wait for the hourly limit, only that of every
+    /// fourth minute. A limit per minute is shared with stop and start.
+    async fn room(
         &mut self,
         account: &AccountName,
         client: &Client,
+        records: &[Record],
         backlog: &BTreeMap<AccountName, u64>,
+        budget: Budget<'_>,
     ) -> u64 {
         let due = backlog.get(account).copied().unwrap_or_default();
         let now = self.context.clock.now();
@@ -415,18 +434,15 @@ impl<'a> Watch<'a> {
         if due > 0 && !is_its_turn && self.accounts.is_short(account, now) {
             return 0;
         }
-        let configured = self.accounts.configuration.accounts.get(account);
-        let cloud = configured.and_then(Account::cloud);
-        let usual = cloud.map(|cloud| cloud.provider.facts().requests_per_hour);
-        let per_hour = client.rate().map(|rate| rate.limit).or(usual);
-        let share = per_hour.map_or(u64::MAX, |per_hour| per_hour / 60);
-        let share = share.saturating_sub(due);
-        let sent = client.requests();
-        if let Some(before) = self.before.get(account) {
-            return share.saturating_sub(sent.saturating_sub(*before));
-        }
-        self.before.insert(account.clone(), sent);
-        share.max(1)
+        let requests = self.accounts.list_requests(account);
+        let cost = LookCost::of(records, &requests, due > 0, now);
+        let is_first = !self.asked.contains_key(account);
+        let asked = self.asked.entry(account.clone());
+        let asked = asked.or_insert_with(|| self.accounts.ask(account, client.clone()));
+        let share = asked.to_follow(now).saturating_sub(due);
+        let most = if is_first { share.max(cost.least()) } else { share };
+        let wanted = cost.whole().saturating_mul(LOOKS_IN_A_TICK);
+        asked.plan((self.context, budget), wanted, most).await
     }
 }
 

@@ -256,7 +256,7 @@ impl Case {
     }
 
     /// A transition in flight, with a request that was permitted when it began.
-    fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
+    pub(crate) fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
         let kind = self.record.kind();
         let target = match (kind, direction) {
             (ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine, _) => None,

@@ -72,10 +72,19 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
         Some(request) if request.part != Part::Whole => method::is_done(request, seen, record),
         Some(_) | None => resource.power == transition.direction.target_state(),
     };
-    let patient =
-        request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE);
-    let wanted = !is_there && patient || is_started_small(record, seen);
+    let wanted = !is_there && is_patient(record, now) || is_started_small(record, seen);
     !record.kind().is_sized() && resource.busy.is_none() && wanted
+}
+
+/// Reports whether the log of a record's machine may be needed by its next look.
+pub(crate) fn may_need_log(record: &Record, now: Timestamp) -> bool {
+    !record.kind().is_sized() && is_patient(record, now)
+}
+
+/// Reports whether the latest request was sent so long ago that its effect should show.
+fn is_patient(record: &Record, now: Timestamp) -> bool {
+    let request = record.request.as_ref();
+    request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
 }
 
 /// Reports whether a Droplet runs that a stop has just moved. It stays off while it is moved, so a

@@ -96,6 +96,21 @@ async fn the_providers_clock_is_the_date_of_its_latest_answer_an_error_included(
     cloud.finish();
 }
 
+#[tokio::test]
+async fn a_client_sends_no_more_requests_than_it_may() {
+    let read = || ("GET /v1/servers?per_page=1", ok(servers(&[], None)));
+    let cloud = Script::play([read(), read(), read()]).await;
+    let client = cloud.hetzner(&[]);
+    let limited = client.sending_at_most(2);
+    let reads = [&limited, &client, &limited, &limited, &client];
+    let mut sent = Vec::new();
+    for client in reads {
+        sent.push(client.try_reading(ResourceKind::Server).await.is_ok());
+    }
+    assert_eq!(sent, [true, true, false, false, true]);
+    cloud.finish();
+}
+
 /// The requests that show which scopes a token lacks, in order.
 const SCOPED: [&str; 17] = [
     "GET /v2/droplets?per_page=1",

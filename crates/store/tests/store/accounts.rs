@@ -122,7 +122,7 @@ async fn of_two_that_plan_at_once_the_second_has_to_read_what_the_first_has_plan
 
 fn spent(by: &str, requests: u64) -> Spent {
     let ended = monday() + SignedDuration::from_secs(9);
-    Spent { by: Writer(by.to_owned()), began: monday(), ended, requests }
+    Spent { by: Writer(by.to_owned()), observes: false, began: monday(), ended, requests }
 }
 
 #[tokio::test]

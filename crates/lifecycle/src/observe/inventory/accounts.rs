@@ -14,12 +14,15 @@ use domain::{
 };
 use environment::Invoke;
 use jiff::Timestamp;
-use provider::ProviderError;
+use provider::{Client, ProviderError};
 use store::{AccountState, AccountStates};
 
 use super::{InventoryTrigger, Known, covered::Covered, kinds, names, take};
 use crate::{
-    Context, Error, budget::Budget, failure::ObservationError, observe::in_flight::ReportedErrors,
+    Context, Error,
+    budget::Budget,
+    failure::ObservationError,
+    observe::{asked::Asked, in_flight::ReportedErrors},
     report::Report,
 };
 
@@ -68,7 +71,14 @@ impl Accounts {
         let rate = state.and_then(|state| state.rate);
         let lists = state.and_then(AccountState::lists);
         let allowance = Allowance::of(cloud.provider.facts(), rate, lists, now);
-        allowance.in_the_hour() < allowance.per_hour / 60
+        allowance.in_the_hour() < allowance.to_follow()
+    }
+
+    /// Begins to ask an account.
+    pub(crate) fn ask(&self, account: &AccountName, client: Client) -> Asked {
+        let state = self.states.get(account).cloned();
+        let state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
+        Asked::begin(state, &self.configuration, client)
     }
 
     /// Returns what others take of an account's rate limit, as last measured.
@@ -101,11 +111,10 @@ impl Accounts {
     }
 
     /// Takes inventories until the tick's time is used up; the remaining accounts stay due. Returns
-    /// why accounts could not be listed. `sent` is how many requests the clients that have sent any
-    /// in this tick had sent before it.
+    /// why accounts could not be listed, and adds to what the accounts were asked in this tick.
     pub(crate) async fn take(
         &self,
-        (due, sent): (&[AccountName], &BTreeMap<AccountName, u64>),
+        (due, asked): (&[AccountName], &mut BTreeMap<AccountName, Asked>),
         budget: Budget<'_>,
         context: Context<'_>,
         invoke: &impl Invoke,
@@ -115,10 +124,7 @@ impl Accounts {
         let mut covered = Covered::default();
         let now = budget.now();
         for (place, account) in due.iter().enumerate() {
-            let known = Known {
-                sent_before: sent.get(account).copied(),
-                ..Known::of(account, &self.configuration, &self.states)
-            };
+            let known = Known::of(account, &self.configuration, &self.states);
             if !self.interval_is_over(account, now)
                 && !token_is_accepted(context, account, &self.configuration).await
             {
@@ -128,11 +134,12 @@ impl Accounts {
                 tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
                 continue;
             }
+            let known = Known { asked: asked.remove(account), ..known };
             let trigger = InventoryTrigger::ByTimer;
             let take = take(context, budget, invoke, known, trigger, &mut covered, report);
-            if let Some(error) = take.await? {
-                errors.push((account.clone(), error));
-            }
+            let (error, taken) = take.await?;
+            errors.extend(error.map(|error| (account.clone(), error)));
+            asked.extend(taken.map(|taken| (account.clone(), taken)));
         }
         Ok(errors)
     }

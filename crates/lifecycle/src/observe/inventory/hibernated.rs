@@ -8,15 +8,14 @@ use domain::{
     ResourceRef,
     hibernation::{HibernationState, Sight, of_label},
     look::Look,
-    pacing::{Allowance, SightRequests},
+    pacing::SightRequests,
     record::{INVENTORY_INTERVAL, Phase, Record, Request},
 };
 use jiff::Timestamp;
-use provider::ListedSnapshots;
+use provider::{Client, ListedSnapshots};
 
 use super::reconcile::{Inventory, made_of, needs_no_look};
 use crate::{
-    account,
     failure::ObservationError,
     observe::look::{self, Attached, LookResult, SharedLists},
     transition::method::hibernate,
@@ -28,6 +27,8 @@ const LATER: &str = "the account's rate limit leaves it to one of the next inven
 /// The looks at machines that are not listed.
 pub(super) struct UnlistedLooks<'a> {
     inventory: &'a Inventory<'a>,
+    /// Sends no more than there is room for.
+    client: Client,
     /// What lists show of machines, or why one is not looked at now.
     known: HashMap<ResourceRef, LookResult>,
     shared: SharedLists,
@@ -65,7 +66,9 @@ impl<'a> UnlistedLooks<'a> {
                 }
             }
         }
-        let room = room(inventory);
+        let requests = if others.is_empty() { 0 } else { room(inventory, others.len()).await };
+        let room = usize::try_from(SightRequests::FOLLOWING.machines_in(requests));
+        let room = room.unwrap_or(usize::MAX);
         if others.len() > room {
             let now = inventory.budget.now().as_second();
             let turn = usize::try_from(now / INVENTORY_INTERVAL.as_secs()).unwrap_or_default();
@@ -76,7 +79,8 @@ impl<'a> UnlistedLooks<'a> {
                 known.insert(record.reference.clone(), Err(later));
             }
         }
-        Self { inventory, known, shared: SharedLists::default() }
+        let client = inventory.client.sending_at_most(requests);
+        Self { inventory, client, known, shared: SharedLists::default() }
     }
 
     /// Looks at a resource that is not listed.
@@ -84,29 +88,29 @@ impl<'a> UnlistedLooks<'a> {
         if let Some(known) = self.known.get(&record.reference) {
             return known.clone();
         }
-        let (client, budget) = (self.inventory.client, self.inventory.budget);
+        let budget = self.inventory.budget;
         if record.needs_sight() {
             let attached = Attached::of(record);
-            return self.shared.sight(client, budget, record, attached).await;
+            return self.shared.sight(&self.client, budget, record, attached).await;
         }
-        look::of_record(client, budget, record).await
+        look::of_record(self.inventory.client, budget, record).await
     }
 }
 
-/// Returns how many machines may be looked at: as many as a minute's part of the hourly limit
-/// allows, less what the tick has sent before; always one.
-fn room(inventory: &Inventory<'_>) -> usize {
-    let accounts = &inventory.in_force.configuration.accounts;
-    let configured = accounts.get(inventory.account);
-    let Some(cloud) = configured.and_then(|account| account.cloud()) else {
-        return usize::MAX;
+/// Returns how many requests looks at this many machines may take: what following takes in a minute,
+/// less what the tick has sent before, and at least enough for one.
+async fn room(inventory: &Inventory<'_>, machines: usize) -> u64 {
+    let Some(mut asked) = inventory.asked.take() else {
+        return u64::MAX;
     };
+    let sight = SightRequests::FOLLOWING;
+    let wanted = sight.for_machines(u64::try_from(machines).unwrap_or(u64::MAX));
     let now = inventory.budget.now();
-    let rate = account::rate(inventory.client, now, None);
-    let allowance = Allowance::of(cloud.provider.facts(), rate, None, now);
-    let room = allowance.in_the_hour().min(allowance.per_hour / 60);
-    let machines = SightRequests::FOLLOWING.machines_in(room.saturating_sub(inventory.sent()));
-    usize::try_from(machines).unwrap_or(usize::MAX).max(1)
+    let most = asked.to_follow(now).min(asked.left_in_the_hour(now));
+    let most = most.max(asked.sent() + sight.for_machines(1));
+    let room = asked.plan((inventory.context, inventory.budget), wanted, most).await;
+    inventory.asked.set(Some(asked));
+    room
 }
 
 /// Reports whether nothing is known to change about a machine that does not exist.

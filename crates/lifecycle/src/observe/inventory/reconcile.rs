@@ -32,6 +32,7 @@ use crate::{
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     observe::{
+        asked::Asked,
         in_flight::{Follower, Handoffs, ReportedErrors},
         look::{self, LookResult},
     },
@@ -60,16 +61,11 @@ pub(super) struct Inventory<'a> {
     pub(super) reported_errors: ReportedErrors,
     /// Whether any record may have been written.
     pub(super) wrote: Cell<bool>,
-    /// How many requests the client had sent before this tick's, its lists apart.
-    pub(super) sent_before: u64,
+    /// What the account was asked in this tick, apart from lists.
+    pub(super) asked: Cell<Option<Asked>>,
 }
 
 impl Inventory<'_> {
-    /// Returns how many requests this tick has sent, apart from lists.
-    pub(super) fn sent(&self) -> u64 {
-        self.client.requests().saturating_sub(self.sent_before)
-    }
-
     /// Processes what a list showed; `None` if there was no time to write all of it.
     pub(super) async fn reconcile(
         &self,

@@ -69,7 +69,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         elsewhere: Elsewhere::default(),
         reported_errors: ReportedErrors::default(),
         wrote: Cell::new(false),
-        sent_before: 0,
+        asked: Cell::new(None),
         newer: Vec::new(),
         unread: BTreeSet::new(),
     })

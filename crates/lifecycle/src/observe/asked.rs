@@ -1,0 +1,93 @@
+//! What one invocation of poll-status asks of an account.
+
+use domain::{configuration::Configuration, pacing::Allowance};
+use jiff::Timestamp;
+use provider::Client;
+use store::AccountState;
+
+use crate::{Context, budget::Budget, ledger::Ledger};
+
+/// An account that poll-status asks in one invocation, and what that takes of its rate limit.
+pub(crate) struct Asked {
+    ledger: Ledger,
+    client: Client,
+    /// How many requests the client had sent before, and has sent for the lists of an inventory.
+    apart: u64,
+}
+
+impl Asked {
+    pub(crate) fn begin(
+        state: AccountState,
+        configuration: &Configuration,
+        client: Client,
+    ) -> Self {
+        let ledger = Ledger::of(state, configuration, true);
+        let apart = client.requests();
+        Self { ledger, client, apart }
+    }
+
+    /// Leaves out the lists of an inventory, for which stop and start leave room at all times.
+    pub(crate) fn leave_out(&mut self, requests: u64) {
+        self.apart += requests;
+    }
+
+    /// Returns how many requests were sent in this invocation.
+    pub(crate) fn sent(&self) -> u64 {
+        self.client.requests().saturating_sub(self.apart)
+    }
+
+    /// Returns the most requests that following takes per minute.
+    pub(crate) fn to_follow(&self, now: Timestamp) -> u64 {
+        self.allowance(now).map_or(u64::MAX, |allowance| allowance.to_follow())
+    }
+
+    /// Returns how many requests are left under the hourly limit.
+    pub(crate) fn left_in_the_hour(&self, now: Timestamp) -> u64 {
+        self.allowance(now).map_or(u64::MAX, |allowance| allowance.in_the_hour())
+    }
+
+    /// Returns what the provider allows; `None` over SSH.
+    fn allowance(&self, now: Timestamp) -> Option<Allowance> {
+        let (facts, state) = (self.ledger.facts()?, self.ledger.state());
+        let mut allowance = Allowance::of(facts, state.rate, state.lists(), now);
+        if let Some(latest) = self.client.rate() {
+            (allowance.remaining, allowance.per_hour) = (Some(latest.remaining), latest.limit);
+        }
+        Some(allowance)
+    }
+
+    /// Returns how many more requests may be sent, of at most `most` in this invocation. A limit per
+    /// minute is shared with other invocations: what is left of it is stored before it is sent, up to
+    /// `wanted` more requests.
+    pub(crate) async fn plan(
+        &mut self,
+        (context, budget): (Context<'_>, Budget<'_>),
+        wanted: u64,
+        most: u64,
+    ) -> u64 {
+        let sent = self.sent();
+        if !self.ledger.counts_minutes() {
+            return most.saturating_sub(sent);
+        }
+        loop {
+            let now = context.clock.now();
+            let counted = self.ledger.state().counted(now);
+            let left = self.allowance(now).map_or(0, |allowance| allowance.left_to_follow(counted));
+            let planned = (sent + wanted).max(self.ledger.total()).min(left).min(most);
+            if self.ledger.plan(context, planned, budget.until()).await {
+                return planned.saturating_sub(sent);
+            }
+        }
+    }
+
+    /// Notes what was sent until now.
+    pub(crate) fn note(&mut self, now: Timestamp) {
+        self.ledger.note(self.sent(), now);
+    }
+
+    /// Stores what was sent.
+    pub(crate) async fn end(mut self, context: Context<'_>) {
+        let sent = self.sent();
+        self.ledger.store(context, sent).await;
+    }
+}
