@@ -58,21 +58,24 @@ pub(crate) fn of_client(error: &ProvidersError) -> String {
 fn of_token(error: &TokenError) -> String {
     match error {
         TokenError::Variable(name) => format!("set {name} to the account's token and try again"),
-        TokenError::NoAws(_) => "on a local store write token = \"env:VARIABLE\" for the account, \
-                                 and set the variable"
+        TokenError::NoAws(_) => "on a local store write env:VARIABLE, file:/PATH or \
+                                 credential:NAME in place of ssm:"
             .to_owned(),
+        TokenError::NoCredentials(_) => {
+            "let systemd start the service, with LoadCredential= in its unit".to_owned()
+        }
         TokenError::Ssm { name, .. } => format!(
             "check that the parameter {name} exists in this region, is a SecureString, and may be \
              read"
         ),
         TokenError::File { path, .. } => {
-            format!("see that {path} is the account's private key, and may be read")
+            format!("see that {path} is there, and may be read")
         }
         TokenError::OnlySsm(_) => {
             "store it as an SSM parameter of type SecureString, and write ssm:/PATH/NAME".to_owned()
         }
         TokenError::Shared(path) => format!("run `chmod 600 {path}` and try again"),
-        TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
+        TokenError::Empty(place) => format!("put the account's token into {place}"),
     }
 }
 

@@ -24,12 +24,7 @@ pub use measure::{CommandTimeout, ConnectTimeout, Deadline, MeasureError, Output
 
 #[cfg(feature = "schema")]
 use crate::schema::Named;
-use crate::{
-    reference::MachineName,
-    stored::is_default,
-    text::as_text,
-    token::{TokenReference, TokenReferenceError},
-};
+use crate::{reference::MachineName, stored::is_default, text::as_text, token::TokenReference};
 
 /// The maximum length of a command, in bytes.
 pub const LONGEST_COMMAND: usize = 512;
@@ -50,15 +45,15 @@ pub struct SshLogin {
     /// The user to log in as.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["offhours"])))]
     pub user: User,
-    /// Where the private key is stored: `ssm:/PATH/NAME`, `env:VARIABLE` or, for local use,
-    /// `file:/PATH`. An ed25519 key in OpenSSH's format, without a passphrase.
+    /// Where the private key is stored: `ssm:/PATH/NAME` or, not on AWS, `env:VARIABLE`,
+    /// `file:/PATH` or `credential:NAME`. An ed25519 key in OpenSSH's format, without a passphrase.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/lab-key"])))]
-    pub key: KeyReference,
+    pub key: TokenReference,
     /// Where a key is stored with which Offhours only runs `status`, in the same form as `key`. The
     /// host must allow it nothing else. Without it, `key` is used for everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "KeyReference", extend("examples" = ["ssm:/offhours/lab-read-key"])))]
-    pub read_key: Option<KeyReference>,
+    #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/lab-read-key"])))]
+    pub read_key: Option<TokenReference>,
     /// The host's public keys: one, or two while the host changes its key. A host that presents any
     /// other key is refused.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAA…"]])))]
@@ -305,53 +300,6 @@ impl fmt::Display for User {
 }
 
 as_text!(User, UserError);
-
-/// Where a private key is stored; never the key itself.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-#[cfg_attr(
-    feature = "schema",
-    derive(JsonSchema),
-    schemars(inline, extend("pattern" = r"^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+|file:/[^\x00-\x1f\x7f-\x9f]+)$"))
-)]
-pub enum KeyReference {
-    /// A reference of the same form as a token's.
-    Token(TokenReference),
-    /// `file:/PATH`: a file that contains the key, by its absolute path, for local use.
-    File(String),
-}
-
-/// Not a valid key reference. The text is not repeated, because it may be a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "write where the key is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, never the key itself"
-)]
-pub struct KeyReferenceError;
-
-impl FromStr for KeyReference {
-    type Err = KeyReferenceError;
-
-    fn from_str(text: &str) -> Result<Self, KeyReferenceError> {
-        let Some(path) = text.strip_prefix("file:") else {
-            let token = text.parse().map_err(|TokenReferenceError| KeyReferenceError)?;
-            return Ok(Self::Token(token));
-        };
-        let is_path =
-            path.len() > 1 && path.starts_with('/') && !path.chars().any(char::is_control);
-        is_path.then(|| Self::File(path.to_owned())).ok_or(KeyReferenceError)
-    }
-}
-
-impl fmt::Display for KeyReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Token(reference) => reference.fmt(f),
-            Self::File(path) => write!(f, "file:{path}"),
-        }
-    }
-}
-
-as_text!(KeyReference, KeyReferenceError);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Where a token is stored.
+//! Where a token or a private key is stored.
 
 use std::{fmt, str::FromStr};
 
@@ -6,19 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::as_text;
 
-/// Where a token is stored; never the token itself.
+/// Where a token or a private key is stored; never the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
     feature = "schema",
     derive(schemars::JsonSchema),
-    schemars(inline, extend("pattern" = "^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+)$"))
+    schemars(inline, extend("pattern" = r"^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+|credential:[A-Za-z0-9_.-]+|file:/[^\x00-\x1f\x7f-\x9f]+)$"))
 )]
 pub enum TokenReference {
     /// `ssm:NAME`: an SSM parameter of type `SecureString`.
     Ssm(String),
-    /// `env:NAME`: an environment variable, for local use.
+    /// `env:NAME`: an environment variable. Like the next two, it is not read on AWS.
     Env(String),
+    /// `file:/PATH`: a file by its absolute path, such as a mounted secret, that others cannot read.
+    File(String),
+    /// `credential:NAME`: a file in the folder that systemd names in `CREDENTIALS_DIRECTORY`.
+    Credential(String),
 }
 
 impl TokenReference {
@@ -41,14 +45,17 @@ impl TokenReference {
                 let folders = name.rsplit_once('/').map_or("", |(folders, _)| folders);
                 folders.split('/').skip(2).any(|one| one == folder)
             }
-            Self::Env(_) => false,
+            Self::Env(_) | Self::File(_) | Self::Credential(_) => false,
         }
     }
 }
 
 /// Not a valid token reference. The text is not repeated, because it may be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write where the token is kept, ssm:/PATH/NAME or env:VARIABLE, never the token itself")]
+#[error(
+    "write where it is kept, ssm:/PATH/NAME, env:VARIABLE, file:/PATH or credential:NAME, never the \
+     secret itself"
+)]
 pub struct TokenReferenceError;
 
 impl FromStr for TokenReference {
@@ -61,9 +68,17 @@ impl FromStr for TokenReference {
         match text.split_once(':') {
             Some(("ssm", name)) if plain(name, "/_.-") => Ok(Self::Ssm(name.to_owned())),
             Some(("env", name)) if plain(name, "_") => Ok(Self::Env(name.to_owned())),
+            Some(("credential", name)) if plain(name, "_.-") && name.trim_matches('.') != "" => {
+                Ok(Self::Credential(name.to_owned()))
+            }
+            Some(("file", path)) if is_path(path) => Ok(Self::File(path.to_owned())),
             Some(_) | None => Err(TokenReferenceError),
         }
     }
+}
+
+fn is_path(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('/') && !text.chars().any(char::is_control)
 }
 
 impl fmt::Display for TokenReference {
@@ -71,6 +86,8 @@ impl fmt::Display for TokenReference {
         match self {
             Self::Ssm(name) => write!(f, "ssm:{name}"),
             Self::Env(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+            Self::Credential(name) => write!(f, "credential:{name}"),
         }
     }
 }
@@ -86,10 +103,28 @@ mod tests {
         let pasted = "dop_v1_0123456789abcdef";
         let error = pasted.parse::<TokenReference>().unwrap_err();
         assert!(!error.to_string().contains(pasted));
-        for text in ["ssm:", "env:A B", "file:/x", ""] {
+        let key = "-----BEGIN OPENSSH PRIVATE KEY-----";
+        let error = key.parse::<TokenReference>().unwrap_err();
+        assert!(!error.to_string().contains("BEGIN"));
+        for text in [
+            "ssm:",
+            "env:A B",
+            "file:",
+            "file:/a\nb",
+            "file:x",
+            "file:/",
+            "credential:..",
+            "credential:a/b",
+            "",
+        ] {
             assert!(text.parse::<TokenReference>().is_err(), "{text}");
         }
-        for text in ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"] {
+        for text in [
+            "ssm:/offhours/do-main",
+            "env:HCLOUD_TOKEN",
+            "file:/run/secrets/do",
+            "credential:do.v2",
+        ] {
             let reference: TokenReference = text.parse().unwrap();
             assert_eq!(reference.to_string(), text);
         }

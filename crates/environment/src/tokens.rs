@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use domain::{configuration::TokenReference, ssh::KeyReference};
+use domain::configuration::TokenReference;
 use secrecy::SecretString;
 
 use crate::file;
@@ -19,7 +19,7 @@ pub enum TokenError {
     #[error("the environment variable {0} is not set; it should hold the account's token")]
     Variable(String),
     /// Tokens in SSM need AWS.
-    #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE for local use")]
+    #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE, file:/PATH or credential:NAME")]
     NoAws(String),
     /// On AWS, the process's own variables and files are not a configuration's to name.
     #[error("{0} is not read on AWS; use ssm:/PATH/NAME")]
@@ -34,14 +34,17 @@ pub enum TokenError {
         #[source]
         source: Box<aws_sdk_ssm::Error>,
     },
-    /// The parameter is empty.
-    #[error("the SSM parameter {0} is empty")]
+    /// The parameter or the file is empty.
+    #[error("{0} is empty")]
     Empty(String),
-    /// Others can read the file with the key.
-    #[error("the key's file {0} can be read by others (chmod 600)")]
+    /// systemd gave this process no credentials.
+    #[error("{0} cannot be read: this process has no CREDENTIALS_DIRECTORY, which systemd sets")]
+    NoCredentials(String),
+    /// Others can read the file.
+    #[error("the file {0} can be read by others (chmod 600)")]
     Shared(String),
-    /// The file with the key cannot be read.
-    #[error("failed to read the key's file {path}")]
+    /// The file cannot be read.
+    #[error("failed to read the file {path}")]
     File {
         /// The file's path.
         path: String,
@@ -111,7 +114,8 @@ impl Tokens {
         Self { only_ssm: false, ..self }
     }
 
-    /// Returns the token that is kept under a reference.
+    /// Returns the token or private key that is kept under a reference. A file is read each time, so
+    /// that a rotated secret is used at once.
     pub async fn token(&self, reference: &TokenReference) -> Result<SecretString, TokenError> {
         if let Some(token) = self.lock().get(reference) {
             return Ok(token.clone());
@@ -119,41 +123,23 @@ impl Tokens {
         let kept = self.reader.as_ref().and_then(|read| read(reference));
         let token = match (kept, reference) {
             (Some(token), _) => token,
-            (None, TokenReference::Env(_)) if self.only_ssm => {
-                return Err(TokenError::OnlySsm(reference.to_string()));
-            }
-            (None, TokenReference::Env(name)) => variable(name)?,
             (None, TokenReference::Ssm(name)) => self.parameter(name).await?,
+            (None, _) if self.only_ssm => return Err(TokenError::OnlySsm(reference.to_string())),
+            (None, TokenReference::Env(name)) => variable(name)?,
+            (None, TokenReference::File(path)) => return secret_in(Path::new(path)),
+            (None, TokenReference::Credential(name)) => {
+                let none = || TokenError::NoCredentials(reference.to_string());
+                let folder = env::var_os("CREDENTIALS_DIRECTORY").ok_or_else(none)?;
+                return secret_in(&Path::new(&folder).join(name));
+            }
         };
         self.lock().insert(reference.clone(), token.clone());
         Ok(token)
     }
 
-    /// Returns the private key that is kept under a reference. A file is read each time.
-    pub async fn key(&self, reference: &KeyReference) -> Result<SecretString, TokenError> {
-        match reference {
-            KeyReference::Token(reference) => self.token(reference).await,
-            KeyReference::File(_) if self.only_ssm => {
-                Err(TokenError::OnlySsm(reference.to_string()))
-            }
-            KeyReference::File(path) => match file::read_key(Path::new(path)) {
-                Ok(Some(key)) => Ok(SecretString::from(key)),
-                Ok(None) => Err(TokenError::Shared(path.clone())),
-                Err(source) => Err(TokenError::File { path: path.clone(), source }),
-            },
-        }
-    }
-
-    /// Forgets a token that its provider refused, so that a rotated one is read.
+    /// Forgets a token or key that was refused, so that a rotated one is read.
     pub fn forget(&self, reference: &TokenReference) {
         self.lock().remove(reference);
-    }
-
-    /// Forgets a key that its host refused.
-    pub fn forget_key(&self, reference: &KeyReference) {
-        if let KeyReference::Token(reference) = reference {
-            self.forget(reference);
-        }
     }
 
     #[cfg(feature = "aws")]
@@ -170,7 +156,7 @@ impl Tokens {
             .and_then(|parameter| parameter.value)
             .filter(|value| !value.trim().is_empty())
             .map(|value| SecretString::from(value.trim()))
-            .ok_or_else(|| TokenError::Empty(name.to_owned()))
+            .ok_or_else(|| TokenError::Empty(format!("the SSM parameter {name}")))
     }
 
     #[cfg(not(feature = "aws"))]
@@ -190,4 +176,61 @@ fn variable(name: &str) -> Result<SecretString, TokenError> {
         .filter(|value| !value.trim().is_empty())
         .map(|value| SecretString::from(value.trim()))
         .ok_or_else(|| TokenError::Variable(name.to_owned()))
+}
+
+/// Reads the secret in a file that only its owner can read.
+fn secret_in(path: &Path) -> Result<SecretString, TokenError> {
+    let name = path.display().to_string();
+    match file::read_key(path) {
+        Ok(Some(text)) if text.trim().is_empty() => {
+            Err(TokenError::Empty(format!("the file {name}")))
+        }
+        // An OpenSSH key ends with a line break, and a token does not.
+        Ok(Some(text)) if text.starts_with("-----BEGIN") => Ok(SecretString::from(text)),
+        Ok(Some(text)) => Ok(SecretString::from(text.trim())),
+        Ok(None) => Err(TokenError::Shared(name)),
+        Err(source) => Err(TokenError::File { path: name, source }),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_as_it_is_now_and_only_if_nobody_else_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("do-token");
+        let reference = TokenReference::File(path.display().to_string());
+        let tokens = Tokens::from_variables();
+        let read = async || match tokens.token(&reference).await {
+            Ok(token) => token.expose_secret().to_owned(),
+            Err(error) => crate::in_words(&error),
+        };
+        assert!(read().await.starts_with("failed to read the file "), "{}", read().await);
+        fs::write(&path, "first\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read().await, "first");
+        fs::write(&path, "second").unwrap();
+        assert_eq!(read().await, "second");
+        fs::write(&path, "-----BEGIN KEY-----\nx\n").unwrap();
+        assert_eq!(read().await, "-----BEGIN KEY-----\nx\n");
+        fs::write(&path, "\n").unwrap();
+        assert!(read().await.ends_with(" is empty"), "{}", read().await);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(read().await.contains("can be read by others (chmod 600)"), "{}", read().await);
+    }
+
+    #[tokio::test]
+    async fn nothing_of_this_machine_is_read_on_aws() {
+        let tokens = Tokens { only_ssm: true, ..Tokens::default() };
+        for text in ["env:PATH", "file:/etc/hostname", "credential:do"] {
+            let refused = tokens.token(&text.parse().unwrap()).await.unwrap_err();
+            assert!(matches!(refused, TokenError::OnlySsm(_)), "{refused}");
+        }
+    }
 }

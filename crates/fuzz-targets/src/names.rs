@@ -4,7 +4,6 @@ use domain::{
     AccountName, MachineName, ResourceId, ResourceRef, ScheduleName,
     configuration::{Location, Pattern, TokenReference},
     resource::PlanCapacity,
-    ssh::KeyReference,
 };
 use provider::Base;
 
@@ -18,10 +17,8 @@ pub(crate) fn references(data: &[u8]) {
         read::<ScheduleName>(line);
         read::<MachineName>(line);
         read::<TokenReference>(line);
-        read::<KeyReference>(line);
         read::<Base>(line);
         does_not_repeat_secret::<TokenReference>(line);
-        does_not_repeat_secret::<KeyReference>(line);
         does_not_repeat_secret::<Base>(line);
         // In keys and in the paths of requests, dots and slashes separate the parts of a reference.
         if let Some(reference) = read::<ResourceRef>(line) {

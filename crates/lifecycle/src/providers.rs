@@ -8,13 +8,13 @@ use std::{
 use domain::{
     AccountName,
     configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
-    ssh::{KeyReference, SshLogin},
 };
 use environment::{
     TokenError, Tokens, in_words,
     settings::{ACCOUNT_URLS, PLAIN_HTTP_HOST, SettingError, optional},
 };
 use provider::{Base, Client, EndpointError, Endpoints, Transport, ssh::SetupError};
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// Why there is no client for an account.
 #[derive(Debug, thiserror::Error)]
@@ -62,19 +62,15 @@ pub enum Access {
 }
 
 impl Access {
-    /// Returns the account's token for this access.
-    fn token_of(self, account: &CloudAccount) -> &TokenReference {
-        match (self, &account.read_token) {
-            (Self::Read, Some(read_token)) => read_token,
-            (Self::Read, None) | (Self::Change, _) => &account.token,
-        }
-    }
-
-    /// Returns the login's key for this access.
-    fn key_of(self, login: &SshLogin) -> &KeyReference {
-        match (self, &login.read_key) {
-            (Self::Read, Some(read_key)) => read_key,
-            (Self::Read, None) | (Self::Change, _) => &login.key,
+    /// Returns where the account's token or key for this access is kept.
+    fn secret_of(self, account: &Account) -> &TokenReference {
+        let (all, reading) = match account {
+            Account::Cloud(account) => (&account.token, &account.read_token),
+            Account::Ssh(account) => (&account.login.key, &account.login.read_key),
+        };
+        match (self, reading) {
+            (Self::Read, Some(reading)) => reading,
+            (Self::Read, None) | (Self::Change, _) => all,
         }
     }
 }
@@ -89,8 +85,16 @@ pub struct Providers {
     clients: Mutex<Clients>,
 }
 
-/// The clients created so far, each with the account as it was at the time.
-type Clients = HashMap<(AccountName, Access), (Account, Client)>;
+/// The clients created so far.
+type Clients = HashMap<(AccountName, Access), Known>;
+
+/// A client, with the account and its token or key as they were when it was created.
+#[derive(Debug)]
+struct Known {
+    account: Account,
+    secret: SecretString,
+    client: Client,
+}
 
 impl Providers {
     /// Creates an empty set; each client is created when it is first asked for.
@@ -124,31 +128,30 @@ impl Providers {
             .accounts
             .get(name)
             .ok_or_else(|| ProvidersError::NoAccount(name.clone()))?;
+        let secret = self.tokens.token(access.secret_of(account)).await;
+        let secret =
+            secret.map_err(|source| ProvidersError::Token { account: name.clone(), source })?;
         let key = (name.clone(), access);
-        if let Some((of, client)) = self.lock().get(&key)
-            && of == account
+        if let Some(known) = self.lock().get(&key)
+            && known.account == *account
+            && known.secret.expose_secret() == secret.expose_secret()
         {
-            return Ok(client.clone());
+            return Ok(known.client.clone());
         }
         let client = match account {
-            Account::Cloud(account) => self.cloud(access, name, account).await?,
-            Account::Ssh(account) => self.ssh(access, name, &account.login).await?,
+            Account::Cloud(cloud) => self
+                .cloud(cloud, secret.clone())
+                .map_err(|source| ProvidersError::Endpoint { account: name.clone(), source })?,
+            Account::Ssh(ssh) => Client::ssh(ssh.login.clone(), secret.clone())
+                .map_err(|source| ProvidersError::Ssh { account: name.clone(), source })?,
         };
-        self.lock().insert(key, (account.clone(), client.clone()));
+        let known = Known { account: account.clone(), secret, client: client.clone() };
+        self.lock().insert(key, known);
         Ok(client)
     }
 
-    async fn cloud(
-        &self,
-        access: Access,
-        name: &AccountName,
-        account: &CloudAccount,
-    ) -> Result<Client, ProvidersError> {
-        let base = self.endpoints.of(account);
-        let base =
-            base.map_err(|source| ProvidersError::Endpoint { account: name.clone(), source })?;
-        let token = self.tokens.token(access.token_of(account)).await;
-        let token = token.map_err(|source| no_token(name, source))?;
+    fn cloud(&self, account: &CloudAccount, token: SecretString) -> Result<Client, EndpointError> {
+        let base = self.endpoints.of(account)?;
         let transport = self.transport.clone();
         Ok(match account.provider {
             Provider::DigitalOcean => Client::digitalocean(base, token, transport),
@@ -159,18 +162,6 @@ impl Providers {
         })
     }
 
-    async fn ssh(
-        &self,
-        access: Access,
-        name: &AccountName,
-        login: &SshLogin,
-    ) -> Result<Client, ProvidersError> {
-        let key = self.tokens.key(access.key_of(login)).await;
-        let key = key.map_err(|source| no_token(name, source))?;
-        Client::ssh(login.clone(), key)
-            .map_err(|source| ProvidersError::Ssh { account: name.clone(), source })
-    }
-
     /// Forgets a client whose token was refused, and the token itself, which may have been rotated.
     pub fn forget(&self, name: &AccountName) {
         self.forget_to(self.access, name);
@@ -178,21 +169,14 @@ impl Providers {
 
     /// Does the same as [`Self::forget`], for the given kind of access.
     pub(crate) fn forget_to(&self, access: Access, name: &AccountName) {
-        if let Some((account, _)) = self.lock().remove(&(name.clone(), access)) {
-            match &account {
-                Account::Cloud(account) => self.tokens.forget(access.token_of(account)),
-                Account::Ssh(account) => self.tokens.forget_key(access.key_of(&account.login)),
-            }
+        if let Some(known) = self.lock().remove(&(name.clone(), access)) {
+            self.tokens.forget(access.secret_of(&known.account));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn no_token(account: &AccountName, source: TokenError) -> ProvidersError {
-    ProvidersError::Token { account: account.clone(), source }
 }
 
 impl Providers {
@@ -221,4 +205,41 @@ impl Providers {
 /// The error of an address in a setting. The address is not repeated: it may contain a password.
 fn wrong(setting: &'static str, error: &EndpointError) -> SettingError {
     SettingError::new(setting, format!("is wrong: {}", in_words(error)))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+    use crate::tests::configuration;
+
+    #[tokio::test]
+    async fn a_client_uses_the_token_that_is_in_its_file_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let name: AccountName = "do-main".parse().unwrap();
+        let mut configuration = configuration();
+        let Some(Account::Cloud(account)) = configuration.accounts.get_mut(&name) else {
+            panic!("it is a cloud account");
+        };
+        account.token = TokenReference::File(path.display().to_string());
+        let endpoints = Endpoints::all_at(&"http://localhost:1".parse().unwrap());
+        let http = provider::http_client().unwrap();
+        let providers = Providers::new(Access::Change, Tokens::from_variables(), endpoints, http);
+        let known = async || {
+            providers.client(&name, &configuration).await?;
+            let clients = providers.lock();
+            let known = &clients[&(name.clone(), Access::Change)];
+            Ok::<_, ProvidersError>(known.secret.expose_secret().to_owned())
+        };
+        for token in ["first", "second"] {
+            fs::write(&path, token).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(known().await.unwrap(), token);
+        }
+        // Nothing is sent with a token that its owner has taken away.
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(known().await, Err(ProvidersError::Token { .. })));
+    }
 }

@@ -38,8 +38,9 @@ Examples:
   offhours serve --data offhours.db --listen 127.0.0.1:9464
   curl --fail http://127.0.0.1:9464/healthz
 
-Tokens named env:NAME in the configuration are read from the environment, as
-are guard rails: OFFHOURS_PROTECT (patterns) and OFFHOURS_MODE=observe.
+A token is in the environment (env:NAME), in a file that others cannot read
+(file:/PATH) or among systemd's credentials (credential:NAME). Guard rails are
+in OFFHOURS_PROTECT (patterns) and OFFHOURS_MODE=observe.
 Under systemd with Type=notify it reports when it is ready and when it ends,
 and feeds the watchdog while both of its timers work.")]
 pub struct Args {

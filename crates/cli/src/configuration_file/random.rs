@@ -173,7 +173,14 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 fn account() -> Values {
-    let token = || text("(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12})");
+    let places = [
+        "ssm:/offhours/[a-z._-]{1,12}",
+        "env:[A-Z0-9_]{1,12}",
+        "credential:[a-z][a-z.]{0,9}",
+        "file:/[ a-z\"'/]{1,12}",
+    ];
+    let place = format!("({})", places.join("|"));
+    let token = || text(&place);
     let url = || {
         word(&[
             "https://api.example.com:8443/clouds/do",
@@ -181,7 +188,6 @@ fn account() -> Values {
             "http://[::1]:8080/v2",
         ])
     };
-    let key = || text("(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12}|file:/[ a-z\"'/]{1,12})");
     let host_keys = (1..=2_usize).prop_map(|keys| HOST_KEYS[..keys].iter().copied().collect());
     let digitalocean = table(
         [("provider", word(&["digitalocean"])), ("token", token())],
@@ -206,14 +212,14 @@ fn account() -> Values {
             ("provider", word(&["ssh"])),
             ("host", word(&["jump.example.net", "10.1.2.3", "fd12::3"])),
             ("user", word(&["offhours"])),
-            ("key", key()),
+            ("key", token()),
             ("host_keys", host_keys.boxed()),
             ("machines", named(machine())),
         ],
         [
             ("mode", mode()),
             ("port", number(1..=u16::MAX.into())),
-            ("read_key", key()),
+            ("read_key", token()),
             ("connect_timeout", word(&["1s", "10s", "30s"])),
             ("command_timeout", word(&["500ms", "60s"])),
             ("output_limit", word(&["1B", "4KiB", "64KiB"])),

@@ -769,7 +769,7 @@ tags = ["", 5, "a\u200B"]
     x.toml:2: accounts.lab: has no user; write user = "offhours"
     x.toml:4: accounts.lab.host: `host` is a loopback, link-local or metadata address: name the host that runs the commands, or set allow_private_hosts = true
     x.toml:5: accounts.lab.port: 0 is out of bounds; write a whole number from 1 to 65535
-    x.toml:6: accounts.lab.key: write where the key is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, never the key itself
+    x.toml:6: accounts.lab.key: write where it is kept, ssm:/PATH/NAME, env:VARIABLE, file:/PATH or credential:NAME, never the secret itself
     x.toml:7: accounts.lab.token: unknown key; it belongs in an account at a cloud, [accounts.NAME]
     x.toml:8: accounts.lab.host_keys[0]: host key after another word: write the line without the host's name, from `ssh-ed25519` on
     x.toml:9: accounts.lab.command_timeout: `90s` is out of range: expected 100ms to 60s

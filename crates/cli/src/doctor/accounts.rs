@@ -7,7 +7,6 @@ use domain::{
     configuration::{Account, AccountKind, Provider, TokenReference},
     pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
-    ssh::KeyReference,
 };
 use environment::{Clock, in_words};
 use jiff::{Timestamp, tz::TimeZone};
@@ -164,12 +163,7 @@ fn readers(account: &Account) -> Option<Finding> {
         }
         Account::Ssh(ssh) => {
             let observing = ssh.login.read_key.as_ref().unwrap_or(&ssh.login.key);
-            let (KeyReference::Token(acting), KeyReference::Token(observing)) =
-                (&ssh.login.key, observing)
-            else {
-                return None;
-            };
-            (acting, observing, ["key", "read_key"])
+            (&ssh.login.key, observing, ["key", "read_key"])
         }
     };
     let TokenReference::Ssm(_) = acting else {

@@ -255,7 +255,7 @@ pub struct CloudAccount {
     #[cfg_attr(feature = "schema", schemars(with = "AccountName", extend("examples" = ["do-main"])))]
     pub was: Option<AccountName>,
     /// Where the API token is stored, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of
-    /// type `SecureString`) or, for local use, `env:VARIABLE`.
+    /// type `SecureString`) or, not on AWS, `env:VARIABLE`, `file:/PATH` or `credential:NAME`.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/acting/NAME", "env:VARIABLE"])))]
     pub token: TokenReference,
     /// Where a read-only API token is stored, in the same form as `token`. Offhours observes with

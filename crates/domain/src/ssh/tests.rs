@@ -236,19 +236,6 @@ fn times_and_sizes_keep_within_their_bounds() {
 }
 
 #[test]
-fn a_key_is_named_by_its_place_and_never_repeated_where_it_is_pasted() {
-    for text in ["ssm:/offhours/lab-key", "env:LAB_KEY", "file:/home/me/.ssh/offhours"] {
-        assert_eq!(text.parse::<KeyReference>().unwrap().to_string(), text);
-    }
-    for text in
-        ["", "file:", "file:/", "file:key", "file:/a\nb", "-----BEGIN OPENSSH PRIVATE KEY-----"]
-    {
-        let error = text.parse::<KeyReference>().unwrap_err().to_string();
-        assert!(text.is_empty() || !error.contains("BEGIN"), "{text}");
-    }
-}
-
-#[test]
 fn a_user_cannot_be_read_as_an_option() {
     for text in ["offhours", "_svc", "svc.build", "host$"] {
         assert!(text.parse::<User>().is_ok(), "{text}");

@@ -183,7 +183,7 @@ pub(crate) fn pool() -> Case {
     case("do-main/node-pool/c1/p1", size)
 }
 
-fn configuration() -> Configuration {
+pub(crate) fn configuration() -> Configuration {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
             accept_new_prices: false,
