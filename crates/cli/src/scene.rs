@@ -18,6 +18,7 @@ use domain::{
         SavedState, Size,
     },
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use environment::{Clock, SteppedClock};
 use jiff::{SignedDuration, Timestamp};
@@ -136,7 +137,7 @@ pub(crate) fn office() -> ScheduleName {
 pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

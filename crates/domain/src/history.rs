@@ -84,7 +84,7 @@ impl HistoryEntry {
             }),
             forced: transition.forced
                 || request.is_some_and(|request| request.forced == Forced::Accepted),
-            method: transition.method,
+            method: Some(transition.method),
             claimed_at: transition.claimed_at,
             direction: transition.direction,
             schedule: transition.schedule.clone(),

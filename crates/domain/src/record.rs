@@ -230,10 +230,8 @@ pub struct Transition {
     /// The schedule that the resource followed when it was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// How it stops, or undoes a stop: a new configuration changes neither midway. `None` in
-    /// records that older versions wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<StopMethod>,
+    /// How it stops, or undoes a stop: a new configuration changes neither midway.
+    pub method: StopMethod,
     /// Whether a part that is done cut the power after a shutdown without effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forced: bool,
@@ -411,7 +409,7 @@ impl Record {
     #[must_use]
     pub fn is_hibernating(&self) -> bool {
         let transition = self.transition();
-        transition.is_some_and(|now| now.method == Some(StopMethod::Hibernate))
+        transition.is_some_and(|now| now.method == StopMethod::Hibernate)
     }
 
     /// Reports whether it was seen hibernated and nothing is in flight.

@@ -12,6 +12,7 @@ use domain::{
     },
     resource::{MachineFacts, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 
@@ -163,7 +164,7 @@ pub fn web_record(power: Power, since: &str) -> Record {
 pub fn transition(direction: Direction, claimed: &str) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

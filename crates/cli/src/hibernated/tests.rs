@@ -29,7 +29,7 @@ fn what_became_of_the_latest_request_is_said() {
         let mut record = asleep();
         record.phase = domain::record::Phase::InFlight {
             transition: Transition {
-                method: Some(domain::stop_method::StopMethod::Hibernate),
+                method: domain::stop_method::StopMethod::Hibernate,
                 ..transition(direction, monday("18:00:00"))
             },
         };

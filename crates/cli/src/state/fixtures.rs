@@ -12,6 +12,7 @@ use domain::{
     },
     resource::{Cluster, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
@@ -114,7 +115,7 @@ pub(crate) fn office(reference: &str, name: &str) -> Record {
 pub(crate) fn transition(direction: Direction) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     record::{Forced, Opposite, Part, Permit, Request, Transition, Writer},
     resource::Power,
+    stop_method::StopMethod,
     tests::fixtures::{
         World, at, daily, droplet, office_droplet, only_observe, schedule_name, world,
     },
@@ -260,7 +261,7 @@ fn observe_mode_of_service_account_or_schedule_holds_for_what_is_due() {
 fn transition(direction: Direction, claimed_at: &str) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

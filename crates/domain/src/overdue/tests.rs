@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     record::{Ask, Forced, Observed, Opposite, Part, Rank, Request, Transition},
+    stop_method::StopMethod,
     tests::fixtures::{World, at, droplet, office_droplet, only_observe, reference, world},
 };
 
@@ -174,7 +175,7 @@ fn ended(direction: Direction, edge: &str) -> [Record; 2] {
     let record = in_flight(direction, edge, Ask::Open);
     let transition = || Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

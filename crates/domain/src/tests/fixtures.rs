@@ -19,6 +19,7 @@ use crate::{
     reference::{AccountName, ResourceRef, ScheduleName},
     resource::{Cluster, MachineFacts, MachineSize, Power, Resource, Size},
     schedule::{Desired, Schedule},
+    stop_method::StopMethod,
 };
 
 /// Parses an instant of the week: `mon 08:00`, `tue 19:00:30`, ….
@@ -227,7 +228,7 @@ impl Record {
         self.phase = Phase::InFlight {
             transition: Transition {
                 target: None,
-                method: None,
+                method: StopMethod::Graceful,
                 forced: false,
                 was_running: false,
                 direction,

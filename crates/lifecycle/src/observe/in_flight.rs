@@ -396,7 +396,7 @@ mod tests {
         let stopping = droplet().in_flight(Direction::Stop, "19:00").record;
         let mut hibernating = stopping.clone();
         if let Phase::InFlight { transition } = &mut hibernating.phase {
-            transition.method = Some(StopMethod::Hibernate);
+            transition.method = StopMethod::Hibernate;
         }
         assert!(hibernating.needs_sight() && !stopping.needs_sight());
         let three = vec![hibernating; 3];

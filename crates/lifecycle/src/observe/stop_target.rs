@@ -322,7 +322,7 @@ pub(crate) fn terms(
 /// Reports whether a stop is to hibernate the machine. One under way keeps its claim's method.
 pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
     let under_way = record.under_way_towards(Direction::Stop);
-    let method = under_way.and_then(|now| now.method);
+    let method = under_way.map(|now| now.method);
     let method = method.unwrap_or_else(|| StopMethod::of(record.kind(), policy));
     method == StopMethod::Hibernate
 }
@@ -340,7 +340,7 @@ fn is_rehearsal(record: &Record, verdict: &Verdict) -> bool {
 /// being switched off, or if it is only to be switched off.
 fn changes_plan(record: &Record, policy: &Policy) -> bool {
     let under_way = record.under_way_towards(Direction::Stop);
-    let method = under_way.and_then(|now| now.method);
+    let method = under_way.map(|now| now.method);
     let request = record.request_towards(Direction::Stop);
     let switches_off = under_way.is_some()
         && request.is_some_and(|request| request.part == Part::Off)

@@ -100,6 +100,7 @@ mod tests {
     use domain::{
         record::{Direction, Transition},
         resource::Power,
+        stop_method::StopMethod,
     };
     use jiff::SignedDuration;
 
@@ -122,7 +123,7 @@ mod tests {
     fn transition() -> Transition {
         Transition {
             target: None,
-            method: None,
+            method: StopMethod::Graceful,
             forced: false,
             was_running: false,
             direction: Direction::Stop,

@@ -241,7 +241,7 @@ fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     let send = case.sends(STOP);
     assert_eq!(send.change, Change::Shutdown(case.id()));
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(transition.method, Some(StopMethod::Hibernate));
+    assert_eq!(transition.method, StopMethod::Hibernate);
     // The same goes for one that was hibernated before.
     let again = case.clone().keeping(|_| ());
     assert_eq!(again.sends(STOP).change, Change::Shutdown(case.id()));
@@ -488,7 +488,7 @@ fn a_machine_that_is_owed_its_plan_is_not_hibernated() {
     };
     let send = owed(hibernated()).sends(STOP);
     let method = send.record.in_flight().unwrap().method;
-    assert_ne!(method, Some(StopMethod::Hibernate));
+    assert_ne!(method, StopMethod::Hibernate);
     let copied = owed(hibernated().copied().at("19:05:10"));
     copied.leaves(STOP);
     let write = copied.records();
@@ -502,7 +502,7 @@ fn without_a_key_a_stop_only_powers_off() {
     case.ssh_key = None;
     let send = case.sends(STOP);
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(transition.method, Some(StopMethod::Graceful));
+    assert_eq!(transition.method, StopMethod::Graceful);
     case.off().writes(STOP);
 }
 

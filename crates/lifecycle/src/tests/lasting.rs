@@ -14,7 +14,7 @@ fn last(ending: Ending, finished_at: &str) -> Last {
         asked_at: Some(at("19:00")),
         finished_at: at(finished_at),
         ending,
-        method: None,
+        method: Some(StopMethod::Graceful),
     }
 }
 
@@ -64,8 +64,12 @@ fn what_is_stuck_and_then_seen_was_seen() {
 
 #[test]
 fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
-    let nothing_sent =
-        |ending| Last { claimed_at: at("19:00:30"), asked_at: None, ..last(ending, "19:00:30") };
+    let nothing_sent = |ending| Last {
+        claimed_at: at("19:00:30"),
+        asked_at: None,
+        method: None,
+        ..last(ending, "19:00:30")
+    };
     // An earlier request, for another edge, does not count.
     let asked_before = || {
         let stuck = server().asked(STOP, "08:00", accepted("08:00:10")).record;

@@ -34,6 +34,7 @@ use domain::{
         LoggedAction, MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
     schedule::{Desired, Schedule},
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::Change;
@@ -250,7 +251,7 @@ impl Case {
 
     /// A transition in flight without a request: a watch-out.
     pub(crate) fn in_flight(self, direction: Direction, since: &str) -> Self {
-        let transition = transition(direction, since);
+        let transition = transition(self.record.kind(), direction, since);
         self.record(|record| record.phase = Phase::InFlight { transition })
             .handled(since, direction.desired())
     }
@@ -286,7 +287,7 @@ impl Case {
     }
 
     fn stuck(self, direction: Direction, since: &str) -> Self {
-        let transition = transition(direction, since);
+        let transition = transition(self.record.kind(), direction, since);
         let since = at(since) + SignedDuration::from_mins(10);
         self.record(|record| {
             record.phase = Phase::Stuck { transition, since, reason: "not seen".to_owned() };
@@ -294,7 +295,7 @@ impl Case {
     }
 
     fn refused(self, direction: Direction, since: &str) -> Self {
-        let transition = transition(direction, since);
+        let transition = transition(self.record.kind(), direction, since);
         self.record(|record| {
             record.phase = Phase::Refused { transition, reason: "no".to_owned() };
         })
@@ -348,10 +349,10 @@ impl Case {
     }
 }
 
-fn transition(direction: Direction, claimed_at: &str) -> Transition {
+fn transition(kind: ResourceKind, direction: Direction, claimed_at: &str) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::of(kind, &Policy::default()),
         forced: false,
         was_running: false,
         direction,

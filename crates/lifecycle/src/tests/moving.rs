@@ -106,7 +106,7 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     assert_eq!(send.change, Change::Shutdown(case.id()));
     assert_eq!(send.record.saved, None, "nothing shrinks yet");
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(transition.method, Some(StopMethod::Resize));
+    assert_eq!(transition.method, StopMethod::Resize);
     assert_eq!(transition.target, case.target);
 
     let off = case.accepted(send, "19:00:02").off().at("19:00:30").followed();
@@ -206,7 +206,7 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
         let Phase::InFlight { transition } = &mut record.phase else {
             panic!("under way");
         };
-        transition.method = Some(StopMethod::Resize);
+        transition.method = StopMethod::Resize;
         transition.target = Some(SavedState::Machine(size(SMALL)));
     });
     let send = case.clone().asked_part(Part::Off, "19:00").sends(STOP);
@@ -288,7 +288,7 @@ fn without_a_smaller_plan_a_stop_is_only_a_shutdown() {
     let send = case.sends(STOP);
     assert_eq!(send.change, Change::Shutdown(case.id()));
     let transition = send.record.in_flight().unwrap();
-    assert_eq!(transition.method, Some(StopMethod::Graceful));
+    assert_eq!(transition.method, StopMethod::Graceful);
     let off = case.accepted(send, "19:00:02").off().at("19:00:30");
     assert!(is_settled(&off.records().record, Power::Stopped));
 }

@@ -120,8 +120,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         request.filter(|request| resource.busy.is_none() && method::is_done(request, seen, record));
     let is_small = done.is_some_and(|request| request.part == Part::OnSmall);
     let is_idle = resource.busy.is_none();
-    let how = transition.method.unwrap_or(StopMethod::Graceful);
-    let reached = method::reached(how, transition.direction, seen, record, target);
+    let reached = method::reached(transition.method, transition.direction, seen, record, target);
     if is_idle && reached || is_small {
         let early = record.not_before().is_some_and(|until| seen.requested_at < until);
         return if early { follower.watched() } else { follower.settle() };
@@ -612,7 +611,7 @@ impl Follower<'_> {
     }
 
     fn settle(&self) -> Follow {
-        self.settle_as(None, self.transition.method)
+        self.settle_as(None, Some(self.transition.method))
     }
 
     /// Ends a transition in its target state, by the method that it came to.
@@ -689,7 +688,7 @@ impl Follower<'_> {
         let Transition { method, direction, .. } = self.transition;
         let (start, moved) = (Direction::Start, StopMethod::Rescale);
         *direction == start
-            && *method == Some(StopMethod::Hibernate)
+            && *method == StopMethod::Hibernate
             && self.record.saved.is_some()
             && !method::reached(moved, start, self.seen, self.record, None)
     }

@@ -580,7 +580,7 @@ impl Planner<'_> {
     /// Returns what a stop leads to: fixed by its claim if that changes a machine's plan.
     fn target(&self) -> Option<&SavedState> {
         match self.record.under_way_towards(self.direction) {
-            Some(now) if now.method.is_some_and(StopMethod::changes_plan) => now.target.as_ref(),
+            Some(now) if now.method.changes_plan() => now.target.as_ref(),
             Some(_) | None => self.seen.target,
         }
     }
@@ -646,7 +646,7 @@ impl Planner<'_> {
             claimed_at: self.context.now,
             cause: due.cause.clone(),
             schedule: due.handled.schedule.clone(),
-            method: Some(self.method()),
+            method: self.method(),
             forced: false,
             target: self
                 .seen
@@ -665,8 +665,8 @@ impl Planner<'_> {
     fn method(&self) -> StopMethod {
         let kind = self.record.kind();
         let under_way = self.record.under_way_towards(self.direction);
-        if let Some(method) = under_way.and_then(|now| now.method) {
-            return method;
+        if let Some(now) = under_way {
+            return now.method;
         }
         let method = match self.direction {
             Direction::Stop => StopMethod::of(kind, &self.policy),
@@ -948,7 +948,7 @@ impl Planner<'_> {
         if transition.direction == Direction::Start {
             return;
         }
-        let hibernates = transition.method == Some(StopMethod::Hibernate);
+        let hibernates = transition.method == StopMethod::Hibernate;
         if hibernates && record.hibernation.is_none() {
             let machine = Hibernation::of(record.reference.id.clone());
             record.hibernation = Some(Box::new(machine));

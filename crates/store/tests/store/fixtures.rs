@@ -16,6 +16,7 @@ use domain::{
     },
     resource::{ActionId, AutoscaleBounds, Cluster, Power, SavedState},
     schedule::{Definition, Desired, PeriodDefinition, Schedule},
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use store::{HistoryQuery, Store};
@@ -75,7 +76,7 @@ pub(crate) fn stopped_on_friday(number: usize) -> Record {
 pub(crate) fn transition(direction: Direction) -> Transition {
     Transition {
         target: None,
-        method: None,
+        method: StopMethod::Graceful,
         forced: false,
         was_running: false,
         direction,

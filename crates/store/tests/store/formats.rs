@@ -1,5 +1,5 @@
 //! Items of every format so far can be read: each folder `format-N` holds one item of each kind as
-//! a release of that format wrote it, in DynamoDB's own JSON. They are never rewritten.
+//! a release of that format wrote it, in DynamoDB's own JSON. Once released, they are never rewritten.
 
 use std::{
     collections::{BTreeSet, HashMap},

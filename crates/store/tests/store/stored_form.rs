@@ -196,6 +196,7 @@ fn the_form_of_a_record_in_flight() {
           "cause": "schedule",
           "claimed_at": "2026-06-15T19:00:01.5Z",
           "direction": "stop",
+          "method": "graceful",
           "schedule": "office-hours"
         }
       },
@@ -290,6 +291,7 @@ fn the_form_of_a_refused_record() {
           "cause": "schedule",
           "claimed_at": "2026-06-15T19:00:01.5Z",
           "direction": "start",
+          "method": "graceful",
           "schedule": "office-hours"
         }
       },
@@ -362,6 +364,7 @@ fn the_form_of_a_stuck_record() {
           "cause": "schedule",
           "claimed_at": "2026-06-15T19:00:01.5Z",
           "direction": "stop",
+          "method": "graceful",
           "schedule": "office-hours"
         }
       },
