@@ -5,7 +5,7 @@ use domain::{
     ResourceKind,
     hibernation::{Hibernation, KeptSnapshot, Manifest},
     money::Money,
-    record::{Ask, Part, Record},
+    record::{Ask, Record},
 };
 use jiff::Timestamp;
 use report::money::{amount, snapshots_month};
@@ -124,7 +124,7 @@ pub(crate) fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Optio
     if !record.is_hibernating() || request.direction != transition.direction {
         return None;
     }
-    let (what, at) = (part_in_words(request.part)?, time(request.asked_at));
+    let (what, at) = (&request.step, time(request.asked_at));
     let became = match &request.ask {
         Ask::Open => "no answer yet; waiting until it can no longer have an effect",
         Ask::Accepted { .. } => "accepted; waiting until it is seen",
@@ -132,21 +132,6 @@ pub(crate) fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Optio
         Ask::Done { .. } => "done",
     };
     Some(format!("{what}: sent at {at}, {became}"))
-}
-
-fn part_in_words(part: Part) -> Option<&'static str> {
-    Some(match part {
-        Part::Off => "switch it off",
-        Part::Keep => "keep its public address",
-        Part::Snapshot => "take its snapshot",
-        Part::Protect => "protect its snapshot",
-        Part::Delete => "delete it",
-        Part::Create => "recreate it",
-        Part::Attach => "reattach what it had",
-        Part::On => "switch it on",
-        Part::Remove => "remove an old snapshot",
-        Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => return None,
-    })
 }
 
 #[cfg(test)]

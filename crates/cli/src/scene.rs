@@ -12,12 +12,13 @@ use domain::{
     ResourceRef, ScheduleName,
     configuration::{Configuration, Generation, Override, Overrides},
     hibernation::{Hibernation, KeptAddress, KeptSnapshot, Manifest, Mark, NetworkAddress},
-    record::{Cause, Direction, Observed, Part, Phase, Record, Request, Transition},
+    record::{Cause, Direction, Observed, Phase, Record, Request, Transition},
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, MachineSize, NodePoolSize, Power, Resource,
         SavedState, Size,
     },
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
 use environment::{Clock, SteppedClock};
@@ -150,18 +151,15 @@ pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
 /// A stop request that was permitted and last observed at this instant.
 pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
     Request {
-        part: Part::Whole,
         direction: Direction::Stop,
         asked_at: at,
         looked_at: at,
         ask,
         unknown: false,
         forced: domain::record::Forced::No,
-        graceful: false,
-        target: None,
         late: None,
         first_accepted_at: None,
-        step: None,
+        step: Step::Off { gracefully: false },
         made: None,
         problem: None,
     }

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     AccountName, ResourceRef,
-    configuration::Account,
+    configuration::{Account, Configuration},
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
     pacing::{Allowance, ListRequests, requests_to_act},
-    record::{Direction, OBSERVATION_AGE, Part, Record, SKEW},
+    record::{Direction, OBSERVATION_AGE, Record, SKEW},
     stored::is_default,
 };
 use environment::{Invoke, left_alone};
@@ -156,7 +156,7 @@ fn by_account(
             Decision::AskAgain(direction) => direction,
             Decision::Leave(reason) => {
                 tracing::debug!(resource.id = %record.reference, "Left {}: {reason}", record.reference);
-                if goes_on(record) {
+                if goes_on(record, &in_force.configuration) {
                     by_account.entry(account).or_default().going_on += 1;
                 }
                 continue;
@@ -173,9 +173,12 @@ fn by_account(
 }
 
 /// Reports whether a transition in flight may need another request than the one that was sent.
-fn goes_on(record: &Record) -> bool {
-    let request = record.request.as_ref().filter(|_| record.in_flight().is_some());
-    request.is_some_and(|request| request.graceful || request.part != Part::Whole)
+fn goes_on(record: &Record, configuration: &Configuration) -> bool {
+    let Some((request, transition)) = record.request.as_ref().zip(record.in_flight()) else {
+        return false;
+    };
+    let may_be_cut = request.is_graceful() && configuration.has_power_cut(&record.reference);
+    may_be_cut || transition.method.has_parts()
 }
 
 /// What one account gets in one tick.

@@ -31,6 +31,7 @@ pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod ssh;
+pub mod step;
 pub mod stop_method;
 pub mod stored;
 mod tags;

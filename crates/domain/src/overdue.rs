@@ -31,7 +31,7 @@ pub fn usual_time(
         Direction::Start => hibernation.and_then(|hibernation| hibernation.lead),
         Direction::Stop => {
             let request = record.request.as_ref();
-            let copies = request.filter(|request| request.part.hibernates());
+            let copies = request.filter(|request| request.step.facts().exclusive);
             copies.and_then(|request| request.late)
         }
     };

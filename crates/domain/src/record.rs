@@ -24,7 +24,7 @@ pub use crate::{
     timing::*,
     writer::{Permit, Revision, Writer},
 };
-pub use request::{Ask, Forced, Part, Request};
+pub use request::{Ask, Forced, Request};
 
 /// The record of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -485,10 +485,8 @@ impl Record {
     /// on may be our own doing and must not be taken for the original.
     #[must_use]
     pub fn may_have_shrunk(&self) -> bool {
-        let asked = self
-            .request
-            .as_ref()
-            .is_some_and(|request| request.is_shrink(self.kind()) && request.may_act());
+        let asked =
+            self.request.as_ref().is_some_and(|request| request.is_shrink() && request.may_act());
         self.used || asked
     }
 
@@ -558,7 +556,7 @@ impl Record {
     pub fn is_denied_its_plan(&self) -> bool {
         let was_running = self.in_flight().is_some_and(|now| now.was_running);
         let request = self.request_towards(Direction::Start);
-        let grown = request.filter(|request| request.part == Part::Grow);
+        let grown = request.filter(|request| request.step.moves());
         was_running
             && grown.is_some_and(|grow| {
                 let answered = grow.problem.is_some() || grow.first_accepted_at.is_some();
@@ -603,10 +601,10 @@ impl Record {
         transition.filter(|transition| transition.direction == direction)
     }
 
-    /// Reports whether a part of the transition in flight was seen done and the next part is to be
+    /// Reports whether a step of the transition in flight was seen done and the next one is to be
     /// requested.
     #[must_use]
-    pub fn wants_next_part(&self) -> bool {
+    pub fn wants_next_step(&self) -> bool {
         let request = self.request.as_ref().filter(|_| self.in_flight().is_some());
         request.is_some_and(|request| matches!(request.ask, Ask::Done { .. }))
     }

@@ -83,6 +83,12 @@ impl StopMethod {
         matches!(self, Self::Resize | Self::Rescale)
     }
 
+    /// Reports whether it takes several requests, one after another.
+    #[must_use]
+    pub fn has_parts(self) -> bool {
+        self.changes_plan() || self == Self::Hibernate
+    }
+
     /// Reports whether it gives up a plan or a standby node.
     #[must_use]
     pub fn gives_up_capacity(self) -> bool {

@@ -4,11 +4,9 @@ use jiff::SignedDuration;
 
 use crate::reference::ResourceKind;
 
-/// How long a provider's response may support a write, counted from the instant of its request.
+/// How long a provider's response may support a write, counted from the instant of its request; and
+/// how long after the write that permits it a request may be sent.
 pub const LOOK_AGE: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long after the write that permits it a request may be sent.
-pub const SEND_WINDOW: SignedDuration = SignedDuration::from_secs(30);
 
 /// How long a permit is valid: send window, request timeout, and the time in which a lost request
 /// may still arrive.

@@ -12,17 +12,18 @@ use domain::{
     ResourceId, ResourceKind, ResourceRef,
     configuration::Provider,
     record::Record,
-    resource::{DatabaseSize, MachineSize, PlanCapacity, Resource},
+    resource::{DatabaseSize, MachineSize, PlanCapacity, Resource, SavedState},
+    step::Step,
 };
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use provider::{
-    Accepted, Change, ChangeError, Client, DatabasePlans, Listed, ProviderError, Reading,
-    Transport, http_client,
+    Accepted, ChangeError, Client, DatabasePlans, Listed, ProviderError, Reading, Transport,
+    http_client,
 };
 use serde_json::Value;
 use store::item::Stored as _;
-use testing::everything;
+use testing::{everything, seen};
 
 use crate::check;
 use script::{Answer, HOST, Script, TOKEN};
@@ -152,14 +153,14 @@ impl Conversation {
         }
     }
 
-    /// Checks that a change is sent at most once. It counts as accepted only with a response that
+    /// Checks that a step is sent at most once. It counts as accepted only with a response that
     /// is understood, and as definitely not accepted only if it never left or the provider refused
     /// it.
     fn send(&self, word: &str, id: ResourceId) {
-        let Some(change) = change(word, id) else {
+        let Some(step) = step(word, &id) else {
             return;
         };
-        let sent = ready(self.client.send(&change));
+        let sent = ready(self.client.send(&seen(id), &step));
         assert!(self.client.requests() <= 1);
         let given = self.script.given();
         let answer = given.last();
@@ -226,33 +227,23 @@ fn ready<T>(asking: impl Future<Output = T>) -> T {
     asking.now_or_never().expect("the script never waits")
 }
 
-fn change(word: &str, id: ResourceId) -> Option<Change> {
-    Some(match (word, id) {
-        ("power-on", id) => Change::PowerOn(id),
-        ("shutdown", id) => Change::Shutdown(id),
-        ("power-off", id) => Change::PowerOff(id),
-        ("resize", id @ (ResourceId::Droplet(_) | ResourceId::Server(_))) => {
-            Change::ResizeMachine {
-                id,
-                to: MachineSize { plan: "s-1vcpu-1gb".to_owned(), ..MachineSize::default() },
-            }
+fn step(word: &str, id: &ResourceId) -> Option<Step> {
+    Some(match (word, id.kind()) {
+        ("power-on", _) => Step::On { small: false },
+        ("shutdown", _) => Step::Off { gracefully: true },
+        ("power-off", _) => Step::CUT,
+        ("resize", ResourceKind::Droplet | ResourceKind::Server) => {
+            let plan = "s-1vcpu-1gb".to_owned();
+            Step::Resize(SavedState::Machine(MachineSize { plan, ..MachineSize::default() }))
         }
-        ("resize", ResourceId::Database(id)) => Change::ResizeDatabase {
-            id,
+        ("resize", ResourceKind::Database) => Step::Resize(SavedState::Database {
             plan: "db-s-1vcpu-1gb".to_owned(),
             nodes: 1,
             storage_mib: None,
-        },
-        ("resize", ResourceId::NodePool(cluster, pool)) => Change::ScaleNodePool {
-            cluster,
-            pool,
-            name: "backend".to_owned(),
-            count: 0,
-            autoscale: None,
-            tags: ["web".to_owned()].into(),
-            labels: "{}".to_owned(),
-            taints: "[]".to_owned(),
-        },
+        }),
+        ("resize", ResourceKind::NodePool) => {
+            Step::Resize(SavedState::NodePool { count: 0, autoscale: None })
+        }
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use domain::record::{Ask, Forced, Part, Phase, Record};
+use domain::record::{Ask, Forced, Phase, Record};
 use jiff::Timestamp;
 
 use crate::night::Function;
@@ -132,12 +132,7 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
             Forced::Accepted => ", cut accepted",
         };
         let unknown = if request.unknown { ", one unknown" } else { "" };
-        let part = if request.part == Part::Whole {
-            format!("{} ", request.direction)
-        } else {
-            format!("{:?} ", request.part).to_lowercase()
-        };
-        format!("; {part}{ask}{forced}{unknown}")
+        format!("; {} {}: {ask}{forced}{unknown}", request.direction, request.step)
     });
     let saved = record.saved.as_ref().map(|saved| {
         let used = if record.used { ", used" } else { "" };

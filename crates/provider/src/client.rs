@@ -11,12 +11,13 @@ use domain::{
     prices::PriceList,
     resource::{LoggedAction, Resource},
     ssh::SshLogin,
+    step::Step,
 };
 use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    change::{Accepted, Change},
+    accepted::Accepted,
     digitalocean::{self, DatabasePlans},
     endpoint::Base,
     error::{ChangeError, ProviderError},
@@ -304,14 +305,28 @@ impl Client {
         }
     }
 
-    /// Sends one change as one request, and never retries it.
-    pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
+    /// Sends one step of a resource, as it was seen, as one request, and never retries it.
+    pub async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
         let (sent, needs) = match &self.api {
-            Api::DigitalOcean(api) => (api.send(change).await, digitalocean::to_send(change)),
-            Api::Hetzner(api) => (api.send(change).await, "the right to write"),
-            Api::Ssh(api) => return api.change(change).await,
+            Api::DigitalOcean(api) => (api.send(resource, step).await, digitalocean::to_send(step)),
+            Api::Hetzner(api) => (api.send(resource, step).await, "the right to write"),
+            Api::Ssh(api) => return api.send_step(resource, step).await,
         };
         sent.map_err(|error| ChangeError::from(error.needing(needs)))
+    }
+
+    /// Returns the request that a step is sent as, in one line:
+    /// `POST /v2/droplets/3164444/actions power_off`.
+    #[must_use]
+    pub fn shown(&self, resource: &Resource, step: &Step) -> String {
+        let shown = match &self.api {
+            Api::DigitalOcean(_) => {
+                digitalocean::request(resource, step).map(|request| request.in_full())
+            }
+            Api::Hetzner(_) => hetzner::request(resource, step).map(|request| request.in_full()),
+            Api::Ssh(_) => ssh::command(resource, step).map(|(name, of)| of.describe(name)),
+        };
+        shown.unwrap_or_else(|error| error.to_string())
     }
 
     /// The rate limit in the provider's latest headers; `None` before the first response.

@@ -32,6 +32,7 @@ use crate::{
     error::ProviderError,
     pacing::{self, Pacing, RateLimit},
     redaction::redact,
+    shown,
     transport::{LONGEST_BODY, Transport, TransportError},
 };
 
@@ -116,6 +117,15 @@ impl Request {
 
     fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
         Self { method, path: path.into(), body }
+    }
+
+    /// Returns it with its body, in one line for people.
+    pub(crate) fn in_full(&self) -> String {
+        let body = self.body.as_deref().map(shown::in_one_line);
+        match body.filter(|body| !body.is_empty()) {
+            Some(body) => format!("{self} {body}"),
+            None => self.to_string(),
+        }
     }
 
     pub(crate) fn not_understood(&self, reason: impl Into<String>) -> ProviderError {

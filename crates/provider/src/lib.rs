@@ -1,12 +1,12 @@
 //! The one provider crate: both clouds' APIs behind one client and one vocabulary, and machines
 //! that are stopped and started over SSH.
 //!
-//! A client reads what a cloud says about its resources and sends one change at a time. It never
+//! A client reads what a cloud says about its resources and sends one step at a time. It never
 //! waits, never reads a clock and never retries a change: an error's variant says what the caller
 //! does next, and the next tick is the retry. An accepted change proves nothing either; only a
 //! later observation of the resource does.
 
-mod change;
+mod accepted;
 mod client;
 mod command_failure;
 mod digitalocean;
@@ -19,13 +19,14 @@ mod pacing;
 mod pages;
 mod redaction;
 mod service;
+mod shown;
 pub mod ssh;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub use change::{Accepted, Change};
+pub use accepted::Accepted;
 pub use client::Client;
 pub use digitalocean::{
     DatabasePlans, MissingScope, snapshot_price as digitalocean_snapshot_price,

@@ -7,11 +7,12 @@ use domain::{
     configuration::Generation,
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Part, Phase, Rank,
-        Record, Request, Transition,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Phase, Rank, Record,
+        Request, Transition,
     },
     resource::{MachineFacts, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
@@ -178,18 +179,15 @@ pub fn transition(direction: Direction, claimed: &str) -> Transition {
 #[must_use]
 pub fn request(direction: Direction, asked: &str) -> Request {
     Request {
-        part: Part::Whole,
         direction,
         asked_at: at(asked),
         looked_at: at(asked),
         ask: Ask::Open,
         unknown: false,
         forced: Forced::No,
-        graceful: true,
-        target: None,
         late: None,
         first_accepted_at: None,
-        step: None,
+        step: Step::Off { gracefully: true },
         made: None,
         problem: None,
     }

@@ -9,9 +9,12 @@
 #[cfg(feature = "wire")]
 mod engine;
 pub mod history;
+mod resource;
 pub mod sshd;
 #[cfg(feature = "wire")]
 mod wire;
+
+pub use resource::seen;
 
 #[cfg(feature = "wire")]
 pub use engine::{serve, set_override};

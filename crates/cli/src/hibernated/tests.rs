@@ -1,4 +1,8 @@
-use domain::record::{Direction, Request, Transition};
+use domain::{
+    hibernation::{Attachment, Label, Mark},
+    record::{Direction, Request, Transition},
+    step::Step,
+};
 use jiff::SignedDuration;
 
 use super::*;
@@ -25,7 +29,7 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
 
 #[test]
 fn what_became_of_the_latest_request_is_said() {
-    let said = |direction, part, ask| {
+    let said = |direction, step, ask| {
         let mut record = asleep();
         record.phase = domain::record::Phase::InFlight {
             transition: Transition {
@@ -33,23 +37,24 @@ fn what_became_of_the_latest_request_is_said() {
                 ..transition(direction, monday("18:00:00"))
             },
         };
-        record.request = Some(Request { direction, part, ..request(monday("18:05:00"), ask) });
-        step(&record, |at| at.strftime("%H:%M").to_string()).unwrap()
+        record.request = Some(Request { direction, step, ..request(monday("18:05:00"), ask) });
+        super::step(&record, |at| at.strftime("%H:%M").to_string()).unwrap()
     };
     let at = monday("18:05:00");
+    let label = Label { of: "server/1".parse().unwrap(), mark: Mark::default() };
     let accepted = Ask::Accepted { at, action: None };
     let lines = [
-        said(Direction::Stop, Part::Off, accepted.clone()),
-        said(Direction::Stop, Part::Keep, Ask::Open),
-        said(Direction::Stop, Part::Protect, Ask::Done { at }),
-        said(Direction::Stop, Part::Delete, accepted.clone()),
+        said(Direction::Stop, Step::Off { gracefully: true }, accepted.clone()),
+        said(Direction::Stop, Step::KeepAddress("7".to_owned()), Ask::Open),
+        said(Direction::Stop, Step::Protect { snapshot: 8, on: true }, Ask::Done { at }),
+        said(Direction::Stop, Step::Delete, accepted.clone()),
         said(
             Direction::Start,
-            Part::Create,
+            Step::Create { label, snapshot: 8, manifest: Box::default() },
             Ask::Failed { retry_at: at + SignedDuration::from_mins(10) },
         ),
-        said(Direction::Start, Part::Attach, accepted.clone()),
-        said(Direction::Start, Part::On, accepted),
+        said(Direction::Start, Step::Attach(Attachment::Volume("9".to_owned())), accepted.clone()),
+        said(Direction::Start, Step::On { small: false }, accepted),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
     switch it off: sent at 18:05, accepted; waiting until it is seen

@@ -7,11 +7,12 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Generation, Override, Overrides, Target},
     record::{
-        Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Part, Phase, Rank, Record,
+        Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Phase, Rank, Record,
         Request, Transition,
     },
     resource::{Cluster, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
@@ -146,18 +147,15 @@ pub(crate) fn stopping_database() -> Record {
         }),
         used: true,
         request: Some(Request {
-            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: commanded,
             looked_at: commanded,
             ask: Ask::Accepted { at: commanded, action: None },
             unknown: false,
             forced: Forced::No,
-            graceful: false,
-            target: None,
             late: None,
             first_accepted_at: None,
-            step: None,
+            step: Step::Off { gracefully: false },
             made: None,
             problem: None,
         }),

@@ -6,8 +6,9 @@ mod when_due;
 
 use super::*;
 use crate::{
-    record::{Forced, Opposite, Part, Permit, Request, Transition, Writer},
+    record::{Forced, Opposite, Permit, Request, Transition, Writer},
     resource::Power,
+    step::Step,
     stop_method::StopMethod,
     tests::fixtures::{
         World, at, daily, droplet, office_droplet, only_observe, schedule_name, world,
@@ -273,18 +274,15 @@ fn transition(direction: Direction, claimed_at: &str) -> Transition {
 
 fn request(ask: Ask) -> Request {
     Request {
-        part: Part::Whole,
         direction: STOP,
         asked_at: at("mon 19:00"),
         looked_at: at("mon 19:00"),
         ask,
         unknown: false,
         forced: Forced::No,
-        graceful: false,
-        target: None,
         late: None,
         first_accepted_at: None,
-        step: None,
+        step: Step::Off { gracefully: false },
         made: None,
         problem: None,
     }

@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     configuration::Mode,
     hibernation::Hibernation,
-    record::{Ask, EdgeKey, Forced, Part, Request},
+    record::{Ask, EdgeKey, Forced, Request},
     resource::Power,
+    step::Step,
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
 };
 
@@ -61,18 +62,15 @@ fn under_way(record: Record) -> Record {
     let record = record.having_handled("mon 19:00", STOPPED);
     Record {
         request: Some(Request {
-            part: Part::Whole,
             direction: stop,
             asked_at: at("mon 19:00:05"),
             looked_at: at("mon 19:00:04"),
             ask: Ask::Open,
             unknown: false,
             forced: Forced::No,
-            graceful: false,
-            target: None,
             late: None,
             first_accepted_at: None,
-            step: None,
+            step: Step::Off { gracefully: false },
             made: None,
             problem: None,
         }),

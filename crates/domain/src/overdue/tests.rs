@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    record::{Ask, Forced, Observed, Opposite, Part, Rank, Request, Transition},
+    record::{Ask, Forced, Observed, Opposite, Rank, Request, Transition},
+    step::Step,
     stop_method::StopMethod,
     tests::fixtures::{World, at, droplet, office_droplet, only_observe, reference, world},
 };
@@ -37,18 +38,15 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         .having_handled(edge, direction.desired())
         .in_flight_towards(direction, edge);
     record.request = Some(Request {
-        part: Part::Whole,
         direction,
         asked_at: at(edge),
         looked_at: at(edge),
         ask,
         unknown: false,
         forced: Forced::No,
-        graceful: false,
-        target: None,
         late: None,
         first_accepted_at: None,
-        step: None,
+        step: Step::Off { gracefully: false },
         made: None,
         problem: None,
     });

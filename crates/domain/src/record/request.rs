@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     edge::Direction,
-    hibernation::Hibernate,
     reason::Reason,
     reference::{ResourceId, ResourceKind},
-    resource::{ActionId, SavedState},
+    resource::ActionId,
+    step::Step,
     stored::is_default,
     timing::{PERMIT, SKEW, effect_timeout},
 };
@@ -18,6 +18,8 @@ use crate::{
 pub struct Request {
     /// Stop or start.
     pub direction: Direction,
+    /// What it does of the transition.
+    pub step: Step,
     /// When the write that permitted it was made or, later, the one that permitted the forced
     /// power-off after it.
     pub asked_at: Timestamp,
@@ -31,15 +33,6 @@ pub struct Request {
     /// The forced power-off that follows a shutdown.
     #[serde(default)]
     pub forced: Forced,
-    /// The part of the transition that it performs.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub part: Part,
-    /// Whether the guest was asked to shut down first, so that a forced power-off may follow.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub graceful: bool,
-    /// The requested size, if it changes the size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<SavedState>,
     /// How long it may take to show its effect, if its account sets that; otherwise
     /// [`effect_timeout`] decides by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,9 +41,6 @@ pub struct Request {
     /// repeated, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_accepted_at: Option<Timestamp>,
-    /// What was requested, if its effect shows only in its no longer being needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Hibernate>,
     /// The machine that the cloud reported it has begun to create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<ResourceId>,
@@ -93,103 +83,36 @@ impl Request {
             }
     }
 
-    /// Reports whether its effect makes a resource of this kind smaller.
+    /// Reports whether its effect makes a resource smaller.
     #[must_use]
-    pub fn is_shrink(&self, kind: ResourceKind) -> bool {
-        match self.part {
-            Part::Whole => kind.is_sized() && self.direction == Direction::Stop,
-            Part::Shrink => true,
-            Part::Off
-            | Part::Grow
-            | Part::On
-            | Part::OnSmall
-            | Part::Keep
-            | Part::Snapshot
-            | Part::Protect
-            | Part::Delete
-            | Part::Create
-            | Part::Attach
-            | Part::Remove => false,
-        }
+    pub fn is_shrink(&self) -> bool {
+        self.step.target().is_some() && self.direction == Direction::Stop
     }
 
-    /// Reports whether it belongs to hibernation and its outcome is not known yet.
+    /// Reports whether its outcome has to be known before any other request leaves, and is not.
     #[must_use]
     pub fn is_unresolved(&self) -> bool {
         let known = matches!(self.ask, Ask::Failed { .. } | Ask::Done { .. });
-        self.part.hibernates() && !known
+        self.step.facts().exclusive && !known
     }
 
-    /// Returns the direction in which it moves the machine: a start that has to grow it switches it
-    /// off first.
+    /// Returns the direction in which it moves the machine.
     #[must_use]
     pub fn towards(&self) -> Direction {
-        match self.part {
-            Part::Whole
-            | Part::Shrink
-            | Part::Grow
-            | Part::Keep
-            | Part::Snapshot
-            | Part::Protect
-            | Part::Delete
-            | Part::Create
-            | Part::Attach
-            | Part::Remove => self.direction,
-            Part::Off => Direction::Stop,
-            Part::On | Part::OnSmall => Direction::Start,
-        }
+        self.step.facts().towards.unwrap_or(self.direction)
     }
-}
 
-/// The part of a transition that a request performs. A method that changes a machine's plan needs
-/// several, one after another, each derived from what is observed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// All of it.
-    #[default]
-    Whole,
-    /// Switches the machine off, so that its plan can be changed.
-    Off,
-    /// Moves it to the small plan.
-    Shrink,
-    /// Moves it back to the saved plan.
-    Grow,
-    /// Switches it on.
-    On,
-    /// Switches it on while it is on the small plan, because the saved plan is not available.
-    OnSmall,
-    /// Keeps a public address of the machine when it is deleted.
-    Keep,
-    /// Takes a snapshot of it.
-    Snapshot,
-    /// Protects the snapshot from deletion.
-    Protect,
-    /// Deletes the machine.
-    Delete,
-    /// Recreates it from the snapshot.
-    Create,
-    /// Reattaches one thing that it had before.
-    Attach,
-    /// Deletes a snapshot that is no longer needed.
-    Remove,
-}
-
-impl Part {
-    /// Reports whether it belongs to hibernation alone. Such a request is resolved before any other
-    /// is sent: its effect was seen, or can no longer occur.
+    /// Reports whether the machine's guest was asked to shut down, so that the power may be cut if
+    /// it does not react.
     #[must_use]
-    pub fn hibernates(self) -> bool {
-        match self {
-            Self::Keep
-            | Self::Snapshot
-            | Self::Protect
-            | Self::Delete
-            | Self::Create
-            | Self::Attach
-            | Self::Remove => true,
-            Self::Whole | Self::Off | Self::Shrink | Self::Grow | Self::On | Self::OnSmall => false,
-        }
+    pub fn is_graceful(&self) -> bool {
+        self.step == Step::Off { gracefully: true }
+    }
+
+    /// Returns what its permit is for: the step, or the hard cut after it.
+    #[must_use]
+    pub fn permitted(&self) -> &Step {
+        if self.forced == Forced::Intended { &Step::CUT } else { &self.step }
     }
 }
 

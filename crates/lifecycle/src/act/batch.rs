@@ -27,7 +27,7 @@ use crate::{
         log::log_from,
         method::hibernate,
         plan::plan,
-        step::{Observation, PlanContext, Step},
+        step::{Observation, Plan, PlanContext},
     },
 };
 
@@ -68,12 +68,12 @@ impl Batch<'_> {
     }
 
     /// Reads what the plan needs besides the look, and plans the next step.
-    pub(super) async fn step(
+    pub(super) async fn plan(
         &self,
         client: &Client,
         record: &Record,
         look: &Look,
-    ) -> Result<Step, ObservationError> {
+    ) -> Result<Plan, ObservationError> {
         let rules = self.in_force.rules();
         let now = self.context.clock.now();
         let verdict = judge(record, Subject::seen(record, &look.resource), rules, now);

@@ -1,6 +1,6 @@
 //! What a command would send, without sending it.
 
-use domain::record::{Direction, Record};
+use domain::record::{Direction, Record, Request};
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
 use provider::{AT_ONCE, Client};
@@ -15,7 +15,7 @@ use crate::{
         look::{Looks, SharedLists},
         stop_target::Plans,
     },
-    transition::step::Step,
+    transition::step::{Plan, Withheld},
 };
 
 /// Reports what acting on these records would send, from a fresh look at each, and sends nothing.
@@ -70,8 +70,8 @@ impl Batch<'_> {
         looks: &Looks<'_>,
     ) -> Vec<Outcome> {
         let events = match looks.of(&record).await {
-            Ok(Some(look)) => match self.step(client, &record, &look).await {
-                Ok(step) => would(self.direction, step),
+            Ok(Some(look)) => match self.plan(client, &record, &look).await {
+                Ok(plan) => self.foresee(client, plan),
                 Err(failure) => vec![Event::postponed(failure.reason)],
             },
             Ok(None) => vec![Event::postponed("the provider answers 404")],
@@ -79,21 +79,24 @@ impl Batch<'_> {
         };
         outcomes(&record, self.context.clock.now(), events)
     }
-}
 
-/// Returns what a step would lead to, as events that promise nothing.
-fn would(direction: Direction, step: Step) -> Vec<Event> {
-    match step {
-        Step::Leave => vec![Event::postponed("something is under way already")],
-        Step::Postpone(words) => vec![Event::postponed(words)],
-        Step::Write(write) => write.events,
-        Step::Send(send) => {
-            let would = Event::WouldAsk {
-                direction,
-                request: send.change.to_string(),
-                saved: send.record.saved,
-            };
-            send.events.into_iter().chain([would]).collect()
+    /// Returns what a plan would lead to, as events that promise nothing.
+    fn foresee(&self, client: &Client, plan: Plan) -> Vec<Event> {
+        match plan {
+            Plan::Leave => vec![Event::postponed("something is under way already")],
+            Plan::Postpone(words) => vec![Event::postponed(words)],
+            Plan::Write(write) => write.events,
+            Plan::Withhold(withheld) => {
+                let Withheld { write, resource, step, saved } = *withheld;
+                let would = self.would(client, &resource, &step, saved);
+                write.events.into_iter().chain([would]).collect()
+            }
+            Plan::Send(send) => {
+                let step = send.record.request.as_ref().map(Request::permitted);
+                let saved = send.record.saved.clone();
+                let would = step.map(|step| self.would(client, &send.resource, step, saved));
+                send.events.into_iter().chain(would).collect()
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         stop_target::Plans,
     },
     report::Report,
-    transition::step::Step,
+    transition::step::Plan,
 };
 
 /// Carries out in one direction what is due for these resources. The list is a hint: what is due is
@@ -111,8 +111,9 @@ fn may_need(
         // The hard cut: everything about it is judged by the look.
         Decision::Leave(_) => {
             record.under_way_towards(direction).is_some()
+                && rules.configuration.has_power_cut(&record.reference)
                 && record.request.as_ref().is_some_and(|request| {
-                    request.graceful && matches!(request.ask, Ask::Accepted { .. })
+                    request.is_graceful() && matches!(request.ask, Ask::Accepted { .. })
                 })
         }
     }
@@ -231,8 +232,8 @@ impl Batch<'_> {
             self.plans.ask(client, record.kind(), configuration).await;
         }
         let acted = match looks.of(&record).await {
-            Ok(Some(look)) => match self.step(client, &record, &look).await {
-                Ok(step) => self.carry_out(client, record, step).await,
+            Ok(Some(look)) => match self.plan(client, &record, &look).await {
+                Ok(plan) => self.carry_out(client, record, plan).await,
                 Err(failure) => self.postpone(record, &failure).await,
             },
             Ok(None) => {
@@ -255,13 +256,15 @@ impl Batch<'_> {
         &self,
         client: &Client,
         record: Record,
-        step: Step,
+        plan: Plan,
     ) -> Result<Vec<Outcome>, Error> {
-        match step {
-            Step::Leave => Ok(Vec::new()),
-            Step::Postpone(words) => self.postpone(record, &ObservationError::of(words)).await,
-            Step::Write(write) => self.write(*write, self.context.clock.now()).await,
-            Step::Send(send) => self.send(client, *send).await,
+        let now = self.context.clock.now();
+        match plan {
+            Plan::Leave => Ok(Vec::new()),
+            Plan::Postpone(words) => self.postpone(record, &ObservationError::of(words)).await,
+            Plan::Write(write) => self.write(*write, now).await,
+            Plan::Withhold(withheld) => self.withhold(client, *withheld, now).await,
+            Plan::Send(send) => self.send(client, *send).await,
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use domain::{
     decision::{Rules, due_at, judge},
-    hibernation::Hibernate,
     membership::Subject,
-    record::{Record, SEND_WINDOW, Writer},
+    record::{Forced, Record, Writer},
+    resource::{Resource, SavedState},
+    step::Step,
 };
-use jiff::{SignedDuration, Timestamp};
-use provider::{Accepted, Change, ChangeError, Client};
+use jiff::Timestamp;
+use provider::{Accepted, ChangeError, Client};
 use store::{Store, StoreError};
 
 use crate::{
@@ -18,10 +19,8 @@ use crate::{
     failure::ObservationError,
     report::reread,
     transition::{
-        Purpose,
         answer::{AnswerEffect, apply, effect_of},
-        method::hibernate::DELETION_AGE,
-        step::{Send, Write},
+        step::{Send, Withheld, Write},
     },
 };
 
@@ -39,19 +38,44 @@ impl Batch<'_> {
         }
     }
 
+    /// Writes what observe mode does, and reports what would be sent.
+    pub(super) async fn withhold(
+        &self,
+        client: &Client,
+        withheld: Withheld,
+        now: Timestamp,
+    ) -> Result<Vec<Outcome>, Error> {
+        let Withheld { mut write, resource, step, saved } = withheld;
+        write.events.push(self.would(client, &resource, &step, saved));
+        self.write(write, now).await
+    }
+
+    /// Returns what would be sent, as an event that promises nothing.
+    pub(super) fn would(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        step: &Step,
+        saved: Option<SavedState>,
+    ) -> Event {
+        Event::WouldAsk { direction: self.direction, request: client.shown(resource, step), saved }
+    }
+
     /// Claims, sends, and records the answer: in this order, each only after the one before.
     pub(super) async fn send(&self, client: &Client, send: Send) -> Result<Vec<Outcome>, Error> {
         let Some(record) = self.claim(send.record, send.history.as_ref()).await? else {
             return Ok(Vec::new());
         };
         let now = self.context.clock.now();
+        let Some(request) = record.request.as_ref() else { return Ok(Vec::new()) };
+        let step = request.permitted().clone();
         let permitted_at =
             record.permit.as_ref().map_or(now, |permit| permit.until - domain::record::PERMIT);
-        if now.duration_since(permitted_at) > window(&send.change) {
+        if now.duration_since(permitted_at) > step.facts().fresh_for {
             return Ok(Vec::new());
         }
         let mut shown = self.context.report(outcomes(&record, now, send.events));
-        let answer = client.send(&send.change).await;
+        let answer = client.send(&send.resource, &step).await;
         let now = self.context.clock.now();
         if answer.as_ref().is_err_and(ChangeError::is_about_token) {
             self.context.providers.forget(self.account);
@@ -62,14 +86,15 @@ impl Batch<'_> {
                 cause: record.in_flight().map(|transition| transition.cause.clone()),
                 reason,
             },
-            AnswerEffect::Answer(answer) => self.asked(&record, &send.change, send.purpose, answer),
+            AnswerEffect::Answer(answer) => {
+                self.asked(&record, client.shown(&send.resource, &step), answer)
+            }
         };
         let answered = Outcome::of(&record, now, event);
         let claimed = record.clone();
         let noted = write(
             self.context.store,
             record,
-            (send.purpose, &send.change),
             &answer,
             self.in_force.rules(),
             self.context.writer,
@@ -83,19 +108,17 @@ impl Batch<'_> {
         Ok(shown)
     }
 
-    fn asked(&self, record: &Record, change: &Change, purpose: Purpose, answer: Answer) -> Event {
-        let request = change.to_string();
-        match (purpose, record.in_flight()) {
-            (Purpose::Transition, Some(transition)) => Event::Asked {
+    fn asked(&self, record: &Record, request: String, answer: Answer) -> Event {
+        let cuts = record.request.as_ref().is_some_and(|one| one.forced == Forced::Intended);
+        match record.in_flight().filter(|_| !cuts) {
+            Some(transition) => Event::Asked {
                 direction: self.direction,
                 cause: transition.cause.clone(),
                 request,
                 answer,
                 saved: record.saved.clone(),
             },
-            (Purpose::ForcedPowerOff, _) | (Purpose::Transition, None) => {
-                Event::Forced { request, answer }
-            }
+            None => Event::Forced { request, answer },
         }
     }
 
@@ -168,7 +191,6 @@ impl Batch<'_> {
 pub(crate) async fn write(
     store: &Store,
     claimed: Record,
-    sent: (Purpose, &Change),
     answer: &Result<Accepted, ChangeError>,
     rules: Rules<'_>,
     writer: &Writer,
@@ -184,7 +206,7 @@ pub(crate) async fn write(
             return Ok(());
         };
         record.permit = None;
-        let ended = apply(&mut record, sent, answer, now);
+        let ended = apply(&mut record, answer, now);
         record.due_at = due_at(&record, rules, now);
         match store.commit(record, ended.as_ref()).await {
             Ok(_) => return Ok(()),
@@ -196,27 +218,6 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// Returns how long after the write that permits it a change may leave.
-fn window(change: &Change) -> SignedDuration {
-    let deletes = matches!(change, Change::Hibernate { what, .. } if *what == Hibernate::Delete);
-    if deletes { DELETION_AGE } else { SEND_WINDOW }
-}
-
 fn permits(record: &Record, writer: &Writer) -> bool {
     record.permit.as_ref().is_some_and(|permit| permit.writer == *writer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deletion_leaves_within_ten_seconds_of_its_claim_and_all_else_within_thirty() {
-        let id: domain::ResourceId = "server/1".parse().unwrap();
-        let hibernates = |what| Change::Hibernate { id: id.clone(), what };
-        let seconds = |change| window(&change).as_secs();
-        assert_eq!(seconds(hibernates(Hibernate::Delete)), 10);
-        assert_eq!(seconds(hibernates(Hibernate::DeleteSnapshot { snapshot: 7 })), 30);
-        assert_eq!(seconds(Change::PowerOn(id.clone())), 30);
-    }
 }

@@ -209,7 +209,7 @@ impl Follower<'_> {
             }
             Follow::Write(write) => {
                 let followed = self.write(*write).await;
-                let next = followed.record.as_ref().filter(|r| r.wants_next_part());
+                let next = followed.record.as_ref().filter(|r| r.wants_next_step());
                 handoffs.extend(next.and_then(Handoff::of));
                 followed
             }

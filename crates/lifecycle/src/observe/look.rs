@@ -10,7 +10,8 @@ use domain::{
     ResourceId, ResourceKind,
     look::Look,
     pacing::ListRequests,
-    record::{Ask, Direction, Part, Record},
+    record::{Ask, Direction, Record},
+    step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, HibernationLookup, Listed, ListedSnapshots, ProviderError, Reading};
@@ -334,8 +335,8 @@ async fn seen(
         of: &record.reference.id,
         present: record.present(),
         made: request.and_then(|request| request.made.as_ref()),
-        making: request.and_then(|request| match (request.part, &request.ask) {
-            (Part::Create, Ask::Accepted { action, .. }) => *action,
+        making: request.and_then(|request| match (&request.step, &request.ask) {
+            (Step::Create { .. }, Ask::Accepted { action, .. }) => *action,
             (_, _) => None,
         }),
         hibernation: kept,

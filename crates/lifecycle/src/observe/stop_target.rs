@@ -9,8 +9,9 @@ use domain::{
     hibernation::{self, Hibernation, HibernationTerms, OffPeriod},
     look::Look,
     plan::{self, Catalog, Machine, MoveRefusal, StopPlan},
-    record::{Direction, Part, Rank, Record},
+    record::{Direction, Rank, Record},
     resource::{DatabaseSize, MachineSize, Power, Resource, SavedState, Size},
+    step::Step,
     stop_method::StopMethod,
 };
 use environment::in_words;
@@ -343,8 +344,8 @@ fn changes_plan(record: &Record, policy: &Policy) -> bool {
     let method = under_way.map(|now| now.method);
     let request = record.request_towards(Direction::Stop);
     let switches_off = under_way.is_some()
-        && request.is_some_and(|request| request.part == Part::Off)
-        && !record.wants_next_part();
+        && request.is_some_and(|request| matches!(request.step, Step::Off { .. }))
+        && !record.wants_next_step();
     let method = method.unwrap_or_else(|| StopMethod::of(record.kind(), policy));
     method.changes_plan() && !switches_off
 }

@@ -20,7 +20,7 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
     assert_eq!((record.not_before(), record.used), (None, false));
     assert!(!record.request.as_ref().unwrap().unknown);
     assert_eq!(record.due_at, Some(at("19:00:05")));
-    assert_eq!(send.change, Change::PowerOff(case.id()));
+    assert_eq!(send.step(), CUT);
     assert_eq!(record.revision, case.record.revision, "the store raises it");
 }
 
@@ -30,7 +30,7 @@ fn a_begin_edge_claims_in_the_other_direction() {
     let case = case.handled("sun 19:00", STOPPED).at("08:00");
     let send = case.sends(START);
     is_claimed(&send, START, at("08:00"));
-    assert_eq!(send.change, Change::PowerOn(case.id()));
+    assert_eq!(send.step(), ON);
 }
 
 #[test]
@@ -95,7 +95,10 @@ fn enforce_has_nothing_to_put_back_in_a_pool_that_a_person_emptied() {
     assert!(enforced(droplet()).sends(START).record.due_at.is_some());
     // What it is owed is put back.
     let owed = enforced(pool().nodes(0, 0, 0).saved(pool_of(3)).used());
-    assert!(matches!(owed.sends(START).change, Change::ScaleNodePool { count: 3, .. }));
+    assert!(matches!(
+        owed.sends(START).step(),
+        Step::Resize(SavedState::NodePool { count: 3, .. })
+    ));
 }
 
 #[test]
@@ -181,11 +184,11 @@ fn two_runs_of_one_invocation_never_write_the_same_claim() {
     let [first, second] = [1, 2].map(|run| Writer::of("request-7", run));
     assert_eq!((first.invocation(), second.invocation()), ("request-7", "request-7"));
     let claim = |writer| {
-        let step = case.with(|seen, context| {
+        let plan = case.with(|seen, context| {
             plan(STOP, &case.record, seen, PlanContext { writer, ..context })
         });
-        let Step::Send(send) = step else {
-            panic!("sends nothing: {step:#?}");
+        let Plan::Send(send) = plan else {
+            panic!("sends nothing: {plan:#?}");
         };
         send.record
     };
@@ -288,18 +291,13 @@ fn a_begin_edge_with_nothing_saved_has_nothing_to_put_back() {
 #[test]
 fn observe_mode_records_and_reports_but_sends_nothing() {
     let case = droplet().observing();
-    let write = case.writes(STOP);
+    let withheld = case.withholds(STOP);
+    assert_eq!((withheld.step, withheld.saved), (CUT, None));
+    let write = withheld.write;
     assert!(is_settled(&write.record, Power::Running));
     assert_eq!((write.record.request.as_ref(), &write.record.permit), (None, &None));
     assert_eq!(ending(&write), Some(&Ending::WouldHave));
-    assert_eq!(
-        write.events,
-        [Event::WouldAsk {
-            direction: STOP,
-            request: "POST /v2/droplets/1/actions power_off".to_owned(),
-            saved: None,
-        }]
-    );
+    assert_eq!(write.events, []);
     let observed = droplet().observing().record(|record| *record = write.record);
     observed.leaves(STOP);
     let acting = observed.following(|policy| policy.mode = Mode::Act);
@@ -313,7 +311,7 @@ fn what_was_held_stopped_before_observe_mode_stays_so() {
     let off = || server().off().settled(Power::Stopped);
     let held = off().handled("sun 19:00", STOPPED);
     let held = held.observing();
-    let write = held.at("08:00").writes(START);
+    let write = held.at("08:00").withholds(START).write;
     assert_eq!(ending(&write), Some(&Ending::WouldHave));
     assert_eq!(desired(&write), Some(STOPPED));
     let stays = off().record(|record| *record = write.record);
@@ -326,7 +324,7 @@ fn what_was_held_stopped_before_observe_mode_stays_so() {
 
 #[test]
 fn observe_mode_saves_no_size() {
-    let write = database().observing().writes(STOP);
+    let write = database().observing().withholds(STOP).write;
     assert_eq!(write.record.saved, None);
 }
 
@@ -402,7 +400,7 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
 fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
     let stopped = |case: Case, now: &str| {
         let opens = case.following(|policy| policy.enforce = true);
-        matches!(opens.at(now).plan(STOP), Step::Send(_))
+        matches!(opens.at(now).plan(STOP), Plan::Send(_))
     };
     // Monday's stop was missed: 60 minutes are what a database needs for both, 30 a node pool.
     assert!(stopped(database(), "tue 06:59"));

@@ -12,10 +12,8 @@ fn cuts(case: &Case) -> Send {
     let follow = case.follow();
     assert!(matches!(follow, Follow::Force), "no force: {follow:#?}");
     let send = case.sends(STOP);
-    assert_eq!(
-        (&send.change, send.purpose),
-        (&Change::PowerOff(case.id()), Purpose::ForcedPowerOff)
-    );
+    assert_eq!(send.record.request.as_ref().unwrap().forced, Forced::Intended);
+    assert_eq!((send.step(), &send.resource.id), (CUT, &case.id()));
     *Box::new(send)
 }
 
@@ -24,8 +22,8 @@ fn spares(case: &Case) {
     let follow = case.follow();
     assert!(!matches!(follow, Follow::Force), "forces");
     match case.plan(STOP) {
-        Step::Send(send) => assert_eq!(send.purpose, Purpose::Transition),
-        Step::Leave | Step::Postpone(_) | Step::Write(_) => {}
+        Plan::Send(send) => assert_eq!(send.record.request.unwrap().forced, Forced::No),
+        Plan::Leave | Plan::Postpone(_) | Plan::Write(_) | Plan::Withhold(_) => {}
     }
 }
 
@@ -55,7 +53,7 @@ fn the_grace_counts_from_the_noted_acceptance() {
 fn an_unanswered_shutdown_is_never_forced() {
     let open = server().asked(STOP, "19:00", Ask::Open).at("19:30");
     spares(&open);
-    assert!(matches!(open.sends(STOP).change, Change::Shutdown(_)), "it is asked again first");
+    assert_eq!(open.sends(STOP).step(), SHUTDOWN, "it is asked again first");
     spares(&server().asked(STOP, "19:00", failed("19:10")).at("19:30"));
 }
 
@@ -134,9 +132,9 @@ fn a_cut_that_was_never_answered_is_remembered_by_the_next_one() {
 fn only_what_was_asked_to_shut_down_is_cut() {
     let droplet = || droplet().asked(STOP, "19:00", accepted("19:00:10")).at("19:01:15");
     spares(&droplet());
-    cuts(&droplet().request(|request| request.graceful = true));
+    cuts(&droplet().request(|request| request.step = SHUTDOWN));
     let starting = server().asked(START, "08:00", accepted("08:00:10")).at("08:02");
-    spares(&starting.request(|request| request.graceful = true));
+    spares(&starting.request(|request| request.step = SHUTDOWN));
 }
 
 #[test]

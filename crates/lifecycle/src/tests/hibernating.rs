@@ -4,8 +4,8 @@
 use domain::{
     configuration::ServerMethod,
     hibernation::{
-        Attachment, Hibernate, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress,
-        ObservedMachine, SeenSnapshot, Sight, SnapshotState,
+        Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, ObservedMachine,
+        SeenSnapshot, Sight, SnapshotState,
     },
     stop_method::StopMethod,
 };
@@ -186,12 +186,8 @@ impl Case {
     }
 
     #[track_caller]
-    fn asks(&self, direction: Direction) -> Hibernate {
-        let send = self.sends(direction);
-        let Change::Hibernate { what, .. } = send.change else {
-            panic!("{}", send.change);
-        };
-        what
+    fn asks(&self, direction: Direction) -> Step {
+        self.sends(direction).step()
     }
 
     fn ask(&self) -> &Ask {
@@ -239,14 +235,14 @@ impl Case {
 fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     let case = hibernated();
     let send = case.sends(STOP);
-    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     let transition = send.record.in_flight().unwrap();
     assert_eq!(transition.method, StopMethod::Hibernate);
     // The same goes for one that was hibernated before.
     let again = case.clone().keeping(|_| ());
-    assert_eq!(again.sends(STOP).change, Change::Shutdown(case.id()));
+    assert_eq!(again.sends(STOP).step(), SHUTDOWN);
     let off = case.powered_off();
-    let Hibernate::Snapshot(label) = off.at("19:00:50").asks(STOP) else {
+    let Step::Snapshot(label) = off.at("19:00:50").asks(STOP) else {
         panic!("a snapshot");
     };
     assert_eq!(label.of, FIRST.parse().unwrap());
@@ -254,10 +250,10 @@ fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
     assert_eq!(copied.kept().snapshots[0].id, Some(SNAPSHOT));
     assert_eq!(copied.kept().snapshots[0].centi_gb, Some(450));
     let open = copied.clone().snapshot(|seen| seen.protected = Some(false));
-    let protects = Hibernate::Protect { snapshot: SNAPSHOT, on: true };
+    let protects = Step::Protect { snapshot: SNAPSHOT, on: true };
     assert_eq!(open.at("19:05:10").asks(STOP), protects);
     let deleting = copied.at("19:05:10");
-    assert_eq!(deleting.asks(STOP), Hibernate::Delete);
+    assert_eq!(deleting.asks(STOP), Step::Delete);
     let deleting = deleting.taken(STOP);
     let kept = deleting.kept();
     assert!(kept.delete_asked);
@@ -272,13 +268,13 @@ fn an_address_that_would_be_deleted_is_kept_before_anything_is_copied() {
     let case = hibernated().powered_off().at("19:00:50");
     let case = case.machine(|machine| machine.unkept = vec!["5".to_owned()]);
     let address = "5".to_owned();
-    assert_eq!(case.asks(STOP), Hibernate::KeepAddress { address });
+    assert_eq!(case.asks(STOP), Step::KeepAddress(address));
 }
 
 #[test]
 fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
     let asleep = hibernated().asleep().at("tue 08:00");
-    let Hibernate::Create { label, snapshot, manifest: made } = asleep.asks(START) else {
+    let Step::Create { label, snapshot, manifest: made } = asleep.asks(START) else {
         panic!("a machine");
     };
     assert_eq!((snapshot, made.name.as_str()), (SNAPSHOT, "web"));
@@ -294,9 +290,9 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
         let manifest = machine.manifest.as_mut().unwrap();
         manifest.networks.clear();
     });
-    assert!(matches!(bare.asks(START), Hibernate::Attach(_)));
+    assert!(matches!(bare.asks(START), Step::Attach(_)));
     let on = there.at("tue 08:02").sends(START);
-    assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
+    assert_eq!((on.step(), &on.resource.id), (ON, &SECOND.parse().unwrap()));
     let on = just_made(Power::Stopped).at("tue 08:02").taken(START);
     let up = on.seeing(SECOND, Power::Running).at("tue 08:03").then();
     assert!(is_settled(&up.record, Power::Running));
@@ -322,19 +318,18 @@ fn what_was_written_since_the_snapshot_is_not_deleted() {
         // Something was done to the machine before the snapshot was seen complete.
         let used = copied.clone().logged(effect, "19:01:30");
         match used.plan(STOP) {
-            Step::Send(send) => {
-                let again = matches!(&send.change, Change::Hibernate { what, .. }
-                    if matches!(what, Hibernate::Snapshot(_)));
-                assert!(again, "{effect:?}: {}", send.change);
+            Plan::Send(send) => {
+                let step = send.step();
+                assert!(matches!(step, Step::Snapshot(_)), "{effect:?}: {step}");
             }
             // A person's start ends the stop.
-            Step::Leave | Step::Write(_) => {}
-            Step::Postpone(why) => panic!("{effect:?}: {why}"),
+            Plan::Leave | Plan::Write(_) | Plan::Withhold(_) => {}
+            Plan::Postpone(why) => panic!("{effect:?}: {why}"),
         }
     }
     // What was done before the snapshot was begun does not matter.
     let case = copied.logged(ActionEffect::PowerOff, "19:00:20");
-    assert_eq!(case.asks(STOP), Hibernate::Delete);
+    assert_eq!(case.asks(STOP), Step::Delete);
 }
 
 /// Its request arrives after a person has switched the machine on, so it is a copy of a machine at
@@ -362,19 +357,19 @@ fn a_snapshot_of_a_machine_that_was_switched_on_before_it_began_is_no_whole_copy
         used.log[0].ended_at = Some(at(ended));
         let used = complete(used);
         let asks = used.asks(STOP);
-        assert!(matches!(asks, Hibernate::Snapshot(_)), "{effect:?}");
+        assert!(matches!(asks, Step::Snapshot(_)), "{effect:?}");
         // The record of an older program has the instant of the request alone.
         let older = used.keeping(|kept| kept.snapshots[0].looked_at = None);
-        assert!(matches!(older.asks(STOP), Hibernate::Snapshot(_)));
+        assert!(matches!(older.asks(STOP), Step::Snapshot(_)));
     }
     let before = copying().logged(ActionEffect::Start, "18:58:00");
     let older = complete(before).keeping(|kept| kept.snapshots[0].looked_at = None);
-    assert_eq!(older.asks(STOP), Hibernate::Delete);
+    assert_eq!(older.asks(STOP), Step::Delete);
     let used = copying().logged(ActionEffect::Start, "18:58:11");
     let known = complete(used);
-    assert_eq!(known.asks(STOP), Hibernate::Delete);
+    assert_eq!(known.asks(STOP), Step::Delete);
     let older = known.keeping(|kept| kept.snapshots[0].looked_at = None);
-    assert!(matches!(older.asks(STOP), Hibernate::Snapshot(_)));
+    assert!(matches!(older.asks(STOP), Step::Snapshot(_)));
 }
 
 #[test]
@@ -396,11 +391,11 @@ fn an_action_that_is_not_over_keeps_the_machine() {
     let mut case = hibernated().copied().at("19:05:10");
     case = case.logged(ActionEffect::Other, "19:05:05");
     case.log[0].state = ActionState::Running;
-    assert!(!matches!(case.plan(STOP), Step::Send(send) if deletes(&send)));
+    assert!(!matches!(case.plan(STOP), Plan::Send(send) if deletes(&send)));
 }
 
 fn deletes(send: &Send) -> bool {
-    matches!(&send.change, Change::Hibernate { what, .. } if *what == Hibernate::Delete)
+    send.step() == Step::Delete
 }
 
 #[test]
@@ -417,8 +412,8 @@ fn a_snapshot_that_holds_less_than_the_machine_does_not_let_it_be_deleted() {
     ];
     for (place, change) in wrong.into_iter().enumerate() {
         let case = copied.clone().snapshot(change);
-        let step = case.plan(STOP);
-        assert!(!matches!(step, Step::Send(send) if deletes(&send)), "{place}");
+        let plan = case.plan(STOP);
+        assert!(!matches!(plan, Plan::Send(send) if deletes(&send)), "{place}");
     }
     let smaller = copied.clone().keeping(|kept| {
         kept.snapshots.push(KeptSnapshot {
@@ -427,18 +422,18 @@ fn a_snapshot_that_holds_less_than_the_machine_does_not_let_it_be_deleted() {
             ..kept.snapshots[0].clone()
         });
     });
-    assert!(!matches!(smaller.plan(STOP), Step::Send(send) if deletes(&send)));
-    assert_eq!(copied.asks(STOP), Hibernate::Delete);
+    assert!(!matches!(smaller.plan(STOP), Plan::Send(send) if deletes(&send)));
+    assert_eq!(copied.asks(STOP), Step::Delete);
 }
 
 #[test]
 fn yesterdays_snapshot_of_another_machine_is_none_of_todays() {
     let case = hibernated().copied().at("19:05:10");
     let case = case.keeping(|kept| kept.snapshots[0].from = SECOND.parse().unwrap());
-    assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)));
+    assert!(matches!(case.asks(STOP), Step::Snapshot(_)));
     // Its cloud says the same.
     let case = case.snapshot(|seen| seen.from = Some(SECOND.parse().unwrap()));
-    assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)));
+    assert!(matches!(case.asks(STOP), Step::Snapshot(_)));
 }
 
 #[test]
@@ -447,7 +442,7 @@ fn a_log_that_was_not_read_back_to_the_snapshot_proves_nothing() {
     for from in [None, Some(at("19:00:46"))] {
         let mut case = copied.clone();
         case.log_from = from;
-        assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)), "{from:?}");
+        assert!(matches!(case.asks(STOP), Step::Snapshot(_)), "{from:?}");
     }
 }
 
@@ -456,7 +451,7 @@ fn a_deletion_rests_on_a_look_of_ten_seconds() {
     let case = hibernated().copied().at("19:05:21").looked_at("19:05:10");
     case.leaves(STOP);
     let case = hibernated().copied().at("19:05:20").looked_at("19:05:10");
-    assert_eq!(case.asks(STOP), Hibernate::Delete);
+    assert_eq!(case.asks(STOP), Step::Delete);
 }
 
 #[test]
@@ -528,7 +523,7 @@ fn a_deletion_is_resolved_before_anything_else_is_asked() {
     let lost = deleting.at("19:20:15").then();
     assert!(matches!(lost.ask(), Ask::Failed { .. }));
     let used = lost.at("19:25").logged(ActionEffect::PowerOff, "19:10");
-    assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
+    assert!(!matches!(used.plan(STOP), Plan::Send(send) if deletes(&send)));
 }
 
 /// Deleted by a person later, it must not come back.
@@ -629,11 +624,11 @@ fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {
     let asleep = hibernated().asleep().at("tue 08:00");
     let copy = |id, of| SeenSnapshot { id, ..complete(&mark("other"), of, "tue 19:05") };
     let replaced = asleep.clone().listed(copy(SNAPSHOT + 1, SECOND)).away();
-    assert!(matches!(replaced.plan(START), Step::Postpone(why) if why.contains("older")));
+    assert!(matches!(replaced.plan(START), Plan::Postpone(why) if why.contains("older")));
     // What came late of a request that was given up replaces nothing.
     for stray in [copy(SNAPSHOT + 1, FIRST), copy(SNAPSHOT - 1, SECOND)] {
         let stray = asleep.clone().listed(stray).away();
-        assert!(matches!(stray.asks(START), Hibernate::Create { .. }));
+        assert!(matches!(stray.asks(START), Step::Create { .. }));
     }
 }
 
@@ -652,8 +647,7 @@ fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
     let sent = case.sends(STOP);
     let noted = |error: ChangeError| {
         let mut record = sent.record.clone();
-        let asked = (sent.purpose, &sent.change);
-        apply(&mut record, asked, &Err(error), case.now);
+        apply(&mut record, &Err(error), case.now);
         record.hibernation.unwrap().delete_asked
     };
     assert!(!noted(ChangeError::Refused(refusal())));
@@ -669,7 +663,7 @@ fn a_start_waits_for_the_snapshot_under_way_and_then_switches_on() {
     wanted.leaves(START);
     let done = wanted.listing("19:00:51").at("19:05").then();
     let send = done.sends(START);
-    assert_eq!(send.change, Change::PowerOn(FIRST.parse().unwrap()));
+    assert_eq!((send.step(), &send.resource.id), (ON, &FIRST.parse().unwrap()));
     assert!(!send.record.hibernation.unwrap().delete_asked);
 }
 
@@ -694,7 +688,7 @@ fn an_override_to_stopped_prevails_over_a_start_before_it_though_a_snapshot_is_u
     case.record = case.writes(STOP).record;
     let copied = case.at("19:05").listing("19:00:51").then();
     let off = copied.clone().at("19:05:10").sends(STOP);
-    assert_eq!(off.change, Change::Shutdown(FIRST.parse().unwrap()));
+    assert_eq!((off.step(), &off.resource.id), (SHUTDOWN, &FIRST.parse().unwrap()));
     assert!(copied_before(&off).looked_at < Some(at("19:02")));
     // A later start counts.
     let mut again = copied.logged(ActionEffect::Start, "19:04");
@@ -810,8 +804,7 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
         }
         case
     };
-    let is_removed =
-        |case: Case| matches!(case.asks(STOP), Hibernate::DeleteSnapshot { snapshot: 3 });
+    let is_removed = |case: Case| matches!(case.asks(STOP), Step::RemoveSnapshot(3));
     let removes = |kept: [KeptSnapshot; 3], seen: &[&str]| is_removed(seeing(kept, seen));
     let all = ["a", "b", "c"];
     let kept = || [old("a", 1, false), old("b", 2, true), old("c", 4, true)];
@@ -886,7 +879,7 @@ fn only_snapshots_that_are_seen_count_as_many() {
         }
         case
     };
-    assert!(matches!(kept(3).asks(STOP), Hibernate::Snapshot(_)));
+    assert!(matches!(kept(3).asks(STOP), Step::Snapshot(_)));
     kept(4).leaves(STOP);
     assert!(matches!(kept(4).records().record.phase, Phase::Stuck { .. }));
 }
@@ -911,10 +904,7 @@ fn a_young_snapshot_is_removed_to_make_room_for_another_one_and_for_nothing_else
         case
     };
     let (whole, making) = (SnapshotState::Available, SnapshotState::Creating);
-    let removes = |case: &Case| {
-        matches!(case.plan(STOP), Step::Send(send) if matches!(&send.change,
-            Change::Hibernate { what: Hibernate::DeleteSnapshot { snapshot: 4 }, .. }))
-    };
+    let removes = |case: &Case| matches!(case.plan(STOP), Plan::Send(send) if send.step() == Step::RemoveSnapshot(4));
     assert!(removes(&case("b", [whole; 4])));
     assert!(removes(&case("c", [making, whole, whole, whole])));
     // Nothing newer is known to boot, or fewer than two newer ones are complete.
@@ -932,7 +922,7 @@ fn a_young_snapshot_is_removed_to_make_room_for_another_one_and_for_nothing_else
         case.sight().snapshots[0].created_at = Some(at("19:00:31"));
         case
     };
-    assert_eq!(copied.asks(STOP), Hibernate::Delete);
+    assert_eq!(copied.asks(STOP), Step::Delete);
 }
 
 #[test]
@@ -940,10 +930,10 @@ fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it()
     for state in [SnapshotState::Failed, SnapshotState::Unknown] {
         let copied = || hibernated().copied().at("19:05:10");
         let shown = |case: Case| case.snapshot(|seen| seen.state = state);
-        assert!(matches!(shown(copied()).asks(STOP), Hibernate::Snapshot(_)));
+        assert!(matches!(shown(copied()).asks(STOP), Step::Snapshot(_)));
         // What never was complete failed, unless the machine is to be made again from it.
         let never = |case: Case| shown(case).keeping(|kept| kept.snapshots[0].centi_gb = None);
-        let removes = |case: &Case| matches!(case.asks(STOP), Hibernate::Protect { on: false, .. });
+        let removes = |case: &Case| matches!(case.asks(STOP), Step::Protect { on: false, .. });
         assert_eq!(removes(&never(copied())), state == SnapshotState::Failed);
         let wakes = never(copied()).keeping(|kept| {
             kept.wake_from = Some(kept.snapshots[0].mark.clone());
@@ -951,7 +941,7 @@ fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it()
         assert!(!removes(&wakes));
         // A start tries.
         let asleep = shown(hibernated().asleep().at("tue 08:00"));
-        assert!(matches!(asleep.asks(START), Hibernate::Create { .. }));
+        assert!(matches!(asleep.asks(START), Step::Create { .. }));
     }
     let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
     let copying = copying.at("19:05").listing("19:00:51");
@@ -1039,14 +1029,14 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         given_up.resource = shown.unwrap();
         let wanted = given_up.clone().overridden(RUNNING, "tue 00:51", "tue 06:00").at("tue 00:52");
         let on = wanted.sends(START);
-        assert_eq!(on.change, Change::PowerOn(FIRST.parse().unwrap()));
+        assert_eq!((on.step(), &on.resource.id), (ON, &FIRST.parse().unwrap()));
         assert!(on.record.needs_sight());
         // Another one is asked for, but nothing is deleted while that goes on.
         let Ask::Failed { retry_at } = *given_up.ask() else {
             panic!("it came to nothing");
         };
         given_up.now = retry_at;
-        assert!(matches!(given_up.asks(STOP), Hibernate::Snapshot(_)));
+        assert!(matches!(given_up.asks(STOP), Step::Snapshot(_)));
     }
     // It counts if it is completed after all.
     let late = shown(SnapshotState::Creating).at("tue 00:50:55").then();
@@ -1055,7 +1045,7 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         panic!("it came to nothing");
     };
     done.now = retry_at;
-    assert_eq!(done.asks(STOP), Hibernate::Delete);
+    assert_eq!(done.asks(STOP), Step::Delete);
 }
 
 #[test]
@@ -1149,14 +1139,14 @@ fn where_the_log_alone_dates_a_snapshot_nothing_is_deleted_without_it() {
         let case = hibernated().copied().at("19:05:10");
         case.snapshot(|seen| seen.created_at = None)
     };
-    assert!(matches!(copied().asks(STOP), Hibernate::Snapshot(_)));
+    assert!(matches!(copied().asks(STOP), Step::Snapshot(_)));
     let dated = || copied().snapshot_logged("19:00:52", ActionState::Done, Some("19:05"));
-    assert_eq!(dated().asks(STOP), Hibernate::Delete);
+    assert_eq!(dated().asks(STOP), Step::Delete);
     // The machine was used after the snapshot was begun, or before.
     let used = dated().logged(ActionEffect::PowerOff, "19:01:30");
-    assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
+    assert!(!matches!(used.plan(STOP), Plan::Send(send) if deletes(&send)));
     let before = dated().logged(ActionEffect::PowerOff, "19:00:20");
-    assert_eq!(before.asks(STOP), Hibernate::Delete);
+    assert_eq!(before.asks(STOP), Step::Delete);
 }
 
 #[test]
@@ -1166,8 +1156,8 @@ fn a_snapshot_that_is_elsewhere_does_not_let_the_machine_be_deleted() {
         let regions = regions.iter().map(ToString::to_string).collect();
         copied().snapshot(|seen| seen.regions = Some(regions))
     };
-    assert_eq!(is_in(&["nyc3", "fra1"]).asks(STOP), Hibernate::Delete);
-    assert!(matches!(is_in(&["nyc3"]).asks(STOP), Hibernate::Snapshot(_)));
+    assert_eq!(is_in(&["nyc3", "fra1"]).asks(STOP), Step::Delete);
+    assert!(matches!(is_in(&["nyc3"]).asks(STOP), Step::Snapshot(_)));
 }
 
 #[test]
@@ -1242,7 +1232,7 @@ fn half_attached() -> Case {
 fn a_machine_that_runs_before_all_is_back_has_not_started_yet() {
     let case = half_attached().at("tue 08:02");
     case.goes_on();
-    assert!(matches!(case.asks(START), Hibernate::Attach(_)));
+    assert!(matches!(case.asks(START), Step::Attach(_)));
     let whole = case.machine(|machine| machine.manifest = Some(manifest())).then();
     assert!(is_settled(&whole.record, Power::Running));
     assert!(!whole.kept().incomplete);
@@ -1275,7 +1265,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
     let off = off.seeing(SECOND, Power::Stopped);
     let off = off.machine(|machine| machine.manifest = Some(bare()));
     let wanted = off.at("tue 08:02").overridden(RUNNING, "tue 08:01", "tue 12:00");
-    assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
+    assert!(matches!(wanted.asks(START), Step::Attach(_)));
     // Deleted before it was complete again, it is owed what it had; otherwise a person took it
     // away.
     for (incomplete, networks) in [(true, manifest().networks), (false, Vec::new())] {
@@ -1304,15 +1294,14 @@ fn answered(case: &Case, error: ChangeError) -> Case {
     let sent = case.sends(START);
     let mut record = sent.record;
     record.permit = None;
-    let asked = (sent.purpose, &sent.change);
-    assert_eq!(apply(&mut record, asked, &Err(error), case.now), None);
+    assert_eq!(apply(&mut record, &Err(error), case.now), None);
     Case { record, ..case.clone() }
 }
 
 #[test]
 fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     let bare = bare();
-    assert!(matches!(bare.asks(START), Hibernate::Attach(Attachment::Network(_))));
+    assert!(matches!(bare.asks(START), Step::Attach(Attachment::Network(_))));
     let gone = || ChangeError::NotAccepted(ProviderError::NotFound(refusal()));
     // Whatever may be over in a moment is asked for again.
     for passing in [
@@ -1323,10 +1312,10 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     }
     let next = answered(&bare, gone());
     assert_eq!(*next.ask(), Ask::Failed { retry_at: next.now });
-    assert!(matches!(next.asks(START), Hibernate::Attach(Attachment::Volume(_))));
+    assert!(matches!(next.asks(START), Step::Attach(Attachment::Volume(_))));
     let next = answered(&next, ChangeError::Refused(refusal()));
     let on = next.sends(START);
-    assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
+    assert_eq!((on.step(), &on.resource.id), (ON, &SECOND.parse().unwrap()));
     let up = next.taken(START).seeing(SECOND, Power::Running);
     let up = up.machine(|machine| machine.manifest.as_mut().unwrap().networks.clear());
     let settled = up.at("tue 08:03").records();
@@ -1352,7 +1341,7 @@ fn another_start_and_another_night_try_again_what_was_not_given_back() {
     assert!(is_settled(&lacking.record, Power::Running));
     let wanted = lacking.overridden(RUNNING, "tue 08:01", "tue 12:00");
     let wanted = wanted.at("tue 08:05");
-    assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
+    assert!(matches!(wanted.asks(START), Step::Attach(_)));
     assert_eq!(wanted.sends(START).record.hibernation.unwrap().refused, []);
     let case = hibernated().copied().at("19:05:10").keeping(refused);
     let deleting = case.keeping(|kept| kept.manifest = Some(manifest()));
@@ -1398,7 +1387,7 @@ fn a_creation_that_was_refused_is_asked_for_without_what_is_gone() {
     let mut again = answered(&asleep, ChangeError::Refused(refusal()));
     assert_eq!(hibernate::refused_creation(&again.record), again.kept().manifest.as_ref());
     again.creates = Some(present.clone());
-    let Hibernate::Create { manifest: made, .. } = again.at("tue 08:10").asks(START) else {
+    let Step::Create { manifest: made, .. } = again.at("tue 08:10").asks(START) else {
         panic!("a machine");
     };
     assert_eq!(*made, present);

@@ -48,8 +48,7 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
         message: "cannot shrink".to_owned(),
         request_id: None,
     }));
-    let change = Change::PowerOff(record.reference.id.clone());
-    apply(&mut record, (Purpose::Transition, &change), &refused, at("19:00:10"));
+    apply(&mut record, &refused, at("19:00:10"));
     let expected = last(Ending::Refused, "19:00:10");
     assert_eq!(record.last, Some(expected));
 }
@@ -81,7 +80,7 @@ fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
     let there = asked_before().off().settled(Power::Stopped);
     let record = there.writes(STOP).record;
     assert_eq!(record.last, Some(nothing_sent(Ending::AlreadyThere)));
-    let record = asked_before().observing().writes(STOP).record;
+    let record = asked_before().observing().withholds(STOP).write.record;
     assert_eq!(record.last, Some(nothing_sent(Ending::WouldHave)));
 }
 

@@ -94,10 +94,7 @@ fn a_stop_waits_for_a_machine_that_went_silent_about_its_edge() {
     let mut off = observed("18:58", Power::Stopped);
     off.resource.facts.silent = false;
     assert!(is_settled(&off.clone().writes(STOP).record, Power::Stopped));
-    assert_eq!(
-        off.seen(Power::Running).at("19:30").sends(STOP).change,
-        Change::Shutdown(machine().id())
-    );
+    assert_eq!(off.seen(Power::Running).at("19:30").sends(STOP).step(), SHUTDOWN);
     // Silence ends a stop that was sent.
     let sent = silent(asked_to_stop(accepted("19:00:10"))).at("19:01");
     assert!(is_settled(&sent.records().record, Power::Stopped));
@@ -147,9 +144,17 @@ fn a_cloud_that_says_that_it_works_is_waited_for_however_long() {
 
 #[test]
 fn only_a_machine_with_a_command_for_it_has_its_power_cut() {
-    let graceful = |case: &Case| case.sends(STOP).record.request.unwrap().graceful;
-    assert!(!graceful(&machine()));
-    assert!(graceful(&machine().with_force()));
+    let forces = |case: Case| {
+        let send = case.sends(STOP);
+        assert_eq!(send.step(), SHUTDOWN);
+        let mut ignored = case.at("19:02");
+        ignored.record = send.record;
+        ignored.record.permit = None;
+        let ignored = ignored.request(|request| request.ask = accepted("19:00:10"));
+        matches!(ignored.follow(), Follow::Force)
+    };
+    assert!(!forces(machine()));
+    assert!(forces(machine().with_force()));
     let has_cut = |case: &Case| case.configuration.has_power_cut(&case.record.reference);
     assert!(has_cut(&droplet()) && has_cut(&server()));
     assert!(!has_cut(&database()) && !has_cut(&pool()));

@@ -27,25 +27,24 @@ use domain::{
     hibernation::{Manifest, Sight},
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
-        Opposite, Part, Permit, Phase, Rank, Record, Request, Transition, Writer,
+        Opposite, Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Busy, Cluster, DatabaseSize,
         LoggedAction, MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
     schedule::{Desired, Schedule},
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::Change;
 
 use crate::{
     event::Event,
     transition::{
-        Purpose,
         follow::{Follow, follow, missing, unlisted},
         plan::plan,
-        step::{Observation, PlanContext, Send, Step, Write},
+        step::{Observation, Plan, PlanContext, Send, Withheld, Write},
     },
 };
 
@@ -53,6 +52,10 @@ const STOP: Direction = Direction::Stop;
 const START: Direction = Direction::Start;
 const RUNNING: Desired = Desired::Running;
 const STOPPED: Desired = Desired::Stopped;
+
+const ON: Step = Step::On { small: false };
+const SHUTDOWN: Step = Step::Off { gracefully: true };
+const CUT: Step = Step::CUT;
 
 /// Parses `19:00:30` on Monday, `tue 08:00`, or `sun 19:00` of the day before.
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -259,27 +262,26 @@ impl Case {
     /// A transition in flight, with a request that was permitted when it began.
     pub(crate) fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
         let kind = self.record.kind();
-        let target = match (kind, direction) {
-            (ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine, _) => None,
-            (ResourceKind::Database, Direction::Stop) => Some(database_of(SMALLEST, 1)),
-            (ResourceKind::NodePool, Direction::Stop) => Some(pool_of(0)),
+        let step = match (kind, direction) {
+            (ResourceKind::Database, Direction::Stop) => Step::Resize(database_of(SMALLEST, 1)),
+            (ResourceKind::NodePool, Direction::Stop) => Step::Resize(pool_of(0)),
             (ResourceKind::Database | ResourceKind::NodePool, Direction::Start) => {
-                self.record.saved.clone()
+                Step::Resize(self.record.saved.clone().unwrap_or_else(|| pool_of(3)))
             }
+            (_, Direction::Start) => ON,
+            (ResourceKind::Server, Direction::Stop) => SHUTDOWN,
+            (ResourceKind::Droplet | ResourceKind::Machine, Direction::Stop) => CUT,
         };
         let request = Request {
-            part: Part::Whole,
             direction,
+            step,
             asked_at: at(since),
             looked_at: at(since),
             ask,
             unknown: false,
             forced: Forced::No,
-            graceful: direction == STOP && kind == ResourceKind::Server,
-            target,
             late: None,
             first_accepted_at: None,
-            step: None,
             made: None,
             problem: None,
         };
@@ -482,6 +484,13 @@ impl Case {
     }
 }
 
+impl Send {
+    /// The request that is permitted.
+    fn step(&self) -> Step {
+        self.record.request.as_ref().unwrap().permitted().clone()
+    }
+}
+
 /// Running a case.
 impl Case {
     fn rules(&self) -> Rules<'_> {
@@ -504,7 +513,7 @@ impl Case {
         todo(seen, context)
     }
 
-    fn plan(&self, direction: Direction) -> Step {
+    fn plan(&self, direction: Direction) -> Plan {
         self.with(|seen, context| plan(direction, &self.record, seen, context))
     }
 
@@ -526,8 +535,8 @@ impl Case {
     #[track_caller]
     fn sends(&self, direction: Direction) -> Send {
         match self.plan(direction) {
-            Step::Send(send) => *send,
-            other @ (Step::Leave | Step::Postpone(_) | Step::Write(_)) => {
+            Plan::Send(send) => *send,
+            other @ (Plan::Leave | Plan::Postpone(_) | Plan::Write(_) | Plan::Withhold(_)) => {
                 panic!("sends nothing: {other:#?}")
             }
         }
@@ -536,24 +545,34 @@ impl Case {
     #[track_caller]
     fn writes(&self, direction: Direction) -> Write {
         match self.plan(direction) {
-            Step::Write(write) => *write,
-            other @ (Step::Leave | Step::Postpone(_) | Step::Send(_)) => {
+            Plan::Write(write) => *write,
+            other @ (Plan::Leave | Plan::Postpone(_) | Plan::Withhold(_) | Plan::Send(_)) => {
                 panic!("no mere write: {other:#?}")
             }
         }
     }
 
     #[track_caller]
+    fn withholds(&self, direction: Direction) -> Withheld {
+        match self.plan(direction) {
+            Plan::Withhold(withheld) => *withheld,
+            other @ (Plan::Leave | Plan::Postpone(_) | Plan::Write(_) | Plan::Send(_)) => {
+                panic!("nothing is withheld: {other:#?}")
+            }
+        }
+    }
+
+    #[track_caller]
     fn leaves(&self, direction: Direction) {
-        let step = self.plan(direction);
-        assert!(matches!(step, Step::Leave), "not left: {step:#?}");
+        let plan = self.plan(direction);
+        assert!(matches!(plan, Plan::Leave), "not left: {plan:#?}");
     }
 
     #[track_caller]
     fn postpones(&self, direction: Direction, words: &str) {
         match self.plan(direction) {
-            Step::Postpone(reason) => assert!(reason.contains(words), "{reason}"),
-            other @ (Step::Leave | Step::Write(_) | Step::Send(_)) => {
+            Plan::Postpone(reason) => assert!(reason.contains(words), "{reason}"),
+            other @ (Plan::Leave | Plan::Write(_) | Plan::Withhold(_) | Plan::Send(_)) => {
                 panic!("not postponed: {other:#?}")
             }
         }
@@ -610,7 +629,6 @@ fn is_asked(send: &Send, direction: Direction, now: Timestamp) {
     let permit = send.record.permit.as_ref().unwrap();
     assert_eq!(permit.until, now + SignedDuration::from_mins(2));
     assert_eq!(permit.writer, us());
-    assert_eq!(send.purpose, Purpose::Transition);
     assert_eq!(send.record.retry_at, None);
 }
 

@@ -40,6 +40,10 @@ fn rescaled() -> Case {
     case
 }
 
+fn resize_to(plan: &str) -> Step {
+    Step::Resize(SavedState::Machine(size(plan)))
+}
+
 impl Case {
     fn on_plan(mut self, plan: &str) -> Self {
         self.resource.size = Size::Machine(size(plan));
@@ -56,7 +60,7 @@ impl Case {
             })
             .record(|record| {
                 let request = record.request.as_ref().unwrap();
-                record.used |= request.is_shrink(record.kind());
+                record.used |= request.is_shrink();
             })
     }
 
@@ -72,14 +76,6 @@ impl Case {
         let send = self.sends(STOP);
         let off = self.accepted(send, "19:00:02").off();
         off.at("19:00:30").followed()
-    }
-
-    fn part(&self) -> Part {
-        self.record.request.as_ref().unwrap().part
-    }
-
-    fn resize_to(&self, plan: &str) -> Change {
-        Change::ResizeMachine { id: self.id(), to: size(plan) }
     }
 
     /// Stopped at its end edge, and seen to be stopped.
@@ -103,7 +99,7 @@ impl Case {
 fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     let case = resized();
     let send = case.sends(STOP);
-    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     assert_eq!(send.record.saved, None, "nothing shrinks yet");
     let transition = send.record.in_flight().unwrap();
     assert_eq!(transition.method, StopMethod::Resize);
@@ -111,16 +107,16 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
 
     let off = case.accepted(send, "19:00:02").off().at("19:00:30").followed();
     assert!(off.record.in_flight().is_some(), "off is not the end");
-    assert!(off.record.wants_next_part());
+    assert!(off.record.wants_next_step());
     assert!(off.record.due_at.is_some_and(|due_at| due_at <= off.now));
 
     let send = off.at("19:00:35").sends(STOP);
-    assert_eq!(send.change, resized().resize_to(SMALL));
+    assert_eq!(send.step(), resize_to(SMALL));
     assert_eq!(send.record.saved, Some(saved()), "saved before it leaves");
     assert!(!send.record.used, "nothing was accepted yet");
 
     let moved = resized().off().accepted(send, "19:00:36");
-    assert_eq!(moved.part(), Part::Shrink);
+    assert!(moved.record.request.as_ref().unwrap().is_shrink());
     moved.clone().at("19:01").goes_on();
     let write = moved.on_plan(SMALL).at("19:02").records();
     assert!(is_settled(&write.record, Power::Stopped));
@@ -133,13 +129,13 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
 #[test]
 fn a_start_moves_back_then_switches_on_and_clears_only_then() {
     let case = resized().growing();
-    assert_eq!(case.part(), Part::Grow);
+    assert!(case.record.request.as_ref().unwrap().step.moves());
     assert_eq!(case.record.saved, Some(saved()));
     let back = case.on_plan(OWN).at("tue 08:01").followed();
-    assert!(back.record.wants_next_part());
+    assert!(back.record.wants_next_step());
     assert_eq!(back.record.saved, Some(saved()), "it does not run yet");
     let send = back.sends(START);
-    assert_eq!(send.change, Change::PowerOn(back.id()));
+    assert_eq!(send.step(), ON);
     let on = back.accepted(send, "tue 08:01:30").seen(Power::Running);
     let write = on.at("tue 08:02").records();
     assert!(is_settled(&write.record, Power::Running));
@@ -153,16 +149,16 @@ fn a_start_moves_back_then_switches_on_and_clears_only_then() {
 fn a_machine_that_a_person_runs_small_is_switched_off_before_it_grows() {
     let case = resized().small().seen(Power::Running).at("tue 08:00");
     let send = case.sends(START);
-    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     let off = case.accepted(send, "tue 08:00:02");
     // Our own shutdown is not a person's action against the start.
     let off = off.logged(ActionEffect::Shutdown, "tue 08:00:02");
     off.clone().at("tue 08:01").goes_on();
     let cut = off.clone().at("tue 08:01:10");
     assert!(matches!(cut.follow(), Follow::Force));
-    assert_eq!(cut.sends(START).change, Change::PowerOff(cut.id()));
+    assert_eq!(cut.sends(START).step(), CUT);
     let off = off.off().at("tue 08:00:20").followed();
-    assert_eq!(off.sends(START).change, off.resize_to(OWN));
+    assert_eq!(off.sends(START).step(), resize_to(OWN));
 }
 
 #[test]
@@ -209,7 +205,7 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
         transition.method = StopMethod::Resize;
         transition.target = Some(SavedState::Machine(size(SMALL)));
     });
-    let send = case.clone().asked_part(Part::Off, "19:00").sends(STOP);
+    let send = case.clone().asked_step(SHUTDOWN, "19:00").sends(STOP);
     let mut open = case;
     open.record = send.record;
     let late_look = open.clone().at("19:03").logged(ActionEffect::Resize, "19:00:31");
@@ -218,17 +214,17 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
     assert!(write.record.used);
     // Without a trace it never arrived, and what is saved stays as it was.
     let again = open.at("19:03").sends(STOP);
-    assert_eq!(again.change, resized().resize_to(SMALL));
+    assert_eq!(again.step(), resize_to(SMALL));
     assert_eq!(again.record.saved, Some(saved()));
     assert!(again.record.used, "an unanswered one may have landed");
 }
 
 impl Case {
-    /// A part that was seen to be done.
-    fn asked_part(self, part: Part, since: &str) -> Self {
+    /// A step that was seen to be done.
+    fn asked_step(self, step: Step, since: &str) -> Self {
         let transition = self.record.in_flight().unwrap().clone();
         let case = self.asked(STOP, since, Ask::Done { at: at(since) });
-        let case = case.request(|request| request.part = part);
+        let case = case.request(|request| request.step = step);
         case.record(|record| record.phase = Phase::InFlight { transition })
     }
 }
@@ -278,7 +274,7 @@ fn a_plan_withdrawn_after_the_power_went_leaves_it_off_and_whole() {
     assert_eq!(write.record.saved, None);
     let mut morning = off.at("tue 08:00");
     morning.record = write.record;
-    assert_eq!(morning.sends(START).change, Change::PowerOn(morning.id()));
+    assert_eq!(morning.sends(START).step(), ON);
 }
 
 #[test]
@@ -286,7 +282,7 @@ fn without_a_smaller_plan_a_stop_is_only_a_shutdown() {
     let mut case = resized();
     case.target = None;
     let send = case.sends(STOP);
-    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     let transition = send.record.in_flight().unwrap();
     assert_eq!(transition.method, StopMethod::Graceful);
     let off = case.accepted(send, "19:00:02").off().at("19:00:30");
@@ -302,7 +298,7 @@ fn a_small_plan_is_never_taken_for_the_original() {
     };
     machine.memory_mib = 32_768;
     let start = case.clone().at("tue 08:00").sends(START);
-    assert_eq!(start.change, case.resize_to(OWN));
+    assert_eq!(start.step(), resize_to(OWN));
     // A person started it small in the evening: the next stop keeps what is saved.
     let mut evening = case.seen(Power::Running).handled("08:00", RUNNING).at("19:00");
     evening.target = None;
@@ -331,7 +327,7 @@ fn a_server_that_its_change_of_type_has_started_is_shut_down_again() {
     let moved = off.accepted(send, "19:00:36").on_plan(SMALL).seen(Power::Running);
     let moved = moved.at("19:02").followed();
     let send = moved.sends(STOP);
-    assert_eq!(send.change, Change::Shutdown(moved.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     assert_eq!(send.record.saved, Some(saved()));
     let off = moved.accepted(send, "19:02:01").off().at("19:02:30");
     assert!(is_settled(&off.records().record, Power::Stopped));
@@ -358,14 +354,14 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
         })
     };
     let waiting = grow(resized()).at("tue 08:11");
-    assert_eq!(waiting.sends(START).change, waiting.resize_to(OWN));
+    assert_eq!(waiting.sends(START).step(), resize_to(OWN));
     let small = grow(resized().following(|policy| policy.start_small = true));
     let early = small.clone().request(|request| request.ask = failed("tue 08:05"));
-    assert_eq!(early.at("tue 08:05").sends(START).change, small.resize_to(OWN));
+    assert_eq!(early.at("tue 08:05").sends(START).step(), resize_to(OWN));
     let small = small.at("tue 08:11");
     assert!(small.now > at("tue 08:00") + effect_timeout(ResourceKind::Droplet));
     let send = small.sends(START);
-    assert_eq!(send.change, Change::PowerOn(small.id()));
+    assert_eq!(send.step(), Step::On { small: true });
     let on = small.accepted(send, "tue 08:11:01").seen(Power::Running);
     let write = on.at("tue 08:12").records();
     assert!(is_settled(&write.record, Power::Running));
@@ -401,7 +397,7 @@ fn a_start_leaves_a_machine_running_small_while_its_own_plan_cannot_be_ordered()
     acting.postpones(START, NO_ROOM);
     // Once it is to be had, the machine is switched off for it.
     case.refusal = None;
-    assert_eq!(case.sends(START).change, Change::Shutdown(case.id()));
+    assert_eq!(case.sends(START).step(), SHUTDOWN);
 }
 
 #[test]
@@ -411,7 +407,7 @@ fn a_running_machine_whose_own_plan_is_refused_runs_again_at_once() {
     let off = case.accepted(send, "tue 08:00:02").off();
     let off = off.at("tue 08:00:30").followed();
     let send = off.sends(START);
-    assert_eq!(send.change, off.resize_to(OWN));
+    assert_eq!(send.step(), resize_to(OWN));
     let refused = off.accepted(send, "tue 08:00:31").at("tue 08:00:32");
     let asked = |ask: Ask, problem: Option<&str>| {
         refused.clone().request(|request| {
@@ -422,10 +418,10 @@ fn a_running_machine_whose_own_plan_is_refused_runs_again_at_once() {
     };
     // What says nothing about its plan is asked again.
     let busy = asked(failed("tue 08:00:32"), None);
-    assert_eq!(busy.sends(START).change, busy.resize_to(OWN));
+    assert_eq!(busy.sends(START).step(), resize_to(OWN));
     let refused = asked(failed("tue 08:00:32"), Some("no room"));
     let send = refused.sends(START);
-    assert_eq!(send.change, Change::PowerOn(refused.id()));
+    assert_eq!(send.step(), Step::On { small: true });
     let on = refused.accepted(send, "tue 08:00:33").seen(Power::Running);
     let write = on.at("tue 08:01").records();
     assert!(is_settled(&write.record, Power::Running));
@@ -451,7 +447,7 @@ fn a_turn_before_anything_shrank_only_switches_on() {
     let off = case.switched_off();
     let turned = off.overridden(RUNNING, "19:00:40", "22:00").at("19:01");
     let send = turned.sends(START);
-    assert_eq!(send.change, Change::PowerOn(turned.id()));
+    assert_eq!(send.step(), ON);
     assert_eq!(send.record.not_before(), None, "the shutdown has acted");
 }
 
@@ -466,8 +462,8 @@ fn what_is_stuck_goes_on_when_its_part_is_seen_after_all() {
             Phase::Stuck { transition, since: at("19:10"), reason: "not seen".to_owned() };
     });
     let off = case.off().at("19:30").followed();
-    assert!(off.record.wants_next_part());
-    assert_eq!(off.sends(STOP).change, resized().resize_to(SMALL));
+    assert!(off.record.wants_next_step());
+    assert_eq!(off.sends(STOP).step(), resize_to(SMALL));
 }
 
 #[test]
@@ -475,7 +471,7 @@ fn a_stop_under_way_keeps_the_plan_with_which_it_began() {
     let case = resized();
     let mut off = case.switched_off();
     off.target = Some(SavedState::Machine(size("s-1vcpu-2gb")));
-    assert_eq!(off.sends(STOP).change, off.resize_to(SMALL));
+    assert_eq!(off.sends(STOP).step(), resize_to(SMALL));
 }
 
 #[test]
@@ -484,14 +480,14 @@ fn on_its_small_plan_a_machine_is_only_switched_off_and_its_own_stays_saved() {
     let mut case = case.handled("08:00", RUNNING).at("19:00");
     case.target = None;
     let send = case.sends(STOP);
-    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.step(), SHUTDOWN);
     let off = case.accepted(send, "19:00:02").off().at("19:00:30");
     let night = off.records().record;
     assert!(is_settled(&night, Power::Stopped));
     assert_eq!(night.saved, Some(saved()));
     let mut morning = off.at("tue 08:00");
     morning.record = night;
-    assert_eq!(morning.sends(START).change, morning.resize_to(OWN));
+    assert_eq!(morning.sends(START).step(), resize_to(OWN));
 }
 
 #[test]
@@ -505,7 +501,7 @@ fn what_is_saved_stays_when_a_later_stop_leads_to_another_small_plan() {
     case.target = Some(SavedState::Machine(size("s-1vcpu-512mb-10gb")));
     let off = case.switched_off();
     let send = off.sends(STOP);
-    assert_eq!(send.change, off.resize_to("s-1vcpu-512mb-10gb"));
+    assert_eq!(send.step(), resize_to("s-1vcpu-512mb-10gb"));
     assert_eq!(send.record.saved, Some(saved()));
     assert_eq!(send.record.small_plans.len(), 2, "it may be on either");
 }

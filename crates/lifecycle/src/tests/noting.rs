@@ -41,14 +41,9 @@ fn asked(case: Case, direction: Direction) -> Record {
     case.asked(direction, "19:00", Ask::Open).record
 }
 
-fn noted(
-    record: &Record,
-    purpose: Purpose,
-    answer: &Answered,
-) -> (Record, Option<domain::history::HistoryEntry>) {
+fn noted(record: &Record, answer: &Answered) -> (Record, Option<domain::history::HistoryEntry>) {
     let mut record = record.clone();
-    let change = Change::PowerOff(record.reference.id.clone());
-    let ended = apply(&mut record, (purpose, &change), answer, at("19:00:10"));
+    let ended = apply(&mut record, answer, at("19:00:10"));
     (record, ended)
 }
 
@@ -62,7 +57,7 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
         record.attempts = 2;
         record.last_error = Some("busy".into());
     });
-    let (record, ended) = noted(&asked(failing, STOP), Purpose::Transition, &TAKEN);
+    let (record, ended) = noted(&asked(failing, STOP), &TAKEN);
     let expected = Ask::Accepted { at: at("19:00:10"), action: Some(ActionId(9)) };
     assert_eq!(*ask(&record), expected);
     assert!(record.in_flight().is_some(), "accepted is not done");
@@ -71,8 +66,7 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
 
 #[test]
 fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
-    let used =
-        |case: Case, direction| noted(&asked(case, direction), Purpose::Transition, &TAKEN).0.used;
+    let used = |case: Case, direction| noted(&asked(case, direction), &TAKEN).0.used;
     assert!(used(pool().saved(pool_of(3)), STOP));
     assert!(used(database().saved(pool_of(1)), STOP));
     assert!(!used(pool().saved(pool_of(3)), START));
@@ -82,14 +76,14 @@ fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
 #[test]
 fn an_accepted_start_keeps_what_is_saved() {
     let starting = asked(pool().saved(pool_of(3)), START);
-    let (record, _) = noted(&starting, Purpose::Transition, &TAKEN);
+    let (record, _) = noted(&starting, &TAKEN);
     assert_eq!(record.saved, Some(pool_of(3)));
 }
 
 #[test]
 fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
     let record = asked(pool().saved(pool_of(3)), STOP);
-    let (record, ended) = noted(&record, Purpose::Transition, &refused());
+    let (record, ended) = noted(&record, &refused());
     assert!(matches!(
         &record.phase,
         Phase::Refused { reason, transition }
@@ -106,14 +100,14 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
 #[test]
 fn a_refused_stop_keeps_what_is_saved_if_an_earlier_shrink_used_it() {
     let record = asked(pool().saved(pool_of(3)).used(), STOP);
-    let (record, _) = noted(&record, Purpose::Transition, &refused());
+    let (record, _) = noted(&record, &refused());
     assert_eq!((record.saved, record.used), (Some(pool_of(3)), true));
 }
 
 #[test]
 fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
     let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
-    let (record, _) = noted(&case.unknown().record, Purpose::Transition, &refused());
+    let (record, _) = noted(&case.unknown().record, &refused());
     assert_eq!(record.saved, Some(pool_of(3)));
     assert!(record.request.is_some_and(|request| request.may_act()));
 }
@@ -121,15 +115,15 @@ fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
 #[test]
 fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_hour() {
     let record = asked(pool().saved(pool_of(3)), START);
-    let (record, ended) = noted(&record, Purpose::Transition, &refused());
+    let (record, ended) = noted(&record, &refused());
     assert!(record.in_flight().is_some());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
     assert_eq!((&record.saved, ended), (&Some(pool_of(3)), None));
     let problem = record.request.as_ref().unwrap().problem.as_ref();
     assert!(problem.unwrap().words().contains("cannot shrink"));
-    let (record, _) = noted(&record, Purpose::Transition, &refused());
+    let (record, _) = noted(&record, &refused());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
-    let (record, _) = noted(&record, Purpose::Transition, &TAKEN);
+    let (record, _) = noted(&record, &TAKEN);
     assert_eq!((record.request.unwrap().problem, record.last_error), (None, None));
 }
 
@@ -137,7 +131,7 @@ fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_ho
 fn one_refusal_of_a_start_is_reported_once() {
     let first = asked(pool().saved(pool_of(3)), START);
     assert!(matches!(effect_of(&first, &refused()), AnswerEffect::Refused(_)));
-    let (known, _) = noted(&first, Purpose::Transition, &refused());
+    let (known, _) = noted(&first, &refused());
     let repeated = Refusal { request_id: Some("another".to_owned()), ..refusal() };
     let repeated = Err(ChangeError::Refused(repeated));
     assert!(matches!(effect_of(&known, &repeated), AnswerEffect::Answer(Answer::NotAccepted(_))));
@@ -152,7 +146,7 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
         let error = || ChangeError::NotAccepted(ProviderError::TokenRefused(refusal()));
         let mut record = asked(droplet(), direction);
         for _ in 0..5 {
-            record = noted(&record, Purpose::Transition, &Err(error())).0;
+            record = noted(&record, &Err(error())).0;
             assert_eq!(*ask(&record), failed("19:01"));
             assert_eq!(record.request.as_ref().unwrap().problem, None);
         }
@@ -174,7 +168,7 @@ fn what_is_not_permitted_is_sent_again_less_and_less_often_and_needs_a_person() 
         let first = effect_of(&record, &Err(error()));
         assert!(matches!(first, AnswerEffect::Answer(Answer::TokenRefused(_))));
         for retry_at in ["19:01", "19:02", "19:04", "19:08", "19:15", "19:15"] {
-            record = noted(&record, Purpose::Transition, &Err(error())).0;
+            record = noted(&record, &Err(error())).0;
             assert_eq!(*ask(&record), failed(retry_at));
             assert!(record.request.as_ref().unwrap().problem.is_some());
         }
@@ -193,7 +187,7 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
         record.attempts = 5;
         record.last_error = Some("ended in an error 5 times".into());
     });
-    let (record, _) = noted(&erring.record, Purpose::Transition, &TAKEN);
+    let (record, _) = noted(&erring.record, &TAKEN);
     let request = record.request.unwrap();
     assert_eq!(request.first_accepted_at, Some(at("18:40")));
     assert!(request.problem.is_some() && record.last_error.is_some());
@@ -204,25 +198,25 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
 fn busy_is_not_a_refusal_and_is_asked_again_after_a_while() {
     let mut record = asked(pool().saved(pool_of(3)), STOP);
     for retry_at in ["19:00:15", "19:00:20", "19:00:30", "19:00:50", "19:01"] {
-        record = noted(&record, Purpose::Transition, &busy()).0;
+        record = noted(&record, &busy()).0;
         assert_eq!(*ask(&record), failed(retry_at));
         assert!(record.in_flight().is_some());
         assert_eq!(record.saved, Some(pool_of(3)));
         assert!(record.last_error.as_ref().unwrap().words().contains("cannot shrink"));
     }
     let case = droplet().asked(STOP, "19:00", Ask::Open).unknown();
-    let (record, _) = noted(&case.record, Purpose::Transition, &busy());
+    let (record, _) = noted(&case.record, &busy());
     assert!(record.request.unwrap().unknown);
 }
 
 #[test]
 fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
     let record = asked(droplet(), STOP);
-    let (limited_long, _) = noted(&record, Purpose::Transition, &limited(Some(600)));
+    let (limited_long, _) = noted(&record, &limited(Some(600)));
     assert_eq!(*ask(&limited_long), failed("19:10:10"));
-    let (limited_short, _) = noted(&record, Purpose::Transition, &limited(Some(5)));
+    let (limited_short, _) = noted(&record, &limited(Some(5)));
     assert_eq!(*ask(&limited_short), failed("19:01"));
-    let (unsaid, _) = noted(&record, Purpose::Transition, &limited(None));
+    let (unsaid, _) = noted(&record, &limited(None));
     assert_eq!(*ask(&unsaid), failed("19:01"));
 }
 
@@ -230,7 +224,7 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
 fn of_no_answer_nothing_is_noted() {
     let record = asked(pool().saved(pool_of(3)), STOP);
     let unknown = Err(ChangeError::Unknown(ProviderError::Unavailable(refusal())));
-    assert_eq!(noted(&record, Purpose::Transition, &unknown), (record, None));
+    assert_eq!(noted(&record, &unknown), (record, None));
 }
 
 fn cut() -> Record {
@@ -241,7 +235,7 @@ fn cut() -> Record {
 
 #[test]
 fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
-    let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &TAKEN);
+    let (record, ended) = noted(&cut(), &TAKEN);
     let request = record.request.unwrap();
     assert_eq!((request.forced, request.ask), (Forced::Accepted, accepted("18:59:05")));
     assert_eq!(ended, None);
@@ -250,7 +244,7 @@ fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
 #[test]
 fn a_cut_that_was_not_taken_is_intended_anew() {
     for answer in [busy(), limited(None)] {
-        let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &answer);
+        let (record, ended) = noted(&cut(), &answer);
         let request = record.request.unwrap();
         assert_eq!((request.forced, request.ask), (Forced::No, accepted("18:59:05")));
         assert_eq!(ended, None);
@@ -262,7 +256,7 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
 fn an_earlier_cut_may_still_come_though_a_later_one_was_not_taken() {
     let mut twice = cut();
     twice.request.as_mut().unwrap().unknown = true;
-    let (record, _) = noted(&twice, Purpose::ForcedPowerOff, &busy());
+    let (record, _) = noted(&twice, &busy());
     let request = record.request.as_ref().unwrap();
     assert_eq!(request.forced, Forced::Intended);
     assert_eq!(request.quiet_at(record.kind()), cut().request.unwrap().quiet_at(record.kind()));
@@ -270,7 +264,7 @@ fn an_earlier_cut_may_still_come_though_a_later_one_was_not_taken() {
 
 #[test]
 fn a_refused_cut_ends_the_stop_whose_shutdown_may_still_act() {
-    let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &refused());
+    let (record, ended) = noted(&cut(), &refused());
     assert!(matches!(record.phase, Phase::Refused { .. }));
     assert_eq!(ended.unwrap().ending, Ending::Refused);
     let request = record.request.unwrap();

@@ -165,7 +165,7 @@ fn an_unanswered_shrink_that_landed_is_not_taken_for_the_original() {
     // Meanwhile the schedule was given an even smaller size to stop at.
     let large = database_of("db-s-8vcpu-16gb", 2);
     let case = database().saved(large.clone()).asked(STOP, "19:00", Ask::Open);
-    let case = case.request(|r| r.target = Some(database_of("db-s-2vcpu-4gb", 2)));
+    let case = case.request(|r| r.step = Step::Resize(database_of("db-s-2vcpu-4gb", 2)));
     stop_saves(&case.at("19:02"), large, true);
 }
 
@@ -209,7 +209,7 @@ fn a_start_saves_nothing_though_no_shrink_can_have_run() {
 #[test]
 fn at_the_begin_edge_what_is_smaller_than_saved_is_restored() {
     let send = morning(database().sized("db-s-1vcpu-2gb", 2)).sends(START);
-    assert!(matches!(send.change, Change::ResizeDatabase { plan, .. } if plan == "db-s-2vcpu-4gb"));
+    assert_eq!(send.step(), Step::Resize(database_of("db-s-2vcpu-4gb", 2)));
 }
 
 #[test]
@@ -236,12 +236,10 @@ fn at_the_begin_edge_each_part_is_restored_that_is_smaller_than_saved() {
     ] {
         let send = morning(database().sized(plan, nodes)).sends(START);
         assert_eq!(send.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
-        assert!(
-            matches!(&send.change, Change::ResizeDatabase { plan, nodes, .. }
-                if plan == asked_plan && *nodes == asked_nodes),
-            "{:?}",
-            send.change
-        );
+        let Step::Resize(SavedState::Database { plan, nodes, .. }) = send.step() else {
+            panic!("another step");
+        };
+        assert_eq!((plan.as_str(), nodes), (asked_plan, asked_nodes));
     }
 }
 
@@ -280,12 +278,8 @@ fn at_the_begin_edge_an_autoscaler_that_our_stop_switched_off_comes_back() {
     for (left, restored) in [(0, 3), (2, 3), (3, 3), (4, 4)] {
         let send = night(left).at("08:00").sends(START);
         let bounds = Some(AutoscaleBounds { min: 1, max: 5 });
-        assert!(
-            matches!(send.change, Change::ScaleNodePool { count, autoscale, .. }
-                if count == restored && autoscale == bounds),
-            "{left}: {:?}",
-            send.change
-        );
+        let size = SavedState::NodePool { count: restored, autoscale: bounds };
+        assert_eq!(send.step(), Step::Resize(size), "{left}");
     }
 }
 

@@ -62,7 +62,7 @@ fn a_turn_at_the_other_end_claims_in_one_write() {
     let case = turned(server(), accepted("19:00:10")).off();
     let send = case.sends(START);
     is_claimed(&send, START, at("19:03"));
-    assert_eq!(send.change, Change::PowerOn(case.id()));
+    assert_eq!(send.step(), ON);
     let history = send.history.unwrap();
     assert_eq!((history.ending, history.direction), (Ending::Reversed, STOP));
     assert_eq!(history.claimed_at, at("19:00"));
@@ -169,7 +169,7 @@ fn a_turn_remembers_that_a_shrink_was_asked() {
 fn a_pool_that_still_drains_is_turned_back_at_once() {
     let case = turned(pool().saved(pool_of(3)).used(), accepted("19:00:10"));
     let send = case.nodes(0, 2, 2).sends(START);
-    assert!(matches!(send.change, Change::ScaleNodePool { count: 3, .. }));
+    assert!(matches!(send.step(), Step::Resize(SavedState::NodePool { count: 3, .. })));
 }
 
 /// A start at 08:00 that found the machine running, while a stop of 07:59 may still act.
@@ -215,7 +215,7 @@ fn a_database_that_shrinks_late_is_restored() {
     let shrunk = watching_database().smallest().observed(Power::Stopped);
     shrunk.goes_on();
     let send = shrunk.sends(START);
-    assert!(matches!(send.change, Change::ResizeDatabase { nodes: 2, .. }));
+    assert!(matches!(send.step(), Step::Resize(SavedState::Database { nodes: 2, .. })));
     assert_eq!(send.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
 }
 

@@ -1,20 +1,16 @@
 //! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
 use domain::{
-    hibernation::{Attachment, Hibernate},
     history::HistoryEntry,
     reason::{Reason, Refusal},
-    record::{Ask, Direction, Ending, Forced, Part, Phase, Record},
+    record::{Ask, Direction, Ending, Forced, Phase, Record},
+    step::Step,
 };
 use environment::in_words;
 use jiff::Timestamp;
-use provider::{Accepted, Change, ChangeError, ProviderError};
+use provider::{Accepted, ChangeError, ProviderError};
 
-use crate::{
-    backoff,
-    event::Answer,
-    transition::{Purpose, method::hibernate},
-};
+use crate::{backoff, event::Answer, transition::method::hibernate};
 
 /// The effect of an answer, for the report.
 #[derive(Debug)]
@@ -32,7 +28,8 @@ pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) 
         // The same refusal of a start is reported once, however often it is repeated. What the
         // machine is not given back is reported when it runs.
         Err(ChangeError::Refused(refusal))
-            if asks_for(asked, Part::Attach) || is_known(asked, &Reason::of(refusal)) =>
+            if asks(asked, |step| matches!(step, Step::Attach(_)))
+                || is_known(asked, &Reason::of(refusal)) =>
         {
             AnswerEffect::Answer(Answer::NotAccepted(refusal.to_string()))
         }
@@ -60,32 +57,34 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
 /// Applies an answer to a record, and returns what that ends.
 pub(crate) fn apply(
     record: &mut Record,
-    (purpose, change): (Purpose, &Change),
     answer: &Result<Accepted, ChangeError>,
     now: Timestamp,
 ) -> Option<HistoryEntry> {
     note_hibernation(record, answer);
-    match (purpose, answer) {
+    let forced = record.request.as_ref().map(|request| request.forced);
+    match answer {
         // A machine runs without what its cloud no longer has.
-        (_, Err(error)) if let Some(what) = refused_attachment(change, error) => {
-            if let Some(kept) = record.hibernation.as_deref_mut() {
-                kept.refused.push(what.clone());
-            }
+        Err(error) if refuses_attachment(record, error) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
+                if let Step::Attach(what) = &request.step
+                    && let Some(kept) = record.hibernation.as_deref_mut()
+                {
+                    kept.refused.push(what.clone());
+                }
             }
             record.last_error = Some(Reason::of(error));
             None
         }
         // A failed removal holds nothing up.
-        (_, Err(ChangeError::Refused(refusal))) if asks_for(record, Part::Remove) => {
+        Err(ChangeError::Refused(refusal)) if asks(record, Step::removes) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
             }
             record.last_error = Some(Reason::of(refusal));
             None
         }
-        (_, Err(ChangeError::Refused(refusal))) => {
+        Err(ChangeError::Refused(refusal)) => {
             if record.under_way_towards(Direction::Start).is_some() {
                 note_refused_start(record, refusal, now);
                 None
@@ -93,33 +92,29 @@ pub(crate) fn apply(
                 note_refusal(record, Reason::of(refusal), now)
             }
         }
-        (Purpose::ForcedPowerOff, answer) => {
+        answer if forced == Some(Forced::Intended) => {
             note_cut(record, answer);
             None
         }
-        (Purpose::Transition, answer) => {
+        answer => {
             note_answer(record, answer, now);
             None
         }
     }
 }
 
-fn asks_for(record: &Record, part: Part) -> bool {
-    let request = record.request.as_ref();
-    request.is_some_and(|request| request.part == part)
+fn asks(record: &Record, of: impl Fn(&Step) -> bool) -> bool {
+    record.request.as_ref().is_some_and(|request| of(&request.step))
 }
 
-/// Returns what a cloud certainly does not give back to a machine: it refuses, or does not know it
-/// any more.
-fn refused_attachment<'a>(change: &'a Change, error: &ChangeError) -> Option<&'a Attachment> {
-    let Change::Hibernate { what: Hibernate::Attach(what), .. } = change else {
-        return None;
-    };
+/// Reports whether a cloud certainly does not give an attachment back to a machine: it refuses, or
+/// does not know it any more.
+fn refuses_attachment(record: &Record, error: &ChangeError) -> bool {
     let refused = matches!(
         error,
         ChangeError::Refused(_) | ChangeError::NotAccepted(ProviderError::NotFound(_))
     );
-    refused.then_some(what)
+    refused && asks(record, |step| matches!(step, Step::Attach(_)))
 }
 
 /// Records what an answer says about what a hibernation request was to make. What was certainly not
@@ -130,27 +125,27 @@ fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>)
     };
     let number = answer.as_ref().ok().and_then(|accepted| accepted.made);
     let of = &record.reference.id;
-    if request.part == Part::Create {
+    if matches!(request.step, Step::Create { .. }) {
         request.made = number.and_then(|number| hibernate::made(of, number));
     }
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;
     };
     let newest = kept.snapshots.first_mut();
-    match (request.part, answer) {
-        (Part::Snapshot, Ok(_)) => {
+    match (&request.step, answer) {
+        (Step::Snapshot(_), Ok(_)) => {
             if let (Some(newest), Some(_)) = (newest, number) {
                 newest.id = number;
             }
         }
         (
-            Part::Snapshot | Part::Delete,
+            Step::Snapshot(_) | Step::Delete,
             Err(ChangeError::NotAccepted(ProviderError::NotFound(_)) | ChangeError::Unknown(_)),
         ) => {}
-        (Part::Snapshot, Err(_)) => {
+        (Step::Snapshot(_), Err(_)) => {
             kept.snapshots.remove(0);
         }
-        (Part::Delete, Err(_)) => kept.delete_asked = false,
+        (Step::Delete, Err(_)) => kept.delete_asked = false,
         (_, _) => {}
     }
 }
@@ -212,8 +207,7 @@ fn note_not_permitted(record: &mut Record, error: &ChangeError) {
 /// stays in flight and is sent again, and needs a person meanwhile.
 fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
     let reason = Reason::of(refusal);
-    let request = record.request.as_ref();
-    let grows = request.is_some_and(|request| matches!(request.part, Part::Grow | Part::Create));
+    let grows = asks(record, |step| step.moves() || matches!(step, Step::Create { .. }));
     let was_running = record.in_flight().is_some_and(|now| now.was_running);
     let retry_at = if grows && was_running {
         // It is switched on again at once.
@@ -264,10 +258,9 @@ pub(crate) fn note_accepted(
     action: Option<domain::resource::ActionId>,
     now: Timestamp,
 ) {
-    let kind = record.kind();
     if let Some(request) = &mut record.request {
         request.ask = Ask::Accepted { at: now, action };
-        record.used |= request.is_shrink(kind);
+        record.used |= request.is_shrink();
         if request.first_accepted_at.is_none() {
             request.first_accepted_at = Some(now);
             request.problem = None;

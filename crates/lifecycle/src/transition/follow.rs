@@ -4,15 +4,15 @@ use domain::{
     ResourceKind,
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode, next_start},
-    hibernation::{Attachment, Hibernate, Mark},
+    hibernation::{Attachment, Mark},
     history::HistoryEntry,
     membership::{Membership, Subject},
     record::{
-        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Part, Phase, Record, Request,
-        Transition,
+        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Phase, Record, Request, Transition,
     },
     resource::{ActionState, Power},
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -69,8 +69,8 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
     }
     let request = record.request.as_ref();
     let is_there = match request {
-        Some(request) if request.part != Part::Whole => method::is_done(request, seen, record),
-        Some(_) | None => resource.power == transition.direction.target_state(),
+        Some(request) => method::is_done(request, resource, record),
+        None => resource.power == transition.direction.target_state(),
     };
     let wanted = !is_there && is_patient(record, now) || is_started_small(record, seen);
     !record.kind().is_sized() && resource.busy.is_none() && wanted
@@ -92,7 +92,7 @@ fn is_patient(record: &Record, now: Timestamp) -> bool {
 fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
     let moved = request.is_some_and(|request| {
-        request.part == Part::Shrink && method::is_done(request, seen, record)
+        request.is_shrink() && method::is_done(request, seen.resource, record)
     });
     moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
 }
@@ -111,15 +111,14 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     let follower = Follower { record, transition, seen, context };
     let resource = seen.resource;
     let request = record.request.as_ref();
-    let asked = request.and_then(|request| request.target.as_ref());
+    let asked = request.and_then(|request| request.step.target());
     let target = transition.target.as_ref().or(asked);
     if let Some(adopted) = adopted(record, seen) {
         return follower.write(adopted, None, Vec::new());
     }
-    let done =
-        request.filter(|request| resource.busy.is_none() && method::is_done(request, seen, record));
-    let is_small = done.is_some_and(|request| request.part == Part::OnSmall);
     let is_idle = resource.busy.is_none();
+    let done = request.filter(|request| is_idle && method::is_done(request, resource, record));
+    let is_small = done.is_some_and(|request| request.step == Step::On { small: true });
     let reached = method::reached(transition.method, transition.direction, seen, record, target);
     if is_idle && reached || is_small {
         let early = record.not_before().is_some_and(|until| seen.requested_at < until);
@@ -129,13 +128,13 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         return follow;
     }
     if let Some(request) = done
-        && request.part != Part::Whole
+        && transition.method.has_parts()
         && !matches!(request.ask, Ask::Done { .. })
     {
         return if is_opposed(record, seen.log) {
             follower.overtaken()
         } else {
-            follower.part_done()
+            follower.step_done()
         };
     }
     if matches!(record.phase, Phase::Stuck { .. }) {
@@ -227,8 +226,9 @@ impl Follower<'_> {
         }
         let subject = Subject::seen(self.record, self.seen.resource);
         let verdict = judge(self.record, subject, self.context.rules, now);
-        let policy = verdict.membership.policy(self.context.rules.configuration);
-        let mode = mode(self.record, &policy, self.context.rules.configuration);
+        let configuration = self.context.rules.configuration;
+        let policy = verdict.membership.policy(configuration);
+        let mode = mode(self.record, &policy, configuration);
         // Nothing is asked for any more: what can no longer act is left where it stands.
         let wanted = verdict.opted_in && verdict.desired.is_some() && mode == Mode::Act;
         if !wanted {
@@ -249,7 +249,7 @@ impl Follower<'_> {
         let forceable = verdict.desired == Some(direction.desired())
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
-            && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
+            && may_be_forced(self.record, self.seen, self.context);
         if forceable {
             return if policy.force {
                 Follow::Force
@@ -355,7 +355,7 @@ impl Follower<'_> {
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
             request.unknown = false;
-            if self.transition.was_running && request.part == Part::Grow {
+            if self.transition.was_running && request.step.moves() {
                 request.ask = Ask::Failed { retry_at: now };
             }
             if past_deadline && direction == Direction::Start {
@@ -397,8 +397,8 @@ impl Follower<'_> {
             return Some(
                 match hibernate::outcome(self.record, request, self.seen.requested_at, context) {
                     Outcome::Open => self.observed(),
-                    Outcome::Done => self.part_done(),
-                    Outcome::Overdue if request.part == Part::Snapshot => self.give_up(),
+                    Outcome::Done => self.step_done(),
+                    Outcome::Overdue if matches!(request.step, Step::Snapshot(_)) => self.give_up(),
                     Outcome::Overdue => self.overdue(),
                     Outcome::Void => self.void(request),
                 },
@@ -421,7 +421,7 @@ impl Follower<'_> {
                 })
             }
             Next::Person(reason) => Some(self.needs_person(&reason)),
-            Next::Ask(_) | Next::Power(_) | Next::Wait(_) | Next::StayOff(_) => None,
+            Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) => None,
         }
     }
 
@@ -446,7 +446,7 @@ impl Follower<'_> {
         let now = self.context.now;
         let mut record = self.failed("it had no effect, and is asked for again");
         if let Some(kept) = record.hibernation.as_deref_mut()
-            && request.part == Part::Snapshot
+            && matches!(request.step, Step::Snapshot(_))
         {
             let listed =
                 |mark: &Mark| self.seen.sight.is_some_and(|sight| sight.snapshot(mark).is_some());
@@ -468,15 +468,15 @@ impl Follower<'_> {
         let is_told = request.problem.is_some();
         let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR && !is_told;
         let accepted = matches!(request.ask, Ask::Accepted { .. });
-        let reason = match (request.part, accepted) {
-            (Part::Create, true) if waits => {
+        let reason = match (&request.step, accepted) {
+            (Step::Create { .. }, true) if waits => {
                 "its cloud takes the request, and makes no machine: it may have no room"
             }
-            (Part::Create, false) if waits => {
+            (Step::Create { .. }, false) if waits => {
                 "its cloud does not answer the request, and makes no machine"
             }
             // One is lost now and then.
-            (Part::Delete, _) if record.attempts > 1 && !is_told => {
+            (Step::Delete, _) if record.attempts > 1 && !is_told => {
                 "it is not deleted, however often that is asked for"
             }
             (_, _) => return self.write(record, None, Vec::new()),
@@ -489,10 +489,8 @@ impl Follower<'_> {
     fn attachment(&self) -> Option<Attachment> {
         let direction = self.transition.direction;
         match hibernate::next(self.record, direction, self.hibernation_context()?) {
-            Next::Ask(Hibernate::Attach(what)) => Some(what),
-            Next::Ask(_) | Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => {
-                None
-            }
+            Next::Ask(Step::Attach(what)) => Some(what),
+            Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
         }
     }
 
@@ -593,8 +591,8 @@ impl Follower<'_> {
         kept.problem.clone().filter(|_| woken && !asleep)
     }
 
-    /// Records that a part of the transition is done; the next look shows what comes next.
-    fn part_done(&self) -> Follow {
+    /// Records that a step of the transition is done; the next look shows what comes next.
+    fn step_done(&self) -> Follow {
         let mut record = self.with_observation();
         let mut transition = self.transition.clone();
         record.used = self.record.may_have_shrunk();
@@ -679,7 +677,7 @@ impl Follower<'_> {
     /// Reports whether a start leaves a machine on its small plan for now.
     fn is_small(&self) -> bool {
         let request = self.record.request.as_ref();
-        request.is_some_and(|request| request.part == Part::OnSmall) || self.woke_small()
+        request.is_some_and(|request| request.step == Step::On { small: true }) || self.woke_small()
     }
 
     /// Reports whether a machine has everything that it had when it was hibernated, except its own

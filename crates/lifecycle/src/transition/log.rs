@@ -2,7 +2,7 @@
 
 use domain::{
     hibernation::KeptSnapshot,
-    record::{Ask, Direction, Part, Record, Request, SKEW},
+    record::{Ask, Direction, Record, Request, SKEW},
     resource::{ActionEffect, LoggedAction},
 };
 use jiff::Timestamp;
@@ -12,30 +12,14 @@ use jiff::Timestamp;
 pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
     Some(match &record.request {
-        // A part that is done is ours, and came earlier by clocks that may differ; so is the
-        // opposite request in a watch-out. A part that cannot look like a person's doing does not
+        // A step that is done is ours, and came earlier by clocks that may differ; so is the
+        // opposite request in a watch-out. A step that cannot look like a person's doing does not
         // count: a person may have switched the machine on while it was copied, or before it was
         // seen off.
-        Some(Request { ask: Ask::Done { at }, part, .. }) if may_oppose(*part) => *at + SKEW,
+        Some(Request { ask: Ask::Done { at }, step, .. }) if step.facts().may_oppose => *at + SKEW,
         Some(request) => request.looked_at,
         None => transition.claimed_at + SKEW,
     })
-}
-
-/// Reports whether a part of a transition may show in the log as a change of power against it.
-fn may_oppose(part: Part) -> bool {
-    match part {
-        Part::Whole
-        | Part::Shrink
-        | Part::Grow
-        | Part::On
-        | Part::OnSmall
-        | Part::Create
-        | Part::Delete => true,
-        Part::Off | Part::Keep | Part::Snapshot | Part::Protect | Part::Attach | Part::Remove => {
-            false
-        }
-    }
 }
 
 /// Returns the instant from which the log is read, by the provider's clock: our own entry may be
@@ -88,23 +72,10 @@ pub(crate) fn our_action<'a>(
     log: &'a [LoggedAction],
     request: &Request,
 ) -> Option<&'a LoggedAction> {
-    let is_ours = |effect| match request.part {
-        Part::Shrink | Part::Grow => effect == ActionEffect::Resize,
-        // The result of these is known by what they make.
-        Part::Keep
-        | Part::Snapshot
-        | Part::Protect
-        | Part::Delete
-        | Part::Create
-        | Part::Attach
-        | Part::Remove => false,
-        Part::Whole | Part::Off | Part::On | Part::OnSmall => {
-            is_about_power(effect)
-                && effect != ActionEffect::Reboot
-                && !opposes(effect, request.towards())
-        }
-    };
-    log.iter().find(|action| action.started_at >= request.asked_at - SKEW && is_ours(action.effect))
+    let ours = request.step.facts().logged_as;
+    log.iter().find(|action| {
+        action.started_at >= request.asked_at - SKEW && ours.contains(&action.effect)
+    })
 }
 
 /// Reports whether an action leads away from a transition's target state.

@@ -7,5 +7,3 @@ pub(crate) mod log;
 pub(crate) mod method;
 pub(crate) mod plan;
 pub(crate) mod step;
-
-pub(crate) use step::Purpose;

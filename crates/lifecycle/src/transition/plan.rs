@@ -6,19 +6,19 @@ use domain::{
     ResourceKind,
     configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, Why, due_at, judge, mode, next_start},
-    hibernation::{Hibernate, Hibernation, HibernationState, Mark},
+    hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
-        PERMIT, Part, Permit, Phase, Record, Request, Transition, effect_timeout,
+        PERMIT, Permit, Phase, Record, Request, Transition, effect_timeout,
     },
     resource::{Power, SavedState, Size},
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
-use provider::Change;
 
 use crate::{
     event::Event,
@@ -28,10 +28,10 @@ use crate::{
         method::{
             self,
             graceful::may_be_forced,
-            hibernate::{self, DELETION_AGE, HibernationContext, Next, WORTH_IT},
+            hibernate::{self, HibernationContext, Next, WORTH_IT},
             smaller_plan::{self, Move},
         },
-        step::{Observation, PlanContext, Purpose, Send, Step, Write},
+        step::{Observation, Plan, PlanContext, Send, Withheld, Write},
     },
 };
 
@@ -50,11 +50,11 @@ pub(crate) fn plan(
     record: &Record,
     seen: Observation<'_>,
     context: PlanContext<'_>,
-) -> Step {
+) -> Plan {
     let too_old = context.now.duration_since(seen.requested_at) > LOOK_AGE;
     if too_old || record.permit_is_open(context.now) {
         // Still due at the next tick.
-        return Step::Leave;
+        return Plan::Leave;
     }
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
@@ -76,10 +76,10 @@ pub(crate) fn plan(
     match verdict.decision {
         Decision::Act(due) if due.direction == direction => planner.act(&due),
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
-        Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
+        Decision::Act(_) | Decision::AskAgain(_) => Plan::Leave,
         Decision::Leave(LeaveReason::Handled)
             if verdict.desired == Some(direction.desired())
-                && may_be_forced(record, seen.resource, seen.log, context.now) =>
+                && may_be_forced(record, seen, context) =>
         {
             planner.force()
         }
@@ -107,7 +107,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn act(&self, due: &Due) -> Step {
+    fn act(&self, due: &Due) -> Plan {
         match self.record.in_flight() {
             None => self.begin(due),
             Some(transition) if transition.direction == self.direction => self.renew(due),
@@ -116,11 +116,11 @@ impl Planner<'_> {
     }
 
     /// Begins a transition from settled, refused or stuck.
-    fn begin(&self, due: &Due) -> Step {
+    fn begin(&self, due: &Due) -> Plan {
         if let Some(busy) = self.busy() {
             let is_machine = self.seen.sight.is_none_or(|sight| sight.machine.is_some());
             let label = if is_machine { "busy: " } else { "" };
-            return Step::Postpone(format!("{label}{busy}"));
+            return Plan::Postpone(format!("{label}{busy}"));
         }
         let retained = self.direction == Direction::Stop
             && due.cause == Cause::Schedule
@@ -131,7 +131,7 @@ impl Planner<'_> {
             return self.leave_running(due, Ending::LeftRunning, RETAINED);
         }
         if at_end && self.has_just_gone_silent(due) {
-            return Step::Postpone(SILENT.to_owned());
+            return Plan::Postpone(SILENT.to_owned());
         }
         if !at_end && self.is_too_late(due) {
             return self.leave_running(due, Ending::TooLate, TOO_LATE);
@@ -147,7 +147,7 @@ impl Planner<'_> {
             (false, _) if due.mode == Mode::Observe => self.observe(due),
             (false, quiet_at) if let Some(reason) = self.runs_without_its_plan() => {
                 match quiet_at {
-                    Some(_) => Step::Postpone(reason.to_owned()),
+                    Some(_) => Plan::Postpone(reason.to_owned()),
                     None => self.acknowledge(due, Power::Running, reason.to_owned()),
                 }
             }
@@ -159,9 +159,9 @@ impl Planner<'_> {
     }
 
     /// Acknowledges an end edge that stops nothing.
-    fn leave_running(&self, due: &Due, ending: Ending, reason: &str) -> Step {
+    fn leave_running(&self, due: &Due, ending: Ending, reason: &str) -> Plan {
         if due.why == Why::Drift {
-            return Step::Leave;
+            return Plan::Leave;
         }
         let at = self.seen.resource.power;
         self.acknowledge_as(ending, due, at, reason.to_owned())
@@ -195,7 +195,7 @@ impl Planner<'_> {
     }
 
     /// Handles a newer edge in the same direction.
-    fn renew(&self, due: &Due) -> Step {
+    fn renew(&self, due: &Due) -> Plan {
         let request = self.record.request.as_ref();
         let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
         let overtaken = is_opposed(self.record, self.seen.log);
@@ -207,7 +207,7 @@ impl Planner<'_> {
         }
         if goes_on && overtaken && self.busy().is_some() {
             // Taken as handled, it would be given up to what a person did before it.
-            return Step::Leave;
+            return Plan::Leave;
         }
         let mut record = self.record.clone();
         record.handled = Some(due.handled.clone());
@@ -219,12 +219,12 @@ impl Planner<'_> {
     }
 
     /// Handles a newer edge in the opposite direction, in one write: never two transitions at once.
-    fn turn(&self, due: &Due, old: &Transition) -> Step {
+    fn turn(&self, due: &Due, old: &Transition) -> Plan {
         if self.busy().is_some() || due.mode == Mode::Observe || self.is_unresolved() {
-            return Step::Leave;
+            return Plan::Leave;
         }
         if self.runs_without_its_plan().is_some() {
-            return Step::Leave;
+            return Plan::Leave;
         }
         let ended = self.ended(old, Ending::Reversed);
         let quiet_at = if self.has_acted(old) {
@@ -248,23 +248,23 @@ impl Planner<'_> {
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
         let certain = !request.unknown && request.forced != Forced::Intended;
-        accepted && certain && method::is_done(request, self.seen, self.record)
+        accepted && certain && method::is_done(request, self.seen.resource, self.record)
     }
 
     /// Sends another request if the transition in flight has none that could still succeed.
-    fn ask_again(&self) -> Step {
+    fn ask_again(&self) -> Plan {
         let request = self.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
         let moving = open
-            .is_some_and(|request| method::is_moving(self.seen.resource, request.target.as_ref()));
+            .is_some_and(|request| method::is_moving(self.seen.resource, request.step.target()));
         if self.at_end() || self.busy().is_some() || moving || self.is_unresolved() {
             // poll-status follows it.
-            return Step::Leave;
+            return Plan::Leave;
         }
-        let part_done = self.record.wants_next_part();
+        let step_done = self.record.wants_next_step();
         let hibernates = self.method() == StopMethod::Hibernate;
         if request
-            .is_none_or(|request| open.is_some() || request.unknown || part_done || hibernates)
+            .is_none_or(|request| open.is_some() || request.unknown || step_done || hibernates)
             && (is_opposed(self.record, self.seen.log)
                 || method::is_resized(self.seen.resource, self.record))
         {
@@ -276,15 +276,15 @@ impl Planner<'_> {
             return self.write(record, None, Vec::new());
         }
         if self.mode() == Mode::Observe {
-            return Step::Leave;
+            return Plan::Leave;
         }
         if let Some(reason) = self.runs_without_its_plan() {
-            return Step::Postpone(reason.to_owned());
+            return Plan::Postpone(reason.to_owned());
         }
-        let Some(change) = self.change() else {
-            return Step::Leave;
+        let Some(step) = self.step() else {
+            return Plan::Leave;
         };
-        if self.needs_way_back(&change)
+        if self.needs_way_back(&step)
             && let Some(reason) = self.refusal()
             && let Some(transition) = self.record.in_flight()
         {
@@ -294,21 +294,21 @@ impl Planner<'_> {
         let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
         // An unanswered shrink may have landed, whatever size a person has left since.
         record.used = self.record.may_have_shrunk();
-        let (ended, events) = self.save_before_shrink(&mut record, &change);
-        let asked = self.request(&change);
-        let before = request.filter(|before| before.part == asked.part && !part_done);
+        let (ended, events) = self.save_before_shrink(&mut record, &step);
+        let asked = self.request(step);
+        let before = request.filter(|before| asked.step.repeats(&before.step) && !step_done);
         record.request = Some(Request {
             unknown,
             first_accepted_at: before.and_then(|before| before.first_accepted_at),
             problem: before.and_then(|before| before.problem.clone()),
             ..asked
         });
-        self.send(record, change, events, ended)
+        self.send(record, events, ended)
     }
 
     /// Refuses a stop from which the resource could not come back. Nothing is sent; a machine that
     /// is off already stays off.
-    fn refuse(&self, transition: Transition, due: Option<&Due>, reason: &str) -> Step {
+    fn refuse(&self, transition: Transition, due: Option<&Due>, reason: &str) -> Plan {
         let mut record = self.record.clone();
         if let Some(due) = due {
             record.handled = Some(due.handled.clone());
@@ -328,14 +328,14 @@ impl Planner<'_> {
         record.retained = false;
         let mut write = self.written(record, Some(ended), vec![refused]);
         write.record.last_error = Some(reason.into());
-        Step::Write(Box::new(write))
+        Plan::Write(Box::new(write))
     }
 
     /// Ends the transition because a person did the opposite meanwhile. A request whose result is
     /// unknown stays, so that a later turn still waits for it.
-    fn overtaken(&self) -> Step {
+    fn overtaken(&self) -> Plan {
         let Some(transition) = self.record.in_flight() else {
-            return Step::Leave;
+            return Plan::Leave;
         };
         let ended = self.ended(transition, Ending::Superseded);
         let mut record = self.record.clone();
@@ -347,11 +347,11 @@ impl Planner<'_> {
     }
 
     /// Acknowledges an edge that finds the resource where it leads, or leaves it where it is.
-    fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
+    fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Plan {
         self.acknowledge_as(Ending::AlreadyThere, due, at, reason)
     }
 
-    fn acknowledge_as(&self, ending: Ending, due: &Due, at: Power, reason: String) -> Step {
+    fn acknowledge_as(&self, ending: Ending, due: &Due, at: Power, reason: String) -> Plan {
         let mut record = self.record.clone();
         // In observe mode, what is off already was not stopped by Offhours.
         let foreign = due.mode == Mode::Observe && self.direction == Direction::Stop;
@@ -432,7 +432,7 @@ impl Planner<'_> {
     }
 
     /// Waits out an opposite request that may still act on a resource already in its target state.
-    fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
+    fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Plan {
         let mut record = self.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
@@ -441,7 +441,7 @@ impl Planner<'_> {
         record.handled = Some(due.handled.clone());
         let known = record.opposite.take().and_then(|before| before.may_become);
         let may_become = match record.request.take() {
-            Some(request) if request.direction != self.direction => request.target,
+            Some(request) if request.direction != self.direction => request.step.target().cloned(),
             Some(_) | None => known,
         };
         record.opposite = Some(Opposite { until, may_become });
@@ -452,32 +452,34 @@ impl Planner<'_> {
     }
 
     /// Handles observe mode: the decision is recorded and reported, and nothing is sent.
-    fn observe(&self, due: &Due) -> Step {
+    fn observe(&self, due: &Due) -> Plan {
         if let Some(reason) = self.refusal() {
             return self.decline_observed(due, reason.to_owned());
         }
-        let Some(change) = self.change() else {
-            return self.decline_observed(due, self.no_change());
+        let Some(step) = self.step() else {
+            return self.decline_observed(due, self.no_step());
         };
         let mut record = self.record.clone();
         record.handled = Some(only_observed(due, self.record));
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
-        let direction = self.direction;
-        let request = change.to_string();
-        let saved = match direction {
+        let saved = match self.direction {
             Direction::Stop => method::size_of(self.seen.resource, self.record),
             Direction::Start => record.saved.clone(),
         };
-        let would = Event::WouldAsk { direction, request, saved };
-        self.write(record, Some(ended), vec![would])
+        Plan::Withhold(Box::new(Withheld {
+            write: self.written(record, Some(ended), Vec::new()),
+            resource: self.seen.resource.clone(),
+            step,
+            saved,
+        }))
     }
 
     /// Handles observe mode where nothing could be sent. A schedule's edge is looked at again later.
     /// A command ends here: it must not act once observe mode ends.
-    fn decline_observed(&self, due: &Due, reason: String) -> Step {
+    fn decline_observed(&self, due: &Due, reason: String) -> Plan {
         if !matches!(due.cause, Cause::Manual { .. }) {
-            return Step::Postpone(reason);
+            return Plan::Postpone(reason);
         }
         let mut record = self.record.clone();
         record.handled = Some(only_observed(due, self.record));
@@ -485,31 +487,31 @@ impl Planner<'_> {
     }
 
     /// Claims the record and permits exactly one request.
-    fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
-        let Some(change) = self.change() else {
-            return Step::Postpone(self.no_change());
+    fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Plan {
+        let Some(step) = self.step() else {
+            return Plan::Postpone(self.no_step());
         };
         let mut record = self.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
-        let (replaced, events) = self.save_before_shrink(&mut record, &change);
+        let (replaced, events) = self.save_before_shrink(&mut record, &step);
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         record.opposite = quiet_at.map(|until| Opposite { until, may_become: None });
-        record.request = Some(self.request(&change));
+        record.request = Some(self.request(step));
         record.attempts = 0;
         record.last_error = None;
         record.retained = false;
         // The entry of a turned transition names what was saved as well.
-        self.send(record, change, events, ended.or(replaced))
+        self.send(record, events, ended.or(replaced))
     }
 
     /// Permits the hard cut.
-    fn force(&self) -> Step {
+    fn force(&self) -> Plan {
         let observed = self.mode() == Mode::Observe;
         if !self.policy.force || observed {
-            return Step::Leave;
+            return Plan::Leave;
         }
         let mut record = self.record.clone();
         if let Some(request) = &mut record.request {
@@ -519,22 +521,16 @@ impl Planner<'_> {
             request.asked_at = self.context.now;
         }
         record.permit = Some(self.permit());
-        Step::Send(Box::new(Send {
-            record: self.dated(record),
-            history: None,
-            events: Vec::new(),
-            change: Change::PowerOff(self.seen.resource.id.clone()),
-            purpose: Purpose::ForcedPowerOff,
-        }))
+        self.permitted(record, Vec::new(), None)
     }
 
     /// Leaves what is not due by the look. The record learns its new tags at the next inventory.
-    fn leave(&self, reason: &LeaveReason) -> Step {
+    fn leave(&self, reason: &LeaveReason) -> Plan {
         match reason {
             LeaveReason::Excluded(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
                 if self.record.in_flight().is_none() =>
             {
-                Step::Postpone(reason.to_string())
+                Plan::Postpone(reason.to_string())
             }
             LeaveReason::Excluded(_)
             | LeaveReason::UnknownSchedule(_)
@@ -544,7 +540,7 @@ impl Planner<'_> {
             | LeaveReason::Gone
             | LeaveReason::StaleReader
             | LeaveReason::Handled
-            | LeaveReason::NothingDesired => Step::Leave,
+            | LeaveReason::NothingDesired => Plan::Leave,
         }
     }
 
@@ -695,43 +691,20 @@ impl Planner<'_> {
         if is_chosen && !moves { StopMethod::to_switch_off(kind, &self.policy) } else { method }
     }
 
-    fn request(&self, change: &Change) -> Request {
-        let target = match change {
-            Change::PowerOn(_)
-            | Change::Shutdown(_)
-            | Change::PowerOff(_)
-            | Change::Hibernate { .. } => None,
-            Change::ResizeMachine { to, .. } => Some(SavedState::Machine(to.clone())),
-            Change::ResizeDatabase { plan, nodes, .. } => {
-                Some(SavedState::Database { plan: plan.clone(), nodes: *nodes, storage_mib: None })
-            }
-            Change::ScaleNodePool { count, autoscale, .. } => {
-                Some(SavedState::NodePool { count: *count, autoscale: *autoscale })
-            }
-        };
+    fn request(&self, step: Step) -> Request {
         let configuration = self.context.rules.configuration;
-        let (record, resource) = (self.record, self.seen.resource);
-        let reference = &record.reference;
-        let method = self.method();
-        let part = if method.changes_plan() || method == StopMethod::Hibernate {
-            smaller_plan::part(change, record, resource, self.direction)
-        } else {
-            Part::Whole
-        };
+        let reference = &self.record.reference;
         Request {
             direction: self.direction,
-            part,
             asked_at: self.context.now,
             looked_at: self.seen.requested_at,
             ask: Ask::Open,
             unknown: false,
             forced: Forced::No,
-            graceful: matches!(change, Change::Shutdown(_))
-                && configuration.has_power_cut(reference),
-            late: smaller_plan::effect_timeout(change, resource)
+            late: step
+                .effect_timeout(&self.seen.resource.size)
                 .or_else(|| configuration.effect_timeout(reference, self.direction)),
-            target,
-            step: hibernate::shown_by_need(change).cloned(),
+            step,
             made: None,
             first_accepted_at: None,
             problem: None,
@@ -744,11 +717,10 @@ impl Planner<'_> {
 
     /// Returns this direction's one request; `None` without a plan to shrink to or a size to put
     /// back.
-    fn change(&self) -> Option<Change> {
+    fn step(&self) -> Option<Step> {
         if self.method() == StopMethod::Hibernate {
             return match self.next()? {
-                Next::Ask(what) => Some(hibernate::change(self.record, self.seen.sight?, what)),
-                Next::Power(change) => Some(change),
+                Next::Ask(step) => Some(step),
                 Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
             };
         }
@@ -758,7 +730,7 @@ impl Planner<'_> {
             gives_up: self.record.is_denied_its_plan()
                 || self.policy.start_small && self.has_waited(),
         };
-        method::change(self.method(), self.direction, self.record, self.seen, how)
+        method::step(self.method(), self.direction, self.record, self.seen, how)
     }
 
     /// Returns what comes next for a machine that is hibernated or woken.
@@ -775,11 +747,11 @@ impl Planner<'_> {
     }
 
     /// Returns why there is nothing to send.
-    fn no_change(&self) -> String {
+    fn no_step(&self) -> String {
         let hibernates = self.method() == StopMethod::Hibernate;
         match self.next().filter(|_| hibernates) {
             Some(Next::Wait(why) | Next::StayOff(why) | Next::Person(why)) => why,
-            Some(Next::Ask(_) | Next::Power(_)) | None => method::no_change(self.seen.target),
+            Some(Next::Ask(_)) | None => method::no_step(self.seen.target),
         }
     }
 
@@ -787,7 +759,7 @@ impl Planner<'_> {
     fn has_waited(&self) -> bool {
         let request = self.record.request_towards(Direction::Start);
         let refused = request.is_some_and(|request| {
-            request.part == Part::Grow && matches!(request.ask, Ask::Failed { .. })
+            request.step.moves() && matches!(request.ask, Ask::Failed { .. })
         });
         let since = self.record.in_flight().map(|now| now.claimed_at);
         let patience = effect_timeout(self.record.kind());
@@ -795,23 +767,9 @@ impl Planner<'_> {
     }
 
     /// Reports whether a request must not leave if its effect could not be undone.
-    fn needs_way_back(&self, change: &Change) -> bool {
-        let hibernates = matches!(change, Change::Hibernate { .. });
-        self.shrinks(change) || hibernates && self.direction == Direction::Stop
-    }
-
-    /// Reports whether a request makes the resource smaller.
-    fn shrinks(&self, change: &Change) -> bool {
-        let sizes = match change {
-            Change::PowerOn(_)
-            | Change::Shutdown(_)
-            | Change::PowerOff(_)
-            | Change::Hibernate { .. } => false,
-            Change::ResizeMachine { .. }
-            | Change::ResizeDatabase { .. }
-            | Change::ScaleNodePool { .. } => true,
-        };
-        sizes && self.direction == Direction::Stop
+    fn needs_way_back(&self, step: &Step) -> bool {
+        let stops = self.direction == Direction::Stop;
+        stops && (step.target().is_some() || step.facts().exclusive)
     }
 
     /// Applies the whole rule of what is saved before a shrink, from the look that permits it. What
@@ -819,14 +777,14 @@ impl Planner<'_> {
     fn save_before_shrink(
         &self,
         record: &mut Record,
-        change: &Change,
+        step: &Step,
     ) -> (Option<HistoryEntry>, Vec<Event>) {
         let nothing = (None, Vec::new());
-        let seen = self.seen.resource.size.to_save();
-        let Some(seen) = seen.filter(|_| self.shrinks(change)) else {
+        let to = step.target().filter(|_| self.direction == Direction::Stop);
+        let Some((to, seen)) = to.zip(self.seen.resource.size.to_save()) else {
             return nothing;
         };
-        if let Change::ResizeMachine { to, .. } = change {
+        if let SavedState::Machine(to) = to {
             if !record.used {
                 record.small_plans.clear();
             }
@@ -876,8 +834,8 @@ impl Planner<'_> {
         record
     }
 
-    fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Step {
-        Step::Write(Box::new(self.written(record, history, events)))
+    fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Plan {
+        Plan::Write(Box::new(self.written(record, history, events)))
     }
 
     fn written(
@@ -892,54 +850,33 @@ impl Planner<'_> {
         Write { record: self.dated(record), history, events }
     }
 
-    fn send(
-        &self,
-        mut record: Record,
-        mut change: Change,
-        events: Vec<Event>,
-        history: Option<HistoryEntry>,
-    ) -> Step {
-        if !self.permit_hibernation(&mut record, &mut change) {
-            return Step::Leave;
+    fn send(&self, mut record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
+        if !self.permit_request(&mut record) {
+            return Plan::Leave;
         }
         record.permit = Some(self.permit());
         record.retry_at = None;
-        Step::Send(Box::new(Send {
-            record: self.dated(record),
-            history,
-            events,
-            change,
-            purpose: Purpose::Transition,
-        }))
+        self.permitted(record, events, history)
     }
 
-    /// Writes into a record what a request that leaves may make of it. Returns false if a deletion
-    /// cannot rest on the look, because that is too old or did not read enough.
-    fn permit_hibernation(&self, record: &mut Record, change: &mut Change) -> bool {
+    fn permitted(&self, record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
+        let resource = self.seen.resource.clone();
+        Plan::Send(Box::new(Send { record: self.dated(record), resource, history, events }))
+    }
+
+    /// Writes into a record what its request may make of it. Returns false if the request cannot
+    /// rest on the look, because that is too old or did not read enough.
+    fn permit_request(&self, record: &mut Record) -> bool {
         let now = self.context.now;
-        let begins = record.request.as_ref().is_some_and(|request| request.asked_at == now);
-        let claimed = record.in_flight().filter(|_| begins).cloned();
-        if let Some(transition) = claimed.filter(|transition| transition.claimed_at == now) {
+        let claimed = record.in_flight().filter(|now_on| now_on.claimed_at == now).cloned();
+        if let Some(transition) = claimed {
             self.begin_hibernation(record, &transition);
         }
-        if matches!(change, Change::PowerOn(_))
-            && let Some(kept) = record.hibernation.as_deref_mut()
-        {
-            kept.delete_asked = false;
-        }
-        let (Change::Hibernate { what, .. }, Some(sight)) = (change, self.seen.sight) else {
-            return true;
-        };
-        let too_old = now.duration_since(self.seen.requested_at) > DELETION_AGE;
-        let machine = sight.machine.as_ref();
-        let unread = machine.is_none_or(|machine| machine.manifest.is_none());
-        if *what == Hibernate::Delete && (too_old || unread) {
-            return false;
-        }
+        let step = record.request.as_ref().map(|request| &request.step);
+        let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
         let mark = Mark::of(&record.reference, record.revision, self.context.writer, now);
-        let ssh_key = self.seen.ssh_key.unwrap_or_default();
-        hibernate::permit(record, sight, self.seen.whole_log(), what, (mark, ssh_key, now));
-        true
+        now.duration_since(self.seen.requested_at) <= fresh_for
+            && hibernate::permit(record, self.seen, mark, now)
     }
 
     /// Fixes, at the claim of a stop, how long before its start the machine is woken. No start is
@@ -983,7 +920,9 @@ pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> 
     };
     let mut record = record.clone();
     record.hibernation.as_deref_mut()?.adopt(machine.resource.id.clone());
-    if let Some(request) = record.request.as_mut().filter(|request| request.part == Part::Create) {
+    if let Some(request) = &mut record.request
+        && matches!(request.step, Step::Create { .. })
+    {
         request.ask = Ask::Done { at: seen.requested_at };
         request.problem = None;
     }

@@ -1,4 +1,4 @@
-//! A step of a transition, and what it is planned from.
+//! What is planned for one record, and what it is planned from.
 
 use domain::{
     decision::Rules,
@@ -7,9 +7,9 @@ use domain::{
     look::Look,
     record::{Observed, Record, Writer},
     resource::{Busy, LoggedAction, Resource, SavedState},
+    step::Step,
 };
 use jiff::Timestamp;
-use provider::Change;
 
 use crate::{event::Event, transition::method};
 
@@ -80,9 +80,9 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// The next step for one record.
+/// What is to be done next about one record.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum Plan {
     /// Nothing to do, and nothing to report.
     Leave,
     /// Not now: retried after a while.
@@ -91,6 +91,8 @@ pub(crate) enum Step {
     Write(Box<Write>),
     /// One write that permits one request, and that request.
     Send(Box<Send>),
+    /// One write, and the request that is not sent in observe mode.
+    Withhold(Box<Withheld>),
 }
 
 /// A write without a request.
@@ -104,26 +106,28 @@ pub(crate) struct Write {
     pub events: Vec<Event>,
 }
 
-/// A write that permits a request.
+/// A write that permits a request: that of its record.
 #[derive(Debug)]
 pub(crate) struct Send {
     /// The record to write, with the permit.
     pub record: Record,
+    /// The resource, as it was seen.
+    pub resource: Resource,
     /// The entry for what this ends, if anything: the transition that is turned around.
     pub history: Option<HistoryEntry>,
     /// What to report besides the request.
     pub events: Vec<Event>,
-    /// The request.
-    pub change: Change,
-    /// Whether it is the hard cut after a shutdown.
-    pub purpose: Purpose,
 }
 
-/// What a request is sent for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It is the transition's own request.
-    Transition,
-    /// It is the hard cut: the guest did not react to a shutdown.
-    ForcedPowerOff,
+/// What would be sent if its schedule were not only observed.
+#[derive(Debug)]
+pub(crate) struct Withheld {
+    /// The write.
+    pub write: Write,
+    /// The resource, as it was seen.
+    pub resource: Resource,
+    /// The request.
+    pub step: Step,
+    /// What would be saved, or restored.
+    pub saved: Option<SavedState>,
 }

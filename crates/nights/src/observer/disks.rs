@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
-    hibernation::Hibernate,
     history::HistoryEntry,
-    record::{Direction, Part, Phase, Record, Request},
+    record::{Direction, Phase, Record, Request},
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -163,11 +163,9 @@ impl State {
         let mut records = self.records.values();
         let asked = records.find(|record| {
             let permit = record.permit.as_ref();
-            let names = |request: &Request| match &request.step {
-                Some(step) => {
-                    named_by(step).is_some_and(|id| path.split('/').any(|part| part == id))
-                }
-                None => request.part == Part::Create && creates(path),
+            let names = |request: &Request| match named_by(&request.step) {
+                Some(id) => path.split('/').any(|part| part == id),
+                None => matches!(request.step, Step::Create { .. }) && creates(path),
             };
             permit.is_some_and(|permit| permit.writer.0 == *sender)
                 && record.request.as_ref().is_some_and(names)
@@ -389,13 +387,18 @@ fn creates(path: &str) -> bool {
 }
 
 /// Returns the id in the path of a request about something other than the machine.
-fn named_by(step: &Hibernate) -> Option<String> {
+fn named_by(step: &Step) -> Option<String> {
     match step {
-        Hibernate::KeepAddress { address } => Some(address.clone()),
-        Hibernate::Protect { snapshot, .. } | Hibernate::DeleteSnapshot { snapshot } => {
+        Step::KeepAddress(address) => Some(address.clone()),
+        Step::Protect { snapshot, .. } | Step::RemoveSnapshot(snapshot) => {
             Some(snapshot.to_string())
         }
-        Hibernate::Attach(what) => Some(what.name().id),
-        Hibernate::Snapshot(_) | Hibernate::Delete | Hibernate::Create { .. } => None,
+        Step::Attach(what) => Some(what.name().id),
+        Step::Off { .. }
+        | Step::On { .. }
+        | Step::Resize(_)
+        | Step::Snapshot(_)
+        | Step::Delete
+        | Step::Create { .. } => None,
     }
 }

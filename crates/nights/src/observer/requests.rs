@@ -4,6 +4,7 @@ use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::Target,
     record::{Ask, Cause, Direction, Handled},
+    step::Step,
 };
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -113,7 +114,7 @@ impl State {
         };
         let request = self.records.get(resource).and_then(|record| record.request.as_ref());
         let recorded = request.filter(|request| matches!(request.ask, Ask::Open));
-        let target = recorded.and_then(|request| request.target.as_ref());
+        let target = recorded.and_then(|request| request.step.target());
         let target = target.and_then(ResourceSize::of_saved);
         let named = target.as_ref().and_then(ResourceSize::plan);
         if named != Some(plan.as_str()) {
@@ -192,7 +193,8 @@ impl State {
             return;
         }
         let request = self.records.get(resource).and_then(|record| record.request.as_ref());
-        let graceful = request.is_some_and(|request| request.graceful);
+        let graceful =
+            request.is_some_and(|request| request.step == Step::Off { gracefully: true });
         let is_server = matches!(resource.id, ResourceId::Server(_));
         let shutdown = self.resources.get(resource).and_then(|tracked| tracked.shutdown_at);
         let had_its_time = shutdown.is_some_and(|at| now.duration_since(at) >= GRACE);

@@ -1,18 +1,15 @@
-//! Droplets kept as snapshots: observing them, and the requests that hibernate and wake them
-//! (DOSPEC).
+//! Droplets kept as snapshots, observed (DOSPEC).
 
 use std::collections::BTreeSet;
 
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Hibernate, Hibernation, Label, MARK_LABEL, Manifest,
-        Mark, OF_LABEL, ObservedMachine, SeenSnapshot, Sight, SnapshotState, of_label,
+        BackupPolicy, Balanced, Hibernation, MARK_LABEL, Manifest, Mark, OF_LABEL, ObservedMachine,
+        SeenSnapshot, Sight, SnapshotState, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
-use serde::Serialize;
-use serde_json::json;
 
 use super::{
     Api, droplet, schema,
@@ -20,12 +17,11 @@ use super::{
     surroundings::{Firewall, InProject, LoadBalancer},
 };
 use crate::{
-    change::Accepted,
     error::ProviderError,
     hibernation_lookup::{
         HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,
     },
-    http::{Request, USER_DATA, parse},
+    http::Request,
 };
 
 /// What the names of our snapshots begin with.
@@ -220,54 +216,6 @@ impl Api {
             Err(error) => Err(error),
         }
     }
-
-    /// Sends one of the requests that hibernate or wake a Droplet.
-    pub(super) async fn hibernate(
-        &self,
-        id: &ResourceId,
-        what: &Hibernate,
-    ) -> Result<Accepted, ProviderError> {
-        let number = droplet_id(id)?;
-        match what {
-            Hibernate::Snapshot(label) => {
-                let name = snapshot_name(&label.of, &label.mark);
-                self.begin(id, &json!({"type": "snapshot", "name": name})).await
-            }
-            Hibernate::Create { label, snapshot, manifest } => {
-                let order = Order::of(label, *snapshot, manifest);
-                let request = Request::post_json("/v2/droplets", &order);
-                let made: schema::CreateResponse = parse(&request, &self.0.send(&request).await?)?;
-                let actions = made.links.map(|links| links.actions).unwrap_or_default();
-                Ok(Accepted {
-                    action: actions.first().map(|action| ActionId(action.id)),
-                    made: Some(made.droplet.id),
-                })
-            }
-            Hibernate::Delete => self.done(Request::delete(format!("/v2/droplets/{number}"))).await,
-            Hibernate::DeleteSnapshot { snapshot } => {
-                let request = Request::delete(format!("/v2/snapshots/{snapshot}"));
-                self.done(request).await
-            }
-            Hibernate::Attach(what) => {
-                let request = attach(id, number, what)?;
-                self.done(request).await
-            }
-            // This cloud has neither.
-            Hibernate::KeepAddress { .. } | Hibernate::Protect { .. } => {
-                Err(ProviderError::foreign(id))
-            }
-        }
-    }
-
-    /// Sends a change whose response contains nothing that is needed.
-    async fn done(&self, request: Request) -> Result<Accepted, ProviderError> {
-        let answer = self.0.send(&request).await?;
-        // 204 without a body, or the action begun (DOSPEC); an HTML page would come from a gateway.
-        if !answer.is_empty() {
-            parse::<serde_json::Value>(&request, &answer)?;
-        }
-        Ok(Accepted::default())
-    }
 }
 
 /// Reports whether a Droplet was made from a snapshot of ours.
@@ -275,95 +223,6 @@ fn is_copy(one: &DropletWithAttachments, hibernation: Option<&Hibernation>) -> b
     let image = one.image.as_ref().and_then(|image| image.id);
     let snapshots = hibernation.into_iter().flat_map(|hibernation| &hibernation.snapshots);
     image.is_some() && snapshots.into_iter().any(|snapshot| snapshot.id == image)
-}
-
-fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, ProviderError> {
-    let droplets = json!({"droplet_ids": [number]});
-    let (path, body) = match what {
-        Attachment::Firewall(firewall) => (format!("/v2/firewalls/{firewall}/droplets"), droplets),
-        Attachment::LoadBalancer(one) => {
-            (format!("/v2/load_balancers/{}/droplets", one.id), droplets)
-        }
-        Attachment::FloatingIp(ip) => {
-            let all = if ip.contains(':') { "/v2/reserved_ipv6" } else { "/v2/reserved_ips" };
-            let body = json!({"type": "assign", "droplet_id": number});
-            (format!("{all}/{ip}/actions"), body)
-        }
-        Attachment::Volume(volume) => (
-            format!("/v2/volumes/{volume}/actions"),
-            json!({"type": "attach", "droplet_id": number}),
-        ),
-        Attachment::Project(project) => (
-            format!("/v2/projects/{project}/resources"),
-            json!({"resources": [format!("do:droplet:{number}")]}),
-        ),
-        Attachment::Backups(policy) => {
-            let mut body = json!({"type": "enable_backups"});
-            if let Some(policy) = policy {
-                body["backup_policy"] = json!(policy);
-            }
-            (format!("/v2/droplets/{number}/actions"), body)
-        }
-        // The cloud chooses the addresses, and has no placement groups.
-        Attachment::Network(_)
-        | Attachment::PlacementGroup(_)
-        | Attachment::Address(_)
-        | Attachment::Vpc(_) => {
-            return Err(ProviderError::foreign(id));
-        }
-    };
-    Ok(Request::post_json(path, &body))
-}
-
-/// The body of a request to create a Droplet.
-#[derive(Serialize)]
-struct Order<'a> {
-    name: &'a str,
-    region: &'a str,
-    size: &'a str,
-    /// The snapshot's number: text would be the slug of a public image (DOSPEC).
-    image: u64,
-    ssh_keys: [&'a str; 1],
-    backups: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backup_policy: Option<&'a BackupPolicy>,
-    ipv6: bool,
-    monitoring: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    with_droplet_agent: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    public_networking: Option<bool>,
-    tags: BTreeSet<String>,
-    volumes: &'a BTreeSet<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vpc_uuid: Option<&'a str>,
-    user_data: &'static str,
-}
-
-impl<'a> Order<'a> {
-    fn of(label: &Label, snapshot: u64, made: &'a Manifest) -> Self {
-        let has = |feature: &str| made.features.contains(feature);
-        let mut tags = made.tags.clone();
-        tags.insert(of_tag(&label.of));
-        tags.insert(format!("{MARK_LABEL}:{}", label.mark));
-        Self {
-            name: &made.name,
-            region: &made.region,
-            size: &made.size.plan,
-            image: snapshot,
-            ssh_keys: [&made.ssh_key],
-            backups: made.backups,
-            backup_policy: made.backup_policy.as_ref(),
-            ipv6: has("ipv6"),
-            monitoring: has("monitoring"),
-            with_droplet_agent: has("droplet_agent").then_some(true),
-            public_networking: made.private_only.then_some(false),
-            tags,
-            volumes: &made.volumes,
-            vpc_uuid: made.vpc.as_deref(),
-            user_data: USER_DATA,
-        }
-    }
 }
 
 /// Builds the body of a Droplet, with a manifest if its attached resources were read.
@@ -431,13 +290,13 @@ fn snapshot(one: &schema::Snapshot) -> Option<ListedSnapshot> {
 }
 
 /// The name of a machine's snapshot.
-fn snapshot_name(of: &ResourceId, mark: &Mark) -> String {
+pub(super) fn snapshot_name(of: &ResourceId, mark: &Mark) -> String {
     format!("{PREFIX}{}.{mark}", of_label(of))
 }
 
 /// The tag of every machine we create for a resource. A tag may contain neither `/` nor `.`
 /// (DOSPEC).
-fn of_tag(of: &ResourceId) -> String {
+pub(super) fn of_tag(of: &ResourceId) -> String {
     format!("{OF_LABEL}:{}", of_label(of).replace('.', "-"))
 }
 
@@ -453,7 +312,7 @@ fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
     mark.map(|(_, mark)| Mark(mark.to_owned()))
 }
 
-fn droplet_id(id: &ResourceId) -> Result<u64, ProviderError> {
+pub(super) fn droplet_id(id: &ResourceId) -> Result<u64, ProviderError> {
     match id {
         ResourceId::Droplet(DropletId(number)) => Ok(*number),
         ResourceId::Server(_)

@@ -3,6 +3,7 @@
 mod hibernation;
 mod schema;
 mod scopes;
+mod step;
 mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +19,12 @@ use domain::{
     },
 };
 use jiff::Timestamp;
-use serde::{
-    Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    change::{Accepted, Change},
     error::ProviderError,
-    http::{Http, Request, parse},
+    http::{Http, Request},
     pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
@@ -35,6 +32,7 @@ use crate::{
 pub(crate) use schema::read_error;
 pub use scopes::MissingScope;
 pub(crate) use scopes::{to_read, to_send};
+pub(crate) use step::request;
 pub use surroundings::snapshot_price;
 
 /// The maximum page size (DODESC).
@@ -291,58 +289,6 @@ impl Api {
         Ok(members)
     }
 
-    pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
-        match change {
-            Change::PowerOn(id) => self.begin(id, &schema::Act { kind: "power_on" }).await,
-            Change::Shutdown(id) => self.begin(id, &schema::Act { kind: "shutdown" }).await,
-            Change::PowerOff(id) => self.begin(id, &schema::Act { kind: "power_off" }).await,
-            Change::ResizeMachine { id, to } => {
-                let resize = schema::ResizeDroplet { kind: "resize", size: &to.plan, disk: false };
-                self.begin(id, &resize).await
-            }
-            Change::Hibernate { id, what } => self.hibernate(id, what).await,
-            Change::ResizeDatabase { id, plan, nodes, storage_mib } => {
-                let body = schema::Resize {
-                    size: plan,
-                    num_nodes: *nodes,
-                    storage_size_mib: *storage_mib,
-                };
-                let request = Request::put(format!("/v2/databases/{id}/resize"), &body);
-                let answer = self.0.send(&request).await?;
-                // 202 without a body (DOSPEC); an HTML page would come from a gateway.
-                if !answer.is_empty() {
-                    parse::<Value>(&request, &answer)?;
-                }
-                Ok(Accepted::default())
-            }
-            Change::ScaleNodePool { cluster, pool, .. } => {
-                let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
-                let body = pool_update(change)
-                    .ok_or_else(|| ProviderError::foreign(&change.resource()))?;
-                let request = Request::put(path, &body);
-                let answer = self.0.send(&request).await?;
-                parse::<schema::UpdatedPool>(&request, &answer)?;
-                Ok(Accepted::default())
-            }
-        }
-    }
-
-    /// Begins an action on a Droplet.
-    async fn begin(
-        &self,
-        id: &ResourceId,
-        action: &impl Serialize,
-    ) -> Result<Accepted, ProviderError> {
-        let ResourceId::Droplet(droplet) = id else {
-            return Err(ProviderError::foreign(id));
-        };
-        let path = format!("/v2/droplets/{droplet}/actions");
-        let request = Request::post_json(path, action);
-        let answer = self.0.send(&request).await?;
-        let schema::BegunActionResponse { action } = parse(&request, &answer)?;
-        Ok(Accepted::action(action.id))
-    }
-
     async fn one<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderError> {
         let found: schema::ItemResponse<_> = self.0.read(request).await?;
         Ok(found.item)
@@ -529,27 +475,6 @@ fn is_service_tag(tag: &str, cluster: &ClusterId) -> bool {
 /// Reports whether a text may be the id of a cluster: hexadecimal digits and hyphens.
 fn is_cluster_id(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
-}
-
-/// Builds a pool's complete update: whatever it leaves out would be removed (DOCTL), and a count of
-/// 0 or a disabled autoscaler must be written out to be understood (TFDO). `None` for other
-/// changes, and for labels or taints that are not JSON.
-fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
-    let Change::ScaleNodePool { cluster, name, count, autoscale, tags, labels, taints, .. } =
-        change
-    else {
-        return None;
-    };
-    Some(schema::PoolUpdate {
-        name,
-        count: *count,
-        auto_scale: autoscale.is_some(),
-        min_nodes: autoscale.map(|bounds| bounds.min),
-        max_nodes: autoscale.map(|bounds| bounds.max),
-        tags: tags.iter().map(String::as_str).filter(|tag| !is_service_tag(tag, cluster)).collect(),
-        labels: serde_json::from_str(labels).ok()?,
-        taints: serde_json::from_str(taints).ok()?,
-    })
 }
 
 /// An unknown status does not prove that the action has ended: it counts as in progress.

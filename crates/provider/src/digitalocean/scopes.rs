@@ -1,14 +1,11 @@
 //! The scopes that requests need, and which of them a token lacks for hibernating Droplets, as far
 //! as reading shows (DOSPEC).
 
-use domain::{
-    ResourceKind,
-    hibernation::{Attachment, Hibernate},
-};
+use domain::{ResourceKind, hibernation::Attachment, resource::SavedState, step::Step};
 use serde::de::IgnoredAny;
 
 use super::Api;
-use crate::{change::Change, error::ProviderError, http::Request};
+use crate::{error::ProviderError, http::Request};
 
 /// Returns the scope that listing a kind needs, and reading one of it.
 pub(crate) fn to_read(kind: ResourceKind) -> &'static str {
@@ -20,26 +17,22 @@ pub(crate) fn to_read(kind: ResourceKind) -> &'static str {
     }
 }
 
-/// Returns the scopes that a change needs.
-pub(crate) fn to_send(change: &Change) -> &'static str {
-    match change {
-        Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => {
-            "the scope droplet:update"
+/// Returns the scopes that a step needs.
+pub(crate) fn to_send(step: &Step) -> &'static str {
+    match step {
+        Step::Off { .. } | Step::On { .. } => "the scope droplet:update",
+        Step::Resize(SavedState::Machine(_)) => {
+            "one of the scopes droplet:update and droplet:create"
         }
-        Change::ResizeMachine { .. } => "one of the scopes droplet:update and droplet:create",
-        Change::ResizeDatabase { .. } => "the scope database:update",
-        Change::ScaleNodePool { .. } => "the scope kubernetes:update",
-        Change::Hibernate { what, .. } => match what {
-            Hibernate::Snapshot(_) => "one of the scopes droplet:update and image:create",
-            Hibernate::Delete => "the scope droplet:delete",
-            Hibernate::DeleteSnapshot { .. } => {
-                "one of the scopes image:delete and snapshot:delete"
-            }
-            Hibernate::Attach(what) => to_attach(what),
-            // Its tags are created with it.
-            Hibernate::Create { .. } => "one of the scopes droplet:create and tag:create",
-            Hibernate::KeepAddress { .. } | Hibernate::Protect { .. } => "a scope",
-        },
+        Step::Resize(SavedState::Database { .. }) => "the scope database:update",
+        Step::Resize(SavedState::NodePool { .. }) => "the scope kubernetes:update",
+        Step::Snapshot(_) => "one of the scopes droplet:update and image:create",
+        Step::Delete => "the scope droplet:delete",
+        Step::RemoveSnapshot(_) => "one of the scopes image:delete and snapshot:delete",
+        Step::Attach(what) => to_attach(what),
+        // Its tags are created with it.
+        Step::Create { .. } => "one of the scopes droplet:create and tag:create",
+        Step::KeepAddress(_) | Step::Protect { .. } => "a scope",
     }
 }
 

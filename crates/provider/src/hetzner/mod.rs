@@ -2,6 +2,7 @@
 
 mod hibernation;
 mod schema;
+mod step;
 mod surroundings;
 
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
-    change::{Accepted, Change},
     error::ProviderError,
-    http::{Http, Request, parse},
+    http::{Http, Request},
     pages::{self, Element, Listed, Page, Reading},
 };
 
 pub(crate) use schema::read_error;
+pub(crate) use step::request;
 
 /// The maximum page size (HZSPEC).
 const PER_PAGE: u32 = 50;
@@ -151,32 +152,6 @@ impl Api {
         let currency = currency.map_err(|error| request.not_understood(error.to_string()))?;
         let price = pricing.image.price_per_gb_month.net;
         Money::parse(&price, currency).map_err(|error| request.not_understood(error.to_string()))
-    }
-
-    pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
-        let (id, word, body) = match change {
-            Change::PowerOn(id) => (id, "poweron", None),
-            Change::Shutdown(id) => (id, "shutdown", None),
-            Change::PowerOff(id) => (id, "poweroff", None),
-            Change::ResizeMachine { id, to } => {
-                let to = schema::ChangeType { server_type: &to.plan, upgrade_disk: false };
-                (id, "change_type", Some(to))
-            }
-            Change::Hibernate { id, what } => return self.hibernate(id, what).await,
-            Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
-                return Err(ProviderError::foreign(&change.resource()));
-            }
-        };
-        let number = server_id(id)?;
-        let path = format!("/v1/servers/{number}/actions/{word}");
-        let request = match &body {
-            Some(body) => Request::post_json(path, body),
-            // A body, or a content type without one, would be answered with 415.
-            None => Request::post(path),
-        };
-        let answer = self.http.send(&request).await?;
-        let schema::BegunActionResponse { action } = parse(&request, &answer)?;
-        Ok(Accepted::action(action.id))
     }
 
     async fn page<T: DeserializeOwned>(

@@ -33,6 +33,7 @@ use crate::error::{ChangeError, ProviderError};
 pub use crate::command_failure::Failure;
 pub use output::Output;
 pub use pins::InvalidKey;
+pub(crate) use vocabulary::command;
 
 /// Maximum number of connections open at once while listing.
 const AT_ONCE: usize = 16;

@@ -3,11 +3,12 @@
 use domain::{
     MachineName, ResourceId, ResourceKind,
     resource::{Busy, MachineFacts, MachineSize, Power, Resource, Size},
+    step::Step,
 };
 
 use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
 use crate::{
-    change::{Accepted, Change},
+    accepted::Accepted,
     error::{ChangeError, ProviderError},
     pages::{self, Listed, Reading},
 };
@@ -46,20 +47,14 @@ impl Api {
         Ok(Some(self.resource(seen)))
     }
 
-    /// Sends one change as one command.
-    pub(crate) async fn change(&self, change: &Change) -> Result<Accepted, ChangeError> {
-        let (id, command) = match change {
-            Change::PowerOn(id) => (id, MachineCommand::Start),
-            Change::Shutdown(id) => (id, MachineCommand::Stop),
-            Change::PowerOff(id) => (id, MachineCommand::Force),
-            Change::ResizeMachine { .. }
-            | Change::Hibernate { .. }
-            | Change::ResizeDatabase { .. }
-            | Change::ScaleNodePool { .. } => {
-                return Err(ProviderError::foreign(&change.resource()).into());
-            }
-        };
-        self.send(machine_name(id)?, command).await?;
+    /// Sends one step as one command.
+    pub(crate) async fn send_step(
+        &self,
+        resource: &Resource,
+        step: &Step,
+    ) -> Result<Accepted, ChangeError> {
+        let (name, command) = command(resource, step)?;
+        self.send(name, command).await?;
         Ok(Accepted::default())
     }
 
@@ -84,6 +79,27 @@ impl Api {
             unsupported: None,
         }
     }
+}
+
+/// Returns the command that a step is sent as.
+pub(crate) fn command<'r>(
+    resource: &'r Resource,
+    step: &Step,
+) -> Result<(&'r MachineName, MachineCommand), ProviderError> {
+    let command = match step {
+        Step::On { .. } => MachineCommand::Start,
+        Step::Off { gracefully: true } => MachineCommand::Stop,
+        Step::Off { gracefully: false } => MachineCommand::Force,
+        Step::Resize(_)
+        | Step::KeepAddress(_)
+        | Step::Snapshot(_)
+        | Step::Protect { .. }
+        | Step::Delete
+        | Step::Create { .. }
+        | Step::Attach(_)
+        | Step::RemoveSnapshot(_) => return Err(ProviderError::foreign(&resource.id)),
+    };
+    Ok((machine_name(&resource.id)?, command))
 }
 
 fn machine_name(id: &ResourceId) -> Result<&MachineName, ProviderError> {

@@ -7,17 +7,19 @@ use domain::{
     reason::Reason,
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Busy, Cluster, DatabaseSize,
-        MachineFacts, MachineSize, NodePoolSize, Power, Resource, Size,
+        MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
+    step::Step,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use testing::seen;
 
 use super::{
     change_kind, do_error, ids, kind, list,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, Change, ChangeError, Client, Listed};
+use crate::{Accepted, ChangeError, Client, Listed};
 
 const CLUSTER: &str = "bd5f5959-5e1e-4205-a714-a914373942af";
 const POOL: &str = "cdda885e-7663-40c8-bc74-3a036c66545d";
@@ -794,30 +796,36 @@ async fn power_actions_name_their_type() {
     };
     let cloud = Script::play([begun("power_on"), begun("shutdown"), begun("power_off")]).await;
     let client = cloud.digitalocean();
-    for change in [
-        Change::PowerOn(droplet_id(1)),
-        Change::Shutdown(droplet_id(1)),
-        Change::PowerOff(droplet_id(1)),
+    let droplet = seen(droplet_id(1));
+    for (step, word) in [
+        (Step::On { small: false }, "power_on"),
+        (Step::Off { gracefully: true }, "shutdown"),
+        (Step::CUT, "power_off"),
     ] {
-        let accepted = client.send(&change).await.unwrap();
-        assert_eq!(accepted, Accepted { action: Some(ActionId(36)), made: None }, "{change}");
+        let accepted = client.send(&droplet, &step).await.unwrap();
+        assert_eq!(accepted, Accepted { action: Some(ActionId(36)), made: None }, "{step}");
+        let shown = client.shown(&droplet, &step);
+        assert_eq!(shown, format!("POST /v2/droplets/1/actions {word}"));
     }
     cloud.finish();
 }
 
+/// A resource, and a step of it.
+type Change = (Resource, Step);
+
 fn resize(storage_mib: Option<u64>) -> Change {
-    Change::ResizeDatabase {
-        id: DatabaseId(DATABASE.to_owned()),
-        plan: "db-s-1vcpu-1gb".to_owned(),
-        nodes: 1,
-        storage_mib,
-    }
+    let to = SavedState::Database { plan: "db-s-1vcpu-1gb".to_owned(), nodes: 1, storage_mib };
+    (seen(ResourceId::Database(DatabaseId(DATABASE.to_owned()))), Step::Resize(to))
 }
 
-async fn sent(request: String, answer: Answer, change: &Change) -> Result<Accepted, ChangeError> {
+async fn sent(
+    request: String,
+    answer: Answer,
+    (resource, step): &Change,
+) -> Result<Accepted, ChangeError> {
     let cloud = Script::play([(request, answer)]).await;
     let client: Client = cloud.digitalocean();
-    let sent = client.send(change).await;
+    let sent = client.send(resource, step).await;
     cloud.finish();
     sent
 }
@@ -833,6 +841,12 @@ async fn a_resize_names_storage_only_when_it_must_change() {
         format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1,"storage_size_mib":61440}}"#);
     let taken = sent(request.clone(), answer(202, "{}"), &resize(Some(61_440))).await;
     assert_eq!(taken.unwrap(), accepted);
+    let (database, step) = resize(Some(61_440));
+    let cloud = Script::play::<String>([]).await;
+    let shown = cloud.digitalocean().shown(&database, &step);
+    cloud.finish();
+    let path = format!("PUT /v2/databases/{DATABASE}/resize");
+    assert_eq!(shown, format!("{path} size=db-s-1vcpu-1gb num_nodes=1 storage_size_mib=61440"));
     let error = sent(request, answer(200, "<html>"), &resize(Some(61_440))).await;
     assert_eq!(change_kind(&error.unwrap_err()), "unknown");
 }
@@ -848,16 +862,15 @@ async fn a_plan_that_cannot_shrink_is_refused_in_the_providers_words() {
 }
 
 fn scale(count: u32, autoscale: Option<AutoscaleBounds>) -> Change {
-    Change::ScaleNodePool {
-        cluster: ClusterId(CLUSTER.to_owned()),
-        pool: PoolId(POOL.to_owned()),
-        name: "backend-pool".to_owned(),
-        count,
-        autoscale,
-        tags: names(&["web-team", "k8s", "k8s:worker", &format!("k8s:{CLUSTER}")]),
-        labels: r#"{"service":"backend"}"#.to_owned(),
-        taints: r#"[{"key":"gpu"}]"#.to_owned(),
+    let id = ResourceId::NodePool(ClusterId(CLUSTER.to_owned()), PoolId(POOL.to_owned()));
+    let mut resource = seen(id);
+    resource.name = "backend-pool".to_owned();
+    resource.tags = names(&["web-team", "k8s", "k8s:worker", &format!("k8s:{CLUSTER}")]);
+    if let Size::NodePool(pool) = &mut resource.size {
+        pool.labels = r#"{"service":"backend"}"#.to_owned();
+        pool.taints = r#"[{"key":"gpu"}]"#.to_owned();
     }
+    (resource, Step::Resize(SavedState::NodePool { count, autoscale }))
 }
 
 #[tokio::test]
@@ -880,23 +893,12 @@ async fn a_pools_update_sends_everything_again_and_writes_zero_and_false() {
 
 #[tokio::test]
 async fn a_pool_that_cannot_be_sent_whole_is_not_sent() {
-    let Change::ScaleNodePool { cluster, pool, name, count, autoscale, tags, labels, .. } =
-        scale(0, None)
-    else {
-        unreachable!()
-    };
-    let broken = Change::ScaleNodePool {
-        cluster,
-        pool,
-        name,
-        count,
-        autoscale,
-        tags,
-        labels,
-        taints: "[".to_owned(),
-    };
+    let (mut broken, step) = scale(0, None);
+    if let Size::NodePool(pool) = &mut broken.size {
+        pool.taints = "[".to_owned();
+    }
     let cloud = Script::play::<String>([]).await;
-    let error = cloud.digitalocean().send(&broken).await.unwrap_err();
+    let error = cloud.digitalocean().send(&broken, &step).await.unwrap_err();
     assert_eq!(change_kind(&error), "not accepted");
     cloud.finish();
 }
@@ -937,9 +939,11 @@ async fn a_droplet_is_resized_without_its_disk() {
     let begun = action(36, "resize", "in-progress", "2026-11-21T09:00:00Z");
     let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
     let to = MachineSize { plan: "s-1vcpu-1gb".to_owned(), ..MachineSize::default() };
-    let id = droplet_id(1);
-    let change = Change::ResizeMachine { id, to };
-    let accepted = cloud.digitalocean().send(&change).await;
+    let (droplet, step) = (seen(droplet_id(1)), Step::Resize(SavedState::Machine(to)));
+    let client = cloud.digitalocean();
+    let accepted = client.send(&droplet, &step).await;
+    let shown = client.shown(&droplet, &step);
+    assert_eq!(shown, "POST /v2/droplets/1/actions resize size=s-1vcpu-1gb disk=false");
     assert_eq!(accepted.unwrap().action, Some(ActionId(36)));
     cloud.finish();
 }

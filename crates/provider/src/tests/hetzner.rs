@@ -2,19 +2,19 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{
-        Attachment, Hibernate, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress,
-    },
-    resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
+    hibernation::{Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress},
+    resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, SavedState, Size},
+    step::Step,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use testing::seen;
 
 use super::{
     change_kind, ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Change, Client, HibernationLookup};
+use crate::{Accepted, Client, HibernationLookup};
 
 fn server(id: u64, status: &str) -> Value {
     json!({
@@ -243,9 +243,16 @@ async fn power_actions_are_sent_without_a_body() {
     ])
     .await;
     let client = cloud.hetzner(&[]);
-    for change in [Change::PowerOn(id(42)), Change::Shutdown(id(42)), Change::PowerOff(id(42))] {
-        let accepted = client.send(&change).await.unwrap();
-        assert_eq!(accepted, Accepted { action: Some(ActionId(13)), made: None }, "{change}");
+    let server = seen(id(42));
+    for (step, word) in [
+        (Step::On { small: false }, "poweron"),
+        (Step::Off { gracefully: true }, "shutdown"),
+        (Step::CUT, "poweroff"),
+    ] {
+        let accepted = client.send(&server, &step).await.unwrap();
+        assert_eq!(accepted, Accepted { action: Some(ActionId(13)), made: None }, "{step}");
+        let shown = client.shown(&server, &step);
+        assert_eq!(shown, format!("POST /v1/servers/42/actions/{word}"));
     }
     cloud.finish();
 }
@@ -367,8 +374,12 @@ async fn a_servers_type_changes_without_its_disk() {
     let begun = action(13, "change_server_type", "running", "2016-01-30T23:50:00Z");
     let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
     let to = MachineSize { plan: "cpx12".to_owned(), ..MachineSize::default() };
-    let change = Change::ResizeMachine { id: id(42), to };
-    let accepted = cloud.hetzner(&[]).send(&change).await;
+    let (server, step) = (seen(id(42)), Step::Resize(SavedState::Machine(to)));
+    let client = cloud.hetzner(&[]);
+    let accepted = client.send(&server, &step).await;
+    let shown = client.shown(&server, &step);
+    let path = "POST /v1/servers/42/actions/change_type";
+    assert_eq!(shown, format!("{path} server_type=cpx12 upgrade_disk=false"));
     assert_eq!(accepted.unwrap().action, Some(ActionId(13)));
     cloud.finish();
 }
@@ -461,8 +472,7 @@ async fn what_a_server_cannot_have_is_never_sent() {
     let network =
         NetworkAddress { network: "own".to_owned(), ip: "10.0.0.9".to_owned(), alias_ips: vec![] };
     for what in [Attachment::Project("p".to_owned()), Attachment::Network(network)] {
-        let change = Change::Hibernate { id: id(42), what: Hibernate::Attach(what) };
-        let error = cloud.hetzner(&[]).send(&change).await.unwrap_err();
+        let error = cloud.hetzner(&[]).send(&seen(id(42)), &Step::Attach(what)).await.unwrap_err();
         assert_eq!(change_kind(&error), "not accepted");
     }
     cloud.finish();

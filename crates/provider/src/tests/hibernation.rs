@@ -5,18 +5,20 @@ use std::slice;
 use domain::{
     ResourceId,
     hibernation::{
-        Attachment, BackupPolicy, Balanced, Hibernate, Hibernation, KeptSnapshot, Label, Manifest,
-        Mark, Sight, SnapshotState,
+        Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, Label, Manifest, Mark,
+        Sight, SnapshotState,
     },
     resource::{ActionId, Busy, MachineSize},
+    step::Step,
 };
 use serde_json::{Value, json};
+use testing::seen;
 
 use super::{
     do_error,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, Change, HibernationLookup};
+use crate::{Accepted, HibernationLookup};
 
 const MARK: &str = "k3v9q0z1m4x7c2b8";
 
@@ -354,12 +356,12 @@ async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
     }
 }
 
-async fn sent(request: String, answer: Answer, what: Hibernate) -> (String, Accepted) {
+async fn sent(request: String, answer: Answer, step: Step) -> (String, Accepted) {
     let cloud = Script::play([(request, answer)]).await;
-    let change = Change::Hibernate { id: id(42), what };
-    let accepted = cloud.digitalocean().send(&change).await.unwrap();
+    let (client, droplet) = (cloud.digitalocean(), seen(id(42)));
+    let accepted = client.send(&droplet, &step).await.unwrap();
     cloud.finish();
-    (change.to_string(), accepted)
+    (client.shown(&droplet, &step), accepted)
 }
 
 fn with_body(request: &str, body: &Value) -> String {
@@ -376,8 +378,8 @@ async fn a_snapshot_is_named_after_the_resource_and_its_mark() {
     let name = format!("offhours.droplet.42.{MARK}");
     let request = with_body(path, &json!({"name": name, "type": "snapshot"}));
     let begun = answer(201, json!({"action": {"id": 36}}));
-    let (shown, accepted) = sent(request, begun, Hibernate::Snapshot(label())).await;
-    assert_eq!(shown, "POST /v2/droplets/42/actions snapshot");
+    let (shown, accepted) = sent(request, begun, Step::Snapshot(label())).await;
+    assert_eq!(shown, format!("{path} snapshot name={name}"));
     assert_eq!(accepted, Accepted::action(36));
 }
 
@@ -417,9 +419,11 @@ async fn a_droplet_is_made_again_as_it_was() {
     );
     let request = format!("POST /v2/droplets application/json {body}");
     let made = json!({"droplet": {"id": 99}, "links": {"actions": [{"id": 5, "rel": "create"}]}});
-    let what = Hibernate::Create { label: label(), snapshot: 7, manifest: Box::new(manifest) };
-    let (shown, accepted) = sent(request, answer(202, made), what).await;
-    assert_eq!(shown, "POST /v2/droplets name=web image=7 plan=s-2vcpu-4gb");
+    let step = Step::Create { label: label(), snapshot: 7, manifest: Box::new(manifest) };
+    let (shown, accepted) = sent(request, answer(202, made), step).await;
+    let begin = "POST /v2/droplets name=web region=fra1 size=s-2vcpu-4gb image=7 ssh_keys=3b:16 ";
+    assert!(shown.starts_with(begin), "{shown}");
+    assert!(shown.ends_with(&format!(" volumes={VOLUME} vpc_uuid=760e09ef")), "{shown}");
     let expected = Accepted { action: Some(ActionId(5)), made: Some(99) };
     assert_eq!(accepted, expected);
 }
@@ -435,13 +439,13 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
             Attachment::Firewall("f1".to_owned()),
             "/v2/firewalls/f1/droplets",
             droplets.clone(),
-            " droplet_id=42",
+            " droplet_ids=42",
         ),
         (
             Attachment::LoadBalancer(balancer),
             "/v2/load_balancers/b1/droplets",
             droplets,
-            " droplet_id=42",
+            " droplet_ids=42",
         ),
         (
             Attachment::FloatingIp("203.0.113.4".to_owned()),
@@ -465,17 +469,17 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
             Attachment::Project("p2".to_owned()),
             "/v2/projects/p2/resources",
             json!({"resources": ["do:droplet:42"]}),
-            " do:droplet:42",
+            " resources=do:droplet:42",
         ),
         (
             Attachment::Backups(Some(policy)),
             "/v2/droplets/42/actions",
             json!({"backup_policy": {"plan": "daily"}, "type": "enable_backups"}),
-            " enable_backups",
+            " enable_backups plan=daily",
         ),
     ] {
         let request = with_body(&format!("POST {path}"), &body);
-        let (printed, accepted) = sent(request, answer(204, ""), Hibernate::Attach(what)).await;
+        let (printed, accepted) = sent(request, answer(204, ""), Step::Attach(what)).await;
         assert_eq!(printed, format!("POST {path}{shown}"));
         assert_eq!(accepted, Accepted::default());
     }
@@ -483,11 +487,11 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
 
 #[tokio::test]
 async fn only_what_is_known_by_its_number_is_deleted() {
-    for (what, path) in [
-        (Hibernate::Delete, "DELETE /v2/droplets/42"),
-        (Hibernate::DeleteSnapshot { snapshot: 7 }, "DELETE /v2/snapshots/7"),
+    for (step, path) in [
+        (Step::Delete, "DELETE /v2/droplets/42"),
+        (Step::RemoveSnapshot(7), "DELETE /v2/snapshots/7"),
     ] {
-        let (shown, accepted) = sent(path.to_owned(), answer(204, ""), what).await;
+        let (shown, accepted) = sent(path.to_owned(), answer(204, ""), step).await;
         assert_eq!(shown, path);
         assert_eq!(accepted, Accepted::default());
     }

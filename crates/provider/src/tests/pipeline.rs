@@ -4,20 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    DatabaseId, ResourceId, ResourceKind,
-    hibernation::{Attachment, Hibernate},
-    reason::Reason,
+    DatabaseId, ResourceId, ResourceKind, hibernation::Attachment, reason::Reason,
+    resource::SavedState, step::Step,
 };
 use futures_util::future::BoxFuture;
+use testing::seen;
 
 use super::{
     change_kind, do_error, everything, hz_error, kind, list,
     script::{Answer, Script, TOKEN, answer, ok},
 };
 use crate::{
-    Carrier, CarrierResult, Change, ChangeError, Client, ProviderError, Transport, http::builder,
+    Carrier, CarrierResult, ChangeError, Client, ProviderError, Transport, http::builder,
     http_client, transport::LONGEST_BODY,
 };
+
+const ON: Step = Step::On { small: false };
 
 const DROPLET: &str = "GET /v2/droplets/1";
 const SERVER: &str = "GET /v1/servers/1";
@@ -69,7 +71,7 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
         let client = cloud.digitalocean();
         let row = format!("{status} {code} {message}");
         assert_eq!(kind(&client.look(&droplet()).await.unwrap_err()), read, "{row}");
-        let sent = client.send(&Change::PowerOn(droplet())).await;
+        let sent = client.send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
     }
@@ -110,7 +112,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         let client = cloud.hetzner(&[]);
         let row = format!("{status} {code}");
         assert_eq!(kind(&client.look(&server()).await.unwrap_err()), read, "{row}");
-        let sent = client.send(&Change::PowerOn(server())).await;
+        let sent = client.send(&seen(server()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
     }
@@ -120,25 +122,14 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
 #[tokio::test]
 async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
     let database = DatabaseId("9cc10173-e9ea-4176-9dbc-a4cee4c4ff30".to_owned());
+    let size =
+        SavedState::Database { plan: "db-s-1vcpu-1gb".to_owned(), nodes: 1, storage_mib: None };
+    let firewall = Attachment::Firewall("f1".to_owned());
     let changes = [
-        (Change::PowerOn(droplet()), "droplet:update"),
-        (
-            Change::ResizeDatabase {
-                id: database,
-                plan: "db-s-1vcpu-1gb".to_owned(),
-                nodes: 1,
-                storage_mib: None,
-            },
-            "database:update",
-        ),
-        (Change::Hibernate { id: droplet(), what: Hibernate::Delete }, "droplet:delete"),
-        (
-            Change::Hibernate {
-                id: droplet(),
-                what: Hibernate::Attach(Attachment::Firewall("f1".to_owned())),
-            },
-            "firewall:update",
-        ),
+        (droplet(), ON, "droplet:update"),
+        (ResourceId::Database(database), Step::Resize(size), "database:update"),
+        (droplet(), Step::Delete, "droplet:delete"),
+        (droplet(), Step::Attach(firewall), "firewall:update"),
     ];
     let requests = [
         POWER_ON,
@@ -150,8 +141,8 @@ async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
     let refused = || answer(403, do_error("forbidden", "You are not authorized"));
     let cloud = Script::play(requests.map(|request| (request, refused()))).await;
     let client = cloud.digitalocean();
-    for (change, scope) in changes {
-        let error = client.send(&change).await.unwrap_err();
+    for (id, step, scope) in changes {
+        let error = client.send(&seen(id), &step).await.unwrap_err();
         assert!(error.is_not_permitted(), "{error:?}");
         let words = Reason::of(&error).to_string();
         let expected =
@@ -161,7 +152,7 @@ async fn a_change_that_is_not_permitted_names_the_scope_of_its_operation() {
     cloud.finish();
 
     let cloud = Script::play([(START, answer(403, hz_error("token_readonly", "no")))]).await;
-    let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+    let sent = cloud.hetzner(&[]).send(&seen(server()), &ON).await;
     let words = Reason::of(&sent.unwrap_err()).to_string();
     assert!(words.contains("the token lacks the right to write"), "{words}");
     cloud.finish();
@@ -182,7 +173,7 @@ async fn a_page_that_is_not_the_providers_is_neither_a_refusal_nor_a_404() {
         let client = cloud.digitalocean();
         let error = client.status(&droplet()).await.unwrap_err();
         assert_eq!(kind(&error), read, "{status}");
-        let sent = client.send(&Change::PowerOn(droplet())).await;
+        let sent = client.send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{status}");
         cloud.finish();
     }
@@ -194,12 +185,12 @@ async fn a_refusal_keeps_the_providers_words_and_request_id() {
     let locked = answer(423, hz_error("locked", "server is locked"));
     let cloud =
         Script::play([(POWER_ON, refused), (START, locked.with("x-correlation-id", "c0rr"))]).await;
-    let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+    let sent = cloud.digitalocean().send(&seen(droplet()), &ON).await;
     assert_eq!(
         Reason::of(&sent.unwrap_err()).to_string(),
         "refused: 422 unprocessable_entity: cannot shrink (request 4d9d8375)"
     );
-    let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+    let sent = cloud.hetzner(&[]).send(&seen(server()), &ON).await;
     assert_eq!(
         Reason::of(&sent.unwrap_err()).to_string(),
         "busy: 423 locked: server is locked (request c0rr)"
@@ -212,7 +203,7 @@ async fn a_request_id_is_one_line_of_limited_length() {
     let mut refused = do_error("unprocessable_entity", "no");
     refused["request_id"] = serde_json::json!(format!("4d9d\n\u{1b}[2J{}", "8".repeat(1000)));
     let cloud = Script::play([(POWER_ON, answer(422, refused))]).await;
-    let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+    let sent = cloud.digitalocean().send(&seen(droplet()), &ON).await;
     let said = Reason::of(&sent.unwrap_err()).to_string();
     assert!(said.contains("(request 4d9d \\u001b[2J888"), "{said}");
     assert!(said.len() < 600, "{said}");
@@ -243,7 +234,7 @@ async fn a_redirect_is_not_followed() {
         error.to_string(),
         "answer to GET /v2/droplets/1 not understood: status 307 without the provider's own words"
     );
-    let sent = client.send(&Change::PowerOn(droplet())).await;
+    let sent = client.send(&seen(droplet()), &ON).await;
     assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
     cloud.finish();
     elsewhere.finish();
@@ -299,7 +290,7 @@ async fn a_change_whose_connection_breaks_is_unknown_and_never_repeated() {
         if is_on_used_connection {
             client.status(&droplet()).await.unwrap();
         }
-        let sent = client.send(&Change::PowerOn(droplet())).await;
+        let sent = client.send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
     }
     cloud.finish();
@@ -309,9 +300,9 @@ async fn a_change_whose_connection_breaks_is_unknown_and_never_repeated() {
 async fn a_change_whose_answer_cannot_be_read_is_unknown() {
     for body in ["", "garbage", "{}", r#"{"action": {}}"#, r#"{"action": null}"#] {
         let cloud = Script::play([(POWER_ON, answer(201, body)), (START, answer(201, body))]).await;
-        let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+        let sent = cloud.digitalocean().send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "unknown", "{body}");
-        let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+        let sent = cloud.hetzner(&[]).send(&seen(server()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "unknown", "{body}");
         cloud.finish();
     }
@@ -324,7 +315,7 @@ async fn a_time_out_is_unknown_for_a_change_and_not_repeated_for_a_read() {
     let client = Client::digitalocean(cloud.base(), TOKEN.into(), short.build().unwrap());
     let error = client.status(&droplet()).await.unwrap_err();
     assert!(matches!(&error, ProviderError::Transport { source, .. } if source.is_timeout()));
-    let sent = client.send(&Change::PowerOn(droplet())).await;
+    let sent = client.send(&seen(droplet()), &ON).await;
     assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
     cloud.finish();
 }
@@ -335,7 +326,7 @@ async fn a_change_without_a_connection_is_certainly_not_accepted() {
     let base = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
     let client = Client::digitalocean(base.parse().unwrap(), TOKEN.into(), http_client().unwrap());
-    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    let error = client.send(&seen(droplet()), &ON).await.unwrap_err();
     assert!(matches!(&error, ChangeError::NotAccepted(ProviderError::Transport { .. })));
     let said = everything(&error);
     assert!(!said.contains(TOKEN) && !said.contains(&base), "{said}");
@@ -346,7 +337,7 @@ async fn a_token_that_fits_no_header_leaves_nowhere() {
     let cloud = Script::play::<String>([]).await;
     let token = "5ec2e7\n".into();
     let client = Client::digitalocean(cloud.base(), token, http_client().unwrap());
-    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    let error = client.send(&seen(droplet()), &ON).await.unwrap_err();
     assert_eq!(change_kind(&error), "not accepted");
     assert!(!everything(&error).contains("5ec2e7"));
     cloud.finish();
@@ -427,7 +418,7 @@ async fn a_body_is_read_up_to_a_limit_and_then_not_understood() {
         let said = error.to_string();
         assert!(said.ends_with("not understood: longer than 16 MiB"), "{said}");
     }
-    let sent = client.send(&Change::PowerOn(droplet())).await;
+    let sent = client.send(&seen(droplet()), &ON).await;
     assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
     assert!(client.look(&droplet()).await.unwrap().is_some());
     cloud.finish();
@@ -513,11 +504,11 @@ async fn the_last_of_the_allowance_is_left_to_others() {
     assert!(client.status(&droplet()).await.is_ok());
     assert!(client.status(&droplet()).await.is_err());
     let twin = client.clone();
-    assert!(twin.send(&Change::PowerOn(droplet())).await.is_ok());
+    assert!(twin.send(&seen(droplet()), &ON).await.is_ok());
     assert_eq!(client.rate().unwrap().remaining, 100);
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(kind(&error), "rate limited");
-    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    let error = client.send(&seen(droplet()), &ON).await.unwrap_err();
     assert_eq!(change_kind(&error), "not accepted");
     cloud.finish();
 }
@@ -551,7 +542,7 @@ async fn what_the_other_provider_has_is_not_asked_of_this_one() {
     ] {
         assert_eq!(kind(&client.status(&id).await.unwrap_err()), "foreign");
         assert_eq!(kind(&client.actions(&id, since).await.unwrap_err()), "foreign");
-        let sent = client.send(&Change::PowerOff(id)).await;
+        let sent = client.send(&seen(id), &Step::CUT).await;
         assert_eq!(change_kind(&sent.unwrap_err()), "not accepted");
     }
     cloud.finish();

@@ -11,11 +11,12 @@ use domain::{
     },
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, Ending, Forced, Observed, Part, Permit, Phase, Record, Request,
+        Ask, Cause, Direction, Ending, Forced, Observed, Permit, Phase, Record, Request,
         Transition, Writer,
     },
     resource::{ActionId, AutoscaleBounds, Cluster, Power, SavedState},
     schedule::{Definition, Desired, PeriodDefinition, Schedule},
+    step::Step,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
@@ -104,18 +105,15 @@ pub(crate) fn pool_in_flight() -> Record {
         opted_in: true,
         phase: Phase::InFlight { transition: transition(Direction::Stop) },
         request: Some(Request {
-            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: at("2026-06-15T19:00:01.5Z"),
             looked_at: at("2026-06-15T19:00:00.123456789Z"),
             ask: Ask::Accepted { at: at("2026-06-15T19:00:02Z"), action: Some(ActionId(u64::MAX)) },
             unknown: true,
             forced: Forced::No,
-            graceful: false,
-            target: Some(SavedState::NodePool { count: 0, autoscale: None }),
             late: None,
             first_accepted_at: None,
-            step: None,
+            step: Step::Resize(SavedState::NodePool { count: 0, autoscale: None }),
             made: None,
             problem: None,
         }),

@@ -17,10 +17,11 @@ use domain::{
     prices::{self, PriceList},
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
-        Part, Permit, Phase, Rank, Record, Request, Revision, Writer,
+        Permit, Phase, Rank, Record, Request, Revision, Writer,
     },
     resource::{MachineSize, SavedState},
     schedule::Desired,
+    step::Step,
 };
 use insta::assert_snapshot;
 use jiff::SignedDuration;
@@ -213,9 +214,11 @@ fn the_form_of_a_record_in_flight() {
         "direction": "stop",
         "forced": "no",
         "looked_at": "2026-06-15T19:00:00.123456789Z",
-        "target": {
-          "count": 0,
-          "kind": "node-pool"
+        "step": {
+          "resize": {
+            "count": 0,
+            "kind": "node-pool"
+          }
         },
         "unknown": true
       },
@@ -251,18 +254,15 @@ fn the_form_of_a_refused_record() {
             method: None,
         }),
         request: Some(Request {
-            part: Part::Whole,
             direction: Direction::Start,
             asked_at: monday(),
             looked_at: monday(),
             ask: Ask::Failed { retry_at: monday() },
             unknown: false,
             forced: Forced::No,
-            graceful: false,
-            target: None,
             late: None,
             first_accepted_at: None,
-            step: None,
+            step: Step::On { small: false },
             made: None,
             problem: None,
         }),
@@ -306,7 +306,12 @@ fn the_form_of_a_refused_record() {
         "asked_at": "2026-06-15T07:00:00Z",
         "direction": "start",
         "forced": "no",
-        "looked_at": "2026-06-15T07:00:00Z"
+        "looked_at": "2026-06-15T07:00:00Z",
+        "step": {
+          "on": {
+            "small": false
+          }
+        }
       },
       "resource": "server/1",
       "revision": 0,
@@ -324,18 +329,15 @@ fn the_form_of_a_stuck_record() {
             reason: "not seen within 10 minutes".to_owned(),
         },
         request: Some(Request {
-            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: monday(),
             looked_at: monday(),
             ask: Ask::Open,
             unknown: false,
             forced: Forced::Intended,
-            graceful: true,
-            target: None,
             late: None,
             first_accepted_at: None,
-            step: None,
+            step: Step::Off { gracefully: true },
             made: None,
             problem: None,
         }),
@@ -378,8 +380,12 @@ fn the_form_of_a_stuck_record() {
         "asked_at": "2026-06-15T07:00:00Z",
         "direction": "stop",
         "forced": "intended",
-        "graceful": true,
-        "looked_at": "2026-06-15T07:00:00Z"
+        "looked_at": "2026-06-15T07:00:00Z",
+        "step": {
+          "off": {
+            "gracefully": true
+          }
+        }
       },
       "resource": "server/1",
       "revision": 0,

@@ -1,21 +1,24 @@
 //! A machine whose guest is asked to shut down, and whose power is cut if it does not react.
 
 use domain::{
-    ResourceId,
     record::{Ask, Direction, Forced, GRACE, Record},
-    resource::{LoggedAction, Resource},
+    step::Step,
 };
-use jiff::Timestamp;
-use provider::Change;
 
 use super::power_off;
-use crate::{backoff, transition::log::opposes};
+use crate::{
+    backoff,
+    transition::{
+        log::opposes,
+        step::{Observation, PlanContext},
+    },
+};
 
 /// Returns the request for a direction.
-pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
+pub(super) fn step(direction: Direction) -> Step {
     match direction {
-        Direction::Stop => Change::Shutdown(id.clone()),
-        Direction::Start => power_off::change(id, direction),
+        Direction::Stop => Step::Off { gracefully: true },
+        Direction::Start => power_off::step(direction),
     }
 }
 
@@ -25,10 +28,10 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
 /// The caller checks that it is still desired and still opted in.
 pub(crate) fn may_be_forced(
     record: &Record,
-    resource: &Resource,
-    log: &[LoggedAction],
-    now: Timestamp,
+    seen: Observation<'_>,
+    context: PlanContext<'_>,
 ) -> bool {
+    let (now, resource) = (context.now, seen.resource);
     let under_way = record.in_flight().map(|transition| transition.direction);
     let request = record.request.as_ref().filter(|request| {
         under_way == Some(request.direction) && request.towards() == Direction::Stop
@@ -48,13 +51,14 @@ pub(crate) fn may_be_forced(
     // A cut that was not accepted is sent again after a while.
     let waits = record.attempts > 0 && now < backoff::when_free(request.asked_at, record.attempts);
     let off = resource.power == Direction::Stop.target_state();
-    request.graceful
+    request.is_graceful()
+        && context.rules.configuration.has_power_cut(&record.reference)
         && !cut
         && !waits
         && !off
         && resource.busy.is_none()
         && now.duration_since(at) >= GRACE
-        && !log.iter().any(|action| {
+        && !seen.log.iter().any(|action| {
             action.started_at > request.looked_at && opposes(action.effect, Direction::Stop)
         })
 }

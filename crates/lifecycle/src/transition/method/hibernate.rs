@@ -5,18 +5,18 @@
 use domain::{
     ResourceId,
     hibernation::{
-        Attachment, Hibernate, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, Log,
+        Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, Log,
         MAX_SNAPSHOTS, Manifest, Mark, OF_LABEL, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot,
         Sight, SnapshotState, Unrecorded,
     },
-    record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
-    resource::{ActionState, Busy, MachineSize, Power, Resource, Size},
+    record::{Ask, Direction, PERMIT, Record, Request, SKEW},
+    resource::{ActionState, Busy, Power, Resource, Size},
+    step::{Step, UNLISTED},
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::Change;
 
-use super::smaller_plan::switch_off;
+use super::smaller_plan::{off, on};
 use crate::transition::step::Observation;
 
 /// A machine that is to run again this soon is not deleted.
@@ -25,17 +25,8 @@ pub(crate) const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
 /// A machine that is to run again this soon is not hibernated.
 pub(crate) const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
 
-/// How old the look that a deletion rests on may be, and for how long the deletion may leave.
-pub(crate) const DELETION_AGE: SignedDuration = SignedDuration::from_secs(10);
-
 /// This many failed snapshots in one stop need a person.
 const TRIES: usize = 3;
-
-/// How long a snapshot that was complete may stay unlisted.
-const UNLISTED: SignedDuration = SignedDuration::from_mins(45);
-
-/// Disks beyond this, in GB, take no longer to copy: what takes 12 hours has failed.
-const LARGEST_DISK: u64 = 172;
 
 /// What the next request of a transition is derived from.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +49,7 @@ pub(crate) struct HibernationContext<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This request.
-    Ask(Hibernate),
-    /// A request that hibernation shares with other methods.
-    Power(Change),
+    Ask(Step),
     /// Nothing yet: this has to pass first.
     Wait(String),
     /// Nothing more: the machine stays off, and intact.
@@ -72,7 +61,7 @@ pub(crate) enum Next {
 /// Returns the next request of a transition.
 pub(crate) fn next(record: &Record, direction: Direction, context: HibernationContext<'_>) -> Next {
     let Some(kept) = record.hibernation.as_deref() else {
-        return Next::Power(switch_off(&record.reference.id, context.switch_off));
+        return Next::Ask(off(context.switch_off));
     };
     match (direction, context.sight.hibernation_state(kept)) {
         (
@@ -94,7 +83,7 @@ pub(crate) fn next(record: &Record, direction: Direction, context: HibernationCo
         (Direction::Stop, HibernationState::Present(machine)) => {
             hibernate(record, kept, machine, context)
         }
-        (Direction::Start, HibernationState::Present(machine)) => wake(kept, machine),
+        (Direction::Start, HibernationState::Present(machine)) => wake(record, kept, machine),
     }
 }
 
@@ -104,9 +93,8 @@ fn hibernate(
     machine: &ObservedMachine,
     context: HibernationContext<'_>,
 ) -> Next {
-    let id = &machine.resource.id;
     if machine.resource.power != Power::Stopped {
-        return Next::Power(switch_off(id, context.switch_off));
+        return Next::Ask(off(context.switch_off));
     }
     if record.saved.is_some() {
         let reason = "it is owed its own plan, and was only powered off";
@@ -125,14 +113,13 @@ fn hibernate(
         return Next::Ask(removal);
     }
     if let Some(address) = machine.unkept.first() {
-        let address = address.clone();
-        return Next::Ask(Hibernate::KeepAddress { address });
+        return Next::Ask(Step::KeepAddress(address.clone()));
     }
     match copy {
         Some((_, seen)) if seen.protected == Some(false) => {
-            Next::Ask(Hibernate::Protect { snapshot: seen.id, on: true })
+            Next::Ask(Step::Protect { snapshot: seen.id, on: true })
         }
-        Some(_) => Next::Ask(Hibernate::Delete),
+        Some(_) => Next::Ask(Step::Delete),
         None => snapshot(record, kept, context),
     }
 }
@@ -151,7 +138,7 @@ fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>
         let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
         return Next::Person(reason);
     }
-    Next::Ask(Hibernate::Snapshot(Label {
+    Next::Ask(Step::Snapshot(Label {
         of: record.reference.id.clone(),
         // A placeholder: the write that permits the request sets the mark.
         mark: Mark::default(),
@@ -167,11 +154,10 @@ fn removal(
     kept: &Hibernation,
     context: HibernationContext<'_>,
     adds_another: bool,
-) -> Option<Hibernate> {
+) -> Option<Step> {
     let request = record.request.as_ref();
-    let failed = |request: &Request| {
-        request.part == Part::Remove && matches!(request.ask, Ask::Failed { .. })
-    };
+    let failed =
+        |request: &Request| request.step.removes() && matches!(request.ask, Ask::Failed { .. });
     if request.is_some_and(failed) {
         return None;
     }
@@ -185,8 +171,8 @@ fn removal(
     let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, context.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
-        Some(true) => Hibernate::Protect { snapshot, on: false },
-        Some(false) | None => Hibernate::DeleteSnapshot { snapshot },
+        Some(true) => Step::Protect { snapshot, on: false },
+        Some(false) | None => Step::RemoveSnapshot(snapshot),
     })
 }
 
@@ -223,7 +209,7 @@ fn create(
     creates: Option<&Manifest>,
 ) -> Next {
     match creates.or(kept.manifest.as_ref()) {
-        Some(manifest) => Next::Ask(Hibernate::Create {
+        Some(manifest) => Next::Ask(Step::Create {
             label: Label { of: record.reference.id.clone(), mark: Mark::default() },
             snapshot: snapshot.id,
             manifest: Box::new(manifest.clone()),
@@ -232,14 +218,14 @@ fn create(
     }
 }
 
-fn wake(kept: &Hibernation, machine: &ObservedMachine) -> Next {
+fn wake(record: &Record, kept: &Hibernation, machine: &ObservedMachine) -> Next {
     match lacks(kept, machine) {
         Lacks::Unknown => Next::Wait("what is attached to it was not read".to_owned()),
-        Lacks::One(what) => Next::Ask(Hibernate::Attach(what)),
+        Lacks::One(what) => Next::Ask(Step::Attach(what)),
         Lacks::Nothing if machine.settling => {
             Next::Wait("its firewalls are not applied yet".to_owned())
         }
-        Lacks::Nothing => Next::Power(Change::PowerOn(machine.resource.id.clone())),
+        Lacks::Nothing => Next::Ask(on(&machine.resource, record)),
     }
 }
 
@@ -282,7 +268,8 @@ pub(crate) fn withheld(kept: &Hibernation, machine: &ObservedMachine) -> Vec<Att
 /// Returns what a machine is to be created from anew, if its creation was refused.
 pub(crate) fn refused_creation(record: &Record) -> Option<&Manifest> {
     let request = record.request_towards(Direction::Start)?;
-    let failed = request.part == Part::Create && matches!(request.ask, Ask::Failed { .. });
+    let creates = matches!(request.step, Step::Create { .. });
+    let failed = creates && matches!(request.ask, Ask::Failed { .. });
     let kept = record.hibernation.as_deref()?;
     let manifest = kept.manifest.as_ref();
     manifest.filter(|_| failed && request.problem.is_some())
@@ -443,8 +430,8 @@ pub(crate) fn outcome(
     let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
     let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
     let open = if quiet { Outcome::Overdue } else { Outcome::Open };
-    match request.part {
-        Part::Snapshot => {
+    match &request.step {
+        Step::Snapshot(_) => {
             let newest = kept.snapshots.first();
             let seen = newest.and_then(|one| context.sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
@@ -454,8 +441,8 @@ pub(crate) fn outcome(
                 None => unlisted(request, seen_at, context.log, (open, quiet || unheard)),
             }
         }
-        Part::Delete if context.sight.is_deleted(kept) => Outcome::Done,
-        Part::Delete => match context.sight.hibernation_state(kept) {
+        Step::Delete if context.sight.is_deleted(kept) => Outcome::Done,
+        Step::Delete => match context.sight.hibernation_state(kept) {
             HibernationState::Present(machine) if is_deleting(&machine.resource) => open,
             // If neither the machine nor its snapshot is seen, a person is needed, once nothing can
             // change that any more.
@@ -469,7 +456,7 @@ pub(crate) fn outcome(
             | HibernationState::Outdated(_)
             | HibernationState::Gone => void_if(quiet),
         },
-        Part::Create => match context.sight.hibernation_state(kept) {
+        Step::Create { .. } => match context.sight.hibernation_state(kept) {
             HibernationState::Present(_) | HibernationState::Duplicated => Outcome::Done,
             HibernationState::BeingCreated(_) | HibernationState::Created(_) => open,
             // A missing machine counts only while its snapshot is seen: without that, a person is
@@ -480,20 +467,15 @@ pub(crate) fn outcome(
             | HibernationState::SnapshotLost
             | HibernationState::Gone => void_if(quiet),
         },
-        Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
-            let again = match next(record, request.direction, context) {
-                Next::Ask(what) => Some(what),
-                Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
-            };
-            if again.is_some() && again == request.step {
-                void_if(quiet || unheard)
-            } else {
-                Outcome::Done
-            }
-        }
-        Part::Whole | Part::Off | Part::Shrink | Part::Grow | Part::On | Part::OnSmall => {
-            Outcome::Open
-        }
+        // Its effect shows only in its no longer being needed.
+        step @ (Step::KeepAddress(_)
+        | Step::Protect { .. }
+        | Step::Attach(_)
+        | Step::RemoveSnapshot(_)) => match next(record, request.direction, context) {
+            Next::Ask(again) if again == *step => void_if(quiet || unheard),
+            Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => Outcome::Done,
+        },
+        Step::Off { .. } | Step::On { .. } | Step::Resize(_) => Outcome::Open,
     }
 }
 
@@ -528,99 +510,52 @@ fn is_deleting(resource: &Resource) -> bool {
     resource.busy == Some(Busy::Deleting)
 }
 
-/// Returns what a change requests, if its effect shows only in its no longer being needed.
-pub(crate) fn shown_by_need(change: &Change) -> Option<&Hibernate> {
-    let Change::Hibernate { what, .. } = change else {
-        return None;
-    };
-    match what {
-        Hibernate::KeepAddress { .. }
-        | Hibernate::Protect { .. }
-        | Hibernate::Attach(_)
-        | Hibernate::DeleteSnapshot { .. } => Some(what),
-        Hibernate::Snapshot(_) | Hibernate::Delete | Hibernate::Create { .. } => None,
-    }
-}
-
-/// Returns a request as a change of the machine that is there, or that is to be created.
-pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change {
-    let there = sight.machine.as_ref().map(|machine| machine.resource.id.clone());
-    Change::Hibernate { id: there.unwrap_or_else(|| record.reference.id.clone()), what }
-}
-
-/// Returns the part that a request does in a transition.
-pub(crate) fn part(what: &Hibernate) -> Part {
-    match what {
-        Hibernate::KeepAddress { .. } => Part::Keep,
-        Hibernate::Snapshot(_) => Part::Snapshot,
-        Hibernate::Protect { on: true, .. } => Part::Protect,
-        Hibernate::Delete => Part::Delete,
-        Hibernate::Create { .. } => Part::Create,
-        Hibernate::Attach(_) => Part::Attach,
-        Hibernate::Protect { on: false, .. } | Hibernate::DeleteSnapshot { .. } => Part::Remove,
-    }
-}
-
-/// Returns how long a request may take to show its effect. No cloud promises a time: these are long
-/// enough for what was reported of either.
-pub(crate) fn effect_timeout(what: &Hibernate, size: &MachineSize) -> SignedDuration {
-    match what {
-        Hibernate::Snapshot(_) => {
-            let for_disk = i64::try_from(size.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
-            SignedDuration::from_mins(30 + 4 * for_disk).max(UNLISTED)
-        }
-        Hibernate::Create { .. } | Hibernate::Delete => SignedDuration::from_mins(15),
-        Hibernate::KeepAddress { .. }
-        | Hibernate::Protect { .. }
-        | Hibernate::Attach(_)
-        | Hibernate::DeleteSnapshot { .. } => SignedDuration::from_mins(5),
-    }
-}
-
 /// Writes into a record what a request that is about to leave may make of it, and gives the request
-/// its mark.
+/// its mark. Returns false if a deletion cannot rest on a look that did not read enough.
 pub(crate) fn permit(
     record: &mut Record,
-    sight: &Sight,
-    log: Log<'_>,
-    what: &mut Hibernate,
-    (mark, ssh_key, now): (Mark, &str, Timestamp),
-) {
-    let looked_at = record.request.as_ref().map(|request| request.looked_at);
-    let Some(kept) = record.hibernation.as_deref_mut() else {
-        return;
+    seen: Observation<'_>,
+    mark: Mark,
+    now: Timestamp,
+) -> bool {
+    let (Some(request), Some(kept)) = (&mut record.request, record.hibernation.as_deref_mut())
+    else {
+        return true;
     };
-    match what {
-        Hibernate::Snapshot(label) => {
+    let Request { step, looked_at, .. } = request;
+    match step {
+        Step::On { .. } => kept.delete_asked = false,
+        Step::Snapshot(label) => {
             label.mark = mark.clone();
             let from = kept.present.clone();
             let from = from.unwrap_or_else(|| label.of.clone());
-            kept.snapshots
-                .insert(0, KeptSnapshot { looked_at, ..KeptSnapshot::of(from, mark, now) });
+            let looked_at = Some(*looked_at);
+            let entry = KeptSnapshot { looked_at, ..KeptSnapshot::of(from, mark, now) };
+            kept.snapshots.insert(0, entry);
         }
-        Hibernate::Delete => {
-            let copy = sight.whole_copy(kept, log).map(|(copy, _)| copy.mark.clone());
+        Step::Delete => {
+            let machine = seen.sight.and_then(|sight| Some((sight, sight.machine.as_ref()?)));
+            let Some((sight, Some(mut manifest))) =
+                machine.map(|(sight, machine)| (sight, machine.manifest.clone()))
+            else {
+                return false;
+            };
+            let copy = sight.whole_copy(kept, seen.whole_log()).map(|(copy, _)| copy.mark.clone());
             // Its number identifies the snapshot when the machine is gone.
-            kept.record_snapshots(sight, looked_at.unwrap_or(now));
-            let seen = sight.machine.as_ref();
-            let manifest = seen.and_then(|machine| machine.manifest.clone());
+            kept.record_snapshots(sight, *looked_at);
             // A machine that we created and never saw complete is owed more than it has.
-            let owed = kept.manifest.take().filter(|_| kept.incomplete);
-            kept.manifest = manifest.map(|manifest| {
-                let mut manifest = match &owed {
-                    Some(owed) => manifest.with_all_of(owed),
-                    None => manifest,
-                };
-                ssh_key.clone_into(&mut manifest.ssh_key);
-                manifest
-            });
+            if let Some(owed) = kept.manifest.take().filter(|_| kept.incomplete) {
+                manifest = manifest.with_all_of(&owed);
+            }
+            seen.ssh_key.unwrap_or_default().clone_into(&mut manifest.ssh_key);
+            kept.manifest = Some(manifest);
             kept.delete_asked = true;
             kept.wake_from = copy;
             kept.wakes.clear();
             kept.refused.clear();
             kept.running_since = None;
         }
-        Hibernate::Create { label, manifest, .. } => {
+        Step::Create { label, manifest, .. } => {
             label.mark = mark.clone();
             let own = kept.manifest.as_ref();
             let replaced = own.map(|own| own.replaced_by(manifest)).unwrap_or_default();
@@ -628,16 +563,19 @@ pub(crate) fn permit(
             kept.refused.extend(replaced);
             kept.wakes.push(mark);
         }
-        Hibernate::Protect { snapshot, on: false } | Hibernate::DeleteSnapshot { snapshot } => {
+        Step::Protect { snapshot, on: false } | Step::RemoveSnapshot(snapshot) => {
             let mut all = kept.snapshots.iter_mut();
             if let Some(removed) = all.find(|one| one.id == Some(*snapshot)) {
                 removed.remove_asked_at.get_or_insert(now);
             }
         }
-        Hibernate::KeepAddress { .. }
-        | Hibernate::Protect { on: true, .. }
-        | Hibernate::Attach(_) => {}
+        Step::Off { .. }
+        | Step::Resize(_)
+        | Step::KeepAddress(_)
+        | Step::Protect { on: true, .. }
+        | Step::Attach(_) => {}
     }
+    true
 }
 
 /// Updates what is kept of a machine with what a look shows.
@@ -645,7 +583,7 @@ pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
     let kind = record.kind();
     let request = record.request.as_ref();
     let may_delete = request.is_some_and(|request| {
-        request.part == Part::Delete && seen.requested_at < request.quiet_at(kind)
+        request.step == Step::Delete && seen.requested_at < request.quiet_at(kind)
     });
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;

@@ -12,42 +12,41 @@ use std::cmp::Ordering;
 
 use domain::{
     ResourceKind,
-    record::{Direction, Part, Record, Request},
+    record::{Direction, Record, Request},
     resource::{Busy, Power, Resource, SavedState, Size},
+    step::Step,
     stop_method::StopMethod,
 };
-use provider::Change;
 
 use crate::transition::{method::smaller_plan::Move, step::Observation};
 
 /// Returns the next request; `None` if there is nothing to shrink to, or to put back.
-pub(crate) fn change(
+pub(crate) fn step(
     method: StopMethod,
     direction: Direction,
     record: &Record,
     seen: Observation<'_>,
     how: Move<'_>,
-) -> Option<Change> {
-    let id = &seen.resource.id;
+) -> Option<Step> {
     match (method, &seen.resource.size) {
-        (StopMethod::PowerOff, _) => Some(power_off::change(id, direction)),
-        (StopMethod::Graceful, _) => Some(graceful::change(id, direction)),
+        (StopMethod::PowerOff, _) => Some(power_off::step(direction)),
+        (StopMethod::Graceful, _) => Some(graceful::step(direction)),
         (StopMethod::Resize | StopMethod::Rescale, _) => {
-            smaller_plan::change(record, seen.resource, direction, how)
+            smaller_plan::step(record, seen.resource, direction, how)
         }
         (StopMethod::SmallestPlan | StopMethod::Standbys, _) => {
-            smallest_plan::change(record, seen, direction)
+            smallest_plan::step(record, seen, direction)
         }
-        (StopMethod::ZeroNodes, Size::NodePool(pool)) => {
-            zero_nodes::change(record, seen.resource, pool, direction)
+        (StopMethod::ZeroNodes, Size::NodePool(_)) => {
+            zero_nodes::step(record, seen.resource, direction)
         }
         (StopMethod::Hibernate | StopMethod::ZeroNodes, _) => None,
     }
 }
 
 /// Returns why a stop has nothing to send: only a plan can be missing.
-pub(crate) fn no_change(target: Option<&SavedState>) -> String {
-    smallest_plan::no_change(target)
+pub(crate) fn no_step(target: Option<&SavedState>) -> String {
+    smallest_plan::no_step(target)
 }
 
 /// Reports whether the resource is where `direction` leads.
@@ -72,14 +71,13 @@ pub(crate) fn reached(
     }
 }
 
-/// Reports whether a request has had its own effect, whether it is its whole transition or a part.
-pub(crate) fn is_done(request: &Request, seen: Observation<'_>, record: &Record) -> bool {
-    let target = request.target.as_ref();
-    if request.part == Part::Whole {
-        // No hibernation request is a whole transition.
-        reached(StopMethod::Graceful, request.direction, seen, record, target)
-    } else {
-        smaller_plan::is_done(request.part, seen.resource, target)
+/// Reports whether a request has had its own effect, whether that is its whole transition or not.
+pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
+    let Request { step, direction, .. } = request;
+    match &resource.size {
+        Size::Machine(_) => smaller_plan::is_done(step, resource),
+        Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, *direction),
+        Size::Database(_) => smallest_plan::reached(resource, record, *direction, step.target()),
     }
 }
 

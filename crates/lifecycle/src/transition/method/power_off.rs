@@ -1,13 +1,12 @@
 //! Power off and on: what every machine's stop ends in.
 
-use domain::{ResourceId, record::Direction, resource::Power};
-use provider::Change;
+use domain::{record::Direction, resource::Power, step::Step};
 
 /// Returns the request for a direction.
-pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
+pub(super) fn step(direction: Direction) -> Step {
     match direction {
-        Direction::Stop => Change::PowerOff(id.clone()),
-        Direction::Start => Change::PowerOn(id.clone()),
+        Direction::Stop => Step::CUT,
+        Direction::Start => Step::On { small: false },
     }
 }
 

@@ -4,19 +4,12 @@
 use std::cmp::Ordering;
 
 use domain::{
-    ResourceId,
-    record::{Direction, Part, Record},
-    resource::{MachineSize, Power, Resource, SavedState, Size},
+    record::{Direction, Record},
+    resource::{MachineSize, Power, Resource, SavedState},
     schedule::Desired,
+    step::Step,
     stop_method::StopMethod,
 };
-use jiff::SignedDuration;
-use provider::Change;
-
-use super::{graceful, power_off};
-
-/// Disks beyond this, in GiB, take no longer to move: what takes 12 hours has failed.
-const LARGEST_DISK: u64 = 690;
 
 /// How a transition changes a machine's plan.
 #[derive(Debug, Clone, Copy)]
@@ -30,68 +23,34 @@ pub(crate) struct Move<'a> {
 }
 
 /// Returns the next request; `None` for a stop without a plan to shrink to.
-pub(super) fn change(
+pub(super) fn step(
     record: &Record,
     resource: &Resource,
     direction: Direction,
     how: Move<'_>,
-) -> Option<Change> {
-    let id = &resource.id;
+) -> Option<Step> {
     let to = match direction {
         Direction::Stop => machine(how.target?)?,
         Direction::Start => match record.saved.as_ref().and_then(machine) {
             Some(saved) if is_small(resource, record) && !how.gives_up => saved,
-            Some(_) | None => return Some(Change::PowerOn(id.clone())),
+            Some(_) | None => return Some(on(resource, record)),
         },
     };
     let is_there = resource.size.plan() == to.plan;
     Some(match resource.power {
-        Power::Stopped if !is_there => Change::ResizeMachine { id: id.clone(), to: to.clone() },
-        Power::Stopped | Power::Running | Power::Between => switch_off(id, how.switch_off),
+        Power::Stopped if !is_there => Step::Resize(SavedState::Machine(to.clone())),
+        Power::Stopped | Power::Running | Power::Between => off(how.switch_off),
     })
 }
 
-pub(super) fn switch_off(id: &ResourceId, method: StopMethod) -> Change {
-    if method == StopMethod::PowerOff {
-        power_off::change(id, Direction::Stop)
-    } else {
-        graceful::change(id, Direction::Stop)
-    }
+/// Switches a machine off by this method.
+pub(super) fn off(method: StopMethod) -> Step {
+    Step::Off { gracefully: method != StopMethod::PowerOff }
 }
 
-/// Returns the part that a request does in a transition that changes a machine's plan.
-pub(crate) fn part(
-    change: &Change,
-    record: &Record,
-    resource: &Resource,
-    direction: Direction,
-) -> Part {
-    match (change, direction) {
-        (Change::ResizeMachine { .. }, Direction::Stop) => Part::Shrink,
-        (Change::ResizeMachine { .. }, Direction::Start) => Part::Grow,
-        (Change::PowerOn(_), _) if is_small(resource, record) => Part::OnSmall,
-        (Change::PowerOn(_), _) => Part::On,
-        (Change::Shutdown(_) | Change::PowerOff(_), _) => Part::Off,
-        (Change::Hibernate { what, .. }, _) => super::hibernate::part(what),
-        (Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. }, _) => Part::Whole,
-    }
-}
-
-/// Returns how long a change of plan or a part of a hibernation may take to show its effect; `None`
-/// for other requests. The provider itself says a minute per GB of disk, because the machine may
-/// move to another host (DODROPLETS).
-pub(crate) fn effect_timeout(change: &Change, resource: &Resource) -> Option<SignedDuration> {
-    let Size::Machine(machine) = &resource.size else {
-        return None;
-    };
-    if let Change::Hibernate { what, .. } = change {
-        return Some(super::hibernate::effect_timeout(what, machine));
-    }
-    if !matches!(change, Change::ResizeMachine { .. }) {
-        return None;
-    }
-    let for_disk = i64::try_from(machine.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
-    Some(SignedDuration::from_mins(30 + for_disk))
+/// Switches a machine on, whatever its plan.
+pub(super) fn on(resource: &Resource, record: &Record) -> Step {
+    Step::On { small: is_small(resource, record) }
 }
 
 /// Reports whether the machine is where `direction` leads: off on its small plan, or running on
@@ -114,25 +73,20 @@ pub(super) fn reached(
     }
 }
 
-/// Reports whether a part of a transition is done.
-pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedState>) -> bool {
-    let has_plan = || {
-        let target = target.and_then(machine);
-        target.is_some_and(|target| resource.size.plan() == target.plan)
-    };
-    match part {
-        // The result of a hibernation request is known by what it makes.
-        Part::Whole
-        | Part::Keep
-        | Part::Snapshot
-        | Part::Protect
-        | Part::Delete
-        | Part::Create
-        | Part::Attach
-        | Part::Remove => false,
-        Part::Off => resource.power == Power::Stopped,
-        Part::On | Part::OnSmall => resource.power == Power::Running,
-        Part::Shrink | Part::Grow => has_plan(),
+/// Reports whether a step has been done to a machine. What hibernation requests is known by what it
+/// makes.
+pub(super) fn is_done(step: &Step, resource: &Resource) -> bool {
+    match step {
+        Step::Off { .. } => resource.power == Power::Stopped,
+        Step::On { .. } => resource.power == Power::Running,
+        Step::Resize(to) => machine(to).is_some_and(|to| resource.size.plan() == to.plan),
+        Step::KeepAddress(_)
+        | Step::Snapshot(_)
+        | Step::Protect { .. }
+        | Step::Delete
+        | Step::Create { .. }
+        | Step::Attach(_)
+        | Step::RemoveSnapshot(_) => false,
     }
 }
 

@@ -3,32 +3,27 @@
 use std::cmp::Ordering;
 
 use domain::{
-    ResourceId,
     record::{Direction, Record},
     resource::{Power, Resource, SavedState, Size},
+    step::Step,
 };
-use provider::Change;
 
 use super::seen_against;
 use crate::transition::step::Observation;
 
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.
-pub(super) fn change(
-    record: &Record,
-    seen: Observation<'_>,
-    direction: Direction,
-) -> Option<Change> {
+pub(super) fn step(record: &Record, seen: Observation<'_>, direction: Direction) -> Option<Step> {
     match direction {
         Direction::Stop => {
             let target = seen.target?;
             // A size that is not smaller in every respect would not be recognized at the start as
             // one that has to be enlarged.
             let against = seen_against(seen.resource, target);
-            (against == Some(Ordering::Greater)).then(|| resize(record, seen.resource, target))?
+            (against == Some(Ordering::Greater)).then(|| resize(seen.resource, target))?
         }
         Direction::Start => {
             let own = seen.resource.size.to_save()?;
-            resize(record, seen.resource, &restored(record.saved.as_ref()?, &own))
+            resize(seen.resource, &restored(record.saved.as_ref()?, &own))
         }
     }
 }
@@ -47,10 +42,7 @@ fn restored(saved: &SavedState, seen: &SavedState) -> SavedState {
     }
 }
 
-fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
-    let ResourceId::Database(id) = &record.reference.id else {
-        return None;
-    };
+fn resize(seen: &Resource, to: &SavedState) -> Option<Step> {
     let (Size::Database(seen), SavedState::Database { plan, nodes, storage_mib }) =
         (&seen.size, to)
     else {
@@ -59,16 +51,15 @@ fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
     // If a change of plan leaves out the storage, it becomes the new plan's own (TFDO,
     // resource_database_cluster.go). It only ever grows.
     let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
-    Some(Change::ResizeDatabase {
-        id: id.clone(),
+    Some(Step::Resize(SavedState::Database {
         plan: plan.clone(),
         nodes: *nodes,
         storage_mib: storage_mib.filter(|_| seen.has_settable_storage()),
-    })
+    }))
 }
 
 /// Returns why a stop has nothing to send.
-pub(super) fn no_change(target: Option<&SavedState>) -> String {
+pub(super) fn no_step(target: Option<&SavedState>) -> String {
     match target {
         Some(target) => format!(
             "{target} is not smaller in every respect than what is there: give its schedule \

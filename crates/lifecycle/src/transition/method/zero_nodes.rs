@@ -1,51 +1,18 @@
 //! A node pool at zero nodes: scaled down, and scaled back.
 
 use domain::{
-    ResourceId,
     record::{Direction, Record},
     resource::{AutoscaleBounds, NodePoolSize, Power, Resource, SavedState, Size},
+    step::Step,
 };
-use provider::Change;
 
 /// Returns the request for a direction; `None` if nothing is saved to put back.
-pub(super) fn change(
-    record: &Record,
-    resource: &Resource,
-    seen: &NodePoolSize,
-    direction: Direction,
-) -> Option<Change> {
-    let (count, autoscale) = match (direction, &record.saved) {
-        (Direction::Stop, _) => (0, None),
-        (Direction::Start, saved) => {
-            let own = resource.size.to_save()?;
-            match saved.as_ref()?.joined_with(&own).state {
-                SavedState::NodePool { count, autoscale } => (count, autoscale),
-                SavedState::Database { .. } | SavedState::Machine(_) => return None,
-            }
-        }
+pub(super) fn step(record: &Record, resource: &Resource, direction: Direction) -> Option<Step> {
+    let to = match direction {
+        Direction::Stop => SavedState::NodePool { count: 0, autoscale: None },
+        Direction::Start => record.saved.as_ref()?.joined_with(&resource.size.to_save()?).state,
     };
-    scale(record, resource, seen, (count, autoscale))
-}
-
-fn scale(
-    record: &Record,
-    resource: &Resource,
-    seen: &NodePoolSize,
-    (count, autoscale): (u32, Option<AutoscaleBounds>),
-) -> Option<Change> {
-    let ResourceId::NodePool(cluster, pool) = &record.reference.id else {
-        return None;
-    };
-    Some(Change::ScaleNodePool {
-        cluster: cluster.clone(),
-        pool: pool.clone(),
-        name: resource.name.clone(),
-        count,
-        autoscale,
-        tags: resource.tags.clone(),
-        labels: seen.labels.clone(),
-        taints: seen.taints.clone(),
-    })
+    Some(Step::Resize(to))
 }
 
 /// Reports whether the pool is where `direction` leads: without nodes, or with all that is saved.
