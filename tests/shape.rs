@@ -72,10 +72,11 @@ fn arrows_lead_from_verbs_to_nouns() {
     let lambda = ["domain", "environment", "lifecycle", "store"];
     for (name, allowed) in [
         ("domain", &[][..]),
+        ("transition", &["domain"]),
         ("environment", &["domain"]),
         ("provider", &["domain"]),
         ("store", &["domain"]),
-        ("lifecycle", &["domain", "environment", "provider", "store"]),
+        ("lifecycle", &["domain", "environment", "provider", "store", "transition"]),
         ("stop", &lambda),
         ("start", &lambda),
         ("poll-status", &lambda),
@@ -390,14 +391,14 @@ fn only_simulated_clouds_a_probe_s_address_and_tests_listen() {
 }
 
 #[test]
-fn only_lifecycle_moves_a_record_s_phase() {
-    occurs_only_in(&["lifecycle"], &[".phase = "]);
+fn only_transition_and_lifecycle_move_a_record_s_phase() {
+    occurs_only_in(&["lifecycle", "transition"], &[".phase = "]);
 }
 
 #[test]
-fn domain_and_report_name_no_io() {
+fn domain_transition_and_report_name_no_io() {
     let code = code();
-    let pure = ["domain", "report"];
+    let pure = ["domain", "report", "transition"];
     for line in (code.iter()).filter(|line| pure.contains(&line.krate.as_str())) {
         for word in
             ["tokio", "reqwest", "std::fs", "std::net", "std::env", "std::process", "async fn"]

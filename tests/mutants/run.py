@@ -37,8 +37,13 @@ LISTS = Path(__file__).resolve().parent
 # The name of the black-box tests, which is that of their test target.
 BLACK_BOX = "offhours"
 
-# The crates whose changes also show in the tests of lifecycle.
-BASES = ("domain", "store", "provider")
+# The crates whose changes also show in the tests of those above them.
+BASES = {
+    "domain": ["transition", "lifecycle"],
+    "transition": ["lifecycle"],
+    "store": ["lifecycle"],
+    "provider": ["lifecycle"],
+}
 
 KEYS = {"name", "guard", "file", "find", "replace", "caught_by", "equivalent"}
 
@@ -77,7 +82,7 @@ class Mutant:
         """Returns the tests to run, narrowest first. None should notice an equivalent one."""
         suites = [self.caught_by, self.crate]
         if self.equivalent is None:
-            suites += ["lifecycle"] if self.crate in BASES else []
+            suites += BASES.get(self.crate, [])
             suites += [] if narrow else [BLACK_BOX]
         return list(dict.fromkeys(suites))
 

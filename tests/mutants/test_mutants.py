@@ -100,7 +100,7 @@ def test_what_an_entry_looks_for_is_there_once(text, why):
 
 
 def test_the_tests_grow_wider_and_end_with_the_black_box():
-    everything = ["domain::decision::", "domain", "lifecycle", "offhours"]
+    everything = ["domain::decision::", "domain", "transition", "lifecycle", "offhours"]
     assert mutant().suites(narrow=False) == everything
     assert mutant().suites(narrow=True) == everything[:-1]
     of_lifecycle = mutant(file="crates/lifecycle/src/lib.rs", caught_by="offhours::kill::")
@@ -255,18 +255,21 @@ OK = Ran(passed=True, tests=(A_TEST,))
 NO = Ran(passed=False, failed=(A_TEST,), tests=(A_TEST,))
 
 
+ALL_PASS = dict.fromkeys(("domain::decision::", "domain", "transition", "lifecycle"), (OK, OK))
+
+
 @pytest.mark.parametrize(
     ("suites", "changes", "verdict", "why"),
     [
         ({"domain::decision::": (OK, NO)}, {}, run.CAUGHT, "domain: decision::a_test"),
         (
-            {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, NO)},
+            ALL_PASS | {"lifecycle": (OK, NO)},
             {},
             run.CAUGHT,
             "lifecycle: decision::a_test",
         ),
         (
-            {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, OK)},
+            ALL_PASS,
             {},
             run.SURVIVED,
             "It guards.",
@@ -327,7 +330,7 @@ def test_the_exit_code_and_the_table_show_what_survived(tmp_path, capsys):
     verdicts = run.Verdicts(tmp_path / "verdicts.json", "sources")
     assert run.try_all([mutant()], Scripted(tmp_path / "1", suites), True, verdicts) == 0
     assert "SURVIVED" not in capsys.readouterr().out
-    suites |= {"domain": (OK, OK), "lifecycle": (OK, OK)}
+    suites |= {"domain": (OK, OK), "transition": (OK, OK), "lifecycle": (OK, OK)}
     verdicts = run.Verdicts(tmp_path / "verdicts.json", "other sources")
     assert run.try_all([mutant()], Scripted(tmp_path / "2", suites), True, verdicts) == 1
     assert re.search(r"^in all( +\d+){4}$", capsys.readouterr().out, re.MULTILINE)
@@ -381,7 +384,7 @@ def test_a_breakage_that_survived_is_tried_again(tmp_path):
     for folder in ("1", "2"):
         runner = Scripted(tmp_path / folder, suites)
         assert run.try_all([mutant()], runner, True, run.Verdicts(kept, "sources")) == 1
-        assert runner.runs == 6
+        assert runner.runs == 8
 
 
 def test_the_sources_are_what_is_compiled(tmp_path, monkeypatch):

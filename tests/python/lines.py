@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "crates"
 TEST_SUPPORT = {"fuzz-targets", "nights", "testing"}
 TEST_MODULE = re.compile(
-    r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub(?:\([a-z]+\))? )?mod (\w+)(;| \{)", re.M
+    r"^#\[cfg\((?:test|any\(test, .*\))\)\]\n(?:#.*\n)*"
+    r"(?:pub(?:\([a-z]+\))? )?mod (\w+)(;| \{)",
+    re.M,
 )
 FUNCTION = re.compile(r"^( *)(?:pub(?:\([a-z]+\))? )?(?:const )?(?:async )?fn (\w+)")
 

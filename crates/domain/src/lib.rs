@@ -16,6 +16,7 @@ pub mod joining;
 pub mod left_behind;
 pub mod look;
 pub mod membership;
+pub mod metric;
 pub mod money;
 pub mod overdue;
 pub mod pacing;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     edge::Direction,
     hibernation::{Attachment, Label, Manifest},
-    resource::{ActionEffect, MachineSize, SavedState, Size},
+    resource::{ActionEffect, ActionId, MachineSize, SavedState, Size},
     timing::LOOK_AGE,
 };
 
@@ -198,5 +198,22 @@ impl fmt::Display for Step {
             Self::Attach(_) => "reattach what it had",
             Self::Protect { on: false, .. } | Self::RemoveSnapshot(_) => "remove an old snapshot",
         })
+    }
+}
+
+/// A provider's confirmation that it accepted a step: no proof of any effect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// The provider's id for the action that it began, if it gives one (Droplets and servers).
+    pub action: Option<ActionId>,
+    /// The provider's id for the machine or snapshot that it began to create, if any.
+    pub made: Option<u64>,
+}
+
+impl Accepted {
+    /// Names the action that the provider began.
+    #[must_use]
+    pub fn action(id: u64) -> Self {
+        Self { action: Some(ActionId(id)), made: None }
     }
 }

@@ -22,9 +22,10 @@ pub mod tokens;
 pub use bus::EventBus;
 pub use bus::{BusEvent, Publish};
 pub use clock::{Clock, SteppedClock};
+pub use domain::metric::Metric;
 pub use functions::{Invoke, InvokeError};
 #[cfg(feature = "aws")]
 pub use functions::{InvokeFailure, LambdaFunctions};
 pub use logging::{causes_in_words, in_words, left_alone};
-pub use metrics::{Metric, Metrics};
+pub use metrics::Metrics;
 pub use tokens::{TokenError, Tokens};

@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use domain::metric::Metric;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -17,51 +18,6 @@ const DIMENSION: &str = "Stack";
 
 /// The most values of one metric that the format accepts in one line.
 const MOST_VALUES: usize = 100;
-
-/// Everything that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
-pub enum Metric {
-    /// Requests sent.
-    Asked,
-    /// Transitions whose target state was seen.
-    Seen,
-    /// Records whose last attempt failed, and accounts that could not be listed.
-    Failed,
-    /// Records that have been out of their desired state for longer than their kind's usual time.
-    Overdue,
-    /// Records whose transition the provider refused.
-    Refused,
-    /// Records whose transition was not seen by its deadline.
-    Stuck,
-    /// Records that wait for approval.
-    Held,
-    /// Records that are stopped or owed a size, without a schedule.
-    Orphaned,
-    /// Records that two schedules or two accounts name.
-    Conflicts,
-    /// Accounts whose token was refused, or whose host shows a key that is not pinned.
-    TokensRefused,
-}
-
-impl Metric {
-    /// The metrics that every inventory counts anew, for each account.
-    pub const GAUGES: [Self; 8] = [
-        Self::Failed,
-        Self::Overdue,
-        Self::Refused,
-        Self::Stuck,
-        Self::Held,
-        Self::Orphaned,
-        Self::Conflicts,
-        Self::TokensRefused,
-    ];
-
-    /// Returns its name in CloudWatch.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// What one invocation counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Why a resource could not be observed, or nothing was done about it.
 
 use domain::{look::Look, reason::Reason, record::LOOK_AGE};
-use environment::causes_in_words;
+use environment::{causes_in_words, in_words};
 use jiff::Timestamp;
-use provider::{ProviderError, Unread, ssh::HOST_KEY_CHANGED};
+use provider::{ChangeError, ProviderError, Unread, ssh::HOST_KEY_CHANGED};
+use transition::answer::{Failure, FailureKind};
 
 use crate::ProvidersError;
 
@@ -32,6 +33,32 @@ pub(crate) enum LoginFailure {
     NotPermitted,
     /// A host presents a key that is not pinned.
     HostKeyChanged,
+}
+
+/// Returns what a failed step means for its transition.
+pub(crate) fn of_step(error: &ChangeError) -> Failure {
+    let (kind, words) = match error {
+        ChangeError::Refused(refusal) => {
+            (FailureKind::Refused(refusal.clone()), refusal.to_string())
+        }
+        ChangeError::Busy(refusal) => (FailureKind::Busy, refusal.to_string()),
+        ChangeError::NotAccepted(ProviderError::TokenRefused(_)) => {
+            (FailureKind::TokenRefused, in_words(error))
+        }
+        ChangeError::NotAccepted(ProviderError::NotPermitted { .. }) => {
+            (FailureKind::NotPermitted, in_words(error))
+        }
+        ChangeError::NotAccepted(cause @ ProviderError::NotFound(_)) => {
+            (FailureKind::NotFound, in_words(cause))
+        }
+        ChangeError::NotAccepted(cause) => (FailureKind::NotAccepted, in_words(cause)),
+        ChangeError::Unknown(cause) => (FailureKind::Unknown, in_words(cause)),
+    };
+    let retry_after = match error {
+        ChangeError::NotAccepted(cause) => cause.retry_after(),
+        ChangeError::Refused(_) | ChangeError::Busy(_) | ChangeError::Unknown(_) => None,
+    };
+    Failure { kind, reason: Reason::of(error), words, retry_after }
 }
 
 impl ObservationError {

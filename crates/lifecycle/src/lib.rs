@@ -6,9 +6,7 @@
 
 mod account;
 pub mod act;
-mod backoff;
 mod budget;
-pub mod event;
 mod failure;
 #[cfg(feature = "lambda")]
 pub mod lambda;
@@ -16,15 +14,14 @@ mod ledger;
 pub mod observe;
 mod providers;
 pub mod report;
-mod transition;
 
 use domain::record::{Record, Writer};
 use environment::{Clock, in_words};
 use store::Store;
 
-pub use event::{Event, Outcome};
 pub use providers::{Access, Providers, ProvidersError};
 pub use report::{Listener, Report};
+pub use transition::event::{self, Event, Outcome};
 
 /// The dependencies of a handler, passed to every step.
 #[derive(Clone, Copy)]
@@ -105,6 +102,3 @@ impl Error {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -212,7 +212,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
-    use crate::tests::configuration;
+    use transition::tests::configuration;
 
     #[tokio::test]
     async fn a_client_uses_the_token_that_is_in_its_file_now() {

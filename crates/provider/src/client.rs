@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    accepted::Accepted,
+    Accepted,
     digitalocean::{self, DatabasePlans},
     endpoint::Base,
     error::{ChangeError, ProviderError},

@@ -6,7 +6,6 @@
 //! does next, and the next tick is the retry. An accepted change proves nothing either; only a
 //! later observation of the resource does.
 
-mod accepted;
 mod client;
 mod command_failure;
 mod digitalocean;
@@ -26,12 +25,11 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub use accepted::Accepted;
 pub use client::Client;
 pub use digitalocean::{
     DatabasePlans, MissingScope, snapshot_price as digitalocean_snapshot_price,
 };
-pub use domain::reason::Refusal;
+pub use domain::{reason::Refusal, step::Accepted};
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError};
 pub use hibernation_lookup::{HibernationLookup, ListedSnapshots};

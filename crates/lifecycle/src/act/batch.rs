@@ -13,6 +13,12 @@ use domain::{
 };
 use jiff::Timestamp;
 use provider::Client;
+use transition::{
+    log::log_from,
+    methods::hibernate,
+    plan::plan,
+    view::{Observation, Plan, PlanContext},
+};
 
 use crate::{
     Context, account,
@@ -22,12 +28,6 @@ use crate::{
     observe::{
         look::{Attached, Looks, SharedLists},
         stop_target::{Plans, is_to_hibernate},
-    },
-    transition::{
-        log::log_from,
-        method::hibernate,
-        plan::plan,
-        step::{Observation, Plan, PlanContext},
     },
 };
 

@@ -352,7 +352,7 @@ fn with_command(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{at, droplet};
+    use transition::tests::{at, droplet};
 
     #[test]
     fn a_command_does_not_wait_for_the_back_off_of_an_earlier_failure() {

@@ -4,6 +4,7 @@ use domain::record::{Direction, Record, Request};
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
 use provider::{AT_ONCE, Client};
+use transition::view::{Plan, Withheld};
 
 use crate::{
     Context,
@@ -15,7 +16,6 @@ use crate::{
         look::{Looks, SharedLists},
         stop_target::Plans,
     },
-    transition::step::{Plan, Withheld},
 };
 
 /// Reports what acting on these records would send, from a fresh look at each, and sends nothing.

@@ -11,6 +11,7 @@ use domain::{
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use provider::{AT_ONCE, Client};
+use transition::view::Plan;
 
 use crate::{
     Context, Error,
@@ -27,7 +28,6 @@ use crate::{
         stop_target::Plans,
     },
     report::Report,
-    transition::step::Plan,
 };
 
 /// Carries out in one direction what is due for these resources. The list is a hint: what is due is

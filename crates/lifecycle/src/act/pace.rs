@@ -12,8 +12,9 @@ use domain::{
 use jiff::Timestamp;
 use provider::Client;
 use store::AccountState;
+use transition::log::log_from;
 
-use crate::{Context, account, budget::Budget, ledger::Ledger, transition::log::log_from};
+use crate::{Context, account, budget::Budget, ledger::Ledger};
 
 /// The requests for the lists of plans, which a stop may read once, whatever it stops.
 const PLANS: u64 = 3;
@@ -208,7 +209,7 @@ mod tests {
     use domain::hibernation::Hibernation;
 
     use super::*;
-    use crate::tests::droplet;
+    use transition::tests::droplet;
 
     #[test]
     fn a_stop_of_a_hibernated_machine_asks_each_database_whom_it_lets_in() {

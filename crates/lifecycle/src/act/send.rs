@@ -8,20 +8,20 @@ use domain::{
     step::Step,
 };
 use jiff::Timestamp;
-use provider::{Accepted, ChangeError, Client};
+use provider::{ChangeError, Client};
 use store::{Store, StoreError};
+use transition::{
+    answer::{AnswerEffect, Answered, FailureKind, apply, effect_of},
+    backoff,
+    view::{Send, Withheld, Write},
+};
 
 use crate::{
     Error,
     act::batch::{Batch, outcomes},
-    backoff,
     event::{Answer, Event, Outcome},
-    failure::ObservationError,
+    failure::{ObservationError, of_step},
     report::reread,
-    transition::{
-        answer::{AnswerEffect, apply, effect_of},
-        step::{Send, Withheld, Write},
-    },
 };
 
 /// How many times an answer is applied to a record that others change meanwhile.
@@ -80,6 +80,7 @@ impl Batch<'_> {
         if answer.as_ref().is_err_and(ChangeError::is_about_token) {
             self.context.providers.forget(self.account);
         }
+        let answer = answer.map_err(|error| Box::new(of_step(&error)));
         let event = match effect_of(&record, &answer) {
             AnswerEffect::Refused(reason) => Event::Refused {
                 direction: self.direction,
@@ -191,12 +192,12 @@ impl Batch<'_> {
 pub(crate) async fn write(
     store: &Store,
     claimed: Record,
-    answer: &Result<Accepted, ChangeError>,
+    answer: &Answered,
     rules: Rules<'_>,
     writer: &Writer,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if matches!(answer, Err(ChangeError::Unknown(_))) {
+    if answer.as_ref().is_err_and(|failure| failure.kind == FailureKind::Unknown) {
         return Ok(());
     }
     let reference = claimed.reference.clone();

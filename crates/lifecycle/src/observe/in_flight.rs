@@ -19,6 +19,11 @@ use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
+use transition::{
+    follow::{self, Follow},
+    log::log_from,
+    view::{Observation, PlanContext, Write},
+};
 
 use crate::{
     Context,
@@ -26,11 +31,6 @@ use crate::{
     event::Outcome,
     failure::ObservationError,
     observe::look::{LookResult, Looks, SharedLists, requests_to_follow},
-    transition::{
-        follow::{self, Follow},
-        log::log_from,
-        step::{Observation, PlanContext, Write},
-    },
 };
 
 /// As soon as this many resources are handed over, stop or start is invoked: looking at the rest
@@ -368,8 +368,9 @@ mod tests {
         stop_method::StopMethod,
     };
 
+    use transition::tests::{at, droplet};
+
     use super::*;
-    use crate::tests::{at, droplet};
 
     #[test]
     fn each_look_costs_requests_a_few_by_a_list_if_there_is_no_room_for_each() {

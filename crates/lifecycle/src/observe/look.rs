@@ -15,8 +15,9 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, HibernationLookup, Listed, ListedSnapshots, ProviderError, Reading};
+use transition::methods::hibernate;
 
-use crate::{budget::Budget, failure::ObservationError, transition::method::hibernate};
+use crate::{budget::Budget, failure::ObservationError};
 
 /// Up to this many resources in flight are read by their Status operation.
 const STATUS_UP_TO: usize = 10;

@@ -18,6 +18,10 @@ use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use provider::{AT_ONCE, Client};
 use store::InForce;
+use transition::{
+    methods::{self, hibernate},
+    view::Observation,
+};
 
 use crate::{
     Context, Error,
@@ -32,7 +36,6 @@ use crate::{
         look,
     },
     report::{Report, reread},
-    transition::{method::hibernate, step::Observation},
 };
 
 /// When an invocation looks again at what is in flight, counted from its start: the last look ends
@@ -242,7 +245,7 @@ async fn asleep_in_a_line(client: &Client, state: HibernationState<'_>) -> Strin
 /// stop counts as stopped.
 #[must_use]
 pub fn observed(record: &Record, look: &Look) -> Observed {
-    Observation::of(look).recorded(record)
+    methods::observed(Observation::of(look), record)
 }
 
 /// Describes what a look shows, for people.

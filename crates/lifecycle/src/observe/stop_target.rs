@@ -19,12 +19,9 @@ use jiff::Timestamp;
 use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
+use transition::methods::{hibernate::WORTH_IT, smaller_plan};
 
-use crate::{
-    failure::ObservationError,
-    report::Obstacle,
-    transition::method::{hibernate::WORTH_IT, smaller_plan},
-};
+use crate::{failure::ObservationError, report::Obstacle};
 
 /// What a stop leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -428,7 +425,7 @@ mod tests {
     use provider::{Base, http_client};
 
     use super::*;
-    use crate::tests::{Case, database, database_of, droplet};
+    use transition::tests::{Case, database, database_of, droplet};
 
     async fn target(case: &Case, policy: &Policy) -> StopTarget {
         asked(case, policy).await.unwrap()

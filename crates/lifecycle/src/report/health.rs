@@ -105,7 +105,7 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::*;
-    use crate::tests::{Case, at, database_of, droplet};
+    use transition::tests::{Case, at, database_of, droplet};
 
     fn health(case: &Case, change: impl FnOnce(&mut Record)) -> Health {
         let mut record = case.record.clone();

@@ -17,7 +17,7 @@ use super::{
     is_service_tag, schema,
 };
 use crate::{
-    accepted::Accepted,
+    Accepted,
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Api, schema, server_id};
 use crate::{
-    accepted::Accepted,
+    Accepted,
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };

@@ -8,7 +8,7 @@ use domain::{
 
 use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
 use crate::{
-    accepted::Accepted,
+    Accepted,
     error::{ChangeError, ProviderError},
     pages::{self, Listed, Reading},
 };

@@ -13,12 +13,12 @@ use domain::{
 };
 use jiff::Timestamp;
 use provider::{Client, ListedSnapshots};
+use transition::methods::hibernate;
 
 use super::reconcile::{Inventory, made_of, needs_no_look};
 use crate::{
     failure::ObservationError,
     observe::look::{self, Attached, LookResult, SharedLists},
-    transition::method::hibernate,
 };
 
 /// Why a machine is left out.

@@ -20,6 +20,11 @@ use environment::Invoke;
 use futures_util::{StreamExt as _, stream};
 use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
+use transition::{
+    follow::{self, Follow},
+    methods::{self, hibernate},
+    view::Observation,
+};
 
 use super::{
     count_recorded,
@@ -37,11 +42,6 @@ use crate::{
         look::{self, LookResult},
     },
     report::{Report, health::Health, reread},
-    transition::{
-        follow::{self, Follow},
-        method::{self, hibernate},
-        step::Observation,
-    },
 };
 
 /// The inventory of an account that was listed.
@@ -239,12 +239,12 @@ impl Inventory<'_> {
         let double = twin.or_else(|| self.elsewhere.get(&resource.id));
         // A resource that this account does not handle is the other one's alone.
         record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
-        let observed = Observation::of(look).recorded(record);
+        let observed = methods::observed(Observation::of(look), record);
         if matches!(record.phase, Phase::Gone { .. }) {
             // An id is never used twice: it is the same resource, and what was handled stays so.
             record.phase = Phase::Settled { at: observed.power };
         }
-        let standing = method::standing(resource, record);
+        let standing = methods::standing(resource, record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
             *at = standing;
         }

@@ -1,7 +1,7 @@
 use domain::resource::Resource;
 
 use super::*;
-use crate::tests::{at, droplet};
+use transition::tests::{at, droplet};
 
 #[test]
 fn an_account_that_was_listed_under_its_earlier_name_is_not_listed_for_the_first_time() {

@@ -11,7 +11,7 @@ use domain::{
 };
 
 use super::*;
-use crate::tests::{Case, database as a_database, droplet, office, server};
+use transition::tests::{Case, database as a_database, droplet, office, server};
 
 fn offer(hourly: &str) -> Offer {
     let money = |text| Money::parse(text, Currency::Usd).unwrap();

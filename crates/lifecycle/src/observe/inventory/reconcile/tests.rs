@@ -16,10 +16,9 @@ use provider::{Base, Endpoints};
 use store::{Store, Tables};
 
 use super::*;
-use crate::{
-    Access, Providers,
-    tests::{Case, at, database, database_of, droplet, office, pool},
-};
+use transition::tests::{Case, at, database, database_of, droplet, office, pool};
+
+use crate::{Access, Providers};
 
 /// Compares what the case's look shows with `old`.
 fn compared(case: &Case, old: Option<Record>) -> Compared {
@@ -318,7 +317,7 @@ fn a_database_with_nothing_saved_stays_where_it_was_settled() {
 #[test]
 fn an_inventory_never_touches_what_is_saved() {
     let case = pool().nodes(1, 1, 1).at("22:00");
-    let saved = Some(crate::tests::pool_of(3));
+    let saved = Some(transition::tests::pool_of(3));
     let old = Record { saved: saved.clone(), ..known(&case) };
     let one = compared(&case, Some(old));
     assert_eq!((one.record.saved, one.record.used), (saved, false));

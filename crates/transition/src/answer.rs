@@ -1,20 +1,55 @@
 //! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
+use std::time::Duration;
+
 use domain::{
     history::HistoryEntry,
     reason::{Reason, Refusal},
     record::{Ask, Direction, Ending, Forced, Phase, Record},
-    step::Step,
+    step::{Accepted, Step},
 };
-use environment::in_words;
 use jiff::Timestamp;
-use provider::{Accepted, ChangeError, ProviderError};
 
-use crate::{backoff, event::Answer, transition::method::hibernate};
+use crate::{backoff, event::Answer, methods::hibernate};
+
+/// How a provider answers a step.
+pub type Answered = Result<Accepted, Box<Failure>>;
+
+/// Why a step is not known to be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What that means for the transition.
+    pub kind: FailureKind,
+    /// The failure, for a record.
+    pub reason: Reason,
+    /// The failure, for an event.
+    pub words: String,
+    /// How long the provider asks to wait; `None` if it does not say.
+    pub retry_after: Option<Duration>,
+}
+
+/// What a failure means for a transition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Definite, and about this resource: no retry can cure it.
+    Refused(Refusal),
+    /// Not accepted, because the resource is locked, busy, or already in the target state.
+    Busy,
+    /// Certainly not accepted: the provider does not know what the step is about.
+    NotFound,
+    /// Certainly not accepted: the account's token is invalid.
+    TokenRefused,
+    /// Certainly not accepted: the token is valid and may not do this.
+    NotPermitted,
+    /// Certainly not accepted, for another reason that does not lie with the resource.
+    NotAccepted,
+    /// No usable response: the step may have been accepted, and may still take effect.
+    Unknown,
+}
 
 /// The effect of an answer, for the report.
 #[derive(Debug)]
-pub(crate) enum AnswerEffect {
+pub enum AnswerEffect {
     /// The transition continues; reported with the request.
     Answer(Answer),
     /// The transition has ended, or needs a person.
@@ -22,30 +57,28 @@ pub(crate) enum AnswerEffect {
 }
 
 /// Returns the effect of an answer on the record that asked.
-pub(crate) fn effect_of(asked: &Record, answer: &Result<Accepted, ChangeError>) -> AnswerEffect {
-    match answer {
-        Ok(_) => AnswerEffect::Answer(Answer::Accepted),
-        // The same refusal of a start is reported once, however often it is repeated. What the
-        // machine is not given back is reported when it runs.
-        Err(ChangeError::Refused(refusal))
-            if asks(asked, |step| matches!(step, Step::Attach(_)))
-                || is_known(asked, &Reason::of(refusal)) =>
-        {
-            AnswerEffect::Answer(Answer::NotAccepted(refusal.to_string()))
+#[must_use]
+pub fn effect_of(asked: &Record, answer: &Answered) -> AnswerEffect {
+    let Err(failure) = answer else {
+        return AnswerEffect::Answer(Answer::Accepted);
+    };
+    let words = failure.words.clone();
+    AnswerEffect::Answer(match &failure.kind {
+        FailureKind::Refused(refusal) => {
+            // The same refusal of a start is reported once, however often it is repeated. What the
+            // machine is not given back is reported when it runs.
+            let reason = Reason::of(refusal);
+            if !asks(asked, |step| matches!(step, Step::Attach(_))) && !is_known(asked, &reason) {
+                return AnswerEffect::Refused(reason);
+            }
+            Answer::NotAccepted(words)
         }
-        Err(ChangeError::Refused(refusal)) => AnswerEffect::Refused(Reason::of(refusal)),
-        Err(error) if error.is_not_permitted() && is_known(asked, &Reason::of(error)) => {
-            AnswerEffect::Answer(Answer::NotAccepted(in_words(error)))
-        }
-        Err(error) if error.is_about_token() => {
-            AnswerEffect::Answer(Answer::TokenRefused(in_words(error)))
-        }
-        Err(ChangeError::Busy(refusal)) => AnswerEffect::Answer(Answer::Busy(refusal.to_string())),
-        Err(ChangeError::NotAccepted(error)) => {
-            AnswerEffect::Answer(Answer::NotAccepted(in_words(error)))
-        }
-        Err(ChangeError::Unknown(error)) => AnswerEffect::Answer(Answer::Unknown(in_words(error))),
-    }
+        FailureKind::NotPermitted if is_known(asked, &failure.reason) => Answer::NotAccepted(words),
+        FailureKind::TokenRefused | FailureKind::NotPermitted => Answer::TokenRefused(words),
+        FailureKind::Busy => Answer::Busy(words),
+        FailureKind::NotFound | FailureKind::NotAccepted => Answer::NotAccepted(words),
+        FailureKind::Unknown => Answer::Unknown(words),
+    })
 }
 
 /// Reports whether the provider refused this very request before, in the same words.
@@ -55,16 +88,12 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
 }
 
 /// Applies an answer to a record, and returns what that ends.
-pub(crate) fn apply(
-    record: &mut Record,
-    answer: &Result<Accepted, ChangeError>,
-    now: Timestamp,
-) -> Option<HistoryEntry> {
+pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<HistoryEntry> {
     note_hibernation(record, answer);
     let forced = record.request.as_ref().map(|request| request.forced);
-    match answer {
+    match answer.as_ref().map_err(Box::as_ref) {
         // A machine runs without what its cloud no longer has.
-        Err(error) if refuses_attachment(record, error) => {
+        Err(failure) if refuses_attachment(record, failure) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
                 if let Step::Attach(what) = &request.step
@@ -73,18 +102,18 @@ pub(crate) fn apply(
                     kept.refused.push(what.clone());
                 }
             }
-            record.last_error = Some(Reason::of(error));
+            record.last_error = Some(failure.reason.clone());
             None
         }
         // A failed removal holds nothing up.
-        Err(ChangeError::Refused(refusal)) if asks(record, Step::removes) => {
+        Err(Failure { kind: FailureKind::Refused(refusal), .. }) if asks(record, Step::removes) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
             }
             record.last_error = Some(Reason::of(refusal));
             None
         }
-        Err(ChangeError::Refused(refusal)) => {
+        Err(Failure { kind: FailureKind::Refused(refusal), .. }) => {
             if record.under_way_towards(Direction::Start).is_some() {
                 note_refused_start(record, refusal, now);
                 None
@@ -92,11 +121,11 @@ pub(crate) fn apply(
                 note_refusal(record, Reason::of(refusal), now)
             }
         }
-        answer if forced == Some(Forced::Intended) => {
+        _ if forced == Some(Forced::Intended) => {
             note_cut(record, answer);
             None
         }
-        answer => {
+        _ => {
             note_answer(record, answer, now);
             None
         }
@@ -109,17 +138,14 @@ fn asks(record: &Record, of: impl Fn(&Step) -> bool) -> bool {
 
 /// Reports whether a cloud certainly does not give an attachment back to a machine: it refuses, or
 /// does not know it any more.
-fn refuses_attachment(record: &Record, error: &ChangeError) -> bool {
-    let refused = matches!(
-        error,
-        ChangeError::Refused(_) | ChangeError::NotAccepted(ProviderError::NotFound(_))
-    );
+fn refuses_attachment(record: &Record, failure: &Failure) -> bool {
+    let refused = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::NotFound);
     refused && asks(record, |step| matches!(step, Step::Attach(_)))
 }
 
 /// Records what an answer says about what a hibernation request was to make. What was certainly not
 /// accepted has deleted and made nothing; a 404 may be our own deletion.
-fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
+fn note_hibernation(record: &mut Record, answer: &Answered) {
     let Some(request) = &mut record.request else {
         return;
     };
@@ -132,7 +158,7 @@ fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>)
         return;
     };
     let newest = kept.snapshots.first_mut();
-    match (&request.step, answer) {
+    match (&request.step, answer.as_ref().map_err(Box::as_ref)) {
         (Step::Snapshot(_), Ok(_)) => {
             if let (Some(newest), Some(_)) = (newest, number) {
                 newest.id = number;
@@ -140,7 +166,7 @@ fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>)
         }
         (
             Step::Snapshot(_) | Step::Delete,
-            Err(ChangeError::NotAccepted(ProviderError::NotFound(_)) | ChangeError::Unknown(_)),
+            Err(Failure { kind: FailureKind::NotFound | FailureKind::Unknown, .. }),
         ) => {}
         (Step::Snapshot(_), Err(_)) => {
             kept.snapshots.remove(0);
@@ -150,10 +176,10 @@ fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>)
     }
 }
 
-fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
-    if let Err(error) = answer {
+fn note_cut(record: &mut Record, answer: &Answered) {
+    if let Err(failure) = answer {
         record.attempts += 1;
-        note_not_permitted(record, error);
+        note_not_permitted(record, failure);
     }
     if let Some(request) = &mut record.request {
         request.forced = match answer {
@@ -164,42 +190,38 @@ fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
             Err(_) => Forced::Intended,
         };
     }
-    record.last_error = answer.as_ref().err().map(|error| Reason::of(error));
+    record.last_error = answer.as_ref().err().map(|failure| failure.reason.clone());
 }
 
-fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now: Timestamp) {
-    match answer {
-        Ok(accepted) => note_accepted(record, accepted.action, now),
-        Err(error @ (ChangeError::Busy(_) | ChangeError::NotAccepted(_))) => {
-            record.attempts += 1;
-            let retry_at = match error {
-                ChangeError::NotAccepted(error) => {
-                    // An invalid token is replaced at any minute. One that may not do this may
-                    // stay so.
-                    let ends_soon = matches!(error, ProviderError::TokenRefused(_));
-                    let attempts = if ends_soon { 1 } else { record.attempts };
-                    backoff::retry_at(now, attempts, error.retry_after())
-                }
-                ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => {
-                    backoff::when_free(now, record.attempts)
-                }
-            };
-            note_not_permitted(record, error);
-            if let Some(request) = &mut record.request {
-                request.ask = Ask::Failed { retry_at };
-            }
-            record.last_error = Some(Reason::of(error));
+fn note_answer(record: &mut Record, answer: &Answered, now: Timestamp) {
+    let failure = match answer {
+        Ok(accepted) => return note_accepted(record, accepted.action, now),
+        Err(failure) => failure,
+    };
+    let attempts = record.attempts + 1;
+    let retry_at = match failure.kind {
+        FailureKind::Refused(_) | FailureKind::Unknown => return,
+        FailureKind::Busy => backoff::when_free(now, attempts),
+        // An invalid token is replaced at any minute. One that may not do this may stay so.
+        FailureKind::TokenRefused => backoff::retry_at(now, 1, failure.retry_after),
+        FailureKind::NotFound | FailureKind::NotPermitted | FailureKind::NotAccepted => {
+            backoff::retry_at(now, attempts, failure.retry_after)
         }
-        Err(ChangeError::Refused(_) | ChangeError::Unknown(_)) => {}
+    };
+    record.attempts = attempts;
+    note_not_permitted(record, failure);
+    if let Some(request) = &mut record.request {
+        request.ask = Ask::Failed { retry_at };
     }
+    record.last_error = Some(failure.reason.clone());
 }
 
 /// Records that a change is not permitted: it is sent again and needs a person meanwhile.
-fn note_not_permitted(record: &mut Record, error: &ChangeError) {
+fn note_not_permitted(record: &mut Record, failure: &Failure) {
     if let Some(request) = &mut record.request
-        && error.is_not_permitted()
+        && failure.kind == FailureKind::NotPermitted
     {
-        request.problem = Some(Reason::of(error));
+        request.problem = Some(failure.reason.clone());
     }
 }
 
@@ -253,7 +275,7 @@ fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<H
 
 /// Records that the provider accepted the request: from here on a shrink may have happened. If an
 /// earlier ask was accepted and its action ended in an error, this one proves nothing better.
-pub(crate) fn note_accepted(
+pub fn note_accepted(
     record: &mut Record,
     action: Option<domain::resource::ActionId>,
     now: Timestamp,

@@ -13,7 +13,7 @@ use domain::{
 
 /// How a transition changes a machine's plan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Move<'a> {
+pub struct Move<'a> {
     /// How the machine is switched off first.
     pub switch_off: StopMethod,
     /// For a stop: what it leads to.
@@ -103,7 +103,8 @@ pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
 }
 
 /// Reports whether a machine runs on less than is saved.
-pub(crate) fn runs_small(resource: &Resource, record: &Record) -> bool {
+#[must_use]
+pub fn runs_small(resource: &Resource, record: &Record) -> bool {
     resource.power == Power::Running && is_small(resource, record)
 }
 

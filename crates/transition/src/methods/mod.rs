@@ -1,10 +1,10 @@
 //! What each stop method requests in either direction, and when that is done: one file each. The
 //! guards around them are in the plan and do not know which method it is.
 
-pub(crate) mod graceful;
-pub(crate) mod hibernate;
+pub mod graceful;
+pub mod hibernate;
 mod power_off;
-pub(crate) mod smaller_plan;
+pub mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
 
@@ -12,16 +12,17 @@ use std::cmp::Ordering;
 
 use domain::{
     ResourceKind,
-    record::{Direction, Record, Request},
+    record::{Direction, Observed, Record, Request},
     resource::{Busy, Power, Resource, SavedState, Size},
     step::Step,
     stop_method::StopMethod,
 };
 
-use crate::transition::{method::smaller_plan::Move, step::Observation};
+use crate::{methods::smaller_plan::Move, view::Observation};
 
 /// Returns the next request; `None` if there is nothing to shrink to, or to put back.
-pub(crate) fn step(
+#[must_use]
+pub fn step(
     method: StopMethod,
     direction: Direction,
     record: &Record,
@@ -45,7 +46,8 @@ pub(crate) fn step(
 }
 
 /// Returns why a stop has nothing to send: only a plan can be missing.
-pub(crate) fn no_step(target: Option<&SavedState>) -> String {
+#[must_use]
+pub fn no_step(target: Option<&SavedState>) -> String {
     smallest_plan::no_step(target)
 }
 
@@ -53,7 +55,8 @@ pub(crate) fn no_step(target: Option<&SavedState>) -> String {
 ///
 /// `target` is the size that a stop of a database leads to, if it is known. A start leads to the
 /// saved state; if none is saved, there is nothing to put back.
-pub(crate) fn reached(
+#[must_use]
+pub fn reached(
     method: StopMethod,
     direction: Direction,
     seen: Observation<'_>,
@@ -72,7 +75,8 @@ pub(crate) fn reached(
 }
 
 /// Reports whether a request has had its own effect, whether that is its whole transition or not.
-pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
+#[must_use]
+pub fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
     let Request { step, direction, .. } = request;
     match &resource.size {
         Size::Machine(_) => smaller_plan::is_done(step, resource),
@@ -82,11 +86,8 @@ pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -
 }
 
 /// Describes what an edge finds when the resource is already where it leads.
-pub(crate) fn already_there(
-    resource: &Resource,
-    record: &Record,
-    direction: Direction,
-) -> &'static str {
+#[must_use]
+pub fn already_there(resource: &Resource, record: &Record, direction: Direction) -> &'static str {
     match &resource.size {
         Size::Machine(_) => power_off::already_there(direction, resource.power),
         Size::NodePool(_) => zero_nodes::already_there(resource, record, direction),
@@ -106,7 +107,8 @@ fn already_large(resource: &Resource, record: &Record) -> &'static str {
 
 /// Reports whether a database is on a plan that does not compare with the saved one: no start puts
 /// that back, and a person has to choose.
-pub(crate) fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
+#[must_use]
+pub fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
     let saved = record.saved.as_ref();
     let joined = saved.zip(resource.size.to_save());
     let joined = joined.map(|(saved, seen)| saved.joined_with(&seen));
@@ -115,19 +117,22 @@ pub(crate) fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
 
 /// Returns the observed size, if a stop makes the resource smaller: a machine that is only powered
 /// off and on keeps its own.
-pub(crate) fn size_of(resource: &Resource, record: &Record) -> Option<SavedState> {
+#[must_use]
+pub fn size_of(resource: &Resource, record: &Record) -> Option<SavedState> {
     let target = record.transition().and_then(|now| now.target.as_ref());
     let changes = record.kind().is_sized() || record.saved.is_some() || target.is_some();
     resource.size.to_save().filter(|_| changes)
 }
 
 /// Compares the observed size with another one.
-pub(crate) fn seen_against(resource: &Resource, other: &SavedState) -> Option<Ordering> {
+#[must_use]
+pub fn seen_against(resource: &Resource, other: &SavedState) -> Option<Ordering> {
     resource.size.to_save()?.compare(other)
 }
 
 /// Reports whether the resource shows that a request towards `target` is under way.
-pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> bool {
+#[must_use]
+pub fn is_moving(resource: &Resource, target: Option<&SavedState>) -> bool {
     match &resource.size {
         Size::NodePool(pool) => zero_nodes::is_moving(resource, pool, target),
         Size::Database(_) => resource.busy.is_some(),
@@ -136,7 +141,7 @@ pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> boo
 }
 
 /// Returns why no request may be sent now.
-pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> {
+pub fn busy(resource: &Resource, direction: Direction) -> Option<String> {
     let draining = direction == Direction::Stop && zero_nodes::is_draining(resource);
     let draining = draining.then(|| "its nodes are draining".to_owned());
     resource.busy.as_ref().map(Busy::to_string).or(draining)
@@ -144,7 +149,8 @@ pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> 
 
 /// Reports whether a person resized it during a watch-out: it has neither of the two sizes that our
 /// requests lead to.
-pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
+#[must_use]
+pub fn is_resized(resource: &Resource, record: &Record) -> bool {
     let Some(opposite) = record.watch_out() else {
         return false;
     };
@@ -156,8 +162,20 @@ pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
     record.kind().is_sized() && record.saved.is_some() && !ours
 }
 
+/// Returns what was seen, in the form that a record keeps.
+#[must_use]
+pub fn observed(seen: Observation<'_>, record: &Record) -> Observed {
+    Observed {
+        power: standing(seen.resource, record).unwrap_or(seen.resource.power),
+        size: size_of(seen.resource, record),
+        busy: seen.resource.busy.as_ref().map(Busy::to_string),
+        at: seen.requested_at,
+    }
+}
+
 /// Returns the state in which the resource stands, for a record that nothing moves.
-pub(crate) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
+#[must_use]
+pub fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     match &resource.size {
         Size::Machine(_) => Some(smaller_plan::standing(resource, record)),
         Size::NodePool(_) => Some(resource.power),

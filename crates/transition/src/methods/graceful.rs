@@ -8,10 +8,8 @@ use domain::{
 use super::power_off;
 use crate::{
     backoff,
-    transition::{
-        log::opposes,
-        step::{Observation, PlanContext},
-    },
+    log::opposes,
+    view::{Observation, PlanContext},
 };
 
 /// Returns the request for a direction.
@@ -26,11 +24,8 @@ pub(super) fn step(direction: Direction) -> Step {
 /// machine is neither off nor locked, and no one else has started it since.
 ///
 /// The caller checks that it is still desired and still opted in.
-pub(crate) fn may_be_forced(
-    record: &Record,
-    seen: Observation<'_>,
-    context: PlanContext<'_>,
-) -> bool {
+#[must_use]
+pub fn may_be_forced(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> bool {
     let (now, resource) = (context.now, seen.resource);
     let under_way = record.in_flight().map(|transition| transition.direction);
     let request = record.request.as_ref().filter(|request| {

@@ -18,19 +18,17 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
+    answer::note_accepted,
     backoff,
     event::Event,
-    transition::{
-        answer::note_accepted,
-        log::{is_opposed, our_action},
-        method::{
-            self,
-            graceful::may_be_forced,
-            hibernate::{self, HibernationContext, Next, Outcome},
-        },
-        plan::adopted,
-        step::{Observation, PlanContext, Write},
+    log::{is_opposed, our_action},
+    methods::{
+        self,
+        graceful::may_be_forced,
+        hibernate::{self, HibernationContext, Next, Outcome},
     },
+    plan::adopted,
+    view::{Observation, PlanContext, Write},
 };
 
 /// For how long after a request a machine's log is not worth reading: the effect is on its way.
@@ -48,7 +46,7 @@ const TRIES_TO_ATTACH: u32 = 3;
 
 /// What following a transition leads to.
 #[derive(Debug)]
-pub(crate) enum Follow {
+pub enum Follow {
     /// Still under way.
     Wait,
     /// Something has to be recorded; the transition may have ended.
@@ -58,7 +56,8 @@ pub(crate) enum Follow {
 }
 
 /// Reports whether the machine's log can show something that its status does not.
-pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool {
+#[must_use]
+pub fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;
     };
@@ -69,7 +68,7 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
     }
     let request = record.request.as_ref();
     let is_there = match request {
-        Some(request) => method::is_done(request, resource, record),
+        Some(request) => methods::is_done(request, resource, record),
         None => resource.power == transition.direction.target_state(),
     };
     let wanted = !is_there && is_patient(record, now) || is_started_small(record, seen);
@@ -77,7 +76,7 @@ pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) 
 }
 
 /// Reports whether the log of a record's machine may be needed by its next look.
-pub(crate) fn may_need_log(record: &Record, now: Timestamp) -> bool {
+pub fn may_need_log(record: &Record, now: Timestamp) -> bool {
     !record.kind().is_sized() && is_patient(record, now)
 }
 
@@ -92,13 +91,14 @@ fn is_patient(record: &Record, now: Timestamp) -> bool {
 fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
     let moved = request.is_some_and(|request| {
-        request.is_shrink() && method::is_done(request, seen.resource, record)
+        request.is_shrink() && methods::is_done(request, seen.resource, record)
     });
     moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
 }
 
 /// Applies the first rule that fits to a record that is in flight or stuck.
-pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> Follow {
+#[must_use]
+pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> Follow {
     let now = context.now;
     let transition = match &record.phase {
         Phase::InFlight { transition } | Phase::Stuck { transition, .. } => transition,
@@ -117,9 +117,9 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         return follower.write(adopted, None, Vec::new());
     }
     let is_idle = resource.busy.is_none();
-    let done = request.filter(|request| is_idle && method::is_done(request, resource, record));
+    let done = request.filter(|request| is_idle && methods::is_done(request, resource, record));
     let is_small = done.is_some_and(|request| request.step == Step::On { small: true });
-    let reached = method::reached(transition.method, transition.direction, seen, record, target);
+    let reached = methods::reached(transition.method, transition.direction, seen, record, target);
     if is_idle && reached || is_small {
         let early = record.not_before().is_some_and(|until| seen.requested_at < until);
         return if early { follower.watched() } else { follower.settle() };
@@ -142,7 +142,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     }
     if let Some(request) = request
         && matches!(request.ask, Ask::Open)
-        && method::is_moving(resource, asked)
+        && methods::is_moving(resource, asked)
     {
         let mut record = follower.with_observation();
         note_accepted(&mut record, None, now);
@@ -155,7 +155,8 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
 }
 
 /// Records the first 404 of the Status operation. Only an inventory concludes anything from it.
-pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
+#[must_use]
+pub fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
     let known = record.missing_since.is_some() || matches!(record.phase, Phase::Gone { .. });
     if known || record.permit_is_open(context.now) {
         return Follow::Wait;
@@ -167,7 +168,8 @@ pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
 
 /// Handles a 404 of the Status operation in an inventory that does not list the resource: after
 /// another one in an earlier tick, the resource is *gone*.
-pub(crate) fn unlisted(record: &Record, context: PlanContext<'_>) -> Follow {
+#[must_use]
+pub fn unlisted(record: &Record, context: PlanContext<'_>) -> Follow {
     let now = context.now;
     let Some(since) = record.missing_since else {
         return missing(record, context);
@@ -216,7 +218,7 @@ impl Follower<'_> {
         let direction = self.transition.direction;
         let request = self.record.request.as_ref();
         let opposed = is_opposed(self.record, self.seen.log);
-        if opposed || method::is_resized(self.seen.resource, self.record) {
+        if opposed || methods::is_resized(self.seen.resource, self.record) {
             return self.overtaken();
         }
         if let Some(request) = request
@@ -629,7 +631,7 @@ impl Follower<'_> {
         }
         let saved = put_back.and_then(Option::as_ref);
         let saved = saved.filter(|_| direction == Direction::Start);
-        let seen = method::size_of(self.seen.resource, self.record);
+        let seen = methods::size_of(self.seen.resource, self.record);
         let lost_storage = saved.zip(seen).and_then(|(saved, seen)| saved.lost_storage_in(&seen));
         let event = Event::Seen {
             direction,
@@ -658,7 +660,7 @@ impl Follower<'_> {
                 record.last_error.clone_from(&self.record.last_error);
             }
             // A person chose a plan that does not compare: which one it is owed is theirs to say.
-            Direction::Start if method::has_unlike_plan(self.seen.resource, self.record) => {
+            Direction::Start if methods::has_unlike_plan(self.seen.resource, self.record) => {
                 record.used = true;
             }
             Direction::Start => {
@@ -688,7 +690,7 @@ impl Follower<'_> {
         *direction == start
             && *method == StopMethod::Hibernate
             && self.record.saved.is_some()
-            && !method::reached(moved, start, self.seen, self.record, None)
+            && !methods::reached(moved, start, self.seen, self.record, None)
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too
@@ -698,7 +700,7 @@ impl Follower<'_> {
         let mut record = self.with_observation();
         record.last = ended.last(self.record);
         record.phase = Phase::Settled {
-            at: method::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
+            at: methods::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
         if ending == Ending::Released {
             record.drop_request();
@@ -734,7 +736,7 @@ impl Follower<'_> {
 
     fn ended(&self, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: method::size_of(self.seen.resource, self.record),
+            seen: methods::size_of(self.seen.resource, self.record),
             ..HistoryEntry::of(self.record, self.transition, ending, self.context.now)
         }
     }
@@ -762,7 +764,7 @@ impl Follower<'_> {
 
     fn with_observation(&self) -> Record {
         let mut record = self.record.clone();
-        record.observe(self.seen.recorded(&record));
+        record.observe(methods::observed(self.seen, &record));
         record.missing_since = None;
         hibernate::learn(&mut record, self.seen);
         record

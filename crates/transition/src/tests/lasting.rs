@@ -1,10 +1,9 @@
 //! What a record keeps of how its latest edge ended.
 
 use domain::record::Last;
-use provider::{ChangeError, Refusal};
 
 use super::*;
-use crate::transition::answer::apply;
+use crate::answer::apply;
 
 /// What the record keeps of a stop or start at 19:00 that ended at an instant.
 fn last(ending: Ending, finished_at: &str) -> Last {
@@ -42,12 +41,13 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
         assert_eq!(kept.asked_at, Some(at("19:00")));
     }
     let mut record = server().asked(STOP, "19:00", Ask::Open).record;
-    let refused = Err(ChangeError::Refused(Refusal {
+    let refusal = Refusal {
         status: Some(422),
         code: "unprocessable_entity".to_owned(),
         message: "cannot shrink".to_owned(),
         request_id: None,
-    }));
+    };
+    let refused = Err(failure(FailureKind::Refused(refusal.clone()), &refusal));
     apply(&mut record, &refused, at("19:00:10"));
     let expected = last(Ending::Refused, "19:00:10");
     assert_eq!(record.last, Some(expected));

@@ -9,7 +9,7 @@ use domain::{
 };
 
 use super::seen_against;
-use crate::transition::step::Observation;
+use crate::view::Observation;
 
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.
 pub(super) fn step(record: &Record, seen: Observation<'_>, direction: Direction) -> Option<Step> {

@@ -3,7 +3,7 @@
 use domain::left_behind::{LeftBehind, left_behind};
 
 use super::*;
-use crate::transition::follow::needs_log;
+use crate::follow::needs_log;
 
 fn stopping(case: Case) -> Case {
     case.asked(STOP, "19:00", accepted("19:00:10")).at("19:00:40")

@@ -5,17 +5,17 @@ use domain::{
     hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
     look::Look,
-    record::{Observed, Record, Writer},
-    resource::{Busy, LoggedAction, Resource, SavedState},
+    record::{Record, Writer},
+    resource::{LoggedAction, Resource, SavedState},
     step::Step,
 };
 use jiff::Timestamp;
 
-use crate::{event::Event, transition::method};
+use crate::event::Event;
 
 /// What is known of a resource when a step is planned.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Observation<'a> {
+pub struct Observation<'a> {
     /// The resource as the look showed it.
     pub resource: &'a Resource,
     /// When that look was requested.
@@ -39,7 +39,7 @@ pub(crate) struct Observation<'a> {
 
 /// Who plans, under which rules, and when.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PlanContext<'a> {
+pub struct PlanContext<'a> {
     /// The configuration and the overrides.
     pub rules: Rules<'a>,
     /// This invocation.
@@ -50,7 +50,8 @@ pub(crate) struct PlanContext<'a> {
 
 impl<'a> Observation<'a> {
     /// Returns what a look shows, without a log.
-    pub(crate) fn of(look: &'a Look) -> Self {
+    #[must_use]
+    pub fn of(look: &'a Look) -> Self {
         Self {
             resource: &look.resource,
             requested_at: look.requested_at,
@@ -65,24 +66,15 @@ impl<'a> Observation<'a> {
     }
 
     /// Returns the machine's log, as far back as it was read.
-    pub(crate) fn whole_log(self) -> Log<'a> {
+    #[must_use]
+    pub fn whole_log(self) -> Log<'a> {
         Log { actions: self.log, from: self.log_from }
-    }
-
-    /// Returns what it shows, in the form that a record keeps.
-    pub(crate) fn recorded(self, record: &Record) -> Observed {
-        Observed {
-            power: method::standing(self.resource, record).unwrap_or(self.resource.power),
-            size: method::size_of(self.resource, record),
-            busy: self.resource.busy.as_ref().map(Busy::to_string),
-            at: self.requested_at,
-        }
     }
 }
 
 /// What is to be done next about one record.
 #[derive(Debug)]
-pub(crate) enum Plan {
+pub enum Plan {
     /// Nothing to do, and nothing to report.
     Leave,
     /// Not now: retried after a while.
@@ -97,7 +89,7 @@ pub(crate) enum Plan {
 
 /// A write without a request.
 #[derive(Debug)]
-pub(crate) struct Write {
+pub struct Write {
     /// The record to write.
     pub record: Record,
     /// The entry for what this ends, if anything.
@@ -108,7 +100,7 @@ pub(crate) struct Write {
 
 /// A write that permits a request: that of its record.
 #[derive(Debug)]
-pub(crate) struct Send {
+pub struct Send {
     /// The record to write, with the permit.
     pub record: Record,
     /// The resource, as it was seen.
@@ -121,7 +113,7 @@ pub(crate) struct Send {
 
 /// What would be sent if its schedule were not only observed.
 #[derive(Debug)]
-pub(crate) struct Withheld {
+pub struct Withheld {
     /// The write.
     pub write: Write,
     /// The resource, as it was seen.

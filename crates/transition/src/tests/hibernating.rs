@@ -9,10 +9,9 @@ use domain::{
     },
     stop_method::StopMethod,
 };
-use provider::{ChangeError, ProviderError, Refusal};
 
 use super::*;
-use crate::transition::{answer::apply, log::log_from, method::hibernate};
+use crate::{answer::apply, log::log_from, methods::hibernate};
 
 /// The machine, and the one that is recreated from it.
 const FIRST: &str = "server/1";
@@ -111,7 +110,7 @@ impl Case {
         self.sight().machine = None;
         self.log_from = None;
         if let Some(sight) = &self.sight
-            && let Some(shown) = crate::transition::method::hibernate::shown(&self.record, sight)
+            && let Some(shown) = crate::methods::hibernate::shown(&self.record, sight)
         {
             self.resource = shown;
         }
@@ -537,14 +536,14 @@ fn a_deletion_that_had_no_effect_is_over() {
         let mut gone = void.at("19:40");
         gone.sight().machine = None;
         let sight = gone.sight.clone().unwrap();
-        let shown = crate::transition::method::hibernate::shown(&gone.record, &sight);
+        let shown = crate::methods::hibernate::shown(&gone.record, &sight);
         assert_eq!(shown, None);
     }
     // Until then, and while its cloud deletes it, an absence may be our own doing.
     let may_be_ours = |case: Case| {
         let seen = case.with(|seen, _| {
             let mut record = case.record.clone();
-            crate::transition::method::hibernate::learn(&mut record, seen);
+            crate::methods::hibernate::learn(&mut record, seen);
             record
         });
         seen.hibernation.unwrap().delete_asked
@@ -596,7 +595,7 @@ fn what_we_have_not_deleted_is_gone() {
     let mut case = case.at("19:06");
     case.sight().machine = None;
     let sight = case.sight.clone().unwrap();
-    assert_eq!(crate::transition::method::hibernate::shown(&case.record, &sight), None);
+    assert_eq!(crate::methods::hibernate::shown(&case.record, &sight), None);
 }
 
 /// The record was restored from a backup: it knows neither what was made since nor the deletion.
@@ -604,7 +603,7 @@ fn what_we_have_not_deleted_is_gone() {
 fn a_record_that_is_older_than_its_cloud_is_not_gone() {
     let problem = |case: &Case| {
         let sight = case.sight.as_ref().unwrap();
-        crate::transition::method::hibernate::problem_of(case.kept(), Some(sight))
+        crate::methods::hibernate::problem_of(case.kept(), Some(sight))
     };
     let older =
         |thing: &str| Some(format!("the record is older than the cloud: {thing} is not in it"));
@@ -645,15 +644,14 @@ fn refusal() -> Refusal {
 fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
     let case = hibernated().copied().at("19:05:10");
     let sent = case.sends(STOP);
-    let noted = |error: ChangeError| {
+    let noted = |kind: FailureKind| {
         let mut record = sent.record.clone();
-        apply(&mut record, &Err(error), case.now);
+        apply(&mut record, &Err(failure(kind, &refusal())), case.now);
         record.hibernation.unwrap().delete_asked
     };
-    assert!(!noted(ChangeError::Refused(refusal())));
-    assert!(!noted(ChangeError::Busy(refusal())));
-    let missing = ProviderError::NotFound(refusal());
-    assert!(noted(ChangeError::NotAccepted(missing)));
+    assert!(!noted(FailureKind::Refused(refusal())));
+    assert!(!noted(FailureKind::Busy));
+    assert!(noted(FailureKind::NotFound));
 }
 
 #[test]
@@ -1025,7 +1023,7 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         assert!(given_up.kept().snapshots[0].given_up && given_up.kept().failed == 1);
         // A cloud that still makes it refuses, which is no reason not to ask.
         let sight = given_up.sight.clone().unwrap();
-        let shown = crate::transition::method::hibernate::shown(&given_up.record, &sight);
+        let shown = crate::methods::hibernate::shown(&given_up.record, &sight);
         given_up.resource = shown.unwrap();
         let wanted = given_up.clone().overridden(RUNNING, "tue 00:51", "tue 06:00").at("tue 00:52");
         let on = wanted.sends(START);
@@ -1290,11 +1288,11 @@ fn bare() -> Case {
 
 /// Another answer to the next request than that it is accepted.
 #[track_caller]
-fn answered(case: &Case, error: ChangeError) -> Case {
+fn answered(case: &Case, kind: FailureKind) -> Case {
     let sent = case.sends(START);
     let mut record = sent.record;
     record.permit = None;
-    assert_eq!(apply(&mut record, &Err(error), case.now), None);
+    assert_eq!(apply(&mut record, &Err(failure(kind, &refusal())), case.now), None);
     Case { record, ..case.clone() }
 }
 
@@ -1302,18 +1300,15 @@ fn answered(case: &Case, error: ChangeError) -> Case {
 fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     let bare = bare();
     assert!(matches!(bare.asks(START), Step::Attach(Attachment::Network(_))));
-    let gone = || ChangeError::NotAccepted(ProviderError::NotFound(refusal()));
+    let gone = || FailureKind::NotFound;
     // Whatever may be over in a moment is asked for again.
-    for passing in [
-        ChangeError::Busy(refusal()),
-        ChangeError::NotAccepted(ProviderError::RateLimited { retry_after: None }),
-    ] {
+    for passing in [FailureKind::Busy, FailureKind::NotAccepted] {
         assert_eq!(answered(&bare, passing).kept().refused, []);
     }
     let next = answered(&bare, gone());
     assert_eq!(*next.ask(), Ask::Failed { retry_at: next.now });
     assert!(matches!(next.asks(START), Step::Attach(Attachment::Volume(_))));
-    let next = answered(&next, ChangeError::Refused(refusal()));
+    let next = answered(&next, FailureKind::Refused(refusal()));
     let on = next.sends(START);
     assert_eq!((on.step(), &on.resource.id), (ON, &SECOND.parse().unwrap()));
     let up = next.taken(START).seeing(SECOND, Power::Running);
@@ -1382,9 +1377,9 @@ fn a_creation_that_was_refused_is_asked_for_without_what_is_gone() {
     let has_none = |case: &Case| hibernate::refused_creation(&case.record).is_none();
     assert!(has_none(&asleep));
     assert!(has_none(&asleep.clone().taken(START)));
-    let busy = answered(&asleep, ChangeError::Busy(refusal()));
+    let busy = answered(&asleep, FailureKind::Busy);
     assert!(has_none(&busy));
-    let mut again = answered(&asleep, ChangeError::Refused(refusal()));
+    let mut again = answered(&asleep, FailureKind::Refused(refusal()));
     assert_eq!(hibernate::refused_creation(&again.record), again.kept().manifest.as_ref());
     again.creates = Some(present.clone());
     let Step::Create { manifest: made, .. } = again.at("tue 08:10").asks(START) else {

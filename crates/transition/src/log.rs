@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 /// Returns the instant from which a machine's action log matters to its transition; `None` if
 /// nothing is in flight, and for kinds that keep no log.
-pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
+#[must_use]
+pub fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
     Some(match &record.request {
         // A step that is done is ours, and came earlier by clocks that may differ; so is the
@@ -25,7 +26,7 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
 /// Returns the instant from which the log is read, by the provider's clock: our own entry may be
 /// dated before our request. For a machine with snapshots, from the observation on which the first
 /// of them rests.
-pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
+pub fn log_from(record: &Record) -> Option<Timestamp> {
     let kept = record.hibernation.as_deref();
     let copies = kept.into_iter().flat_map(|kept| &kept.snapshots);
     let copies = copies.filter(|one| Some(&one.from) == record.present());
@@ -35,7 +36,8 @@ pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
 
 /// Reports whether the latest power action since a look is a person's, against the transition in
 /// flight. A start that has to switch the machine off first does so itself.
-pub(crate) fn is_opposed(record: &Record, log: &[LoggedAction]) -> bool {
+#[must_use]
+pub fn is_opposed(record: &Record, log: &[LoggedAction]) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;
     };
@@ -68,10 +70,8 @@ fn is_about_power(effect: ActionEffect) -> bool {
 }
 
 /// Returns our own request's entry in the log, for when its answer was lost.
-pub(crate) fn our_action<'a>(
-    log: &'a [LoggedAction],
-    request: &Request,
-) -> Option<&'a LoggedAction> {
+#[must_use]
+pub fn our_action<'a>(log: &'a [LoggedAction], request: &Request) -> Option<&'a LoggedAction> {
     let ours = request.step.facts().logged_as;
     log.iter().find(|action| {
         action.started_at >= request.asked_at - SKEW && ours.contains(&action.effect)
@@ -79,7 +79,8 @@ pub(crate) fn our_action<'a>(
 }
 
 /// Reports whether an action leads away from a transition's target state.
-pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
+#[must_use]
+pub fn opposes(effect: ActionEffect, direction: Direction) -> bool {
     match (effect, direction) {
         (ActionEffect::Start | ActionEffect::Reboot, Direction::Stop)
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,

@@ -5,12 +5,12 @@ use std::fmt;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Generation,
+    metric::Metric,
     reason::Reason,
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
     stop_method::StopMethod,
 };
-use environment::Metric;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -268,7 +268,9 @@ pub struct HeldResource {
 }
 
 impl HeldResource {
-    pub(crate) fn of(record: &Record) -> Self {
+    /// Names the resource of a record.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
         Self {
             resource: record.reference.clone(),
             name: record.name.clone(),

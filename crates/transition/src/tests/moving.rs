@@ -7,7 +7,7 @@ use domain::{
 };
 
 use super::*;
-use crate::transition::{follow::needs_log, method};
+use crate::{follow::needs_log, methods};
 
 const OWN: &str = "g-2vcpu-8gb";
 const SMALL: &str = "s-1vcpu-1gb";
@@ -431,7 +431,7 @@ fn a_running_machine_whose_own_plan_is_refused_runs_again_at_once() {
 #[test]
 fn a_machine_that_a_start_left_small_is_neither_drifting_nor_switched_off_in_the_evening() {
     let morning = runs_small().handled("tue 08:00", RUNNING);
-    let standing = |case: &Case| method::standing(&case.resource, &case.record);
+    let standing = |case: &Case| methods::standing(&case.resource, &case.record);
     assert_eq!(standing(&runs_small()), Some(Power::Stopped));
     assert_eq!(standing(&morning), Some(Power::Running));
     let mut evening = morning.at("tue 19:00");

@@ -17,20 +17,20 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::smaller_plan::{off, on};
-use crate::transition::step::Observation;
+use crate::view::Observation;
 
 /// A machine that is to run again this soon is not deleted.
-pub(crate) const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
+pub const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
 
 /// A machine that is to run again this soon is not hibernated.
-pub(crate) const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
+pub const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
 
 /// This many failed snapshots in one stop need a person.
 const TRIES: usize = 3;
 
 /// What the next request of a transition is derived from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HibernationContext<'a> {
+pub struct HibernationContext<'a> {
     /// What was seen.
     pub sight: &'a Sight,
     /// The machine's action log since the latest snapshot was begun.
@@ -47,7 +47,7 @@ pub(crate) struct HibernationContext<'a> {
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// This request.
     Ask(Step),
     /// Nothing yet: this has to pass first.
@@ -59,7 +59,8 @@ pub(crate) enum Next {
 }
 
 /// Returns the next request of a transition.
-pub(crate) fn next(record: &Record, direction: Direction, context: HibernationContext<'_>) -> Next {
+#[must_use]
+pub fn next(record: &Record, direction: Direction, context: HibernationContext<'_>) -> Next {
     let Some(kept) = record.hibernation.as_deref() else {
         return Next::Ask(off(context.switch_off));
     };
@@ -257,7 +258,8 @@ fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
 }
 
 /// Returns what a machine that we created lacks because its cloud did not give it back.
-pub(crate) fn withheld(kept: &Hibernation, machine: &ObservedMachine) -> Vec<Attachment> {
+#[must_use]
+pub fn withheld(kept: &Hibernation, machine: &ObservedMachine) -> Vec<Attachment> {
     let (Some(had), Some(has)) = (&kept.manifest, &machine.manifest) else {
         return kept.refused.clone();
     };
@@ -266,7 +268,8 @@ pub(crate) fn withheld(kept: &Hibernation, machine: &ObservedMachine) -> Vec<Att
 }
 
 /// Returns what a machine is to be created from anew, if its creation was refused.
-pub(crate) fn refused_creation(record: &Record) -> Option<&Manifest> {
+#[must_use]
+pub fn refused_creation(record: &Record) -> Option<&Manifest> {
     let request = record.request_towards(Direction::Start)?;
     let creates = matches!(request.step, Step::Create { .. });
     let failed = creates && matches!(request.ask, Ask::Failed { .. });
@@ -279,7 +282,8 @@ pub(crate) fn refused_creation(record: &Record) -> Option<&Manifest> {
 const OLDER: &str = "the record is older than the cloud";
 
 /// Says why a person is needed, if one is. A machine that was listed is seen without a sight.
-pub(crate) fn problem_of(kept: &Hibernation, sight: Option<&Sight>) -> Option<String> {
+#[must_use]
+pub fn problem_of(kept: &Hibernation, sight: Option<&Sight>) -> Option<String> {
     let Some(sight) = sight else {
         return incomplete(&kept.refused);
     };
@@ -309,7 +313,8 @@ fn incomplete(withheld: &[Attachment]) -> Option<String> {
 }
 
 /// Says why a person is needed.
-pub(crate) fn problem(state: HibernationState<'_>) -> String {
+#[must_use]
+pub fn problem(state: HibernationState<'_>) -> String {
     match state {
         HibernationState::Duplicated => {
             "two machines were made of it: delete the one that is not needed".to_owned()
@@ -339,7 +344,8 @@ pub(crate) fn problem(state: HibernationState<'_>) -> String {
 
 /// Reports whether the machine is where `direction` leads: deleted with its snapshot there, or
 /// running with all that it had.
-pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
+#[must_use]
+pub fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
     let Some(kept) = record.hibernation.as_deref() else {
         return false;
     };
@@ -355,7 +361,8 @@ pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> b
 /// Returns what a look shows of a resource: the machine, or what stands for it while there is none.
 ///
 /// `None` if it is gone and was not deleted by us.
-pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
+#[must_use]
+pub fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     let never = Hibernation::of(record.reference.id.clone());
     let kept = record.hibernation.as_deref().unwrap_or(&never);
     let state = sight.hibernation_state(kept);
@@ -405,7 +412,7 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
 
 /// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Not known yet.
     Open,
     /// It had its effect.
@@ -417,7 +424,8 @@ pub(crate) enum Outcome {
 }
 
 /// Returns the result of the last request, as far as it is seen; only for those of hibernation.
-pub(crate) fn outcome(
+#[must_use]
+pub fn outcome(
     record: &Record,
     request: &Request,
     seen_at: Timestamp,
@@ -512,12 +520,7 @@ fn is_deleting(resource: &Resource) -> bool {
 
 /// Writes into a record what a request that is about to leave may make of it, and gives the request
 /// its mark. Returns false if a deletion cannot rest on a look that did not read enough.
-pub(crate) fn permit(
-    record: &mut Record,
-    seen: Observation<'_>,
-    mark: Mark,
-    now: Timestamp,
-) -> bool {
+pub fn permit(record: &mut Record, seen: Observation<'_>, mark: Mark, now: Timestamp) -> bool {
     let (Some(request), Some(kept)) = (&mut record.request, record.hibernation.as_deref_mut())
     else {
         return true;
@@ -579,7 +582,7 @@ pub(crate) fn permit(
 }
 
 /// Updates what is kept of a machine with what a look shows.
-pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
+pub fn learn(record: &mut Record, seen: Observation<'_>) {
     let kind = record.kind();
     let request = record.request.as_ref();
     let may_delete = request.is_some_and(|request| {
@@ -599,7 +602,8 @@ pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
 }
 
 /// Returns the machine that an answer said it had begun to create.
-pub(crate) fn made(of: &ResourceId, number: u64) -> Option<ResourceId> {
+#[must_use]
+pub fn made(of: &ResourceId, number: u64) -> Option<ResourceId> {
     use domain::{DropletId, ServerId};
     match of {
         ResourceId::Server(_) => Some(ResourceId::Server(ServerId(number))),

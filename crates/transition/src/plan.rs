@@ -21,18 +21,16 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
+    answer::note_accepted,
     event::Event,
-    transition::{
-        answer::note_accepted,
-        log::{is_opposed, our_action},
-        method::{
-            self,
-            graceful::may_be_forced,
-            hibernate::{self, HibernationContext, Next, WORTH_IT},
-            smaller_plan::{self, Move},
-        },
-        step::{Observation, Plan, PlanContext, Send, Withheld, Write},
+    log::{is_opposed, our_action},
+    methods::{
+        self,
+        graceful::may_be_forced,
+        hibernate::{self, HibernationContext, Next, WORTH_IT},
+        smaller_plan::{self, Move},
     },
+    view::{Observation, Plan, PlanContext, Send, Withheld, Write},
 };
 
 /// Why a running machine is not stopped at its end edge.
@@ -45,7 +43,8 @@ const TOO_LATE: &str = "too near to its next start, left running";
 const SILENT: &str = "it does not answer, so whether it is off is not known";
 
 /// Plans the next step of stop or start for one record.
-pub(crate) fn plan(
+#[must_use]
+pub fn plan(
     direction: Direction,
     record: &Record,
     seen: Observation<'_>,
@@ -248,7 +247,7 @@ impl Planner<'_> {
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
         let certain = !request.unknown && request.forced != Forced::Intended;
-        accepted && certain && method::is_done(request, self.seen.resource, self.record)
+        accepted && certain && methods::is_done(request, self.seen.resource, self.record)
     }
 
     /// Sends another request if the transition in flight has none that could still succeed.
@@ -256,7 +255,7 @@ impl Planner<'_> {
         let request = self.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
         let moving = open
-            .is_some_and(|request| method::is_moving(self.seen.resource, request.step.target()));
+            .is_some_and(|request| methods::is_moving(self.seen.resource, request.step.target()));
         if self.at_end() || self.busy().is_some() || moving || self.is_unresolved() {
             // poll-status follows it.
             return Plan::Leave;
@@ -266,7 +265,7 @@ impl Planner<'_> {
         if request
             .is_none_or(|request| open.is_some() || request.unknown || step_done || hibernates)
             && (is_opposed(self.record, self.seen.log)
-                || method::is_resized(self.seen.resource, self.record))
+                || methods::is_resized(self.seen.resource, self.record))
         {
             return self.overtaken();
         }
@@ -365,10 +364,10 @@ impl Planner<'_> {
         let mut events = Vec::new();
         match self.direction {
             Direction::Start => {
-                let unlike = method::has_unlike_plan(self.seen.resource, self.record);
+                let unlike = methods::has_unlike_plan(self.seen.resource, self.record);
                 let small = self.runs_without_its_plan().is_some();
                 let kept = record.saved.as_ref().filter(|saved| {
-                    method::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
+                    methods::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
                 });
                 if kept.is_some() && !small {
                     // A person's larger size stays; what was saved goes to history.
@@ -427,7 +426,7 @@ impl Planner<'_> {
     /// can take it away any more: then nothing is owed to it.
     fn was_given_back(&self) -> bool {
         let acts = self.record.request.as_ref().is_some_and(Request::may_act);
-        let standing = method::standing(self.seen.resource, self.record);
+        let standing = methods::standing(self.seen.resource, self.record);
         self.record.kind() == ResourceKind::Database && standing == Some(Power::Running) && !acts
     }
 
@@ -464,7 +463,7 @@ impl Planner<'_> {
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
         let saved = match self.direction {
-            Direction::Stop => method::size_of(self.seen.resource, self.record),
+            Direction::Stop => methods::size_of(self.seen.resource, self.record),
             Direction::Start => record.saved.clone(),
         };
         Plan::Withhold(Box::new(Withheld {
@@ -546,7 +545,7 @@ impl Planner<'_> {
 
     /// Returns why no change may be sent now.
     fn busy(&self) -> Option<String> {
-        method::busy(self.seen.resource, self.direction)
+        methods::busy(self.seen.resource, self.direction)
     }
 
     fn mode(&self) -> Mode {
@@ -555,7 +554,7 @@ impl Planner<'_> {
 
     fn at_end(&self) -> bool {
         let (method, target) = (self.method(), self.target());
-        method::reached(method, self.direction, self.seen, self.record, target)
+        methods::reached(method, self.direction, self.seen, self.record, target)
     }
 
     /// Reports whether a hibernation request is unresolved: until it is resolved, no other leaves.
@@ -596,7 +595,7 @@ impl Planner<'_> {
     }
 
     fn already_there(&self) -> String {
-        method::already_there(self.seen.resource, self.record, self.direction).to_owned()
+        methods::already_there(self.seen.resource, self.record, self.direction).to_owned()
     }
 
     /// Returns until when the latest request in the other direction may still act.
@@ -612,7 +611,7 @@ impl Planner<'_> {
     /// Returns the history entry for a transition of the record that ends now.
     fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: method::size_of(self.seen.resource, self.record),
+            seen: methods::size_of(self.seen.resource, self.record),
             ..HistoryEntry::of(self.record, transition, ending, self.context.now)
         }
     }
@@ -631,7 +630,7 @@ impl Planner<'_> {
         HistoryEntry {
             direction: self.direction,
             schedule: due.handled.schedule.clone(),
-            seen: method::size_of(self.seen.resource, self.record),
+            seen: methods::size_of(self.seen.resource, self.record),
             ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.context.now)
         }
     }
@@ -730,7 +729,7 @@ impl Planner<'_> {
             gives_up: self.record.is_denied_its_plan()
                 || self.policy.start_small && self.has_waited(),
         };
-        method::step(self.method(), self.direction, self.record, self.seen, how)
+        methods::step(self.method(), self.direction, self.record, self.seen, how)
     }
 
     /// Returns what comes next for a machine that is hibernated or woken.
@@ -751,7 +750,7 @@ impl Planner<'_> {
         let hibernates = self.method() == StopMethod::Hibernate;
         match self.next().filter(|_| hibernates) {
             Some(Next::Wait(why) | Next::StayOff(why) | Next::Person(why)) => why,
-            Some(Next::Ask(_)) | None => method::no_step(self.seen.target),
+            Some(Next::Ask(_)) | None => methods::no_step(self.seen.target),
         }
     }
 
@@ -913,7 +912,8 @@ fn only_observed(due: &Due, record: &Record) -> Handled {
 
 /// Returns the record after adopting the machine that we asked for as its resource, if that machine
 /// is there. This comes before any other decision.
-pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
+#[must_use]
+pub fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
     let kept = record.hibernation.as_deref()?;
     let HibernationState::Created(machine) = seen.sight?.hibernation_state(kept) else {
         return None;

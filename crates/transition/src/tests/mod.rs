@@ -2,17 +2,41 @@
 //! record, a look and an instant. Everything happens on Monday, 15 June 2026, under the schedule
 //! `office` (08:00 to 19:00, UTC), unless a test says otherwise.
 
+#![expect(
+    missing_docs,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    clippy::unwrap_used,
+    reason = "the names of builders say what they build, and the exceptions for tests do not reach them"
+)]
+#![cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the tests of other crates use only some of it")
+)]
+
+#[cfg(test)]
 mod asking;
+#[cfg(test)]
 mod claiming;
+#[cfg(test)]
 mod following;
+#[cfg(test)]
 mod forcing;
+#[cfg(test)]
 mod hibernating;
+#[cfg(test)]
 mod lasting;
+#[cfg(test)]
 mod machines;
+#[cfg(test)]
 mod moving;
+#[cfg(test)]
 mod noting;
+#[cfg(test)]
 mod requests;
+#[cfg(test)]
 mod saving;
+#[cfg(test)]
 mod turning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +49,7 @@ use domain::{
     },
     decision::Rules,
     hibernation::{Manifest, Sight},
+    reason::{Reason, Refusal},
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
         Opposite, Permit, Phase, Rank, Record, Request, Transition, Writer,
@@ -40,12 +65,11 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
+    answer::{Failure, FailureKind},
     event::Event,
-    transition::{
-        follow::{Follow, follow, missing, unlisted},
-        plan::plan,
-        step::{Observation, Plan, PlanContext, Send, Withheld, Write},
-    },
+    follow::{Follow, follow, missing, unlisted},
+    plan::plan,
+    view::{Observation, Plan, PlanContext, Send, Withheld, Write},
 };
 
 const STOP: Direction = Direction::Stop;
@@ -58,7 +82,7 @@ const SHUTDOWN: Step = Step::Off { gracefully: true };
 const CUT: Step = Step::CUT;
 
 /// Parses `19:00:30` on Monday, `tue 08:00`, or `sun 19:00` of the day before.
-pub(crate) fn at(text: &str) -> Timestamp {
+pub fn at(text: &str) -> Timestamp {
     let (day, time) = match text.split_once(' ') {
         Some(("sun", time)) => (14, time),
         Some(("tue", time)) => (16, time),
@@ -73,30 +97,30 @@ fn us() -> Writer {
     Writer("us".to_owned())
 }
 
-pub(crate) fn database_of(plan: &str, nodes: u32) -> SavedState {
+pub fn database_of(plan: &str, nodes: u32) -> SavedState {
     SavedState::Database { plan: plan.to_owned(), nodes, storage_mib: None }
 }
 
-pub(crate) fn pool_of(count: u32) -> SavedState {
+pub fn pool_of(count: u32) -> SavedState {
     SavedState::NodePool { count, autoscale: None }
 }
 
 /// One resource, what is recorded of it, what a look shows, and when.
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) record: Record,
-    pub(crate) resource: Resource,
+pub struct Case {
+    pub record: Record,
+    pub resource: Resource,
     log: Vec<LoggedAction>,
     target: Option<SavedState>,
     refusal: Option<&'static str>,
-    pub(crate) sight: Option<Sight>,
-    pub(crate) log_from: Option<Timestamp>,
-    pub(crate) ssh_key: Option<&'static str>,
-    pub(crate) creates: Option<Manifest>,
-    pub(crate) configuration: Configuration,
-    pub(crate) overrides: Overrides,
+    pub sight: Option<Sight>,
+    pub log_from: Option<Timestamp>,
+    pub ssh_key: Option<&'static str>,
+    pub creates: Option<Manifest>,
+    pub configuration: Configuration,
+    pub overrides: Overrides,
     looked_at: Option<Timestamp>,
-    pub(crate) now: Timestamp,
+    pub now: Timestamp,
 }
 
 /// The plan that the database of these tests is stopped at.
@@ -152,18 +176,18 @@ fn machine_size(plan: String) -> Size {
     Size::Machine(MachineSize { plan, ..MachineSize::default() })
 }
 
-pub(crate) fn droplet() -> Case {
+pub fn droplet() -> Case {
     let plan = "s-1vcpu-1gb".to_owned();
     case("do-main/droplet/1", machine_size(plan))
 }
 
-pub(crate) fn server() -> Case {
+pub fn server() -> Case {
     let plan = "cx22".to_owned();
     case("hz-eu/server/1", machine_size(plan))
 }
 
 /// Two `PostgreSQL` nodes of 4 GiB.
-pub(crate) fn database() -> Case {
+pub fn database() -> Case {
     let size = Size::Database(DatabaseSize {
         engine: "pg".to_owned(),
         plan: "db-s-2vcpu-4gb".to_owned(),
@@ -174,7 +198,7 @@ pub(crate) fn database() -> Case {
 }
 
 /// Three nodes, all running.
-pub(crate) fn pool() -> Case {
+pub fn pool() -> Case {
     let size = Size::NodePool(NodePoolSize {
         plan: "s-2vcpu-4gb".to_owned(),
         count: 3,
@@ -187,7 +211,7 @@ pub(crate) fn pool() -> Case {
     case("do-main/node-pool/c1/p1", size)
 }
 
-pub(crate) fn configuration() -> Configuration {
+pub fn configuration() -> Configuration {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
             accept_new_prices: false,
@@ -227,13 +251,23 @@ fn open(times: &[(&str, &str)]) -> Schedule {
     Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap()
 }
 
-pub(crate) fn office() -> ScheduleName {
+pub fn office() -> ScheduleName {
     "office".parse().unwrap()
+}
+
+/// Why a step was not accepted, in the words of a refusal.
+fn failure(kind: FailureKind, refusal: &Refusal) -> Box<Failure> {
+    Box::new(Failure {
+        kind,
+        reason: Reason::of(refusal),
+        words: refusal.to_string(),
+        retry_after: None,
+    })
 }
 
 /// Setting up the record.
 impl Case {
-    pub(crate) fn record(mut self, change: impl FnOnce(&mut Record)) -> Self {
+    pub fn record(mut self, change: impl FnOnce(&mut Record)) -> Self {
         change(&mut self.record);
         self
     }
@@ -253,14 +287,14 @@ impl Case {
     }
 
     /// A transition in flight without a request: a watch-out.
-    pub(crate) fn in_flight(self, direction: Direction, since: &str) -> Self {
+    pub fn in_flight(self, direction: Direction, since: &str) -> Self {
         let transition = transition(self.record.kind(), direction, since);
         self.record(|record| record.phase = Phase::InFlight { transition })
             .handled(since, direction.desired())
     }
 
     /// A transition in flight, with a request that was permitted when it began.
-    pub(crate) fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
+    pub fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
         let kind = self.record.kind();
         let step = match (kind, direction) {
             (ResourceKind::Database, Direction::Stop) => Step::Resize(database_of(SMALLEST, 1)),
@@ -338,7 +372,7 @@ impl Case {
         self.record(|record| record.observed = Some(observed))
     }
 
-    pub(crate) fn commanded(self, desired: Desired, instant: &str) -> Self {
+    pub fn commanded(self, desired: Desired, instant: &str) -> Self {
         let manual = ManualCommand {
             instant: at(instant),
             desired,
@@ -374,7 +408,7 @@ fn failed(retry_at: &str) -> Ask {
 
 /// Setting up the look and the rules.
 impl Case {
-    pub(crate) fn at(mut self, now: &str) -> Self {
+    pub fn at(mut self, now: &str) -> Self {
         self.now = at(now);
         self
     }
@@ -389,7 +423,7 @@ impl Case {
         self
     }
 
-    pub(crate) fn off(self) -> Self {
+    pub fn off(self) -> Self {
         self.seen(Power::Stopped)
     }
 
@@ -398,13 +432,13 @@ impl Case {
         self
     }
 
-    pub(crate) fn untagged(mut self) -> Self {
+    pub fn untagged(mut self) -> Self {
         self.resource.tags.clear();
         self
     }
 
     /// The database's plan and nodes as seen.
-    pub(crate) fn sized(mut self, plan: &str, nodes: u32) -> Self {
+    pub fn sized(mut self, plan: &str, nodes: u32) -> Self {
         if let Size::Database(size) = &mut self.resource.size {
             plan.clone_into(&mut size.plan);
             size.nodes = nodes;
@@ -412,7 +446,7 @@ impl Case {
         self
     }
 
-    pub(crate) fn smallest(self) -> Self {
+    pub fn smallest(self) -> Self {
         self.sized(SMALLEST, 1)
     }
 
@@ -422,7 +456,7 @@ impl Case {
     }
 
     /// The pool's count, and how many nodes are present and ready.
-    pub(crate) fn nodes(mut self, count: u32, present: u32, ready: u32) -> Self {
+    pub fn nodes(mut self, count: u32, present: u32, ready: u32) -> Self {
         if let Size::NodePool(size) = &mut self.resource.size {
             (size.count, size.present, size.ready) = (count, present, ready);
         }
@@ -452,7 +486,7 @@ impl Case {
         self
     }
 
-    pub(crate) fn following(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+    pub fn following(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(&mut self.configuration.schedules.get_mut(&office()).unwrap().policy);
         self
     }
@@ -497,7 +531,7 @@ impl Case {
         Rules { configuration: &self.configuration, overrides: &self.overrides }
     }
 
-    pub(crate) fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
+    pub fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
         let seen = Observation {
             refusal: self.refusal,
             resource: &self.resource,

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use provider::{Accepted, ChangeError, ProviderError, Refusal};
+use domain::step::Accepted;
 
 use super::*;
 use crate::{
+    answer::{AnswerEffect, Answered, apply, effect_of},
     event::Answer,
-    transition::answer::{AnswerEffect, apply, effect_of},
 };
-
-type Answered = Result<Accepted, ChangeError>;
 
 fn refusal() -> Refusal {
     Refusal {
@@ -22,16 +20,16 @@ fn refusal() -> Refusal {
 }
 
 fn refused() -> Answered {
-    Err(ChangeError::Refused(refusal()))
+    Err(failure(FailureKind::Refused(refusal()), &refusal()))
 }
 
 fn busy() -> Answered {
-    Err(ChangeError::Busy(refusal()))
+    Err(failure(FailureKind::Busy, &refusal()))
 }
 
 fn limited(seconds: Option<u64>) -> Answered {
     let retry_after = seconds.map(Duration::from_secs);
-    Err(ChangeError::NotAccepted(ProviderError::RateLimited { retry_after }))
+    Err(Box::new(Failure { retry_after, ..*failure(FailureKind::NotAccepted, &refusal()) }))
 }
 
 const TAKEN: Answered = Ok(Accepted { action: Some(ActionId(9)), made: None });
@@ -133,17 +131,17 @@ fn one_refusal_of_a_start_is_reported_once() {
     assert!(matches!(effect_of(&first, &refused()), AnswerEffect::Refused(_)));
     let (known, _) = noted(&first, &refused());
     let repeated = Refusal { request_id: Some("another".to_owned()), ..refusal() };
-    let repeated = Err(ChangeError::Refused(repeated));
+    let repeated = Err(failure(FailureKind::Refused(repeated.clone()), &repeated));
     assert!(matches!(effect_of(&known, &repeated), AnswerEffect::Answer(Answer::NotAccepted(_))));
     let another = Refusal { message: "no capacity".to_owned(), ..refusal() };
-    let another = Err(ChangeError::Refused(another));
+    let another = Err(failure(FailureKind::Refused(another.clone()), &another));
     assert!(matches!(effect_of(&known, &another), AnswerEffect::Refused(_)));
 }
 
 #[test]
 fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() {
     for direction in [STOP, START] {
-        let error = || ChangeError::NotAccepted(ProviderError::TokenRefused(refusal()));
+        let error = || failure(FailureKind::TokenRefused, &refusal());
         let mut record = asked(droplet(), direction);
         for _ in 0..5 {
             record = noted(&record, &Err(error())).0;
@@ -158,12 +156,7 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
 #[test]
 fn what_is_not_permitted_is_sent_again_less_and_less_often_and_needs_a_person() {
     for direction in [STOP, START] {
-        let error = || {
-            ChangeError::NotAccepted(ProviderError::NotPermitted {
-                needs: Some("the scope droplet:update"),
-                refusal: refusal(),
-            })
-        };
+        let error = || failure(FailureKind::NotPermitted, &refusal());
         let mut record = asked(droplet(), direction);
         let first = effect_of(&record, &Err(error()));
         assert!(matches!(first, AnswerEffect::Answer(Answer::TokenRefused(_))));
@@ -223,7 +216,7 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
 #[test]
 fn of_no_answer_nothing_is_noted() {
     let record = asked(pool().saved(pool_of(3)), STOP);
-    let unknown = Err(ChangeError::Unknown(ProviderError::Unavailable(refusal())));
+    let unknown = Err(failure(FailureKind::Unknown, &refusal()));
     assert_eq!(noted(&record, &unknown), (record, None));
 }
 

@@ -1,7 +1,7 @@
 //! Asking again: only for what may be lost, and only after the log or a look.
 
 use super::*;
-use crate::transition::log::log_from;
+use crate::log::log_from;
 
 /// A stop requested at 19:00 whose answer never came.
 fn lost(case: Case) -> Case {

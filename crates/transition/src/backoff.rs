@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp, TimestampRound, Unit};
 
 /// The longest wait, and the wait between two attempts at a start that the provider refuses.
-pub(crate) const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+pub const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 /// The shortest wait after rounding.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
@@ -14,7 +14,8 @@ const LONGEST_ASKED_FOR: std::time::Duration = std::time::Duration::from_hours(2
 
 /// Returns when to try again: a minute after the first failure, doubling up to a quarter of an
 /// hour; at least as long as the provider asked for, up to `LONGEST_ASKED_FOR`.
-pub(crate) fn retry_at(
+#[must_use]
+pub fn retry_at(
     now: Timestamp,
     attempts: u32,
     asked_for: Option<std::time::Duration>,
@@ -28,7 +29,8 @@ pub(crate) fn retry_at(
 
 /// Returns when to try again what a resource was too busy for: a lock is often over in seconds. The
 /// first waits are 5, 10, 20 and 40 seconds, and the others those of [`retry_at`].
-pub(crate) fn when_free(now: Timestamp, attempts: u32) -> Timestamp {
+#[must_use]
+pub fn when_free(now: Timestamp, attempts: u32) -> Timestamp {
     const SHORT: u32 = 4;
     match attempts.saturating_sub(1) {
         short @ 0..SHORT => now + SignedDuration::from_secs(5 << short),
@@ -38,7 +40,8 @@ pub(crate) fn when_free(now: Timestamp, attempts: u32) -> Timestamp {
 
 /// Returns the whole minute before `now + wait`: timers fire on the minute, and would otherwise
 /// always be just too early.
-pub(crate) fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
+#[must_use]
+pub fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
     let exact = now + wait;
     let minutes = TimestampRound::new().smallest(Unit::Minute).mode(jiff::RoundMode::Floor);
     let minute = exact.round(minutes).unwrap_or(exact);
