@@ -3,7 +3,7 @@
 use domain::{
     ResourceKind,
     configuration::Mode,
-    decision::{Decision, LeaveReason, due_at, judge, mode, next_start},
+    decision::{Decision, LeaveReason, due_at, judge, mode},
     hibernation::{Attachment, Mark},
     history::HistoryEntry,
     membership::{Membership, Subject},
@@ -25,10 +25,10 @@ use crate::{
     methods::{
         self,
         graceful::may_be_forced,
-        hibernate::{self, HibernationContext, Next, Outcome},
+        hibernate::{self, Next, Outcome},
     },
     plan::adopted,
-    view::{Observation, PlanContext, Write},
+    view::{Observation, PlanContext, View, Write},
 };
 
 /// For how long after a request a machine's log is not worth reading: the effect is on its way.
@@ -68,7 +68,7 @@ pub fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool
     }
     let request = record.request.as_ref();
     let is_there = match request {
-        Some(request) => methods::is_done(request, resource, record),
+        Some(request) => methods::is_done(record, resource, request),
         None => resource.power == transition.direction.target_state(),
     };
     let wanted = !is_there && is_patient(record, now) || is_started_small(record, seen);
@@ -91,7 +91,7 @@ fn is_patient(record: &Record, now: Timestamp) -> bool {
 fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
     let moved = request.is_some_and(|request| {
-        request.is_shrink() && methods::is_done(request, seen.resource, record)
+        request.is_shrink() && methods::is_done(record, seen.resource, request)
     });
     moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
 }
@@ -108,7 +108,11 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
     if too_old || record.permit_is_open(now) {
         return Follow::Wait;
     }
-    let follower = Follower { record, transition, seen, context };
+    let configuration = context.rules.configuration;
+    let membership = Membership::of(Subject::seen(record, seen.resource), configuration);
+    let policy = membership.policy(configuration);
+    let view = View::new(record, seen, &policy, context);
+    let follower = Follower { transition, view };
     let resource = seen.resource;
     let request = record.request.as_ref();
     let asked = request.and_then(|request| request.step.target());
@@ -117,9 +121,9 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
         return follower.write(adopted, None, Vec::new());
     }
     let is_idle = resource.busy.is_none();
-    let done = request.filter(|request| is_idle && methods::is_done(request, resource, record));
+    let done = request.filter(|request| is_idle && methods::is_done(record, resource, request));
     let is_small = done.is_some_and(|request| request.step == Step::On { small: true });
-    let reached = methods::reached(transition.method, transition.direction, seen, record, target);
+    let reached = methods::reached(view, transition.method, transition.direction, target);
     if is_idle && reached || is_small {
         let early = record.not_before().is_some_and(|until| seen.requested_at < until);
         return if early { follower.watched() } else { follower.settle() };
@@ -205,20 +209,18 @@ pub fn unlisted(record: &Record, context: PlanContext<'_>) -> Follow {
 }
 
 struct Follower<'a> {
-    record: &'a Record,
     transition: &'a Transition,
-    seen: Observation<'a>,
-    context: PlanContext<'a>,
+    view: View<'a>,
 }
 
 impl Follower<'_> {
     /// Handles a resource that is neither in its target state nor busy.
     fn idle_elsewhere(&self) -> Follow {
-        let now = self.context.now;
+        let now = self.view.now;
         let direction = self.transition.direction;
-        let request = self.record.request.as_ref();
-        let opposed = is_opposed(self.record, self.seen.log);
-        if opposed || methods::is_resized(self.seen.resource, self.record) {
+        let request = self.view.record.request.as_ref();
+        let opposed = is_opposed(self.view.record, self.view.seen.log);
+        if opposed || methods::is_resized(self.view.seen.resource, self.view.record) {
             return self.overtaken();
         }
         if let Some(request) = request
@@ -226,20 +228,19 @@ impl Follower<'_> {
         {
             return follow;
         }
-        let subject = Subject::seen(self.record, self.seen.resource);
-        let verdict = judge(self.record, subject, self.context.rules, now);
-        let configuration = self.context.rules.configuration;
-        let policy = verdict.membership.policy(configuration);
-        let mode = mode(self.record, &policy, configuration);
+        let subject = Subject::seen(self.view.record, self.view.seen.resource);
+        let verdict = judge(self.view.record, subject, self.view.rules, now);
+        let policy = self.view.policy;
+        let mode = mode(self.view.record, policy, self.view.rules.configuration);
         // Nothing is asked for any more: what can no longer act is left where it stands.
         let wanted = verdict.opted_in && verdict.desired.is_some() && mode == Mode::Act;
         if !wanted {
             let accepted =
                 request.is_some_and(|request| matches!(request.ask, Ask::Accepted { .. }));
             let quiet = request.is_none_or(|request| {
-                !request.may_act() || request.quiet_at(self.record.kind()) <= now
+                !request.may_act() || request.quiet_at(self.view.record.kind()) <= now
             });
-            let watching = self.record.not_before().is_some_and(|until| now < until);
+            let watching = self.view.record.not_before().is_some_and(|until| now < until);
             if quiet && !watching {
                 let cause = Some(self.cause());
                 return self.end(Ending::Released, Event::LetGo { direction, cause });
@@ -251,7 +252,7 @@ impl Follower<'_> {
         let forceable = verdict.desired == Some(direction.desired())
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
-            && may_be_forced(self.record, self.seen, self.context);
+            && may_be_forced(self.view);
         if forceable {
             return if policy.force {
                 Follow::Force
@@ -285,7 +286,7 @@ impl Follower<'_> {
     fn is_vague(&self) -> bool {
         let is_stop = self.transition.direction == Direction::Stop;
         let over = self.transition.claimed_at + PERMIT + self.deadline();
-        is_stop && self.record.kind() == ResourceKind::Machine && self.context.now >= over
+        is_stop && self.view.record.kind() == ResourceKind::Machine && self.view.now >= over
     }
 
     /// Ends the transition because a person did the opposite meanwhile.
@@ -298,14 +299,14 @@ impl Follower<'_> {
     /// Handles a resource that must not be changed now: locked, or of unknown state. A cloud is
     /// waited for, since it says that it works; a machine over SSH may stay unknown for good.
     fn busy(&self, why: &str) -> Follow {
-        let request = self.record.request.as_ref();
+        let request = self.view.record.request.as_ref();
         let from = request.and_then(|request| match request.ask {
             Ask::Accepted { at, .. } => Some(at),
             Ask::Open => Some(request.asked_at + PERMIT),
             Ask::Failed { .. } | Ask::Done { .. } => None,
         });
-        let late = from.is_some_and(|from| self.context.now >= from + self.deadline());
-        if self.record.kind() == ResourceKind::Machine && late {
+        let late = from.is_some_and(|from| self.view.now >= from + self.deadline());
+        if self.view.record.kind() == ResourceKind::Machine && late {
             return self.stuck(self.with_observation(), format!("not seen: {why}"));
         }
         self.observed()
@@ -313,24 +314,25 @@ impl Follower<'_> {
 
     /// Returns how long its request may take to show its effect.
     fn deadline(&self) -> SignedDuration {
-        let request = self.record.request.as_ref();
-        let kind = self.record.kind();
+        let request = self.view.record.request.as_ref();
+        let kind = self.view.record.kind();
         request.map_or(SignedDuration::ZERO, |request| request.deadline(kind))
     }
 
     /// Handles a request whose answer was lost, or whose action failed.
     fn by_the_log(&self, request: &Request) -> Option<Follow> {
-        let now = self.context.now;
+        let now = self.view.now;
         match &request.ask {
             Ask::Accepted { action: Some(ours), .. } => {
                 let failed = self
+                    .view
                     .seen
                     .log
                     .iter()
                     .any(|action| action.id == *ours && action.state == ActionState::Failed);
                 failed.then(|| self.errored(request.first_accepted_at))
             }
-            Ask::Open => our_action(self.seen.log, request).map(|ours| {
+            Ask::Open => our_action(self.view.seen.log, request).map(|ours| {
                 let mut record = self.with_observation();
                 note_accepted(&mut record, Some(ours.id), now);
                 self.write(record, None, Vec::new())
@@ -342,7 +344,7 @@ impl Follower<'_> {
     /// Handles an accepted request whose action ended in an error: it is sent again after a while.
     /// From the deadline on a stop is stuck, and a start needs a person.
     fn errored(&self, first_accepted_at: Option<Timestamp>) -> Follow {
-        let now = self.context.now;
+        let now = self.view.now;
         let direction = self.transition.direction;
         let mut record = self.with_observation();
         record.attempts += 1;
@@ -391,30 +393,29 @@ impl Follower<'_> {
     /// resolved before anything else is concluded.
     fn hibernating(&self) -> Option<Follow> {
         // Another method's transition only needs what keeps a missing machine from being gone.
-        let is_missing = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
-        let context =
-            self.hibernation_context().filter(|_| self.record.is_hibernating() || is_missing)?;
-        let request = self.record.request.as_ref();
-        if let Some(request) = request.filter(|request| request.is_unresolved()) {
-            return Some(
-                match hibernate::outcome(self.record, request, self.seen.requested_at, context) {
-                    Outcome::Open => self.observed(),
-                    Outcome::Done => self.step_done(),
-                    Outcome::Overdue if matches!(request.step, Step::Snapshot(_)) => self.give_up(),
-                    Outcome::Overdue => self.overdue(),
-                    Outcome::Void => self.void(request),
-                },
-            );
+        let is_missing = self.view.seen.sight.is_some_and(|sight| sight.machine.is_none());
+        if !self.view.record.is_hibernating() && !is_missing {
+            return None;
         }
-        let opposed = is_opposed(self.record, self.seen.log);
+        let request = self.view.record.request.as_ref();
+        if let Some(request) = request.filter(|request| request.is_unresolved()) {
+            return Some(match hibernate::outcome(self.view, request)? {
+                Outcome::Open => self.observed(),
+                Outcome::Done => self.step_done(),
+                Outcome::Overdue if matches!(request.step, Step::Snapshot(_)) => self.give_up(),
+                Outcome::Overdue => self.overdue(),
+                Outcome::Void => self.void(request),
+            });
+        }
+        let opposed = is_opposed(self.view.record, self.view.seen.log);
         let stops = self.transition.direction == Direction::Stop;
-        let idle = self.seen.resource.busy.is_none() && !opposed;
-        match hibernate::next(self.record, self.transition.direction, context) {
+        let idle = self.view.seen.resource.busy.is_none() && !opposed;
+        match hibernate::next(self.view, self.transition.direction)? {
             Next::StayOff(reason) if idle => {
-                Some(self.settle_as(Some(reason), Some(context.switch_off)))
+                Some(self.settle_as(Some(reason), Some(self.view.switch_off())))
             }
             Next::Person(reason) if stops => {
-                let known = matches!(&self.record.phase,
+                let known = matches!(&self.view.record.phase,
                     Phase::Stuck { reason: known, .. } if *known == reason);
                 Some(if known {
                     self.observed()
@@ -427,31 +428,17 @@ impl Follower<'_> {
         }
     }
 
-    fn hibernation_context(&self) -> Option<HibernationContext<'_>> {
-        let (rules, now) = (self.context.rules, self.context.now);
-        let subject = Subject::seen(self.record, self.seen.resource);
-        let membership = Membership::of(subject, rules.configuration);
-        let policy = membership.policy(rules.configuration);
-        Some(HibernationContext {
-            sight: self.seen.sight?,
-            log: self.seen.whole_log(),
-            switch_off: StopMethod::to_switch_off(self.record.kind(), &policy),
-            next_start: next_start(self.record, rules, now),
-            creates: None,
-            now,
-        })
-    }
-
     /// Handles a hibernation request that had no effect, and can no longer have any: what comes
     /// next is derived again.
     fn void(&self, request: &Request) -> Follow {
-        let now = self.context.now;
+        let now = self.view.now;
         let mut record = self.failed("it had no effect, and is asked for again");
         if let Some(kept) = record.hibernation.as_deref_mut()
             && matches!(request.step, Step::Snapshot(_))
         {
-            let listed =
-                |mark: &Mark| self.seen.sight.is_some_and(|sight| sight.snapshot(mark).is_some());
+            let listed = |mark: &Mark| {
+                self.view.seen.sight.is_some_and(|sight| sight.snapshot(mark).is_some())
+            };
             kept.failed += 1;
             if kept.snapshots.first().is_some_and(|one| !listed(&one.mark)) {
                 kept.snapshots.remove(0);
@@ -490,7 +477,7 @@ impl Follower<'_> {
     /// Returns what is to be given back to the machine next.
     fn attachment(&self) -> Option<Attachment> {
         let direction = self.transition.direction;
-        match hibernate::next(self.record, direction, self.hibernation_context()?) {
+        match hibernate::next(self.view, direction)? {
             Next::Ask(Step::Attach(what)) => Some(what),
             Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
         }
@@ -518,7 +505,7 @@ impl Follower<'_> {
                       and is waited for";
         let mut record = self.with_observation();
         let stuck = self.report_problem(&mut record, reason);
-        if record == *self.record {
+        if record == *self.view.record {
             return Follow::Wait;
         }
         self.write(record, None, stuck.into_iter().collect())
@@ -526,7 +513,7 @@ impl Follower<'_> {
 
     /// Handles a start that needs a person: it goes on meanwhile, and is reported once.
     fn needs_person(&self, reason: &str) -> Follow {
-        let now = self.context.now;
+        let now = self.view.now;
         let mut record = self.with_observation();
         let stuck = self.report_problem(&mut record, reason);
         let Some(request) = &mut record.request else {
@@ -547,7 +534,7 @@ impl Follower<'_> {
     fn failed(&self, reason: &str) -> Record {
         let mut record = self.with_observation();
         record.attempts += 1;
-        let retry_at = backoff::retry_at(self.context.now, record.attempts, None);
+        let retry_at = backoff::retry_at(self.view.now, record.attempts, None);
         record.last_error = Some(reason.into());
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
@@ -572,14 +559,14 @@ impl Follower<'_> {
     /// machine lacks, in words.
     fn settle_hibernation(&self, record: &mut Record) -> Option<String> {
         let started = self.transition.direction == Direction::Start;
-        let woken = started && self.record.is_hibernating();
-        let took = self.context.now.duration_since(self.transition.claimed_at);
-        let asleep = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
+        let woken = started && self.view.record.is_hibernating();
+        let took = self.view.now.duration_since(self.transition.claimed_at);
+        let asleep = self.view.seen.sight.is_some_and(|sight| sight.machine.is_none());
         let kept = record.hibernation.as_deref_mut()?;
         if asleep {
             kept.record_deletion();
         } else if started {
-            if woken && let Some(sight) = self.seen.sight {
+            if woken && let Some(sight) = self.view.seen.sight {
                 let machine = sight.machine.as_ref();
                 kept.refused =
                     machine.map_or_else(Vec::new, |machine| hibernate::withheld(kept, machine));
@@ -588,7 +575,7 @@ impl Follower<'_> {
                 kept.record_wake(took);
             }
             kept.record_off();
-            kept.record_running(self.seen.requested_at);
+            kept.record_running(self.view.seen.requested_at);
         }
         kept.problem.clone().filter(|_| woken && !asleep)
     }
@@ -597,12 +584,12 @@ impl Follower<'_> {
     fn step_done(&self) -> Follow {
         let mut record = self.with_observation();
         let mut transition = self.transition.clone();
-        record.used = self.record.may_have_shrunk();
+        record.used = self.view.record.may_have_shrunk();
         if let Some(request) = &mut record.request {
             transition.forced |= request.forced == Forced::Accepted;
             request.forced = Forced::No;
             request.problem = None;
-            request.ask = Ask::Done { at: self.seen.requested_at };
+            request.ask = Ask::Done { at: self.view.seen.requested_at };
         }
         record.phase = Phase::InFlight { transition };
         record.attempts = 0;
@@ -616,13 +603,13 @@ impl Follower<'_> {
 
     /// Ends a transition in its target state, by the method that it came to.
     fn settle_as(&self, reason: Option<String>, method: Option<StopMethod>) -> Follow {
-        let now = self.context.now;
+        let now = self.view.now;
         let direction = self.transition.direction;
         let mut ended = self.ended(Ending::Seen);
         ended.reason = reason;
         ended.method = method;
-        let put_back = (!self.is_small()).then_some(&self.record.saved);
-        if let (None, Some(saved)) = (put_back, &self.record.saved) {
+        let put_back = (!self.is_small()).then_some(&self.view.record.saved);
+        if let (None, Some(saved)) = (put_back, &self.view.record.saved) {
             ended.reason = Some(if self.woke_small() {
                 format!("on its small plan: its next start puts {saved} back")
             } else {
@@ -631,7 +618,7 @@ impl Follower<'_> {
         }
         let saved = put_back.and_then(Option::as_ref);
         let saved = saved.filter(|_| direction == Direction::Start);
-        let seen = methods::size_of(self.seen.resource, self.record);
+        let seen = methods::size_of(self.view.seen.resource, self.view.record);
         let lost_storage = saved.zip(seen).and_then(|(saved, seen)| saved.lost_storage_in(&seen));
         let event = Event::Seen {
             direction,
@@ -643,7 +630,7 @@ impl Follower<'_> {
             lost_storage,
         };
         let mut record = self.with_observation();
-        record.last = ended.last(self.record);
+        record.last = ended.last(self.view.record);
         record.phase = Phase::Settled { at: direction.target_state() };
         let lacking = self.settle_hibernation(&mut record);
         if lacking.is_some() {
@@ -657,10 +644,12 @@ impl Follower<'_> {
             // It runs on its small plan, and is still owed its own.
             Direction::Start if self.is_small() => {
                 record.used = true;
-                record.last_error.clone_from(&self.record.last_error);
+                record.last_error.clone_from(&self.view.record.last_error);
             }
             // A person chose a plan that does not compare: which one it is owed is theirs to say.
-            Direction::Start if methods::has_unlike_plan(self.seen.resource, self.record) => {
+            Direction::Start
+                if methods::has_unlike_plan(self.view.seen.resource, self.view.record) =>
+            {
                 record.used = true;
             }
             Direction::Start => {
@@ -678,7 +667,7 @@ impl Follower<'_> {
 
     /// Reports whether a start leaves a machine on its small plan for now.
     fn is_small(&self) -> bool {
-        let request = self.record.request.as_ref();
+        let request = self.view.record.request.as_ref();
         request.is_some_and(|request| request.step == Step::On { small: true }) || self.woke_small()
     }
 
@@ -689,8 +678,8 @@ impl Follower<'_> {
         let (start, moved) = (Direction::Start, StopMethod::Rescale);
         *direction == start
             && *method == StopMethod::Hibernate
-            && self.record.saved.is_some()
-            && !methods::reached(moved, start, self.seen, self.record, None)
+            && self.view.record.saved.is_some()
+            && !methods::reached(self.view, moved, start, None)
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too
@@ -698,9 +687,10 @@ impl Follower<'_> {
     fn end(&self, ending: Ending, event: Event) -> Follow {
         let ended = self.ended(ending);
         let mut record = self.with_observation();
-        record.last = ended.last(self.record);
+        record.last = ended.last(self.view.record);
         record.phase = Phase::Settled {
-            at: methods::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
+            at: methods::standing(self.view.seen.resource, &record)
+                .unwrap_or(self.view.seen.resource.power),
         };
         if ending == Ending::Released {
             record.drop_request();
@@ -716,10 +706,10 @@ impl Follower<'_> {
 
     fn stuck(&self, mut record: Record, reason: String) -> Follow {
         record.last_error = Some(reason.as_str().into());
-        record.last = self.ended(Ending::Stuck).last(self.record);
+        record.last = self.ended(Ending::Stuck).last(self.view.record);
         record.phase = Phase::Stuck {
             transition: self.transition.clone(),
-            since: self.context.now,
+            since: self.view.now,
             reason: reason.clone(),
         };
         let stuck = Event::Stuck {
@@ -736,8 +726,8 @@ impl Follower<'_> {
 
     fn ended(&self, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: methods::size_of(self.seen.resource, self.record),
-            ..HistoryEntry::of(self.record, self.transition, ending, self.context.now)
+            seen: methods::size_of(self.view.seen.resource, self.view.record),
+            ..HistoryEntry::of(self.view.record, self.transition, ending, self.view.now)
         }
     }
 
@@ -745,7 +735,7 @@ impl Follower<'_> {
     /// there.
     fn watched(&self) -> Follow {
         let record = self.with_observation();
-        if record == *self.record {
+        if record == *self.view.record {
             return Follow::Wait;
         }
         let direction = self.transition.direction;
@@ -756,22 +746,23 @@ impl Follower<'_> {
     /// Records what the look shows, if it is new.
     fn observed(&self) -> Follow {
         let record = self.with_observation();
-        if record == *self.record {
+        if record == *self.view.record {
             return Follow::Wait;
         }
         self.write(record, None, Vec::new())
     }
 
     fn with_observation(&self) -> Record {
-        let mut record = self.record.clone();
-        record.observe(methods::observed(self.seen, &record));
+        let mut record = self.view.record.clone();
+        record.observe(methods::observed(self.view.seen, &record));
         record.missing_since = None;
-        hibernate::learn(&mut record, self.seen);
+        hibernate::learn(&mut record, self.view.seen);
         record
     }
 
     fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Follow {
-        write(record, history, events, self.context)
+        let record = self.view.dated(record);
+        Follow::Write(Box::new(Write { record, history, events }))
     }
 }
 

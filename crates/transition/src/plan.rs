@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use domain::{
     ResourceKind,
-    configuration::{Mode, Policy},
-    decision::{Decision, Due, LeaveReason, Why, due_at, judge, mode, next_start},
+    configuration::Mode,
+    decision::{Decision, Due, LeaveReason, Why, judge, mode, next_start},
     hibernation::{Hibernation, HibernationState, Mark},
     history::HistoryEntry,
     membership::Subject,
@@ -27,10 +27,10 @@ use crate::{
     methods::{
         self,
         graceful::may_be_forced,
-        hibernate::{self, HibernationContext, Next, WORTH_IT},
-        smaller_plan::{self, Move},
+        hibernate::{self, Next, WORTH_IT},
+        smaller_plan,
     },
-    view::{Observation, Plan, PlanContext, Send, Withheld, Write},
+    view::{Observation, Plan, PlanContext, Send, View, Withheld, Write},
 };
 
 /// Why a running machine is not stopped at its end edge.
@@ -62,13 +62,9 @@ pub fn plan(
         Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let record = anew.as_ref().unwrap_or(record);
-    let planner = Planner {
-        direction,
-        record,
-        seen,
-        context,
-        policy: verdict.membership.policy(context.rules.configuration),
-    };
+    let policy = verdict.membership.policy(context.rules.configuration);
+    let view = View::new(record, seen, &policy, context);
+    let planner = Planner { direction, view };
     if let Some(adopted) = adopted(record, seen) {
         return planner.write(adopted, None, Vec::new());
     }
@@ -77,8 +73,7 @@ pub fn plan(
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
         Decision::Act(_) | Decision::AskAgain(_) => Plan::Leave,
         Decision::Leave(LeaveReason::Handled)
-            if verdict.desired == Some(direction.desired())
-                && may_be_forced(record, seen, context) =>
+            if verdict.desired == Some(direction.desired()) && may_be_forced(view) =>
         {
             planner.force()
         }
@@ -99,15 +94,12 @@ fn trying_again(record: &Record) -> Option<Record> {
 
 struct Planner<'a> {
     direction: Direction,
-    record: &'a Record,
-    seen: Observation<'a>,
-    context: PlanContext<'a>,
-    policy: Policy,
+    view: View<'a>,
 }
 
 impl Planner<'_> {
     fn act(&self, due: &Due) -> Plan {
-        match self.record.in_flight() {
+        match self.view.record.in_flight() {
             None => self.begin(due),
             Some(transition) if transition.direction == self.direction => self.renew(due),
             Some(transition) => self.turn(due, transition),
@@ -117,14 +109,14 @@ impl Planner<'_> {
     /// Begins a transition from settled, refused or stuck.
     fn begin(&self, due: &Due) -> Plan {
         if let Some(busy) = self.busy() {
-            let is_machine = self.seen.sight.is_none_or(|sight| sight.machine.is_some());
+            let is_machine = self.view.seen.sight.is_none_or(|sight| sight.machine.is_some());
             let label = if is_machine { "busy: " } else { "" };
             return Plan::Postpone(format!("{label}{busy}"));
         }
         let retained = self.direction == Direction::Stop
             && due.cause == Cause::Schedule
-            && self.policy.retain_running
-            && self.record.retained;
+            && self.view.policy.retain_running
+            && self.view.record.retained;
         let at_end = self.at_end();
         if retained {
             return self.leave_running(due, Ending::LeftRunning, RETAINED);
@@ -136,7 +128,7 @@ impl Planner<'_> {
             return self.leave_running(due, Ending::TooLate, TOO_LATE);
         }
         // A watch-out that a person overtook leaves its instant behind, which may have passed.
-        let watched_until = self.record.not_before().filter(|&at| at > self.context.now);
+        let watched_until = self.view.record.not_before().filter(|&at| at > self.view.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
             (true, None) => {
@@ -162,7 +154,7 @@ impl Planner<'_> {
         if due.why == Why::Drift {
             return Plan::Leave;
         }
-        let at = self.seen.resource.power;
+        let at = self.view.seen.resource.power;
         self.acknowledge_as(ending, due, at, reason.to_owned())
     }
 
@@ -170,49 +162,49 @@ impl Planner<'_> {
     /// edge: its network may be down, and the machine run.
     fn has_just_gone_silent(&self, due: &Due) -> bool {
         let stops = self.direction == Direction::Stop;
-        let observed = self.record.observed.as_ref();
+        let observed = self.view.record.observed.as_ref();
         let off = observed.filter(|observed| observed.power == Power::Stopped);
         let was_off =
             off.is_some_and(|off| off.at + INVENTORY_INTERVAL * 2 <= due.handled.key.instant);
-        stops && self.seen.resource.facts.silent && !was_off
+        stops && self.view.seen.resource.facts.silent && !was_off
     }
 
     /// Reports whether the next start comes before a stop of a database or a node pool could be
     /// done and undone: after an outage it would shrink minutes before opening. A schedule that
     /// leaves no more time than that is followed as it is written.
     fn is_too_late(&self, due: &Due) -> bool {
-        let kind = self.record.kind();
+        let kind = self.view.record.kind();
         if self.direction == Direction::Start || due.cause != Cause::Schedule || !kind.is_sized() {
             return false;
         }
-        let start = next_start(self.record, self.context.rules, self.context.now);
+        let start = self.view.next_start();
         let both = effect_timeout(kind) * 2;
         let lacks_time = |start: Timestamp, from| start.duration_since(from) < both;
         start.is_some_and(|start| {
-            lacks_time(start, self.context.now) && !lacks_time(start, due.handled.key.instant)
+            lacks_time(start, self.view.now) && !lacks_time(start, due.handled.key.instant)
         })
     }
 
     /// Handles a newer edge in the same direction.
     fn renew(&self, due: &Due) -> Plan {
-        let request = self.record.request.as_ref();
+        let request = self.view.record.request.as_ref();
         let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
-        let overtaken = is_opposed(self.record, self.seen.log);
+        let overtaken = is_opposed(self.view.record, self.view.seen.log);
         let acts = due.mode == Mode::Act;
         let free = self.busy().is_none() && !self.is_unresolved();
         let goes_on = acts && !self.at_end() && self.runs_without_its_plan().is_none();
         if goes_on && (lost || overtaken) && free {
-            return self.claim(due, self.record.not_before(), None);
+            return self.claim(due, self.view.record.not_before(), None);
         }
         if goes_on && overtaken && self.busy().is_some() {
             // Taken as handled, it would be given up to what a person did before it.
             return Plan::Leave;
         }
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         record.handled = Some(due.handled.clone());
         if let Some(request) = record.request.as_mut().filter(|_| acts && self.is_unresolved()) {
             // A claim whose first request has to wait: what a person did before it no longer counts.
-            request.looked_at = self.seen.requested_at;
+            request.looked_at = self.view.seen.requested_at;
         }
         self.write(record, None, Vec::new())
     }
@@ -229,12 +221,10 @@ impl Planner<'_> {
         let quiet_at = if self.has_acted(old) {
             None
         } else {
-            self.opposite_quiet_at().max(self.record.not_before())
+            self.opposite_quiet_at().max(self.view.record.not_before())
         };
         match (self.at_end(), quiet_at) {
-            (true, quiet_at) => {
-                self.watch_out(due, quiet_at.unwrap_or(self.context.now), Some(ended))
-            }
+            (true, quiet_at) => self.watch_out(due, quiet_at.unwrap_or(self.view.now), Some(ended)),
             (false, quiet_at) => self.claim(due, quiet_at, Some(ended)),
         }
     }
@@ -242,36 +232,37 @@ impl Planner<'_> {
     /// Reports whether the transition that is turned around has taken effect: its only request was
     /// accepted, and this look shows the result. Nothing of it can act any more.
     fn has_acted(&self, old: &Transition) -> bool {
-        let Some(request) = self.record.request_towards(old.direction) else {
+        let Some(request) = self.view.record.request_towards(old.direction) else {
             return false;
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
         let certain = !request.unknown && request.forced != Forced::Intended;
-        accepted && certain && methods::is_done(request, self.seen.resource, self.record)
+        accepted && certain && methods::is_done(self.view.record, self.view.seen.resource, request)
     }
 
     /// Sends another request if the transition in flight has none that could still succeed.
     fn ask_again(&self) -> Plan {
-        let request = self.record.request.as_ref();
+        let request = self.view.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
-        let moving = open
-            .is_some_and(|request| methods::is_moving(self.seen.resource, request.step.target()));
+        let moving = open.is_some_and(|request| {
+            methods::is_moving(self.view.seen.resource, request.step.target())
+        });
         if self.at_end() || self.busy().is_some() || moving || self.is_unresolved() {
             // poll-status follows it.
             return Plan::Leave;
         }
-        let step_done = self.record.wants_next_step();
+        let step_done = self.view.record.wants_next_step();
         let hibernates = self.method() == StopMethod::Hibernate;
         if request
             .is_none_or(|request| open.is_some() || request.unknown || step_done || hibernates)
-            && (is_opposed(self.record, self.seen.log)
-                || methods::is_resized(self.seen.resource, self.record))
+            && (is_opposed(self.view.record, self.view.seen.log)
+                || methods::is_resized(self.view.seen.resource, self.view.record))
         {
             return self.overtaken();
         }
-        if let Some(ours) = open.and_then(|request| our_action(self.seen.log, request)) {
-            let mut record = self.record.clone();
-            note_accepted(&mut record, Some(ours.id), self.context.now);
+        if let Some(ours) = open.and_then(|request| our_action(self.view.seen.log, request)) {
+            let mut record = self.view.record.clone();
+            note_accepted(&mut record, Some(ours.id), self.view.now);
             return self.write(record, None, Vec::new());
         }
         if self.mode() == Mode::Observe {
@@ -285,14 +276,14 @@ impl Planner<'_> {
         };
         if self.needs_way_back(&step)
             && let Some(reason) = self.refusal()
-            && let Some(transition) = self.record.in_flight()
+            && let Some(transition) = self.view.record.in_flight()
         {
             return self.refuse(transition.clone(), None, reason);
         }
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
         // An unanswered shrink may have landed, whatever size a person has left since.
-        record.used = self.record.may_have_shrunk();
+        record.used = self.view.record.may_have_shrunk();
         let (ended, events) = self.save_before_shrink(&mut record, &step);
         let asked = self.request(step);
         let before = request.filter(|before| asked.step.repeats(&before.step) && !step_done);
@@ -308,7 +299,7 @@ impl Planner<'_> {
     /// Refuses a stop from which the resource could not come back. Nothing is sent; a machine that
     /// is off already stays off.
     fn refuse(&self, transition: Transition, due: Option<&Due>, reason: &str) -> Plan {
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         if let Some(due) = due {
             record.handled = Some(due.handled.clone());
         }
@@ -333,13 +324,13 @@ impl Planner<'_> {
     /// Ends the transition because a person did the opposite meanwhile. A request whose result is
     /// unknown stays, so that a later turn still waits for it.
     fn overtaken(&self) -> Plan {
-        let Some(transition) = self.record.in_flight() else {
+        let Some(transition) = self.view.record.in_flight() else {
             return Plan::Leave;
         };
         let ended = self.ended(transition, Ending::Superseded);
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         record.last = ended.last(&record);
-        record.phase = Phase::Settled { at: self.seen.resource.power };
+        record.phase = Phase::Settled { at: self.view.seen.resource.power };
         let overtaken =
             Event::Overtaken { direction: self.direction, cause: Some(transition.cause.clone()) };
         self.write(record, Some(ended), vec![overtaken])
@@ -351,7 +342,7 @@ impl Planner<'_> {
     }
 
     fn acknowledge_as(&self, ending: Ending, due: &Due, at: Power, reason: String) -> Plan {
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         // In observe mode, what is off already was not stopped by Offhours.
         let foreign = due.mode == Mode::Observe && self.direction == Direction::Stop;
         let handled = if foreign && !matches!(due.cause, Cause::Manual { .. }) {
@@ -364,10 +355,10 @@ impl Planner<'_> {
         let mut events = Vec::new();
         match self.direction {
             Direction::Start => {
-                let unlike = methods::has_unlike_plan(self.seen.resource, self.record);
+                let unlike = methods::has_unlike_plan(self.view.seen.resource, self.view.record);
                 let small = self.runs_without_its_plan().is_some();
                 let kept = record.saved.as_ref().filter(|saved| {
-                    methods::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
+                    methods::seen_against(self.view.seen.resource, saved) != Some(Ordering::Equal)
                 });
                 if kept.is_some() && !small {
                     // A person's larger size stays; what was saved goes to history.
@@ -380,7 +371,7 @@ impl Planner<'_> {
                 }
                 // What was desired running before may be running by our own start, and a stop that
                 // came to nothing leaves running what nobody started.
-                record.retained = self.policy.retain_running
+                record.retained = self.view.policy.retain_running
                     && !small
                     && !self.came_to_nothing()
                     && before.is_some_and(|handled| {
@@ -410,32 +401,34 @@ impl Planner<'_> {
 
     /// Reports whether the last stop left the resource running though nobody had started it.
     fn came_to_nothing(&self) -> bool {
-        let last = self.record.last.as_ref().map(|last| last.ending);
+        let last = self.view.record.last.as_ref().map(|last| last.ending);
         matches!(last, Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate))
     }
 
     /// Reports that a plan of a person's does not compare with the saved one.
     fn unlike_plans(&self) -> Option<Event> {
         Some(Event::UnlikePlans {
-            saved: self.record.saved.clone()?,
-            seen: self.seen.resource.size.to_save()?,
+            saved: self.view.record.saved.clone()?,
+            seen: self.view.seen.resource.size.to_save()?,
         })
     }
 
     /// Reports whether a person gave a database its own size back, or more, and no request of ours
     /// can take it away any more: then nothing is owed to it.
     fn was_given_back(&self) -> bool {
-        let acts = self.record.request.as_ref().is_some_and(Request::may_act);
-        let standing = methods::standing(self.seen.resource, self.record);
-        self.record.kind() == ResourceKind::Database && standing == Some(Power::Running) && !acts
+        let acts = self.view.record.request.as_ref().is_some_and(Request::may_act);
+        let standing = methods::standing(self.view.seen.resource, self.view.record);
+        self.view.record.kind() == ResourceKind::Database
+            && standing == Some(Power::Running)
+            && !acts
     }
 
     /// Waits out an opposite request that may still act on a resource already in its target state.
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Plan {
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
-        record.used = self.record.may_have_shrunk();
+        record.used = self.view.record.may_have_shrunk();
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         let known = record.opposite.take().and_then(|before| before.may_become);
@@ -446,7 +439,7 @@ impl Planner<'_> {
         record.opposite = Some(Opposite { until, may_become });
         let direction = self.direction;
         let watching = Event::Watching { direction, until };
-        let events = (until > self.context.now).then_some(watching);
+        let events = (until > self.view.now).then_some(watching);
         self.write(record, ended, events.into_iter().collect())
     }
 
@@ -458,17 +451,17 @@ impl Planner<'_> {
         let Some(step) = self.step() else {
             return self.decline_observed(due, self.no_step());
         };
-        let mut record = self.record.clone();
-        record.handled = Some(only_observed(due, self.record));
+        let mut record = self.view.record.clone();
+        record.handled = Some(only_observed(due, self.view.record));
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
         let saved = match self.direction {
-            Direction::Stop => methods::size_of(self.seen.resource, self.record),
+            Direction::Stop => methods::size_of(self.view.seen.resource, self.view.record),
             Direction::Start => record.saved.clone(),
         };
         Plan::Withhold(Box::new(Withheld {
             write: self.written(record, Some(ended), Vec::new()),
-            resource: self.seen.resource.clone(),
+            resource: self.view.seen.resource.clone(),
             step,
             saved,
         }))
@@ -480,8 +473,8 @@ impl Planner<'_> {
         if !matches!(due.cause, Cause::Manual { .. }) {
             return Plan::Postpone(reason);
         }
-        let mut record = self.record.clone();
-        record.handled = Some(only_observed(due, self.record));
+        let mut record = self.view.record.clone();
+        record.handled = Some(only_observed(due, self.view.record));
         self.write(record, None, vec![Event::Declined { reason }])
     }
 
@@ -490,10 +483,10 @@ impl Planner<'_> {
         let Some(step) = self.step() else {
             return Plan::Postpone(self.no_step());
         };
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
-        record.used = self.record.may_have_shrunk();
+        record.used = self.view.record.may_have_shrunk();
         let (replaced, events) = self.save_before_shrink(&mut record, &step);
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
@@ -509,15 +502,15 @@ impl Planner<'_> {
     /// Permits the hard cut.
     fn force(&self) -> Plan {
         let observed = self.mode() == Mode::Observe;
-        if !self.policy.force || observed {
+        if !self.view.policy.force || observed {
             return Plan::Leave;
         }
-        let mut record = self.record.clone();
+        let mut record = self.view.record.clone();
         if let Some(request) = &mut record.request {
             // A cut that was never answered may still take effect.
             request.unknown |= request.forced == Forced::Intended;
             request.forced = Forced::Intended;
-            request.asked_at = self.context.now;
+            request.asked_at = self.view.now;
         }
         record.permit = Some(self.permit());
         self.permitted(record, Vec::new(), None)
@@ -527,7 +520,7 @@ impl Planner<'_> {
     fn leave(&self, reason: &LeaveReason) -> Plan {
         match reason {
             LeaveReason::Excluded(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
-                if self.record.in_flight().is_none() =>
+                if self.view.record.in_flight().is_none() =>
             {
                 Plan::Postpone(reason.to_string())
             }
@@ -545,80 +538,72 @@ impl Planner<'_> {
 
     /// Returns why no change may be sent now.
     fn busy(&self) -> Option<String> {
-        methods::busy(self.seen.resource, self.direction)
+        methods::busy(self.view.seen.resource, self.direction)
     }
 
     fn mode(&self) -> Mode {
-        mode(self.record, &self.policy, self.context.rules.configuration)
+        mode(self.view.record, self.view.policy, self.view.rules.configuration)
     }
 
     fn at_end(&self) -> bool {
-        let (method, target) = (self.method(), self.target());
-        methods::reached(method, self.direction, self.seen, self.record, target)
+        methods::reached(self.view, self.method(), self.direction, self.view.target(self.direction))
     }
 
     /// Reports whether a hibernation request is unresolved: until it is resolved, no other leaves.
     fn is_unresolved(&self) -> bool {
-        let request = self.record.request.as_ref();
+        let request = self.view.record.request.as_ref();
         request.is_some_and(Request::is_unresolved)
     }
 
     /// Reports whether there is no machine because we have deleted it.
     fn is_hibernated(&self) -> bool {
-        let kept = self.record.hibernation.as_deref();
-        let seen = kept.zip(self.seen.sight);
+        let kept = self.view.record.hibernation.as_deref();
+        let seen = kept.zip(self.view.seen.sight);
         seen.is_some_and(|(kept, sight)| {
             matches!(sight.hibernation_state(kept), HibernationState::Hibernated(_))
         })
-    }
-
-    /// Returns what a stop leads to: fixed by its claim if that changes a machine's plan.
-    fn target(&self) -> Option<&SavedState> {
-        match self.record.under_way_towards(self.direction) {
-            Some(now) if now.method.changes_plan() => now.target.as_ref(),
-            Some(_) | None => self.seen.target,
-        }
     }
 
     /// Returns why a start leaves a machine running on less than is saved: switched off, it could
     /// not have its own plan back.
     fn runs_without_its_plan(&self) -> Option<&str> {
         let starts = self.direction == Direction::Start;
-        let small = smaller_plan::runs_small(self.seen.resource, self.record);
-        self.seen.refusal.filter(|_| starts && small)
+        let small = smaller_plan::runs_small(self.view.seen.resource, self.view.record);
+        self.view.seen.refusal.filter(|_| starts && small)
     }
 
     /// Returns why a stop must not be made.
     fn refusal(&self) -> Option<&str> {
         let stops = self.direction == Direction::Stop;
-        self.seen.refusal.filter(|_| stops)
+        self.view.seen.refusal.filter(|_| stops)
     }
 
     fn already_there(&self) -> String {
-        methods::already_there(self.seen.resource, self.record, self.direction).to_owned()
+        methods::already_there(self.view.seen.resource, self.view.record, self.direction).to_owned()
     }
 
     /// Returns until when the latest request in the other direction may still act.
     fn opposite_quiet_at(&self) -> Option<Timestamp> {
-        self.record
+        self.view
+            .record
             .request
             .as_ref()
             .filter(|request| request.direction != self.direction && request.may_act())
-            .map(|request| request.quiet_at(self.record.kind()))
-            .filter(|&quiet_at| quiet_at > self.context.now)
+            .map(|request| request.quiet_at(self.view.record.kind()))
+            .filter(|&quiet_at| quiet_at > self.view.now)
     }
 
     /// Returns the history entry for a transition of the record that ends now.
     fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: methods::size_of(self.seen.resource, self.record),
-            ..HistoryEntry::of(self.record, transition, ending, self.context.now)
+            seen: methods::size_of(self.view.seen.resource, self.view.record),
+            ..HistoryEntry::of(self.view.record, transition, ending, self.view.now)
         }
     }
 
     /// Returns the entry for a transition that was stuck when a newer edge came: it ends unseen.
     fn left_stuck(&self) -> Option<HistoryEntry> {
-        let Phase::Stuck { transition, reason, .. } = &self.record.phase else {
+        let Phase::Stuck { transition, reason, .. } = &self.view.record.phase else {
             return None;
         };
         Some(HistoryEntry { reason: Some(reason.clone()), ..self.ended(transition, Ending::Stuck) })
@@ -630,27 +615,28 @@ impl Planner<'_> {
         HistoryEntry {
             direction: self.direction,
             schedule: due.handled.schedule.clone(),
-            seen: methods::size_of(self.seen.resource, self.record),
-            ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.context.now)
+            seen: methods::size_of(self.view.seen.resource, self.view.record),
+            ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.view.now)
         }
     }
 
     fn transition(&self, due: &Due) -> Transition {
         Transition {
             direction: self.direction,
-            claimed_at: self.context.now,
+            claimed_at: self.view.now,
             cause: due.cause.clone(),
             schedule: due.handled.schedule.clone(),
             method: self.method(),
             forced: false,
             target: self
+                .view
                 .seen
                 .target
                 .filter(|_| self.method().changes_plan())
                 .filter(|_| self.direction == Direction::Stop)
                 .cloned(),
             was_running: self.direction == Direction::Start
-                && smaller_plan::runs_small(self.seen.resource, self.record),
+                && smaller_plan::runs_small(self.view.seen.resource, self.view.record),
         }
     }
 
@@ -658,20 +644,20 @@ impl Planner<'_> {
     /// for a start the one that left what is saved. A machine without a smaller plan is only
     /// switched off.
     fn method(&self) -> StopMethod {
-        let kind = self.record.kind();
-        let under_way = self.record.under_way_towards(self.direction);
+        let kind = self.view.record.kind();
+        let under_way = self.view.record.under_way_towards(self.direction);
         if let Some(now) = under_way {
             return now.method;
         }
         let method = match self.direction {
-            Direction::Stop => StopMethod::of(kind, &self.policy),
+            Direction::Stop => StopMethod::of(kind, self.view.policy),
             Direction::Start => {
-                let saved = self.record.saved.as_ref();
+                let saved = self.view.record.saved.as_ref();
                 let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
-                left.unwrap_or_else(|| StopMethod::of(kind, &self.policy))
+                left.unwrap_or_else(|| StopMethod::of(kind, self.view.policy))
             }
         };
-        let kept = self.record.hibernation.as_deref();
+        let kept = self.view.record.hibernation.as_deref();
         let incomplete = kept.is_some_and(|kept| kept.incomplete);
         if self.is_hibernated() || incomplete && self.direction == Direction::Start {
             return StopMethod::Hibernate;
@@ -679,29 +665,29 @@ impl Planner<'_> {
         let moves = match (self.direction, method) {
             // A recreated machine has its old plan: one that is owed another is not deleted.
             (Direction::Stop, StopMethod::Hibernate) => {
-                self.seen.ssh_key.is_some() && self.record.saved.is_none()
+                self.view.seen.ssh_key.is_some() && self.view.record.saved.is_none()
             }
             // The machine is there, with all that it had.
             (Direction::Start, StopMethod::Hibernate) => false,
-            (Direction::Stop, _) => self.seen.target.is_some(),
-            (Direction::Start, _) => self.record.saved.is_some(),
+            (Direction::Stop, _) => self.view.seen.target.is_some(),
+            (Direction::Start, _) => self.view.record.saved.is_some(),
         };
         let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
-        if is_chosen && !moves { StopMethod::to_switch_off(kind, &self.policy) } else { method }
+        if is_chosen && !moves { self.view.switch_off() } else { method }
     }
 
     fn request(&self, step: Step) -> Request {
-        let configuration = self.context.rules.configuration;
-        let reference = &self.record.reference;
+        let configuration = self.view.rules.configuration;
+        let reference = &self.view.record.reference;
         Request {
             direction: self.direction,
-            asked_at: self.context.now,
-            looked_at: self.seen.requested_at,
+            asked_at: self.view.now,
+            looked_at: self.view.seen.requested_at,
             ask: Ask::Open,
             unknown: false,
             forced: Forced::No,
             late: step
-                .effect_timeout(&self.seen.resource.size)
+                .effect_timeout(&self.view.seen.resource.size)
                 .or_else(|| configuration.effect_timeout(reference, self.direction)),
             step,
             made: None,
@@ -711,7 +697,7 @@ impl Planner<'_> {
     }
 
     fn permit(&self) -> Permit {
-        Permit { until: self.context.now + PERMIT, writer: self.context.writer.clone() }
+        Permit { until: self.view.now + PERMIT, writer: self.view.writer.clone() }
     }
 
     /// Returns this direction's one request; `None` without a plan to shrink to or a size to put
@@ -723,26 +709,12 @@ impl Planner<'_> {
                 Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
             };
         }
-        let how = Move {
-            switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
-            target: self.target(),
-            gives_up: self.record.is_denied_its_plan()
-                || self.policy.start_small && self.has_waited(),
-        };
-        methods::step(self.method(), self.direction, self.record, self.seen, how)
+        methods::step(self.view, self.method(), self.direction)
     }
 
     /// Returns what comes next for a machine that is hibernated or woken.
     fn next(&self) -> Option<Next> {
-        let context = HibernationContext {
-            sight: self.seen.sight?,
-            log: self.seen.whole_log(),
-            switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
-            next_start: next_start(self.record, self.context.rules, self.context.now),
-            creates: self.seen.creates,
-            now: self.context.now,
-        };
-        Some(hibernate::next(self.record, self.direction, context))
+        hibernate::next(self.view, self.direction)
     }
 
     /// Returns why there is nothing to send.
@@ -750,19 +722,8 @@ impl Planner<'_> {
         let hibernates = self.method() == StopMethod::Hibernate;
         match self.next().filter(|_| hibernates) {
             Some(Next::Wait(why) | Next::StayOff(why) | Next::Person(why)) => why,
-            Some(Next::Ask(_)) | None => methods::no_step(self.seen.target),
+            Some(Next::Ask(_)) | None => methods::no_step(self.view.seen.target),
         }
-    }
-
-    /// Reports whether the saved plan was refused, and the machine should be running by now.
-    fn has_waited(&self) -> bool {
-        let request = self.record.request_towards(Direction::Start);
-        let refused = request.is_some_and(|request| {
-            request.step.moves() && matches!(request.ask, Ask::Failed { .. })
-        });
-        let since = self.record.in_flight().map(|now| now.claimed_at);
-        let patience = effect_timeout(self.record.kind());
-        refused && since.is_some_and(|since| self.context.now >= since + patience)
     }
 
     /// Reports whether a request must not leave if its effect could not be undone.
@@ -780,16 +741,17 @@ impl Planner<'_> {
     ) -> (Option<HistoryEntry>, Vec<Event>) {
         let nothing = (None, Vec::new());
         let to = step.target().filter(|_| self.direction == Direction::Stop);
-        let Some((to, seen)) = to.zip(self.seen.resource.size.to_save()) else {
+        let Some((to, seen)) = to.zip(self.view.seen.resource.size.to_save()) else {
             return nothing;
         };
         if let SavedState::Machine(to) = to {
             if !record.used {
                 record.small_plans.clear();
             }
-            let is_ours = record.small_plans.contains(self.seen.resource.size.plan());
+            let is_ours = record.small_plans.contains(self.view.seen.resource.size.plan());
             record.small_plans.insert(to.plan.clone());
-            record.small_runs = self.policy.rescaled_runs && self.method() == StopMethod::Rescale;
+            record.small_runs =
+                self.view.policy.rescaled_runs && self.method() == StopMethod::Rescale;
             if is_ours && record.saved.is_some() {
                 return nothing;
             }
@@ -821,16 +783,11 @@ impl Planner<'_> {
     /// Returns the entry for a size that no start will put back. The stop now claimed writes an entry
     /// of its own.
     fn not_put_back(&self, seen: SavedState) -> HistoryEntry {
-        let (cause, now) = (Cause::Schedule, self.context.now);
+        let (cause, now) = (Cause::Schedule, self.view.now);
         HistoryEntry {
             seen: Some(seen),
-            ..HistoryEntry::unasked(self.record, cause, Ending::Resized, now)
+            ..HistoryEntry::unasked(self.view.record, cause, Ending::Resized, now)
         }
-    }
-
-    fn dated(&self, mut record: Record) -> Record {
-        record.due_at = due_at(&record, self.context.rules, self.context.now);
-        record
     }
 
     fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Plan {
@@ -846,7 +803,7 @@ impl Planner<'_> {
         record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
-        Write { record: self.dated(record), history, events }
+        Write { record: self.view.dated(record), history, events }
     }
 
     fn send(&self, mut record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
@@ -859,23 +816,23 @@ impl Planner<'_> {
     }
 
     fn permitted(&self, record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
-        let resource = self.seen.resource.clone();
-        Plan::Send(Box::new(Send { record: self.dated(record), resource, history, events }))
+        let resource = self.view.seen.resource.clone();
+        Plan::Send(Box::new(Send { record: self.view.dated(record), resource, history, events }))
     }
 
     /// Writes into a record what its request may make of it. Returns false if the request cannot
     /// rest on the look, because that is too old or did not read enough.
     fn permit_request(&self, record: &mut Record) -> bool {
-        let now = self.context.now;
+        let now = self.view.now;
         let claimed = record.in_flight().filter(|now_on| now_on.claimed_at == now).cloned();
         if let Some(transition) = claimed {
             self.begin_hibernation(record, &transition);
         }
         let step = record.request.as_ref().map(|request| &request.step);
         let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
-        let mark = Mark::of(&record.reference, record.revision, self.context.writer, now);
-        now.duration_since(self.seen.requested_at) <= fresh_for
-            && hibernate::permit(record, self.seen, mark, now)
+        let mark = Mark::of(&record.reference, record.revision, self.view.writer, now);
+        now.duration_since(self.view.seen.requested_at) <= fresh_for
+            && hibernate::permit(record, self.view.seen, mark, now)
     }
 
     /// Fixes, at the claim of a stop, how long before its start the machine is woken. No start is
@@ -889,9 +846,9 @@ impl Planner<'_> {
             let machine = Hibernation::of(record.reference.id.clone());
             record.hibernation = Some(Box::new(machine));
         }
-        let start = next_start(record, self.context.rules, self.context.now);
-        let near = |start: Timestamp| start.duration_since(self.context.now) < WORTH_IT;
-        let size = match &self.seen.resource.size {
+        let start = next_start(record, self.view.rules, self.view.now);
+        let near = |start: Timestamp| start.duration_since(self.view.now) < WORTH_IT;
+        let size = match &self.view.seen.resource.size {
             Size::Machine(size) => size,
             Size::Database(_) | Size::NodePool(_) => return,
         };

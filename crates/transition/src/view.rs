@@ -1,13 +1,15 @@
 //! What is planned for one record, and what it is planned from.
 
 use domain::{
-    decision::Rules,
+    configuration::Policy,
+    decision::{Rules, due_at, next_start},
     hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
     look::Look,
-    record::{Record, Writer},
+    record::{Direction, Record, Writer},
     resource::{LoggedAction, Resource, SavedState},
     step::Step,
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 
@@ -46,6 +48,60 @@ pub struct PlanContext<'a> {
     pub writer: &'a Writer,
     /// The current time.
     pub now: Timestamp,
+}
+
+/// Everything that a decision about one record rests on.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// What was seen of its resource.
+    pub seen: Observation<'a>,
+    /// How its schedule treats it.
+    pub policy: &'a Policy,
+    /// The configuration and the overrides.
+    pub rules: Rules<'a>,
+    /// This invocation.
+    pub writer: &'a Writer,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    /// Puts together what a decision rests on.
+    pub(crate) fn new(
+        record: &'a Record,
+        seen: Observation<'a>,
+        policy: &'a Policy,
+        context: PlanContext<'a>,
+    ) -> Self {
+        let PlanContext { rules, writer, now } = context;
+        Self { record, seen, policy, rules, writer, now }
+    }
+
+    /// How a machine is switched off, whether or not more is done to it then.
+    pub(crate) fn switch_off(self) -> StopMethod {
+        StopMethod::to_switch_off(self.record.kind(), self.policy)
+    }
+
+    /// When the resource is to run next.
+    pub(crate) fn next_start(self) -> Option<Timestamp> {
+        next_start(self.record, self.rules, self.now)
+    }
+
+    /// The size that a stop leads to: fixed by its claim if that changes a machine's plan.
+    pub(crate) fn target(self, direction: Direction) -> Option<&'a SavedState> {
+        match self.record.under_way_towards(direction) {
+            Some(now) if now.method.changes_plan() => now.target.as_ref(),
+            Some(_) | None => self.seen.target,
+        }
+    }
+
+    /// Returns the record with the instant at which it is due next.
+    pub(crate) fn dated(self, mut record: Record) -> Record {
+        record.due_at = due_at(&record, self.rules, self.now);
+        record
+    }
 }
 
 impl<'a> Observation<'a> {

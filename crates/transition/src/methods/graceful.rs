@@ -1,16 +1,12 @@
 //! A machine whose guest is asked to shut down, and whose power is cut if it does not react.
 
 use domain::{
-    record::{Ask, Direction, Forced, GRACE, Record},
+    record::{Ask, Direction, Forced, GRACE},
     step::Step,
 };
 
 use super::power_off;
-use crate::{
-    backoff,
-    log::opposes,
-    view::{Observation, PlanContext},
-};
+use crate::{backoff, log::opposes, view::View};
 
 /// Returns the request for a direction.
 pub(super) fn step(direction: Direction) -> Step {
@@ -25,8 +21,9 @@ pub(super) fn step(direction: Direction) -> Step {
 ///
 /// The caller checks that it is still desired and still opted in.
 #[must_use]
-pub fn may_be_forced(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> bool {
-    let (now, resource) = (context.now, seen.resource);
+pub fn may_be_forced(view: View<'_>) -> bool {
+    let View { record, seen, now, .. } = view;
+    let resource = seen.resource;
     let under_way = record.in_flight().map(|transition| transition.direction);
     let request = record.request.as_ref().filter(|request| {
         under_way == Some(request.direction) && request.towards() == Direction::Stop
@@ -47,7 +44,7 @@ pub fn may_be_forced(record: &Record, seen: Observation<'_>, context: PlanContex
     let waits = record.attempts > 0 && now < backoff::when_free(request.asked_at, record.attempts);
     let off = resource.power == Direction::Stop.target_state();
     request.is_graceful()
-        && context.rules.configuration.has_power_cut(&record.reference)
+        && view.rules.configuration.has_power_cut(&record.reference)
         && !cut
         && !waits
         && !off

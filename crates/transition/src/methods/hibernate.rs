@@ -12,12 +12,11 @@ use domain::{
     record::{Ask, Direction, PERMIT, Record, Request, SKEW},
     resource::{ActionState, Busy, Power, Resource, Size},
     step::{Step, UNLISTED},
-    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::smaller_plan::{off, on};
-use crate::view::Observation;
+use crate::view::{Observation, View};
 
 /// A machine that is to run again this soon is not deleted.
 pub const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
@@ -27,23 +26,6 @@ pub const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
 
 /// This many failed snapshots in one stop need a person.
 const TRIES: usize = 3;
-
-/// What the next request of a transition is derived from.
-#[derive(Debug, Clone, Copy)]
-pub struct HibernationContext<'a> {
-    /// What was seen.
-    pub sight: &'a Sight,
-    /// The machine's action log since the latest snapshot was begun.
-    pub log: Log<'a>,
-    /// How the machine is switched off.
-    pub switch_off: StopMethod,
-    /// When it is to run next.
-    pub next_start: Option<Timestamp>,
-    /// For a creation that was refused: what it can be asked for instead.
-    pub creates: Option<&'a Manifest>,
-    /// The current time.
-    pub now: Timestamp,
-}
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +42,12 @@ pub enum Next {
 
 /// Returns the next request of a transition.
 #[must_use]
-pub fn next(record: &Record, direction: Direction, context: HibernationContext<'_>) -> Next {
-    let Some(kept) = record.hibernation.as_deref() else {
-        return Next::Ask(off(context.switch_off));
+pub fn next(view: View<'_>, direction: Direction) -> Option<Next> {
+    let sight = view.seen.sight?;
+    let Some(kept) = view.record.hibernation.as_deref() else {
+        return Some(Next::Ask(off(view.switch_off())));
     };
-    match (direction, context.sight.hibernation_state(kept)) {
+    Some(match (direction, sight.hibernation_state(kept)) {
         (
             _,
             state @ (HibernationState::SnapshotLost
@@ -78,39 +61,33 @@ pub fn next(record: &Record, direction: Direction, context: HibernationContext<'
         (Direction::Stop, HibernationState::Hibernated(_)) => {
             Next::Wait("it is hibernated".to_owned())
         }
-        (Direction::Start, HibernationState::Hibernated(snapshot)) => {
-            create(record, kept, snapshot, context.creates)
-        }
+        (Direction::Start, HibernationState::Hibernated(snapshot)) => create(view, kept, snapshot),
         (Direction::Stop, HibernationState::Present(machine)) => {
-            hibernate(record, kept, machine, context)
+            hibernate(view, kept, sight, machine)
         }
-        (Direction::Start, HibernationState::Present(machine)) => wake(record, kept, machine),
-    }
+        (Direction::Start, HibernationState::Present(machine)) => wake(view.record, kept, machine),
+    })
 }
 
-fn hibernate(
-    record: &Record,
-    kept: &Hibernation,
-    machine: &ObservedMachine,
-    context: HibernationContext<'_>,
-) -> Next {
+fn hibernate(view: View<'_>, kept: &Hibernation, sight: &Sight, machine: &ObservedMachine) -> Next {
+    let record = view.record;
     if machine.resource.power != Power::Stopped {
-        return Next::Ask(off(context.switch_off));
+        return Next::Ask(off(view.switch_off()));
     }
     if record.saved.is_some() {
         let reason = "it is owed its own plan, and was only powered off";
         return Next::StayOff(reason.to_owned());
     }
-    let too_near = |start: Timestamp| start.duration_since(context.now) < CLEAR_OF_START;
-    if context.next_start.is_some_and(too_near) {
+    let too_near = |start: Timestamp| start.duration_since(view.now) < CLEAR_OF_START;
+    if view.next_start().is_some_and(too_near) {
         let reason = "it is to run again within the hour, and was only powered off";
         return Next::StayOff(reason.to_owned());
     }
-    if record.not_before().is_some_and(|until| context.now < until) {
+    if record.not_before().is_some_and(|until| view.now < until) {
         return Next::Wait("an earlier start may still act".to_owned());
     }
-    let copy = context.sight.whole_copy(kept, context.log);
-    if let Some(removal) = removal(record, kept, context, copy.is_none()) {
+    let copy = sight.whole_copy(kept, view.seen.whole_log());
+    if let Some(removal) = removal(view, kept, sight, copy.is_none()) {
         return Next::Ask(removal);
     }
     if let Some(address) = machine.unkept.first() {
@@ -121,11 +98,11 @@ fn hibernate(
             Next::Ask(Step::Protect { snapshot: seen.id, on: true })
         }
         Some(_) => Next::Ask(Step::Delete),
-        None => snapshot(record, kept, context),
+        None => snapshot(record, kept, sight),
     }
 }
 
-fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>) -> Next {
+fn snapshot(record: &Record, kept: &Hibernation, sight: &Sight) -> Next {
     let claimed_at = record.in_flight().map(|now| now.claimed_at);
     let is_of_this = |one: &&KeptSnapshot| {
         one.centi_gb.is_some() && claimed_at.is_some_and(|at| one.asked_at >= at)
@@ -135,7 +112,7 @@ fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>
         let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
         return Next::Person(reason);
     }
-    if seen(kept, context).len() >= MAX_SNAPSHOTS {
+    if seen(kept, sight).len() >= MAX_SNAPSHOTS {
         let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
         return Next::Person(reason);
     }
@@ -150,26 +127,21 @@ fn snapshot(record: &Record, kept: &Hibernation, context: HibernationContext<'_>
 /// is not needed, because a newer one has proved itself and is seen now, and more than are to be
 /// kept are there. One that is not old yet goes only to make room for another one. What could not
 /// be removed once in this stop is left to the next.
-fn removal(
-    record: &Record,
-    kept: &Hibernation,
-    context: HibernationContext<'_>,
-    adds_another: bool,
-) -> Option<Step> {
-    let request = record.request.as_ref();
+fn removal(view: View<'_>, kept: &Hibernation, sight: &Sight, adds_another: bool) -> Option<Step> {
+    let request = view.record.request.as_ref();
     let failed =
         |request: &Request| request.step.removes() && matches!(request.ask, Ask::Failed { .. });
     if request.is_some_and(failed) {
         return None;
     }
-    let seen = seen(kept, context);
+    let seen = seen(kept, sight);
     // A cloud may show any word for a while, even of a snapshot that was complete.
     let useless = seen.iter().find(|(one, seen)| {
         let wakes = kept.wake_from.as_ref() == Some(&one.mark);
         seen.state == SnapshotState::Failed && one.centi_gb.is_none() && !wakes
     });
     let needs_room = adds_another && seen.len() >= MAX_SNAPSHOTS;
-    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, context.now))?;
+    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, view.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
         Some(true) => Step::Protect { snapshot, on: false },
@@ -181,9 +153,9 @@ fn removal(
 type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
 
 /// Returns the snapshots that are kept and seen, newest first.
-fn seen<'a>(kept: &'a Hibernation, context: HibernationContext<'a>) -> Vec<Found<'a>> {
+fn seen<'a>(kept: &'a Hibernation, sight: &'a Sight) -> Vec<Found<'a>> {
     let all = kept.snapshots.iter();
-    all.filter_map(|one| Some((one, context.sight.snapshot(&one.mark)?))).collect()
+    all.filter_map(|one| Some((one, sight.snapshot(&one.mark)?))).collect()
 }
 
 fn unneeded<'a, 'f>(
@@ -203,15 +175,10 @@ fn unneeded<'a, 'f>(
     (proven && enough && (is_old || needs_room) && !wakes).then_some(*oldest)
 }
 
-fn create(
-    record: &Record,
-    kept: &Hibernation,
-    snapshot: &SeenSnapshot,
-    creates: Option<&Manifest>,
-) -> Next {
-    match creates.or(kept.manifest.as_ref()) {
+fn create(view: View<'_>, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next {
+    match view.seen.creates.or(kept.manifest.as_ref()) {
         Some(manifest) => Next::Ask(Step::Create {
-            label: Label { of: record.reference.id.clone(), mark: Mark::default() },
+            label: Label { of: view.record.reference.id.clone(), mark: Mark::default() },
             snapshot: snapshot.id,
             manifest: Box::new(manifest.clone()),
         }),
@@ -425,32 +392,29 @@ pub enum Outcome {
 
 /// Returns the result of the last request, as far as it is seen; only for those of hibernation.
 #[must_use]
-pub fn outcome(
-    record: &Record,
-    request: &Request,
-    seen_at: Timestamp,
-    context: HibernationContext<'_>,
-) -> Outcome {
+pub fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
+    let (record, seen_at) = (view.record, view.seen.requested_at);
+    let sight = view.seen.sight?;
     let Some(kept) = record.hibernation.as_deref() else {
-        return Outcome::Void;
+        return Some(Outcome::Void);
     };
     let quiet = seen_at >= request.quiet_at(record.kind());
     let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
     let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
     let open = if quiet { Outcome::Overdue } else { Outcome::Open };
-    match &request.step {
+    Some(match &request.step {
         Step::Snapshot(_) => {
             let newest = kept.snapshots.first();
-            let seen = newest.and_then(|one| context.sight.snapshot(&one.mark));
+            let seen = newest.and_then(|one| sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
                 Some(SnapshotState::Available) => Outcome::Done,
                 Some(SnapshotState::Creating | SnapshotState::Unknown) => open,
                 Some(SnapshotState::Failed) => Outcome::Void,
-                None => unlisted(request, seen_at, context.log, (open, quiet || unheard)),
+                None => unlisted(request, seen_at, view.seen.whole_log(), (open, quiet || unheard)),
             }
         }
-        Step::Delete if context.sight.is_deleted(kept) => Outcome::Done,
-        Step::Delete => match context.sight.hibernation_state(kept) {
+        Step::Delete if sight.is_deleted(kept) => Outcome::Done,
+        Step::Delete => match sight.hibernation_state(kept) {
             HibernationState::Present(machine) if is_deleting(&machine.resource) => open,
             // If neither the machine nor its snapshot is seen, a person is needed, once nothing can
             // change that any more.
@@ -464,12 +428,12 @@ pub fn outcome(
             | HibernationState::Outdated(_)
             | HibernationState::Gone => void_if(quiet),
         },
-        Step::Create { .. } => match context.sight.hibernation_state(kept) {
+        Step::Create { .. } => match sight.hibernation_state(kept) {
             HibernationState::Present(_) | HibernationState::Duplicated => Outcome::Done,
             HibernationState::BeingCreated(_) | HibernationState::Created(_) => open,
             // A missing machine counts only while its snapshot is seen: without that, a person is
             // needed, and nothing is asked for.
-            HibernationState::Hibernated(_) => void_if(quiet || context.sight.create_failed),
+            HibernationState::Hibernated(_) => void_if(quiet || sight.create_failed),
             HibernationState::NameTaken(_)
             | HibernationState::Outdated(_)
             | HibernationState::SnapshotLost
@@ -479,12 +443,12 @@ pub fn outcome(
         step @ (Step::KeepAddress(_)
         | Step::Protect { .. }
         | Step::Attach(_)
-        | Step::RemoveSnapshot(_)) => match next(record, request.direction, context) {
+        | Step::RemoveSnapshot(_)) => match next(view, request.direction)? {
             Next::Ask(again) if again == *step => void_if(quiet || unheard),
             Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => Outcome::Done,
         },
         Step::Off { .. } | Step::On { .. } | Step::Resize(_) => Outcome::Open,
-    }
+    })
 }
 
 /// Returns the result of a snapshot that is not listed. A cloud may list it only some time after it

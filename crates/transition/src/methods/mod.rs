@@ -18,29 +18,19 @@ use domain::{
     stop_method::StopMethod,
 };
 
-use crate::{methods::smaller_plan::Move, view::Observation};
+use crate::view::{Observation, View};
 
 /// Returns the next request; `None` if there is nothing to shrink to, or to put back.
 #[must_use]
-pub fn step(
-    method: StopMethod,
-    direction: Direction,
-    record: &Record,
-    seen: Observation<'_>,
-    how: Move<'_>,
-) -> Option<Step> {
-    match (method, &seen.resource.size) {
+pub fn step(view: View<'_>, method: StopMethod, direction: Direction) -> Option<Step> {
+    match (method, &view.seen.resource.size) {
         (StopMethod::PowerOff, _) => Some(power_off::step(direction)),
         (StopMethod::Graceful, _) => Some(graceful::step(direction)),
-        (StopMethod::Resize | StopMethod::Rescale, _) => {
-            smaller_plan::step(record, seen.resource, direction, how)
-        }
+        (StopMethod::Resize | StopMethod::Rescale, _) => smaller_plan::step(view, direction),
         (StopMethod::SmallestPlan | StopMethod::Standbys, _) => {
-            smallest_plan::step(record, seen, direction)
+            smallest_plan::step(view, direction)
         }
-        (StopMethod::ZeroNodes, Size::NodePool(_)) => {
-            zero_nodes::step(record, seen.resource, direction)
-        }
+        (StopMethod::ZeroNodes, Size::NodePool(_)) => zero_nodes::step(view, direction),
         (StopMethod::Hibernate | StopMethod::ZeroNodes, _) => None,
     }
 }
@@ -57,15 +47,14 @@ pub fn no_step(target: Option<&SavedState>) -> String {
 /// saved state; if none is saved, there is nothing to put back.
 #[must_use]
 pub fn reached(
+    view: View<'_>,
     method: StopMethod,
     direction: Direction,
-    seen: Observation<'_>,
-    record: &Record,
     target: Option<&SavedState>,
 ) -> bool {
-    let resource = seen.resource;
+    let (resource, record) = (view.seen.resource, view.record);
     if method == StopMethod::Hibernate {
-        return seen.sight.is_some_and(|sight| hibernate::reached(direction, record, sight));
+        return view.seen.sight.is_some_and(|sight| hibernate::reached(direction, record, sight));
     }
     match &resource.size {
         Size::Machine(_) => smaller_plan::reached(resource, record, direction, target),
@@ -76,7 +65,7 @@ pub fn reached(
 
 /// Reports whether a request has had its own effect, whether that is its whole transition or not.
 #[must_use]
-pub fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
+pub fn is_done(record: &Record, resource: &Resource, request: &Request) -> bool {
     let Request { step, direction, .. } = request;
     match &resource.size {
         Size::Machine(_) => smaller_plan::is_done(step, resource),

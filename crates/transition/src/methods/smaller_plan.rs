@@ -4,43 +4,45 @@
 use std::cmp::Ordering;
 
 use domain::{
-    record::{Direction, Record},
+    record::{Ask, Direction, Record, effect_timeout},
     resource::{MachineSize, Power, Resource, SavedState},
     schedule::Desired,
     step::Step,
     stop_method::StopMethod,
 };
 
-/// How a transition changes a machine's plan.
-#[derive(Debug, Clone, Copy)]
-pub struct Move<'a> {
-    /// How the machine is switched off first.
-    pub switch_off: StopMethod,
-    /// For a stop: what it leads to.
-    pub target: Option<&'a SavedState>,
-    /// Whether a start switches the machine on without the saved plan.
-    pub gives_up: bool,
-}
+use crate::view::View;
 
 /// Returns the next request; `None` for a stop without a plan to shrink to.
-pub(super) fn step(
-    record: &Record,
-    resource: &Resource,
-    direction: Direction,
-    how: Move<'_>,
-) -> Option<Step> {
+pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
+    let (record, resource) = (view.record, view.seen.resource);
     let to = match direction {
-        Direction::Stop => machine(how.target?)?,
+        Direction::Stop => machine(view.target(direction)?)?,
         Direction::Start => match record.saved.as_ref().and_then(machine) {
-            Some(saved) if is_small(resource, record) && !how.gives_up => saved,
+            Some(saved) if is_small(resource, record) && !gives_up(view) => saved,
             Some(_) | None => return Some(on(resource, record)),
         },
     };
     let is_there = resource.size.plan() == to.plan;
     Some(match resource.power {
         Power::Stopped if !is_there => Step::Resize(SavedState::Machine(to.clone())),
-        Power::Stopped | Power::Running | Power::Between => off(how.switch_off),
+        Power::Stopped | Power::Running | Power::Between => off(view.switch_off()),
     })
+}
+
+/// Reports whether a start switches the machine on without the saved plan.
+fn gives_up(view: View<'_>) -> bool {
+    view.record.is_denied_its_plan() || view.policy.start_small && has_waited(view)
+}
+
+/// Reports whether the saved plan was refused, and the machine should be running by now.
+fn has_waited(view: View<'_>) -> bool {
+    let request = view.record.request_towards(Direction::Start);
+    let refused = request
+        .is_some_and(|request| request.step.moves() && matches!(request.ask, Ask::Failed { .. }));
+    let since = view.record.in_flight().map(|now| now.claimed_at);
+    let patience = effect_timeout(view.record.kind());
+    refused && since.is_some_and(|since| view.now >= since + patience)
 }
 
 /// Switches a machine off by this method.

@@ -9,10 +9,11 @@ use domain::{
 };
 
 use super::seen_against;
-use crate::view::Observation;
+use crate::view::View;
 
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.
-pub(super) fn step(record: &Record, seen: Observation<'_>, direction: Direction) -> Option<Step> {
+pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
+    let (record, seen) = (view.record, view.seen);
     match direction {
         Direction::Stop => {
             let target = seen.target?;

@@ -6,8 +6,11 @@ use domain::{
     step::Step,
 };
 
+use crate::view::View;
+
 /// Returns the request for a direction; `None` if nothing is saved to put back.
-pub(super) fn step(record: &Record, resource: &Resource, direction: Direction) -> Option<Step> {
+pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
+    let (record, resource) = (view.record, view.seen.resource);
     let to = match direction {
         Direction::Stop => SavedState::NodePool { count: 0, autoscale: None },
         Direction::Start => record.saved.as_ref()?.joined_with(&resource.size.to_save()?).state,
