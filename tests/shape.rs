@@ -273,6 +273,18 @@ fn no_modules_of_a_crate_use_each_other_in_a_circle() {
     }
 }
 
+#[test]
+fn every_crate_says_what_it_is() {
+    for krate in fs::read_dir(root().join("crates")).unwrap() {
+        let src = krate.unwrap().path().join("src");
+        let roots = ["lib.rs", "main.rs"].map(|name| src.join(name));
+        for file in roots.into_iter().filter(|file| file.exists()) {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with("//! "), "{}", file.display());
+        }
+    }
+}
+
 #[track_caller]
 fn occurs_only_in(allowed: &[&str], words: &[&str]) {
     let code = code();

@@ -72,7 +72,6 @@ pub(crate) struct Session {
     place: Place,
 }
 
-/// Where the store is.
 #[derive(Debug)]
 enum Place {
     /// In a file on this machine.
@@ -92,7 +91,6 @@ pub(crate) enum Functions {
         /// What happens while they run.
         news: mpsc::UnboundedReceiver<ServiceEvent>,
     },
-    /// At AWS Lambda.
     Lambda(LambdaFunctions),
 }
 

@@ -7,7 +7,6 @@ use crate::configuration_file::LoadError;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
     Done,
     /// Failed; the same command may succeed later.
     Failed,

@@ -10,7 +10,6 @@ use clap::{
 
 use crate::{Arguments, Exit, output};
 
-/// The commands by what they are for.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),

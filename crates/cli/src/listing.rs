@@ -20,7 +20,6 @@ pub(crate) struct Failure {
     pub account: AccountName,
     /// Why it could not be listed.
     pub error: String,
-    /// What to do about it.
     pub remedy: String,
 }
 

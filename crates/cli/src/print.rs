@@ -25,7 +25,6 @@ pub(crate) trait Row: Serialize + JsonSchema {
 pub(crate) struct Screen {
     pub(crate) format: Format,
     pub(crate) style: Style,
-    /// The zone of all times.
     pub(crate) zone: TimeZone,
     pub(crate) now: Timestamp,
 }

@@ -35,7 +35,6 @@ pub(crate) fn of_overload(
     (found, remedy)
 }
 
-/// What to do if there is no client for an account.
 pub(crate) fn of_client(error: &ProvidersError) -> String {
     match error {
         ProvidersError::NoAccount(_) => "configure the account and run `offhours apply`".to_owned(),

@@ -39,7 +39,6 @@ timezone = "UTC"
 periods = [{ weekdays = "mon-fri", begin = "08:00", end = "18:00" }]
 "#;
 
-/// An instant on Monday.
 pub(crate) fn monday(time: &str) -> Timestamp {
     format!("2026-11-23T{time}Z").parse().unwrap()
 }

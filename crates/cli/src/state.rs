@@ -34,7 +34,6 @@ pub(crate) enum PhaseName {
     Gone,
 }
 
-/// The state of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) phase: PhaseName,

@@ -13,7 +13,6 @@ const GAP: usize = 2;
 /// The least width of a column of text.
 const LEAST_TEXT: usize = 16;
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     heading: &'static str,
@@ -96,7 +95,6 @@ impl Cell {
     }
 }
 
-/// Renders a table.
 pub(crate) fn table(style: Style, columns: &[Column], rows: &[Vec<Cell>]) -> String {
     let widths = fit(columns, rows, style.width.map(usize::from));
     let headings = columns.iter().map(|column| Cell::new(column.heading));

@@ -96,7 +96,6 @@ impl View {
         Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false, time: BRIEF }
     }
 
-    /// Shows one outcome.
     pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.

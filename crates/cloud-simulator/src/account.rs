@@ -66,7 +66,6 @@ pub(crate) struct Login {
     pub(crate) token: Token,
     #[serde(default)]
     read_only: bool,
-    /// A second token, which is read-only.
     pub(crate) read_token: Option<Token>,
     /// The scopes of its tokens at `DigitalOcean`; `None` means full access.
     pub(crate) scopes: Option<BTreeSet<String>>,
@@ -104,7 +103,6 @@ impl Login {
         [&self.token].into_iter().chain(&self.read_token)
     }
 
-    /// Reports whether one of this account's tokens is read-only.
     pub(crate) fn may_only_read(&self, token: &str) -> bool {
         self.read_only || self.token.0 != token
     }
@@ -200,7 +198,6 @@ impl Timeline {
     }
 }
 
-/// Returns a plausible UUID for a number.
 pub(crate) fn uuid_of(number: u64) -> String {
     // Two applications of a mixing function (splitmix64), so that consecutive numbers look
     // unrelated.
@@ -302,14 +299,12 @@ impl Account {
         self.snapshots.values().filter(move |snapshot| snapshot.listed <= now)
     }
 
-    /// A Droplet, to change it.
     pub(crate) fn droplet(&mut self, id: u64) -> Option<&mut Droplet> {
         let droplet = self.droplets.get_mut(&id)?;
         droplet.guest.invalidate_cache();
         Some(droplet)
     }
 
-    /// A server, to change it.
     pub(crate) fn server(&mut self, id: u64) -> Option<&mut Server> {
         let server = self.servers.get_mut(&id)?;
         server.guest.invalidate_cache();

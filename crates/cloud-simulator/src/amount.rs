@@ -29,7 +29,6 @@ const ONE: u128 = 10_u128.pow(10);
 pub struct InvalidAmountError(String);
 
 impl Amount {
-    /// Zero.
     pub const ZERO: Self = Self(0);
     /// A hundredth of the currency's unit.
     pub(crate) const CENT: Self = Self(ONE / 100);

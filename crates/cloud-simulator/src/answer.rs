@@ -17,7 +17,6 @@ pub(crate) fn timestamp(at: Timestamp) -> String {
 /// A cloud's response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
     /// The headers, such as content type, rate limit and links, by lowercase name.
     pub headers: BTreeMap<String, String>,

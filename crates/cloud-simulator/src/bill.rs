@@ -36,7 +36,6 @@ const LEAST_SECONDS: SignedDuration = SignedDuration::from_secs(60);
 const HOURS_A_MONTH: u64 = 730;
 const HOUR: SignedDuration = SignedDuration::from_secs(3600);
 
-/// What a bill covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BillQuery {
@@ -69,15 +68,12 @@ pub struct BillLine {
     pub resource: ResourceRef,
     /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`, `reserved-ipv4`, `snapshot`.
     pub item: String,
-    /// The charged quantity.
     pub quantity: u64,
-    /// The unit of the quantity.
     pub unit: Unit,
     /// The price of `per` units.
     pub unit_price: Amount,
     /// How many units the price is for: 3600 seconds, 730,000 hours of one MB, or 1 of the others.
     pub per: u64,
-    /// What it costs.
     pub amount: Amount,
     /// The currency of the price and the amount.
     pub currency: String,
@@ -89,11 +85,9 @@ pub struct BillLine {
 pub enum Unit {
     /// By time, at an hourly price.
     Second,
-    /// Started hours.
     Hour,
     /// Months in which the monthly price is less than that of the hours.
     Month,
-    /// The minimum charge.
     Minimum,
     /// Started hours of one MB, at the price of a GB per month.
     MegabyteHour,

@@ -19,10 +19,8 @@ pub struct Matching {
     /// The method, in uppercase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The prefix of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// The suffix of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_suffix: Option<String>,
     /// The resource that the path names.
@@ -76,7 +74,6 @@ pub struct Fault {
 pub enum Misbehavior {
     /// A response other than the cloud's own.
     Answer {
-        /// The HTTP status.
         status: u16,
         /// The body; defaults to the cloud's usual wording for the status.
         #[serde(default)]
@@ -97,27 +94,17 @@ pub enum Misbehavior {
         after_effect: bool,
     },
     /// The connection is closed without a response, and the request arrives later on its own.
-    Late {
-        /// The delay.
-        by: SignedDuration,
-    },
+    Late { by: SignedDuration },
     /// The request is accepted as usual, but all of its effects happen later.
-    Slow {
-        /// The delay.
-        by: SignedDuration,
-    },
+    Slow { by: SignedDuration },
     /// The request is carried out immediately, but its response is delayed. A clock that can be
     /// moved advances by the delay, which concurrent requests share.
-    Delay {
-        /// The delay.
-        by: SignedDuration,
-    },
+    Delay { by: SignedDuration },
     /// The token is refused.
     Unauthorized,
 }
 
 impl Misbehavior {
-    /// Whether the request takes effect.
     pub(crate) fn takes_effect(&self) -> bool {
         match self {
             Self::Truncate | Self::Slow { .. } | Self::Delay { .. } => true,
@@ -196,22 +183,17 @@ pub enum Stage {
     Answer,
 }
 
-/// A hold's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HoldId(pub(crate) u64);
 
-/// There is no such hold, or it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no hold {}", .0.0)]
 pub struct UnknownHoldError(pub HoldId);
 
-/// A hold and the requests in it.
 #[derive(Debug, Clone, Serialize)]
 pub struct HoldView {
-    /// The hold's id.
     pub id: HoldId,
-    /// The hold.
     pub hold: Hold,
     /// The requests that it has caught so far, as method and path.
     pub caught: Vec<String>,

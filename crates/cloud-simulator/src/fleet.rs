@@ -39,7 +39,6 @@ pub struct Fleet {
 /// What the accounts of a cloud hold besides their resources, by kind: `volumes`.
 type Things = BTreeMap<String, Vec<Spanned<Map<String, Value>>>>;
 
-/// An invalid fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// The text is not TOML, or does not describe a fleet. The message shows the line.
@@ -52,7 +51,6 @@ pub enum FleetError {
         line: usize,
         /// The entry's table, such as `droplets`.
         table: String,
-        /// What is wrong with it.
         message: String,
     },
 }
@@ -100,7 +98,6 @@ impl Fleet {
         Some(self.login(account)?.token.text())
     }
 
-    /// The account's second token, which is read-only, if it has one.
     #[must_use]
     pub fn read_token_of(&self, account: &AccountName) -> Option<&str> {
         let read_token = self.login(account)?.read_token.as_ref()?;
@@ -215,7 +212,6 @@ fn admit_things(
     Ok(())
 }
 
-/// Adds each entry of a table.
 fn each<T: Clone>(
     table: &str,
     entries: &[Spanned<T>],

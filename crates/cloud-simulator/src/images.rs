@@ -48,7 +48,6 @@ pub(crate) enum ImageStatus {
     Unavailable,
 }
 
-/// A snapshot of a Droplet.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: u64,
@@ -133,7 +132,6 @@ impl Snapshot {
         })
     }
 
-    /// The snapshot as an image, which has the same id.
     pub(crate) fn image_json(&self) -> Value {
         let fields = json!({
             "id": self.id,

@@ -112,7 +112,6 @@ impl Life {
         intervals
     }
 
-    /// When billing ended in a history.
     pub(crate) fn end(&self, history: History) -> Option<Timestamp> {
         match history {
             History::Real => self.ended,

@@ -14,7 +14,6 @@ use cloud_simulator::{Fleet, HeldClock, Prices, Simulator};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 
-/// The program's arguments.
 #[derive(Parser)]
 #[command(
     version,

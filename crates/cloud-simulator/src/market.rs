@@ -23,7 +23,6 @@ pub(crate) struct Market {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Offer {
-    /// It can be ordered.
     Available,
     /// It is sold out, or was never offered there.
     Unavailable,
@@ -42,10 +41,8 @@ pub enum OfferError {
     /// Neither cloud has such a plan.
     #[error("no Droplet size or server type `{0}`")]
     UnknownPlan(String),
-    /// The cloud has no such place, or the plan is not known there.
     #[error("`{plan}` is not known in `{place}`")]
     UnknownPlace {
-        /// The plan.
         plan: String,
         /// The region or location.
         place: String,

@@ -44,7 +44,6 @@ pub enum Act {
     Reboot,
     /// Resizes a database cluster.
     Resize {
-        /// The plan's slug.
         plan: String,
         /// Primary and standby nodes together.
         nodes: u32,
@@ -71,10 +70,7 @@ pub enum Act {
     },
     /// Changes a Droplet or server so that copies from its later snapshots fail to boot, or repairs
     /// this, and the machine itself.
-    BreakCopies {
-        /// Whether the copies break.
-        breaks: bool,
-    },
+    BreakCopies { breaks: bool },
     /// Makes a snapshot of a Droplet or server.
     Snapshot {
         /// The snapshot's name; for a server, its description.
@@ -98,7 +94,6 @@ pub enum Act {
         /// The new tags.
         tags: Vec<String>,
     },
-    /// Renames the resource.
     Rename {
         /// The new name.
         name: String,
@@ -116,10 +111,8 @@ pub enum Act {
 /// Why a person's act had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PersonError {
-    /// There is no such account or resource.
     #[error("there is no {0}")]
     Unknown(ResourceRef),
-    /// The provider refuses it.
     #[error("{status}: {message}")]
     Refused {
         /// The HTTP status that the API would have sent.
@@ -127,14 +120,8 @@ pub enum PersonError {
         /// The provider's words.
         message: String,
     },
-    /// The act does not fit the kind of resource.
     #[error("{act} does not fit {resource}")]
-    DoesNotFit {
-        /// The act.
-        act: String,
-        /// The resource.
-        resource: ResourceRef,
-    },
+    DoesNotFit { act: String, resource: ResourceRef },
 }
 
 impl From<Refusal> for PersonError {

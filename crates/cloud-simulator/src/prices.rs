@@ -17,7 +17,6 @@ pub struct Prices {
     pub dated: Date,
     /// `DigitalOcean`'s prices.
     pub digitalocean: DigitalOceanPrices,
-    /// Hetzner's prices.
     pub hetzner: HetznerPrices,
 }
 
@@ -25,9 +24,7 @@ pub struct Prices {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DigitalOceanPrices {
-    /// The currency of all prices.
     pub currency: String,
-    /// Snapshots, per GB and month.
     pub snapshot_per_gb_month: Amount,
     /// A reserved IPv4 address while it is unassigned.
     pub reserved_ipv4: Price,
@@ -37,11 +34,9 @@ pub struct DigitalOceanPrices {
     pub databases: BTreeMap<String, Price>,
 }
 
-/// What Hetzner charges.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HetznerPrices {
-    /// The currency of all prices.
     pub currency: String,
     /// The VAT that the API's gross prices include, in percent.
     pub vat_percent: Amount,
@@ -56,13 +51,10 @@ pub struct HetznerPrices {
     pub floating_ipv4_monthly: Amount,
     /// A floating IPv6 network, per month.
     pub floating_ipv6_monthly: Amount,
-    /// Volumes, per GB and month.
     pub volume_per_gb_month: Amount,
-    /// Backups, in percent of the server's price.
     pub backup_percent: Amount,
     /// Traffic beyond what is included, per TB.
     pub traffic_per_tb: Amount,
-    /// Servers, by type.
     pub server_types: BTreeMap<String, Vec<LocatedPrice>>,
 }
 
@@ -72,7 +64,6 @@ pub struct HetznerPrices {
 pub struct Price {
     /// The maximum price of a month.
     pub monthly: Amount,
-    /// The price of an hour.
     pub hourly: Amount,
 }
 
@@ -80,11 +71,9 @@ pub struct Price {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocatedPrice {
-    /// The locations' names.
     pub locations: Vec<String>,
     /// The maximum price of a month.
     pub monthly: Amount,
-    /// The price of an hour.
     pub hourly: Amount,
     /// The price that older servers keep; `None` if it is the listed one.
     pub kept: Option<Price>,

@@ -155,7 +155,6 @@ impl Server {
         self
     }
 
-    /// The id of its address of a family.
     pub(crate) fn address_mut(&mut self, family: Family) -> &mut Option<u64> {
         match family {
             Family::Ipv4 => &mut self.ipv4,

@@ -75,7 +75,6 @@ impl Simulator {
         (self.now)()
     }
 
-    /// The held clock, if there is one.
     #[must_use]
     pub fn held_clock(&self) -> Option<&HeldClock> {
         self.held.as_ref()
@@ -180,7 +179,6 @@ impl Simulator {
         bill::bill(&self.up_to_date().world, query)
     }
 
-    /// Sets a fault.
     pub fn add_fault(&self, fault: Fault) {
         self.lock().interference.faults.push(fault);
     }
@@ -191,12 +189,10 @@ impl Simulator {
         self.lock().interference.faults.clone()
     }
 
-    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.lock().interference.faults.clear();
     }
 
-    /// Sets a hold.
     #[must_use]
     pub fn add_hold(&self, hold: Hold) -> HoldId {
         self.lock().interference.add_hold(hold)
@@ -208,7 +204,6 @@ impl Simulator {
         self.lock().interference.holds()
     }
 
-    /// Waits until a request is waiting in the hold.
     pub async fn wait_until_caught(&self, id: HoldId) -> Result<(), UnknownHoldError> {
         let mut waiting = self.lock().interference.waiting(id)?;
         let caught = waiting.wait_for(|waiting| *waiting > 0).await;

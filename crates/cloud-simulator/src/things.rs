@@ -77,7 +77,6 @@ pub(crate) struct Thing {
     pub(crate) account: Option<AccountName>,
     pub(crate) id: Id,
     pub(crate) name: String,
-    /// Its region or location.
     #[serde(alias = "region")]
     pub(crate) location: String,
     pub(crate) ip: String,
@@ -333,7 +332,6 @@ impl Things {
         self.0.get_mut(&kind).into_iter().flat_map(BTreeMap::values_mut)
     }
 
-    /// The things of a kind that were attached to a machine by id.
     pub(crate) fn attached_to(&self, machine: u64, kind: Kind) -> impl Iterator<Item = &Thing> {
         self.of(kind).filter(move |thing| thing.is_attached_to(machine))
     }
@@ -369,7 +367,6 @@ impl Things {
         self.0.get_mut(&kind)?.remove(&id.into())
     }
 
-    /// Detaches all things of some kinds from a machine.
     pub(crate) fn detach(&mut self, machine: u64, is_meant: impl Fn(Kind) -> bool) {
         let meant = self.0.iter_mut().filter(|(kind, _)| is_meant(**kind));
         for thing in meant.flat_map(|(_, things)| things.values_mut()) {

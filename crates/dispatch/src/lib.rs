@@ -32,9 +32,7 @@ const FOR_STOPS: u64 = 4;
 /// What one tick handed out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DispatchReport {
-    /// Handed to start.
     pub starts: Vec<ResourceRef>,
-    /// Handed to stop.
     pub stops: Vec<ResourceRef>,
     /// Due, but left for the next tick by the rate limit or by `max_stops`.
     pub postponed: usize,
@@ -61,7 +59,6 @@ pub struct Withheld {
     pub ahead: usize,
 }
 
-/// Handles one tick of the timer.
 pub async fn handle(
     store: &Reader,
     invoke: &impl Invoke,

@@ -92,7 +92,6 @@ impl fmt::Display for Person {
 /// Who makes a change, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// Who makes it.
     pub by: Person,
     /// Why; `None` if no reason was given.
     pub why: Option<String>,
@@ -182,7 +181,6 @@ pub enum Action {
 }
 
 impl Action {
-    /// Describes that an override was set.
     #[must_use]
     pub fn set(one: &Override) -> Self {
         Self::OverrideSet { target: one.target.clone(), desired: one.desired, ends_at: one.ends_at }

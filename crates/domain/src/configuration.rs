@@ -49,13 +49,10 @@ pub const DEFAULT_MAX_NEW: u32 = 25;
 /// One complete generation of the configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The generation's number.
     pub generation: Generation,
     /// The settings of the whole service.
     pub settings: Settings,
-    /// Accounts by name.
     pub accounts: BTreeMap<AccountName, Account>,
-    /// Schedules by name.
     pub schedules: Schedules,
     /// The guard rails of the deployment that reads it; no part of what is stored.
     #[serde(skip)]
@@ -197,7 +194,6 @@ pub struct Rule {
     /// Resources that follow it in addition to the tagged ones.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub resources: BTreeSet<Selector>,
-    /// How it is followed.
     #[serde(flatten)]
     pub policy: Policy,
 }

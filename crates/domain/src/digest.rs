@@ -281,10 +281,8 @@ enum State<'r> {
     /// A start that needs a person: the provider refuses it, or accepts it and its action fails
     /// each time.
     Refused {
-        /// Whether the provider accepts it.
         accepted: bool,
     },
-    /// It has ended.
     Ended(&'r Last),
 }
 

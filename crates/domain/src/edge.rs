@@ -58,7 +58,6 @@ impl Direction {
         }
     }
 
-    /// Returns the target state of this direction.
     #[must_use]
     pub fn target_state(self) -> Power {
         match self {
@@ -89,7 +88,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the rank of an edge with this cause.
     #[must_use]
     pub fn rank(&self) -> Rank {
         match self {

@@ -66,7 +66,6 @@ pub struct Surroundings {
     pub custom_image: bool,
     /// Whether firewalls would be applied only once it runs again, and none before.
     pub open_at_first: bool,
-    /// The account's SSH keys.
     pub ssh_keys: Vec<SshKey>,
     /// The account's limit on machines, if its cloud reports one.
     pub room: Option<Room>,
@@ -79,7 +78,6 @@ pub struct Surroundings {
 /// A public SSH key of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshKey {
-    /// Its name.
     pub name: String,
     /// How a request to create a machine refers to it.
     pub sent_as: String,
@@ -106,7 +104,6 @@ impl Surroundings {
         self
     }
 
-    /// Returns a key of the account by its name.
     #[must_use]
     pub fn ssh_key(&self, name: &str) -> Option<&SshKey> {
         self.ssh_keys.iter().find(|key| key.name == name)
@@ -155,14 +152,12 @@ pub struct Address {
     pub ip: String,
     /// Whether it can be kept while there is no machine, and assigned to the new one.
     pub stays: bool,
-    /// Whether its cloud has blocked it.
     pub blocked: bool,
 }
 
 /// An address in a private network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateAddress {
-    /// The address.
     pub ip: String,
     /// Whether the new machine can have it.
     pub stays: bool,
@@ -171,7 +166,6 @@ pub struct PrivateAddress {
 /// What the owner of a machine has decided about hibernating it, and the circumstances of its stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HibernationTerms {
-    /// The risks that are accepted.
     pub accepted: BTreeSet<Risk>,
     /// Whether it is an obstacle that the cloud cannot keep the machine's private address.
     pub needs_private_ip: bool,
@@ -208,39 +202,24 @@ pub enum Obstacle {
          larger one for good"
     )]
     DiskWouldGrow {
-        /// The size of its own disk.
         disk_gib: u64,
         /// The size of its plan's disk.
         plan_gib: u64,
     },
-    /// A public address would be lost.
     #[error("its public address {ip} would be lost")]
-    AddressLost {
-        /// The address.
-        ip: String,
-    },
-    /// A public address is blocked.
+    AddressLost { ip: String },
     #[error("its public address {ip} is blocked by its cloud")]
-    AddressBlocked {
-        /// The address.
-        ip: String,
-    },
-    /// A private address would be lost.
+    AddressBlocked { ip: String },
     #[error("its private address {ip} would be lost: its cloud lets none be chosen")]
-    PrivateAddressLost {
-        /// The address.
-        ip: String,
-    },
+    PrivateAddressLost { ip: String },
     /// Something else refers to it by its id or an address, which would change.
     #[error("{by} names it by its id or an address, and these would change")]
     Named {
         /// What refers to it, in words.
         by: String,
     },
-    /// Its backups would be deleted with it.
     #[error("its backups would be deleted with it")]
     Backups,
-    /// Its image may not boot.
     #[error("it was made from an image of its own, and whether a copy boots is not known")]
     CustomImage,
     /// It would be reachable without a firewall for a moment.
@@ -250,16 +229,10 @@ pub enum Obstacle {
     /// expired.
     #[error("no SSH key is named with which it would be made again")]
     NoKey,
-    /// The key is not in the account.
     #[error("the account has no SSH key `{key}`")]
-    UnknownKey {
-        /// The name of the key.
-        key: String,
-    },
-    /// The account may not create machines.
+    UnknownKey { key: String },
     #[error("its account may create no machines: {0}")]
     Account(String),
-    /// The account would have no room to recreate it.
     #[error(
         "its account may have {most} machines, and has {needed} with those that are hibernated: there \
          may be no place to make it again"
@@ -304,7 +277,6 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// Returns what to do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {

@@ -46,13 +46,10 @@ pub enum Invocation {
 /// A command to stop or start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What it applies to.
     pub target: CommandTarget,
     /// Whether to report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Who gave it.
     pub by: Option<String>,
-    /// When it was given, if that is known.
     pub given_at: Option<Timestamp>,
     /// Whether this stop begins a rehearsal: machines are hibernated although no snapshot of them
     /// has proved itself.

@@ -30,7 +30,6 @@ pub enum LeftBehind {
 /// of it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coverage {
-    /// Nothing does.
     Nothing,
     /// Something would, but observe mode sends nothing.
     Observed,

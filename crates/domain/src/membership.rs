@@ -85,14 +85,12 @@ pub enum Membership {
     Excluded(Exclusion),
     /// Follows a schedule.
     Member {
-        /// The schedule's name.
         schedule: ScheduleName,
         /// The rule by which it follows.
         via: Via,
     },
     /// A tag names a schedule that does not exist.
     Unknown {
-        /// The word in the tag.
         word: String,
         /// The rule that the tag belongs to.
         via: Via,
@@ -116,7 +114,6 @@ pub enum Exclusion {
     /// A pattern of `protect` covers it.
     #[error("protected by `{0}`")]
     Protected(Pattern),
-    /// Opted out on the resource or its cluster.
     #[error("opted out by a tag on the {}", if *.on_cluster { "cluster" } else { "resource" })]
     OptedOut {
         /// Whether the cluster carries the tag.
@@ -125,17 +122,13 @@ pub enum Exclusion {
     /// Offhours does not support it.
     #[error("{0}")]
     Unsupported(String),
-    /// Two schedules name it on the same level.
     #[error("conflict: {first} and {second} both name it by {via}")]
     TwoSchedules {
-        /// The first of them.
         first: String,
-        /// The second of them.
         second: String,
         /// The level on which they name it.
         via: Via,
     },
-    /// Two accounts reach it.
     #[error("conflict: also reached as {0}")]
     TwoAccounts(ResourceRef),
 }
@@ -169,7 +162,6 @@ pub enum Via {
     Listed,
     /// Its own tag or label.
     Tag,
-    /// Its cluster's tag.
     ClusterTag,
 }
 
@@ -208,7 +200,6 @@ impl Membership {
             .map_or(Self::Unnamed, |(via, names)| on_one_level(via, names, configuration))
     }
 
-    /// Returns the schedule that is followed, if any.
     #[must_use]
     pub fn schedule(&self) -> Option<&ScheduleName> {
         match self {

@@ -41,7 +41,6 @@ impl fmt::Display for Currency {
     }
 }
 
-/// Not a known currency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown currency `{0}`: expected EUR or USD")]
 pub struct UnknownCurrency(pub String);
@@ -66,13 +65,11 @@ pub struct Money {
     nanos: i64,
 }
 
-/// Not a decimal amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid amount of money `{0}`: expected a decimal number")]
 pub struct NotAnAmount(pub String);
 
 impl Money {
-    /// Returns an amount of zero.
     #[must_use]
     pub fn zero(currency: Currency) -> Self {
         Self { currency, nanos: 0 }
@@ -85,7 +82,6 @@ impl Money {
         Ok(Self { currency, nanos })
     }
 
-    /// Returns its currency.
     #[must_use]
     pub fn currency(self) -> Currency {
         self.currency
@@ -103,7 +99,6 @@ impl Money {
         self.nanos < 0
     }
 
-    /// Reports whether it is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.nanos == 0

@@ -41,7 +41,6 @@ pub fn usual_time(
 /// A resource that has not been as desired for longer than its kind usually takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
-    /// The desired state.
     pub desired: Desired,
     /// Since when the resource should have been in it.
     pub since: Timestamp,

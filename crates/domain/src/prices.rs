@@ -17,7 +17,6 @@ use crate::{
 /// What a plan costs, without taxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// For an hour.
     pub hourly: Money,
     /// For a month at most, where the provider has such a price.
     pub monthly: Money,
@@ -34,13 +33,10 @@ impl Rate {
 /// The prices of one provider, in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceList {
-    /// The currency of all prices.
     pub currency: Currency,
-    /// When they were read.
     pub read_at: Timestamp,
     /// The prices of each plan for machines: where they differ by region, one for each.
     plans: BTreeMap<String, Vec<PlanPrice>>,
-    /// The price of a GB of a snapshot for a month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshot_gb_month: Option<Price>,
 }
@@ -167,14 +163,12 @@ impl Price {
         money.filter(|money| !money.is_negative()).map(Self).ok_or(NotAPrice)
     }
 
-    /// Returns it in a currency.
     #[must_use]
     pub fn in_currency(self, currency: Currency) -> Money {
         self.0.with_currency(currency)
     }
 }
 
-/// Not a price.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a price: write a decimal number that is not negative, such as 0.0312")]
 pub struct NotAPrice;
@@ -239,9 +233,7 @@ impl JsonSchema for Price {
 /// Everything that is known of what an account's resources cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Prices<'a> {
-    /// The account's provider.
     pub provider: Provider,
-    /// Its prices, if they have been read.
     pub list: Option<&'a PriceList>,
     /// What the configuration says instead.
     pub own: &'a OwnPrices,

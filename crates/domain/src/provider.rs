@@ -17,12 +17,10 @@ pub enum Provider {
     Hetzner,
 }
 
-/// The facts of one provider.
 #[derive(Debug)]
 pub struct Facts {
     /// Its name in a configuration.
     pub word: &'static str,
-    /// The kinds of resource that it offers.
     pub kinds: &'static [ResourceKind],
     /// Its public address, before the version of the API.
     pub endpoint: &'static str,
@@ -69,10 +67,8 @@ const HETZNER: Facts = Facts {
 };
 
 impl Provider {
-    /// All providers.
     pub const ALL: [Self; 2] = [Self::DigitalOcean, Self::Hetzner];
 
-    /// Returns the facts about the provider.
     #[must_use]
     pub fn facts(self) -> &'static Facts {
         match self {
@@ -81,7 +77,6 @@ impl Provider {
         }
     }
 
-    /// Returns the kinds of resource that the provider offers.
     #[must_use]
     pub fn kinds(self) -> &'static [ResourceKind] {
         self.facts().kinds

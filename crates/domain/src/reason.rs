@@ -16,7 +16,6 @@ pub struct Refusal {
     pub code: String,
     /// The provider's message for people.
     pub message: String,
-    /// The provider's id of the request.
     pub request_id: Option<String>,
 }
 
@@ -63,7 +62,6 @@ impl Reason {
         Self { what, because, request_id: None }
     }
 
-    /// Creates a reason from an error and its causes.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let (mut words, mut request_id) = (Vec::new(), None);

@@ -26,7 +26,6 @@ pub use crate::{
 };
 pub use request::{Ask, Forced, Request};
 
-/// The record of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -35,7 +34,6 @@ pub use request::{Ask, Forced, Request};
 pub struct Record {
     /// The resource, and the record's key.
     pub reference: ResourceRef,
-    /// Its name at the provider.
     #[serde(deserialize_with = "text::line")]
     pub name: String,
     /// The cluster that a node pool belongs to.
@@ -167,7 +165,6 @@ pub struct Opposite {
 /// What an observation showed, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Whether it was running.
     pub power: Power,
     /// Its size; only for sized kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,13 +186,9 @@ pub enum Phase {
         at: Power,
     },
     /// A stop or a start is in flight.
-    InFlight {
-        /// The transition in flight.
-        transition: Transition,
-    },
+    InFlight { transition: Transition },
     /// The provider refused, and no retry can succeed.
     Refused {
-        /// The transition that was refused.
         transition: Transition,
         /// The provider's message.
         #[serde(deserialize_with = "text::line")]
@@ -203,7 +196,6 @@ pub enum Phase {
     },
     /// Accepted, but its effect was not seen by the deadline, or a forced power-off is not allowed.
     Stuck {
-        /// The transition that is stuck.
         transition: Transition,
         /// When it became stuck.
         since: Timestamp,
@@ -225,7 +217,6 @@ pub struct Transition {
     pub direction: Direction,
     /// When it was claimed. Together with the reference, this identifies it in the history.
     pub claimed_at: Timestamp,
-    /// What caused it.
     pub cause: Cause,
     /// The schedule that the resource followed when it was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,9 +245,7 @@ pub struct Last {
     /// When the latest request was permitted; `None` if none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// When it ended.
     pub finished_at: Timestamp,
-    /// How it ended.
     pub ending: Ending,
     /// The method by which it was stopped, or had been; `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,7 +293,6 @@ pub enum Ending {
 }
 
 impl Record {
-    /// Creates the record of a resource that is seen for the first time.
     #[must_use]
     pub fn first_seen(reference: ResourceRef, resource: &Resource) -> Self {
         let mut record = Self {
@@ -371,7 +359,6 @@ impl Record {
         matches!(self.phase, Phase::Gone { .. }) || !acted && !owes
     }
 
-    /// The kind of resource.
     #[must_use]
     pub fn kind(&self) -> ResourceKind {
         self.reference.kind()
@@ -564,7 +551,6 @@ impl Record {
             })
     }
 
-    /// Returns the transition in flight, if any.
     #[must_use]
     pub fn in_flight(&self) -> Option<&Transition> {
         match &self.phase {

@@ -13,7 +13,6 @@ use crate::{
 /// A resource as a provider's response showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// The resource's id.
     pub id: ResourceId,
     /// Its name at the provider; not unique.
     pub name: String,
@@ -23,7 +22,6 @@ pub struct Resource {
     pub tags: BTreeSet<String>,
     /// Region (DigitalOcean) or location (Hetzner).
     pub region: String,
-    /// Whether it runs.
     pub power: Power,
     /// Why no change may be sent now: locked, resizing, upgrading. `None` when idle.
     pub busy: Option<Busy>,
@@ -41,7 +39,6 @@ pub enum Busy {
     /// Its cloud is still creating it. The cloud may find no capacity for it, and then it is gone
     /// (DOLISTS).
     Creating,
-    /// It is being deleted.
     Deleting,
     /// Anything else, in words.
     Other(String),
@@ -120,7 +117,6 @@ fn clean_all(tags: &mut BTreeSet<String>) -> bool {
 /// The Kubernetes cluster that a node pool belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
-    /// The cluster's name.
     #[serde(deserialize_with = "text::line")]
     pub name: String,
     /// The cluster's tags: an opt-in there covers all its pools.
@@ -161,9 +157,7 @@ impl Power {
 pub enum Size {
     /// A Droplet, a server, or a machine over SSH, whose size is not known.
     Machine(MachineSize),
-    /// A database cluster.
     Database(DatabaseSize),
-    /// A node pool.
     NodePool(NodePoolSize),
 }
 
@@ -199,7 +193,6 @@ pub struct MachineSize {
     reason = "each is a fact that the provider states by itself"
 )]
 pub struct MachineFacts {
-    /// When it was created.
     pub created_at: Option<Timestamp>,
     /// It is a Kubernetes worker, so its node pool decides its plan.
     pub kubernetes_worker: bool,
@@ -233,11 +226,9 @@ pub struct DatabaseSize {
 /// A node pool's size, and what an update removes unless it is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePoolSize {
-    /// The slug of its nodes' plan.
     pub plan: String,
     /// The number of nodes that the pool is set to.
     pub count: u32,
-    /// The autoscaler's bounds, when it is on.
     pub autoscale: Option<AutoscaleBounds>,
     /// Nodes listed in any state, draining ones included.
     pub present: u32,
@@ -318,9 +309,7 @@ pub struct LostStorage {
 /// One entry of a machine's own action log at its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedAction {
-    /// The provider's id for the action.
     pub id: ActionId,
-    /// What it does to the machine.
     pub effect: ActionEffect,
     /// How far it has come.
     pub state: ActionState,
@@ -367,7 +356,6 @@ pub enum ActionEffect {
 /// How far an action has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionState {
-    /// In progress.
     Running,
     /// Finished; for a shutdown this says only that the signal was sent.
     Done,
@@ -376,7 +364,6 @@ pub enum ActionState {
 }
 
 impl Resource {
-    /// The kind of resource.
     #[must_use]
     pub fn kind(&self) -> ResourceKind {
         self.id.kind()
@@ -419,7 +406,6 @@ impl Size {
 /// Ordered by memory first, then by vCPU: the order in which "the smallest plan" is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanCapacity {
-    /// Memory, in GiB.
     pub memory_gib: u32,
     /// Virtual CPUs.
     pub vcpus: u32,
@@ -458,7 +444,6 @@ impl fmt::Display for LostStorage {
 }
 
 impl LostStorage {
-    /// Reports whether a size has all of the storage again.
     #[must_use]
     pub fn is_back(self, seen: &Size) -> bool {
         let Size::Database(seen) = seen else {

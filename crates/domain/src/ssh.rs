@@ -83,7 +83,6 @@ pub struct SshLogin {
     pub machines: BTreeMap<MachineName, Machine>,
 }
 
-/// The default port of SSH.
 pub const SSH_PORT: u16 = 22;
 
 fn ssh_port() -> u16 {
@@ -168,7 +167,6 @@ pub enum LoginError {
          or set allow_private_hosts = true"
     )]
     PrivateHost,
-    /// The same, for a probe.
     #[error(
         "the probe is at a loopback, link-local or metadata address: name the machine, or set \
          allow_private_hosts = true"
@@ -211,13 +209,11 @@ impl SshLogin {
 )]
 pub struct RemoteCommand(String);
 
-/// Not a valid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteCommandError {
     /// Nothing but whitespace.
     #[error("empty command: write the command that the host is to run")]
     Empty,
-    /// Longer than a command may be.
     #[error("command of {0} bytes: at most {LONGEST_COMMAND}; put what is longer into a script")]
     TooLong(usize),
     /// A newline would make it two commands; other control characters would hide what it does.
@@ -226,7 +222,6 @@ pub enum RemoteCommandError {
 }
 
 impl RemoteCommand {
-    /// The command as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

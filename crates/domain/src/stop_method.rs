@@ -36,7 +36,6 @@ pub enum StopMethod {
 }
 
 impl StopMethod {
-    /// Returns how a policy stops a kind of resource.
     #[must_use]
     pub fn of(kind: ResourceKind, policy: &Policy) -> Self {
         let methods = policy.methods;
@@ -77,7 +76,6 @@ impl StopMethod {
         }
     }
 
-    /// Reports whether it changes a machine's plan.
     #[must_use]
     pub fn changes_plan(self) -> bool {
         matches!(self, Self::Resize | Self::Rescale)

@@ -37,8 +37,6 @@ impl Writer {
 /// Permission to send one request, given by the write just before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
-    /// When it expires.
     pub until: Timestamp,
-    /// The writer that holds it.
     pub writer: Writer,
 }

@@ -19,12 +19,9 @@ const TIME_BYTES: usize = 14;
 /// an invocation, which has to end.
 const GIVE_UP_AFTER: u32 = 2;
 
-/// An event for the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusEvent {
-    /// When it happened.
     pub at: Timestamp,
-    /// What kind of event it is.
     pub detail_type: &'static str,
     /// What happened, as a JSON object.
     pub detail: String,
@@ -144,7 +141,6 @@ mod eventbridge {
     #[derive(Debug, Clone)]
     pub struct EventBus(Option<(Client, String)>);
 
-    /// The name of a bus, or none.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct BusName(Option<String>);
 
@@ -166,7 +162,6 @@ mod eventbridge {
     }
 
     impl EventBus {
-        /// Connects to the bus of that name.
         #[must_use]
         pub fn connect(config: &SdkConfig, name: BusName) -> Self {
             let timeouts = TimeoutConfig::builder()

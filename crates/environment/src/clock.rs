@@ -26,7 +26,6 @@ enum Source {
 }
 
 impl Clock {
-    /// Returns the machine's clock.
     #[must_use]
     pub fn machine() -> Self {
         Self(Source::Machine(watch::Sender::new(false)))
@@ -59,7 +58,6 @@ impl Clock {
         }
     }
 
-    /// Returns the stepped clock, if this is one.
     #[must_use]
     pub fn stepped(&self) -> Option<&SteppedClock> {
         match &self.0 {

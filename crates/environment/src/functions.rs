@@ -8,7 +8,6 @@ use domain::{invocation::Invocation, record::Direction};
 #[cfg(feature = "aws")]
 use serde::{Serialize, de::DeserializeOwned};
 
-/// A failed invocation.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to invoke {function}")]
 pub struct InvokeError {
@@ -48,7 +47,6 @@ impl InvokeError {
 ///
 /// A lost invocation costs one tick: what is due stays due.
 pub trait Invoke {
-    /// Invokes the function of this direction.
     fn invoke(
         &self,
         direction: Direction,

@@ -8,12 +8,10 @@ use aws_sdk_sts::{Client, config::Builder};
 /// How long AWS may take to say who the caller is.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// AWS does not say who the caller is.
 #[derive(Debug, thiserror::Error)]
 #[error("AWS does not say who you are (sts:GetCallerIdentity)")]
 pub struct UnknownCaller(#[source] Option<Box<aws_sdk_sts::Error>>);
 
-/// Returns the caller's ARN.
 pub async fn caller(config: &SdkConfig) -> Result<String, UnknownCaller> {
     let timeouts = TimeoutConfig::builder().operation_timeout(TIMEOUT).build();
     let client = Client::from_conf(Builder::from(config).timeout_config(timeouts).build());

@@ -15,9 +15,7 @@ use crate::{in_words, logging};
 
 /// A Lambda function: built once at cold start, then invoked for one event after another.
 pub trait Function {
-    /// The event that it is invoked with.
     type Event: DeserializeOwned;
-    /// The answer that it returns.
     type Answer: Serialize;
 
     /// Handles one run of an invocation, which `writer` identifies.

@@ -20,7 +20,6 @@ impl SettingError {
     }
 }
 
-/// The prefix of the tables' names.
 pub const TABLE_PREFIX: &str = "OFFHOURS_TABLE_PREFIX";
 
 /// The event bus, or `none` to publish nothing.
@@ -46,10 +45,8 @@ pub const PROTECT: &str = "OFFHOURS_PROTECT";
 /// `Mode`.
 pub const MODE: &str = "OFFHOURS_MODE";
 
-/// The name of the function that stops.
 pub const STOP_FUNCTION: &str = "OFFHOURS_STOP_FUNCTION";
 
-/// The name of the function that starts.
 pub const START_FUNCTION: &str = "OFFHOURS_START_FUNCTION";
 
 /// The name of the function that observes.
@@ -58,7 +55,6 @@ pub const POLL_STATUS_FUNCTION: &str = "OFFHOURS_POLL_STATUS_FUNCTION";
 /// The name of the function that decides.
 pub const DISPATCH_FUNCTION: &str = "OFFHOURS_DISPATCH_FUNCTION";
 
-/// Reads a required setting.
 pub fn required(name: &'static str) -> Result<String, SettingError> {
     optional(name).ok_or_else(|| SettingError::new(name, "is not set"))
 }

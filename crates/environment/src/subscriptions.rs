@@ -14,18 +14,15 @@ const PENDING: &str = "PendingConfirmation";
 /// A stack's topic and its subscriptions.
 #[derive(Debug)]
 pub struct Subscriptions {
-    /// The topic's ARN.
     pub topic: String,
     /// Its subscriptions. One that was not confirmed in time is not among them.
     pub all: Vec<Subscription>,
 }
 
-/// A subscription.
 #[derive(Debug)]
 pub struct Subscription {
     /// How it receives messages, such as `email`.
     pub protocol: String,
-    /// Where it receives them.
     pub endpoint: String,
     /// Whether the receiver has confirmed it; until then nothing is sent.
     pub confirmed: bool,
@@ -47,10 +44,8 @@ pub enum SubscriptionsError {
     /// Without the caller, the topic's ARN is unknown.
     #[error(transparent)]
     Caller(#[from] UnknownCaller),
-    /// The topic's subscriptions cannot be listed.
     #[error("cannot list the subscriptions of {topic}")]
     Topic {
-        /// The topic's ARN.
         topic: String,
         /// What AWS says.
         #[source]
@@ -59,7 +54,6 @@ pub enum SubscriptionsError {
 }
 
 impl SubscriptionsError {
-    /// Reports whether there is no such topic.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {

@@ -14,7 +14,6 @@ use store::AccountState;
 
 use crate::Context;
 
-/// Groups records by account.
 pub(crate) fn by_account(
     records: impl IntoIterator<Item = Record>,
 ) -> BTreeMap<AccountName, Vec<Record>> {

@@ -11,7 +11,6 @@ use crate::ProvidersError;
 /// How many resources are named that a list could not show.
 const UNREAD_NAMED: usize = 5;
 
-/// Why there is no observation.
 #[derive(Debug, Clone)]
 pub(crate) struct ObservationError {
     /// The reason, for a record or a report.
@@ -25,9 +24,7 @@ pub(crate) struct ObservationError {
 /// What is wrong with an account's login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginFailure {
-    /// There is no token to observe with.
     NoToken,
-    /// The token is invalid.
     InvalidToken,
     /// The token is valid and lacks a permission.
     NotPermitted,

@@ -29,7 +29,6 @@ pub(crate) struct Ledger {
     facts: Option<&'static Facts>,
     /// Whether this is poll-status.
     observes: bool,
-    /// What this invocation has sent.
     sent: Vec<Spent>,
     /// What it is about to send, as stored.
     planned: Option<Spent>,
@@ -55,7 +54,6 @@ impl Ledger {
         Self::of(AccountState::unknown(account.clone()), configuration, observes)
     }
 
-    /// Returns what is known of the account.
     pub(crate) fn state(&self) -> &AccountState {
         &self.state
     }

@@ -32,7 +32,6 @@ pub struct Context<'a> {
     pub providers: &'a Providers,
     /// The source of the current time.
     pub clock: &'a Clock,
-    /// This invocation.
     pub writer: &'a Writer,
     /// Receives each event as it happens; the report is ready only at the end.
     pub listener: &'a dyn Listener,

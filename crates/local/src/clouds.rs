@@ -13,12 +13,10 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-/// The clouds to work with.
 #[derive(Debug)]
 pub enum Clouds {
     /// The providers themselves, or whatever their environment variables point to.
     Real,
-    /// Simulated in this process.
     Simulated {
         /// What they hold at the start.
         fleet: Box<Fleet>,
@@ -29,16 +27,13 @@ pub enum Clouds {
     },
     /// Simulated in this process, and listening.
     Listening {
-        /// The simulated clouds.
         simulator: Simulator,
-        /// Where they listen.
         url: Base,
         /// The accounts' tokens, from the fleet.
         tokens: Vec<(domain::configuration::TokenReference, SecretString)>,
     },
     /// A simulator in another process, whose clock this one moves.
     Elsewhere {
-        /// Where it listens.
         url: Base,
         /// The HTTP client for its control API.
         http: reqwest::Client,
@@ -130,7 +125,6 @@ impl Clouds {
         }
     }
 
-    /// Returns the endpoints at which they are reached.
     pub fn endpoints(&self) -> anyhow::Result<Endpoints> {
         match self.url() {
             Some(url) => Ok(Endpoints::all_at(url)),

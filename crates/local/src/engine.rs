@@ -64,7 +64,6 @@ impl Engine {
         Ok(Self { database, reads: None })
     }
 
-    /// Returns the store on this engine.
     #[must_use]
     pub fn store(&self, tables: Tables) -> Store {
         Store::new(self.client(), tables)
@@ -148,7 +147,6 @@ impl ResolveEndpoint for NominalEndpoint {
     }
 }
 
-/// Returns the operation and the body of a client's request.
 #[must_use]
 pub fn operation_and_body(request: &HttpRequest) -> (String, String) {
     let target = request.headers().get("x-amz-target").unwrap_or_default();

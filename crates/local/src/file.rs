@@ -26,9 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a command does with a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reads it.
     Read,
-    /// Writes to it.
     Change,
     /// Writes to it, and creates it if there is none.
     Create,

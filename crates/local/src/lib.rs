@@ -43,7 +43,6 @@ pub fn tables() -> Tables {
 /// The options of the service in one process.
 #[derive(Debug)]
 pub struct Options {
-    /// The clouds.
     pub clouds: Clouds,
     /// Where the store keeps its data; `None` for in memory.
     pub data: Option<DataFile>,
@@ -235,7 +234,6 @@ fn next_tick(now: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(now)
 }
 
-/// Returns the tokens and endpoints of the real clouds.
 fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
     let endpoints = Endpoints::given(|provider| {
         let address = environment::settings::optional(provider.facts().endpoint_setting);

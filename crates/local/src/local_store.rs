@@ -17,7 +17,6 @@ use crate::{
     service::{Clients, Service, ServiceEvent},
 };
 
-/// An open local store.
 #[derive(Debug)]
 pub struct LocalStore {
     store: Store,
@@ -56,7 +55,6 @@ impl LocalStore {
         })
     }
 
-    /// The store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -68,7 +66,6 @@ impl LocalStore {
         &self.clock
     }
 
-    /// The store's file.
     #[must_use]
     pub fn file(&self) -> &DataFile {
         &self.file

@@ -58,7 +58,6 @@ pub struct Service {
 /// The invocations of one function that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InvocationTotals {
-    /// The number of invocations.
     pub count: u64,
     /// Their total duration, by the service's clock.
     pub lasted: Duration,
@@ -87,7 +86,6 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Creates clients for these clouds.
     pub fn of(clouds: &Clouds) -> anyhow::Result<Self> {
         let of = |access| -> anyhow::Result<_> {
             let http = provider::http_client()?;
@@ -123,7 +121,6 @@ impl Service {
         })
     }
 
-    /// The store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -354,7 +351,6 @@ impl Invoke for Functions<'_> {
     }
 }
 
-/// Returns the event of a timer's rule.
 fn timer_event() -> EventBridgeEvent {
     let mut event = EventBridgeEvent::default();
     "Scheduled Event".clone_into(&mut event.detail_type);

@@ -92,7 +92,6 @@ pub struct NightEvent {
 /// The functions that timers invoke, and those that they invoke in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say all there is")]
 pub enum Function {
     Dispatch,
     PollStatus,
@@ -129,7 +128,6 @@ impl Function {
 /// What happens.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "fields are named for what they are")]
 pub enum EventKind {
     /// One request meets with a fault: the first matching one after `after` others.
     Fault { of: RequestKind, after: u32, fault: Fault },

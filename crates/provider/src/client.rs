@@ -107,7 +107,6 @@ impl Client {
         Self { http, api }
     }
 
-    /// The kinds of resource that this client reaches.
     #[must_use]
     pub fn kinds(&self) -> &'static [ResourceKind] {
         match self.api {

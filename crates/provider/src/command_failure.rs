@@ -3,7 +3,6 @@
 /// Why a command has no exit code. Reveals nothing about the host, the user or the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The host's name has no address.
     #[error("host name not resolved")]
     Unresolved,
     /// All addresses of the host's name are loopback, link-local or metadata ones.
@@ -24,25 +23,20 @@ pub enum Failure {
     /// The host does not accept the account's key, or asks for more than a key.
     #[error("key refused")]
     KeyRefused,
-    /// The connection ended before the command was sent.
     #[error("connection lost before the command was sent")]
     Dropped,
     /// The host opens no channel for commands.
     #[error("channel refused")]
     NoChannel,
-    /// The host did not run the command.
     #[error("command not run")]
     NotRun,
     /// The command did not end in time.
     #[error("timed out")]
     TimedOut,
-    /// The connection ended while the command ran.
     #[error("connection lost while the command ran")]
     Lost,
-    /// The command ended without an exit code.
     #[error("ended without an exit code")]
     NoExitCode,
-    /// A signal ended the command.
     #[error("ended by a signal")]
     Signal,
     /// The host sent an exit code before it accepted the command, or sent several.

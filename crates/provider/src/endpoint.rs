@@ -22,7 +22,6 @@ pub struct Base(Url);
 /// password.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The text is not a URL.
     #[error("base address is not a URL")]
     NotAUrl(#[source] <Url as FromStr>::Err),
     /// The token could be read in transit.

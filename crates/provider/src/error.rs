@@ -27,7 +27,6 @@ pub enum ProviderError {
     NotPermitted {
         /// The permission that the request needs, if known.
         needs: Option<&'static str>,
-        /// The provider's words.
         #[source]
         refusal: Refusal,
     },
@@ -73,10 +72,7 @@ pub enum ProviderError {
     },
     /// The resource belongs to another provider or does not support the request. Nothing was sent.
     #[error("{resource} does not support that at this provider")]
-    Foreign {
-        /// The resource.
-        resource: ResourceId,
-    },
+    Foreign { resource: ResourceId },
 }
 
 impl ProviderError {
@@ -84,7 +80,6 @@ impl ProviderError {
         Self::Foreign { resource: resource.clone() }
     }
 
-    /// Returns the same error with the permission that its request needs.
     pub(crate) fn needing(mut self, permission: &'static str) -> Self {
         if let Self::NotPermitted { needs, .. } = &mut self {
             *needs = Some(permission);

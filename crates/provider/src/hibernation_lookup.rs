@@ -11,7 +11,6 @@ use domain::{
 pub struct HibernationLookup<'a> {
     /// The resource by its original id, with which everything we create for it is labeled.
     pub of: &'a ResourceId,
-    /// The machine by its present id, if there is one.
     pub present: Option<&'a ResourceId>,
     /// A machine whose creation has begun, as named in the response.
     pub made: Option<&'a ResourceId>,
@@ -22,7 +21,6 @@ pub struct HibernationLookup<'a> {
     /// Whether attached resources matter: only if the machine may be deleted or was recreated.
     /// Where reading them takes many requests, they are not read otherwise.
     pub attached: bool,
-    /// The machine's name.
     pub name: &'a str,
 }
 

@@ -83,7 +83,6 @@ pub(crate) fn builder() -> Result<reqwest::ClientBuilder, HttpClientError> {
         .pool_idle_timeout(IDLE_TIMEOUT))
 }
 
-/// One request, as data.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     method: Method,

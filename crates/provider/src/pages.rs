@@ -22,7 +22,6 @@ pub const AT_ONCE: usize = 8;
 /// Called with the number of additional resources read.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// How to read a list.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
     /// The present instant.
@@ -51,7 +50,6 @@ impl Reading<'_> {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.what())]
 pub struct Unread {
-    /// The kind of resource.
     pub kind: ResourceKind,
     /// Which resource, or which resources; `None` for all of the kind.
     pub name: Option<String>,
@@ -91,7 +89,6 @@ impl<T> Element<T> {
         }
     }
 
-    /// Reports whether this may be the element with an id.
     pub(crate) fn has_id(&self, id: &str, read: impl Fn(&T) -> &str) -> bool {
         match self {
             Self::Read(element) => read(element) == id,
@@ -188,7 +185,6 @@ impl Listed {
     }
 }
 
-/// One page of a list.
 #[derive(Debug)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,

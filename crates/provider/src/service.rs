@@ -5,7 +5,6 @@ use std::fmt;
 /// A service that users ask for but Offhours does not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsupportedService {
-    /// The service's name.
     pub service: &'static str,
     /// Why Offhours does not stop it.
     pub reason: &'static str,

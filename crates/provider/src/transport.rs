@@ -45,13 +45,11 @@ pub enum CarrierError {
 /// What went wrong in transit to a provider.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// Over HTTP.
     #[error(transparent)]
     Http(#[from] reqwest::Error),
     /// Over HTTP, carried by something other than the network.
     #[error(transparent)]
     Carrier(#[from] CarrierError),
-    /// Over SSH.
     #[error(transparent)]
     Ssh(#[from] Failure),
 }
@@ -65,7 +63,6 @@ impl TransportError {
         }
     }
 
-    /// Reports whether this is a timeout.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {

@@ -42,13 +42,11 @@ pub struct Period {
 }
 
 impl Period {
-    /// Returns its length.
     #[must_use]
     pub fn length(self) -> SignedDuration {
         self.until.duration_since(self.from)
     }
 
-    /// Returns its length, in seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
         self.length().as_secs().unsigned_abs()
@@ -88,7 +86,6 @@ pub struct StoppedInterval {
 /// What is known about an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Stopped by Offhours.
     Stopped,
     /// Stopped by Offhours, and started by a person at an unknown instant.
     Unclear,

@@ -28,7 +28,6 @@ const SEARCHED: usize = 64;
 pub struct Limit<'a> {
     /// Requests allowed per hour, as the provider reports it; `None` if that is unknown.
     pub per_hour: Option<u64>,
-    /// The requests that its lists take.
     pub lists: Option<&'a ListRequests>,
 }
 

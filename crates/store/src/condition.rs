@@ -7,7 +7,6 @@ use aws_sdk_dynamodb::{
 
 use crate::{Reader, StoreError, failed, item};
 
-/// One table, and whether it is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableCondition {
     /// Its name, including the prefix.
@@ -19,7 +18,6 @@ pub struct TableCondition {
 /// What makes a table unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableProblem {
-    /// The table does not exist.
     #[error("is not there")]
     Missing,
     /// The table exists but is not usable, because it is being created or deleted, for example.
@@ -31,7 +29,6 @@ pub enum TableProblem {
     /// The index of due records is being created or deleted.
     #[error("has an index `{index}` that is {status}")]
     IndexNotActive {
-        /// The index's name.
         index: &'static str,
         /// DynamoDB's word for its status, in lower case.
         status: String,

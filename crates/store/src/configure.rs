@@ -35,7 +35,6 @@ pub enum ApplyError {
     NotYetDue {
         /// The generation that is in force now.
         generation: Generation,
-        /// What failed.
         #[source]
         source: StoreError,
     },

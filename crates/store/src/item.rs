@@ -57,12 +57,10 @@ pub const LOG: &str = "log";
 /// The partition of the activity log. It is in the table `history`, whose items expire.
 pub const ACTIVITY: &str = "activity";
 
-/// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
 
 /// A value that is stored as an item of its own.
 pub trait Stored: Serialize + DeserializeOwned {
-    /// Its key.
     fn key(&self) -> Item;
 
     /// Attributes besides the value itself, for indexes and conditions: numbers that order as
@@ -76,7 +74,6 @@ pub trait Stored: Serialize + DeserializeOwned {
         USUAL
     }
 
-    /// The item as it is stored.
     fn to_item(&self) -> Result<Item, StoreError> {
         let mut item: Item = serde_dynamo::to_item(self)?;
         item.extend(self.key());
@@ -111,7 +108,6 @@ impl Stored for Record {
     }
 }
 
-/// The key of a record.
 #[must_use]
 pub fn record_key(reference: &ResourceRef) -> Item {
     Item::from([
@@ -130,9 +126,7 @@ pub fn generation_key(generation: Generation) -> String {
 /// The head: which generation is in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The generation in force.
     pub generation: Generation,
-    /// Who applied it.
     #[serde(deserialize_with = "line")]
     pub author: String,
     /// When it was applied; `None` if nothing has been applied yet.
@@ -148,12 +142,9 @@ impl Stored for Head {
 /// A configuration that came into force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Its generation.
     pub generation: Generation,
-    /// Who applied it.
     #[serde(deserialize_with = "line")]
     pub author: String,
-    /// When it was applied.
     pub applied_at: Timestamp,
     /// For a rollback: the generation whose content it repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,10 +170,8 @@ pub fn former_override_key(target: &Target) -> Item {
     named(HEAD, &format!("override#{target}"))
 }
 
-/// An item in the head's partition.
 #[derive(Debug)]
 pub enum HeadItem {
-    /// The head itself.
     Head(Head),
     /// An override, as earlier versions stored it.
     Override(Override),
@@ -203,16 +192,13 @@ impl HeadItem {
 /// whose names it may share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part<N, B> {
-    /// The generation that it belongs to.
     #[serde(skip)]
     pub generation: Generation,
     /// The name within its table.
     pub name: N,
-    /// The content.
     pub body: B,
 }
 
-/// An account of one generation.
 pub type AccountPart = Part<AccountName, Account>;
 
 /// A schedule of one generation, or its settings.
@@ -234,17 +220,13 @@ where
 pub enum ConfigurationItem {
     /// The settings of the whole service.
     Settings(Settings),
-    /// A schedule.
     Schedule {
-        /// Its name.
         schedule: ScheduleName,
-        /// Its rule.
         rule: Box<Rule>,
     },
 }
 
 impl ConfigurationItem {
-    /// Makes this a part of a generation.
     #[must_use]
     pub fn of(self, generation: Generation) -> ConfigurationPart {
         let name = match &self {
@@ -261,18 +243,14 @@ impl Stored for AccountState {
     }
 }
 
-/// The key of an account's state.
 #[must_use]
 pub fn account_state_key(account: &AccountName) -> Item {
     named(STATE, account.as_str())
 }
 
-/// The prices that were read in an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountPrices {
-    /// The account.
     pub account: AccountName,
-    /// Its provider's prices.
     pub list: PriceList,
 }
 
@@ -285,7 +263,6 @@ impl Stored for AccountPrices {
 /// Which edge of a schedule was reported last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedEdge {
-    /// The schedule.
     pub schedule: ScheduleName,
     /// When its desired state changed.
     pub edge: Timestamp,
@@ -370,7 +347,6 @@ fn format(version: u32) -> AttributeValue {
     AttributeValue::N(version.to_string())
 }
 
-/// A string attribute.
 #[must_use]
 pub fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.to_owned())

@@ -73,7 +73,6 @@ pub enum StoreError {
     /// The configuration that is asked for is not there.
     #[error("generation {0} is not stored")]
     NoGeneration(Generation),
-    /// An item of the configuration, or an override, cannot be read.
     #[error("cannot read `{item}`, and nothing is done on half a configuration")]
     Configuration {
         /// Its name within its partition.
@@ -128,7 +127,6 @@ pub struct Tables {
     pub schedules: String,
     /// Accounts by generation, their states, and which edge of each schedule was reported.
     pub accounts: String,
-    /// Records.
     pub resources: String,
     /// Finished transitions, and the activity log.
     pub history: String,
@@ -156,7 +154,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store on these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
         Self { reader: Reader::new(client, tables), digests: digests::Memory::default() }
@@ -188,7 +185,6 @@ impl Deref for Store {
 /// What was learned about an account, for pacing and for people. A hint: the latest writer wins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountState {
-    /// The account.
     pub account: AccountName,
     /// When its resources were last listed completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,11 +21,9 @@ pub const OVERRIDES_AT_ONCE: usize = 50;
 /// An override to set, what it replaces, and the entry in the activity log.
 #[derive(Debug, Clone)]
 pub struct OverrideChange {
-    /// The override.
     pub one: Override,
     /// The override that its target is known to have.
     pub replaces: Option<Override>,
-    /// The entry.
     pub activity: Activity,
 }
 

@@ -35,7 +35,6 @@ pub struct HistoryQuery {
 /// Some of the requested transitions; may be empty even though others follow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// The entries that can be read.
     pub entries: Vec<HistoryEntry>,
     /// How many entries cannot be read: of a newer format, or malformed.
     pub unreadable: usize,
@@ -113,7 +112,6 @@ pub struct ActivityPages {
 /// Some entries of the activity log; may be empty even though others follow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ActivityPage {
-    /// The entries that can be read.
     pub entries: Vec<Activity>,
     /// How many entries cannot be read: of a newer format, or malformed.
     pub unreadable: usize,

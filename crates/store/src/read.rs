@@ -50,7 +50,6 @@ pub struct Reader {
     floor: Floor,
 }
 
-/// A configuration, and the head that named it.
 type Cached = (Head, Arc<Configuration>);
 
 /// The head and the overrides, as read together.
@@ -75,7 +74,6 @@ impl HeadAndOverrides {
 }
 
 impl Reader {
-    /// Creates a reader of these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
         Self { client, tables, cached: Arc::default(), floor: Floor::default() }
@@ -146,7 +144,6 @@ impl Reader {
         Ok(configuration)
     }
 
-    /// Reads the configuration of one generation.
     pub async fn configuration(&self, generation: Generation) -> Result<Configuration, StoreError> {
         let mut configuration = says_nothing(generation);
         let key = item::generation_key(generation);
@@ -211,13 +208,11 @@ impl Reader {
         Ok(found)
     }
 
-    /// Reads one record.
     pub async fn record(&self, reference: &ResourceRef) -> Result<Option<Record>, StoreError> {
         let item = self.record_item(item::record_key(reference)).await?;
         item.map(Record::of_item).transpose()
     }
 
-    /// Reads the item stored under a record's key.
     pub(crate) async fn record_item(&self, key: Item) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
@@ -279,7 +274,6 @@ impl Reader {
         Ok(left.map(|left| left.keys).unwrap_or_default())
     }
 
-    /// Reads all records of an account, from the table itself.
     pub async fn records_of(
         &self,
         account: &AccountName,
@@ -340,7 +334,6 @@ impl Reader {
         Ok(configured.accounts.keys().chain(known.read.keys()).cloned().chain(newer).collect())
     }
 
-    /// Reads the prices of the accounts.
     pub async fn prices(
         &self,
     ) -> Result<ReadItems<BTreeMap<AccountName, AccountPrices>>, StoreError> {
@@ -420,9 +413,7 @@ fn whole<T>(item: Item, read: impl FnOnce(Item) -> Result<T, StoreError>) -> Res
 /// The configuration and the overrides in force, as one reader saw them.
 #[derive(Debug, Clone)]
 pub struct InForce {
-    /// The configuration.
     pub configuration: Arc<Configuration>,
-    /// The overrides.
     pub overrides: Overrides,
     /// When the configuration came into force; `None` if nothing has been applied yet.
     pub since: Option<Timestamp>,

@@ -22,14 +22,12 @@ pub struct Unreadable {
 /// leave alone.
 #[derive(Debug, Default)]
 pub struct ReadItems<T> {
-    /// What could be read.
     pub read: T,
     /// What could not be read, and why.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl Unreadable {
-    /// The account, if this is an account's state.
     pub(crate) fn account(&self) -> Option<AccountName> {
         self.reference.parse().ok()
     }

@@ -333,7 +333,6 @@ impl Outcome {
         }
     }
 
-    /// Creates an outcome about an account.
     #[must_use]
     pub fn of_account(account: &AccountName, at: Timestamp, event: Event) -> Self {
         Self { at, subject: Subject::Account { account: account.clone() }, event }
@@ -366,7 +365,6 @@ impl fmt::Display for Answer {
 pub enum Severity {
     /// Repeats what was reported before.
     Repeated,
-    /// As expected.
     Usual,
     /// Needs attention.
     Warning,
@@ -375,9 +373,7 @@ pub enum Severity {
 /// What an event means for a transition that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// It is under way, or will be.
     UnderWay,
-    /// It has ended.
     Ended,
     /// It cannot go on without a person.
     NeedsPerson,

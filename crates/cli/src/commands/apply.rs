@@ -347,7 +347,6 @@ impl Plan {
         Ok(())
     }
 
-    /// What the trials found, a line for each account.
     fn found_in(&self, trials: &[AccountTrial]) -> String {
         let accounts = &self.proposed.accounts;
         trials.iter().filter_map(|one| Some(one.found(accounts.get(&one.account)?))).collect()

@@ -79,7 +79,6 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The result of a search in history.
 #[derive(Debug, Default)]
 struct SearchResult {
     /// Newest first.
@@ -87,7 +86,6 @@ struct SearchResult {
     /// The number of entries beyond the limit.
     left_out: usize,
     unreadable: usize,
-    /// What was named and is unknown.
     unknown: Vec<String>,
 }
 

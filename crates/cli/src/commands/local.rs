@@ -52,7 +52,6 @@ const EXAMPLE_MACHINE: &str = "build-01";
 const EXAMPLE_REHEARSAL: [(&str, Direction); 2] =
     [("2026-11-23T11:00:00Z", Direction::Stop), ("2026-11-23T11:20:00Z", Direction::Start)];
 
-/// The machines that are rehearsed, and who rehearses them.
 const REHEARSED: ([&str; 2], &str) =
     (["do-main/droplet/391990217", "hz-eu/server/52934801"], "ada");
 
@@ -236,7 +235,6 @@ fn clock_lock(args: &Args) -> anyhow::Result<Option<Lock>> {
     Lock::take(&path, &has_it)
 }
 
-/// Reports whether this run is the example.
 fn is_example(args: &Args) -> bool {
     args.simulate.as_deref() == Some("") && args.config.is_none()
 }

@@ -149,7 +149,6 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
 /// What decides how much of a month each resource is off, and what that saves.
 struct SavingsInputs<'a> {
     configuration: &'a Configuration,
-    /// Whether the schedules are the user's own.
     has_schedules: bool,
     hours: Option<&'a Hours>,
     month: Month,

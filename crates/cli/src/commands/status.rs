@@ -444,7 +444,6 @@ async fn read(
     Ok(selected)
 }
 
-/// What the arguments select.
 #[derive(Debug, Default)]
 struct Selected {
     /// The accounts whose resources are shown.

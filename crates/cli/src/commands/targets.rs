@@ -32,7 +32,6 @@ pub(super) struct Targets {
     pub(super) all: bool,
 }
 
-/// What was meant.
 #[derive(Debug)]
 pub(super) struct Selected {
     /// The targets that a stop or a start names.

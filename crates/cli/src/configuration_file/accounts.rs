@@ -16,7 +16,6 @@ use provider::Base;
 use super::{document::Field, reader::not_known};
 use crate::nearest::advice;
 
-/// The accounts of a file.
 #[derive(Default)]
 pub(super) struct Accounts {
     /// The valid ones.

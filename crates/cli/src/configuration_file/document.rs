@@ -180,7 +180,6 @@ impl<'t> Field<'t> {
         self.problems.error(&self.place, message);
     }
 
-    /// Reports a key if it is there.
     pub(super) fn refuse(&self, key: &str, message: impl Display) {
         self.field(key).iter().for_each(|field| field.error(&message));
     }
@@ -374,7 +373,6 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// What to write for a key that is missing.
     fn advice_to_write(&self, key: &str) -> String {
         if key == "provider" {
             return "\"digitalocean\", \"hetzner\" or \"ssh\"".to_owned();

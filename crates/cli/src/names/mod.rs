@@ -21,7 +21,6 @@ use crate::{
     nearest::{advice, nearest},
 };
 
-/// What is known, and so can be named.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) in_force: InForce,
@@ -45,7 +44,6 @@ impl Names {
         Self { in_force, records, now }
     }
 
-    /// Reads all that is known.
     pub(crate) async fn read(store: &Store, now: Timestamp) -> anyhow::Result<Self> {
         let (in_force, records) = (store.in_force().await?, all_records(store).await?);
         Ok(Self { in_force, records, now })
@@ -82,7 +80,6 @@ impl Names {
         Ok(found)
     }
 
-    /// The resources that follow this schedule, or any.
     pub(crate) fn following(&self, schedule: Option<&ScheduleName>) -> Vec<&Record> {
         let follows = |record: &&Record| {
             let membership = Membership::of(Subject::recorded(record), self.configuration());
@@ -206,7 +203,6 @@ pub(crate) fn pattern(text: &str) -> Option<WildMatch> {
     text.contains(['*', '?']).then(|| WildMatch::new_case_insensitive(text))
 }
 
-/// Whether a resource's name or reference matches a pattern.
 pub(crate) fn fits(pattern: &WildMatch, name: &str, reference: &ResourceRef) -> bool {
     pattern.matches(name) || pattern.matches(&reference.to_string())
 }

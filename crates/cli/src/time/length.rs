@@ -13,7 +13,6 @@ const AT_MOST: SignedDuration = SignedDuration::from_hours(24 * 3653);
 pub struct Length(SignedDuration);
 
 impl Length {
-    /// Returns the duration.
     #[must_use]
     pub fn duration(self) -> SignedDuration {
         self.0

@@ -16,7 +16,6 @@ pub enum Month {
     Named(i8),
 }
 
-/// Not a valid month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write a month such as 2026-10 or october")]
 pub struct NotAMonth;

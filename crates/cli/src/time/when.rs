@@ -46,7 +46,6 @@ enum Said {
     /// `in 2h`: this long after now.
     Ahead(Length),
     At(Timestamp),
-    /// When the clock shows this time.
     Clock(TimeOfDay),
     /// On a day, at a time; the whole day without one.
     On(Day, Option<TimeOfDay>),
@@ -261,7 +260,6 @@ impl TimeOfDay {
 /// For whom and when a time is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
-    /// The present.
     pub now: Timestamp,
     /// The zone of days and clock readings.
     pub zone: &'a TimeZone,

@@ -48,7 +48,6 @@ struct DropletOrder {
     backup_policy: Option<Value>,
 }
 
-/// Begins to create a Droplet.
 pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
     let order: DropletOrder = call.body()?;
     let Call { account, timeline, .. } = call;

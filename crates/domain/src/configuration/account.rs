@@ -22,14 +22,12 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Account {
-    /// A login at a cloud.
     Cloud(CloudAccount),
     /// A login at a host that runs commands.
     Ssh(Box<SshAccount>),
 }
 
 impl Account {
-    /// Returns the account's kind.
     #[must_use]
     pub fn kind(&self) -> AccountKind {
         match self {
@@ -115,14 +113,12 @@ impl From<CloudAccount> for Account {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "&'static str")]
 pub enum AccountKind {
-    /// A cloud.
     Cloud(Provider),
     /// Machines over SSH.
     Ssh,
 }
 
 impl AccountKind {
-    /// All kinds.
     pub const ALL: [Self; 3] =
         [Self::Cloud(Provider::DigitalOcean), Self::Cloud(Provider::Hetzner), Self::Ssh];
 
@@ -135,7 +131,6 @@ impl AccountKind {
         }
     }
 
-    /// Returns the kinds of resource that such an account reaches.
     #[must_use]
     pub fn kinds(self) -> &'static [ResourceKind] {
         match self {
@@ -329,7 +324,6 @@ impl Location {
     /// The locations that are known; the API may have others (HZLOCATIONS).
     pub const KNOWN: [&str; 6] = ["fsn1", "nbg1", "hel1", "ash", "hil", "sin"];
 
-    /// The datacenters that stand for their locations.
     pub const DATACENTERS: [&str; 5] = ["fsn1-dc14", "nbg1-dc3", "hel1-dc2", "ash-dc1", "hil-dc1"];
 
     /// Returns the location as it is written.
@@ -345,7 +339,6 @@ impl Location {
     }
 }
 
-/// Not a location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown location `{0}`: expected one such as {known}", known = Location::KNOWN.join(", "))]
 pub struct UnknownLocation(pub String);

@@ -27,7 +27,6 @@ enum PatternSubject {
     Tag,
 }
 
-/// Not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid pattern `{0}`: write a reference such as do-main/droplet/*, name:*prod* or tag:production"

@@ -25,7 +25,6 @@ pub struct Schedules {
     listing: OnceLock<Listing>,
 }
 
-/// The lists of all schedules.
 #[derive(Debug, Clone, Default)]
 struct Listing {
     references: BTreeMap<ResourceRef, Vec<ScheduleName>>,

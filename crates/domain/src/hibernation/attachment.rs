@@ -72,16 +72,13 @@ impl fmt::Display for Attachment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AttachmentName {
-    /// What it is.
     pub kind: AttachmentKind,
     /// Its id at the cloud, or its address; empty for backups.
     pub id: String,
 }
 
-/// What an attachment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "as for attachments")]
 pub enum AttachmentKind {
     PlacementGroup,
     Network,

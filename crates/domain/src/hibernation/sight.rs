@@ -45,7 +45,6 @@ impl Sight {
 /// A machine and its attached resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedMachine {
-    /// The machine.
     pub resource: Resource,
     /// The mark of the request that created it, if that was one of ours.
     pub mark: Option<Mark>,
@@ -62,13 +61,11 @@ pub struct ObservedMachine {
 /// A snapshot as its cloud shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenSnapshot {
-    /// Its id at the cloud.
     pub id: u64,
     /// The mark of the request that created it.
     pub mark: Option<Mark>,
     /// The machine that it is a copy of.
     pub from: Option<ResourceId>,
-    /// Its progress.
     pub state: SnapshotState,
     /// When its cloud began it; `None` if only the machine's log says that.
     pub created_at: Option<Timestamp>,
@@ -89,18 +86,14 @@ pub struct SeenSnapshot {
 /// A machine's own action log, as far back as it was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Log<'a> {
-    /// The actions in it.
     pub actions: &'a [LoggedAction],
     /// The start of what was read; `None` if it was not read.
     pub from: Option<Timestamp>,
 }
 
-/// The progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotState {
-    /// It is being created.
     Creating,
-    /// It is complete.
     Available,
     /// Its cloud says that it is unusable.
     Failed,
@@ -111,11 +104,9 @@ pub enum SnapshotState {
 /// The state of a hibernated machine, as concluded from one observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HibernationState<'a> {
-    /// The machine exists.
     Present(&'a ObservedMachine),
     /// We deleted the machine, and the snapshot that it is recreated from exists.
     Hibernated(&'a SeenSnapshot),
-    /// The machine that we requested is being created.
     BeingCreated(&'a ObservedMachine),
     /// The machine that we requested exists.
     Created(&'a ObservedMachine),
@@ -134,9 +125,7 @@ pub enum HibernationState<'a> {
 /// What we made, according to its labels, and what the record does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecorded<'a> {
-    /// A snapshot.
     Snapshot(&'a SeenSnapshot),
-    /// A machine.
     Machine(&'a ObservedMachine),
 }
 
@@ -228,7 +217,6 @@ impl Sight {
         self.snapshot(hibernation.wake_from.as_ref()?)
     }
 
-    /// Returns the snapshot with this mark.
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&SeenSnapshot> {
         let mut all = self.snapshots.iter();

@@ -176,7 +176,6 @@ impl Hibernation {
         self.present.is_none() || self.delete_asked
     }
 
-    /// Returns the snapshot with this mark.
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&KeptSnapshot> {
         self.snapshots.iter().find(|one| one.mark == *mark)
@@ -267,7 +266,6 @@ impl Hibernation {
         self.incomplete = true;
     }
 
-    /// Records that the deletion was seen.
     pub fn record_deletion(&mut self) {
         self.present = None;
         self.running_since = None;

@@ -93,7 +93,6 @@ impl Firings {
         Self { start, stop, holidays }
     }
 
-    /// Returns the kind of the firings if all are of one.
     fn only_kind(&self) -> Option<Kind> {
         match (&self.start, &self.stop) {
             (Some(_), None) => Some(Kind::Start),
@@ -166,7 +165,6 @@ impl Firings {
             .find(|&at| at > after && desired_at(at) != desired)
     }
 
-    /// Returns the latest turn if all firings are of one kind.
     fn latest_turn_of(&self, kind: Kind, zone: &TimeZone, until: Instant) -> Option<Instant> {
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(until);

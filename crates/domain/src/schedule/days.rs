@@ -8,7 +8,6 @@ use super::{clock::Reading, definition::each};
 pub const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// The names of the months.
 pub const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -54,7 +53,6 @@ impl Day {
         }
     }
 
-    /// The day as a date.
     pub(super) fn date(self) -> Date {
         self.midnight().civil().date()
     }
@@ -64,7 +62,6 @@ impl Day {
         Self::new(reading.day())
     }
 
-    /// Returns the midnight at which it begins.
     pub(super) fn midnight(self) -> Reading {
         Reading::midnight(self.number)
     }
@@ -77,7 +74,6 @@ pub enum Miss {
     Weekday,
     /// The day of the month.
     Monthday,
-    /// The month.
     Month,
     /// The day is before the period's `from` or after its `until`.
     Date,

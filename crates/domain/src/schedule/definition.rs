@@ -130,7 +130,6 @@ mod one_or_several {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Problem {
-    /// Where it is.
     pub place: Place,
     /// What is wrong, and what to write instead.
     pub message: String,
@@ -145,7 +144,6 @@ pub enum Place {
     Timezone,
     /// One of the periods as a whole.
     Period(usize),
-    /// A field of one of the periods.
     PeriodField(usize, PeriodField),
     /// One of the entries of `holidays`.
     Holiday(usize),
@@ -155,10 +153,8 @@ pub enum Place {
     Stop,
 }
 
-/// A field of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-#[expect(missing_docs, reason = "each is the field of this name")]
 pub enum PeriodField {
     Weekdays,
     Monthdays,

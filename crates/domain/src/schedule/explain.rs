@@ -26,7 +26,6 @@ pub struct Evaluation {
     pub reading: DateTime,
     /// The clock change in that time zone within a day before or after; null if there is none.
     pub clock_change: Option<ClockChange>,
-    /// Whether the day is a holiday.
     pub holiday: bool,
     /// Whether running is desired only because the minute lies between two windows.
     pub bridged: bool,
@@ -48,7 +47,6 @@ pub enum PeriodSays {
 }
 
 impl PeriodSays {
-    /// Returns the word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +57,6 @@ impl PeriodSays {
     }
 }
 
-/// What one period says on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeriodExplanation {
     /// The period's position in the schedule, counted from zero.
@@ -82,7 +79,6 @@ pub struct PeriodExplanation {
 pub struct FiringExplanation {
     /// The state that it asks for: running for `start`, stopped for `stop`.
     pub desired: Desired,
-    /// The cron expression.
     pub expression: String,
     /// When it last fired; null if no such time is found.
     pub last: Option<Turn>,
@@ -107,7 +103,6 @@ pub struct Turn {
 /// A clock change in a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockChange {
-    /// When the clock changes.
     pub at: Timestamp,
     /// The local time that the clock would have shown at that instant.
     pub from: DateTime,

@@ -71,7 +71,6 @@ enum Progress {
     Over,
 }
 
-/// One period, parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Period {
     days: Days,
@@ -234,7 +233,6 @@ pub(super) enum Stance {
 pub(super) struct Periods {
     pub(super) zone: TimeZone,
     list: Vec<Period>,
-    /// The position of each in the schedule.
     positions: Vec<usize>,
     holidays: Holidays,
     /// Whether a window may begin one minute after another has ended.
@@ -266,7 +264,6 @@ impl Periods {
         self.has_minute_gaps || !clock.even
     }
 
-    /// Reports whether any period says running.
     pub(super) fn say_running(&self, clock: Clock) -> bool {
         (clock.over.day() - 1..=clock.reached.day()).rev().any(|number| {
             let midnight = Reading::midnight(number);
@@ -413,12 +410,10 @@ impl Periods {
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) says: Option<PeriodSays>,
-    /// The day that was judged.
     pub(super) day: Day,
     /// The readings at which its window of that day begins and ends; `None` if it has no such side.
     pub(super) begin: Option<Reading>,
     pub(super) end: Option<Reading>,
-    /// What does not match.
     pub(super) misses: Vec<Miss>,
 }
 

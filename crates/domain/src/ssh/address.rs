@@ -33,7 +33,6 @@ const LONGEST_HOST: usize = 253;
 )]
 pub struct Host(String);
 
-/// Not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// Nothing at all.
@@ -129,13 +128,11 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// Not a valid endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// No port, or one that is not between 1 and 65535.
     #[error("invalid endpoint `{0}`: write HOST:PORT, such as 10.0.0.9:22 or [2001:db8::9]:22")]
     Malformed(String),
-    /// The host is invalid.
     #[error("invalid endpoint")]
     Host(#[from] HostError),
 }

@@ -26,7 +26,6 @@ pub enum HostKeyAlgorithm {
 }
 
 impl HostKeyAlgorithm {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Ed25519, Self::EcdsaP256, Self::EcdsaP384, Self::EcdsaP521];
 
     /// The name as OpenSSH writes it.
@@ -76,10 +75,8 @@ pub struct HostKey {
     comment: Option<String>,
 }
 
-/// Not a host key that can be pinned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostKeyError {
-    /// The line is not a key.
     #[error(
         "invalid host key: write one line as in /etc/ssh/ssh_host_ed25519_key.pub, ALGORITHM and BASE64"
     )]
@@ -96,7 +93,6 @@ pub enum HostKeyError {
          ecdsa-sha2-nistp256, ecdsa-sha2-nistp384 or ecdsa-sha2-nistp521"
     )]
     Algorithm(String),
-    /// The second word does not decode.
     #[error("host key of {0} whose second word is not base64: copy the whole line")]
     Base64(HostKeyAlgorithm),
     /// The second word does not hold such a key.
@@ -105,7 +101,6 @@ pub enum HostKeyError {
 }
 
 impl HostKey {
-    /// Its algorithm.
     #[must_use]
     pub fn algorithm(&self) -> HostKeyAlgorithm {
         self.algorithm
@@ -199,7 +194,6 @@ pub struct HostKeys(Vec<HostKey>);
 pub struct HostKeysError(pub usize);
 
 impl HostKeys {
-    /// The keys.
     pub fn iter(&self) -> impl Iterator<Item = &HostKey> {
         self.0.iter()
     }

@@ -11,10 +11,8 @@ use crate::text::as_text;
 /// Not a valid time or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MeasureError {
-    /// The text is not a time.
     #[error("invalid time `{0}`: write a whole number and ms, s, m or h, such as 10s")]
     NotATime(String),
-    /// The text is not a size.
     #[error("invalid size `{0}`: write a whole number and B or KiB, such as 4KiB")]
     NotASize(String),
     /// Less or more than is allowed.
@@ -22,9 +20,7 @@ pub enum MeasureError {
     OutOfRange {
         /// What was written.
         text: String,
-        /// The least that is allowed.
         least: &'static str,
-        /// The most that is allowed.
         most: &'static str,
     },
 }
@@ -59,7 +55,6 @@ macro_rules! time {
         pub struct $name(u64);
 
         impl $name {
-            /// The time.
             #[must_use]
             pub fn get(self) -> Duration {
                 Duration::from_millis(self.0)
@@ -125,7 +120,6 @@ pub struct OutputLimit(u16);
 const SIZES: [(&str, u64); 2] = [("B", 1), ("KiB", 1024)];
 
 impl OutputLimit {
-    /// The limit, in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         // Stored minus one, so that 64 KiB fits and zero cannot be a limit.

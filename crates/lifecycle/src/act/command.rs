@@ -191,7 +191,6 @@ fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
     }
 }
 
-/// Returns the records that a command names.
 async fn targets(
     context: Context<'_>,
     target: &CommandTarget,
@@ -280,7 +279,6 @@ fn not_written(record: &Record, now: Timestamp) -> Outcome {
 
 /// The result of writing a command.
 enum Written {
-    /// It is in the record.
     Yes,
     /// The event of this invocation had been delivered before.
     Before,
@@ -288,7 +286,6 @@ enum Written {
     No,
 }
 
-/// Writes the command into the record.
 async fn write(
     context: Context<'_>,
     record: Record,

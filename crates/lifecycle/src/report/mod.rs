@@ -100,7 +100,6 @@ impl Report {
 /// What one list call with an account's token, or with each of its two, showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The account.
     pub account: AccountName,
     /// Why it could not be listed, and with which token if it has two; `None` if it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +116,6 @@ pub struct Trial {
 /// drops their standbys or hibernates them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountPreview {
-    /// The account.
     pub account: AccountName,
     /// Why that is unknown; `None` if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,7 +134,6 @@ pub struct AccountPreview {
 pub struct MissingScope {
     /// Its name: `firewall:read`.
     pub scope: String,
-    /// What is read with it.
     pub reads: String,
 }
 

@@ -88,13 +88,10 @@ struct BalancerFirewall {
     deny: Vec<String>,
 }
 
-/// The project that a Droplet is in.
 pub(super) enum InProject {
-    /// This one.
     Of(schema::Project),
     /// There are several projects, and none of them lists the Droplet.
     Unknown,
-    /// There are no projects.
     None,
 }
 

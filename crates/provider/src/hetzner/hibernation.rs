@@ -73,7 +73,6 @@ impl Api {
         Ok(ListedSnapshots(images.into_iter().map(snapshot).collect()))
     }
 
-    /// Returns the snapshots of a machine.
     async fn snapshots(
         &self,
         selector: &str,

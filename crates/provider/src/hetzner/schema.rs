@@ -161,7 +161,6 @@ pub(super) struct BalancerTarget {
 }
 
 impl LoadBalancer {
-    /// Returns how it targets a server, if it does.
     pub(super) fn target(&self, server: u64) -> Option<Balanced> {
         let names =
             |target: &&BalancerTarget| target.server.as_ref().is_some_and(|one| one.id == server);

@@ -18,7 +18,6 @@ use crate::command_failure::Failure;
 /// Maximum time for a probe, which runs after a status command that was inconclusive.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// Connects to a host.
 pub(super) async fn connect(
     login: &SshLogin,
     (host, port): (&Host, u16),

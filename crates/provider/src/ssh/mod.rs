@@ -64,7 +64,6 @@ impl fmt::Debug for Api {
 /// Why a login cannot be used to connect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The login contradicts itself.
     #[error("invalid login")]
     Login(#[from] LoginError),
     /// The private key cannot be used.
@@ -77,7 +76,6 @@ pub enum SetupError {
     HostKey,
 }
 
-/// What a machine is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineCommand {
     /// Start it with its `start` command.
@@ -119,16 +117,13 @@ impl fmt::Display for MachineCommand {
 /// The host's confirmation that it ran a start or stop command: no proof of any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandAccepted {
-    /// What the command printed.
     pub output: Output,
 }
 
 /// A machine as observed by its status command or its probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// The machine's name.
     pub name: MachineName,
-    /// Whether it is running.
     pub state: State,
     /// What the status command printed.
     pub output: Output,
@@ -137,9 +132,7 @@ pub struct Observed {
 /// Whether a machine is running, as far as could be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// On.
     Running,
-    /// Off.
     Stopped,
     /// It does not answer, which its owner says means off.
     Silent,
@@ -240,7 +233,6 @@ impl Api {
         Ok(Observed { name: name.clone(), state, output })
     }
 
-    /// Runs the status command and returns the state it reports.
     async fn ask(
         &self,
         name: &MachineName,

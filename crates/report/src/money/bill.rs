@@ -21,7 +21,6 @@ pub(super) const NOTHING_BELOW_CAP: &str =
 /// Why nothing is known of what rates in several currencies come to.
 pub(super) const SEVERAL: &str = "its prices are in several currencies";
 
-/// Returns the rate of a database, whose price is that of a month.
 pub(super) fn of_database(monthly: Money) -> Rate {
     Rate { hourly: monthly.share(3600, CAP_SECONDS.into()), monthly }
 }

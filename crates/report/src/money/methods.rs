@@ -26,9 +26,7 @@ use super::{
 /// A resource as its provider lists it, and everything its month depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// The resource.
     pub resource: &'a Resource,
-    /// The schedule that it follows.
     pub schedule: Option<&'a ScheduleName>,
     /// When it is off. `None` if it follows no schedule and none is assumed.
     pub off: Option<&'a TimesOff>,

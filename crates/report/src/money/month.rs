@@ -21,7 +21,6 @@ const COUNTED: SignedDuration = SignedDuration::from_hours(52 * 7 * 24);
 /// as they were.
 const BEFORE: SignedDuration = SignedDuration::from_hours(31 * 24);
 
-/// The month that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Month {
     /// An average month of 730.5 hours, with its share of the 52 weeks after an instant.
@@ -31,7 +30,6 @@ pub enum Month {
 }
 
 impl Month {
-    /// Returns its length, in seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
         match self {
@@ -73,7 +71,6 @@ fn month(begin: Date) -> Option<(Period, Date)> {
     Some((month, next))
 }
 
-/// The times at which a resource is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimesOff {
     /// How long the month is, in seconds.

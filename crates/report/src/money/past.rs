@@ -55,7 +55,6 @@ pub(super) struct MonthsBill {
 }
 
 impl<'a> Billed<'a> {
-    /// Returns the bills of all months that a period touches.
     pub(super) fn bills(&self, period: Period) -> Vec<MonthsBill> {
         let record = self.record;
         let created_at = record.and_then(|record| record.created_at);
@@ -137,7 +136,6 @@ impl<'a> Bill<'a> {
         stopped().or_else(saved).or_else(seen)
     }
 
-    /// Returns what would have been billed.
     fn full(&self) -> Result<Money, String> {
         let kind = self.of.kind;
         let (rate, count) = match kind {
@@ -155,7 +153,6 @@ impl<'a> Bill<'a> {
         Ok(cost.ok_or(bill::SEVERAL)?.times(count))
     }
 
-    /// Returns what was saved.
     fn saved(&mut self) -> SavedBecause {
         let kind = self.of.kind;
         let saved = match kind {
@@ -304,7 +301,6 @@ fn plan_of(size: Option<&SavedState>) -> Option<&str> {
     size.and_then(plan)
 }
 
-/// The plan of a machine.
 fn plan(size: &SavedState) -> Option<&str> {
     match size {
         SavedState::Machine(MachineSize { plan, .. }) => Some(plan),

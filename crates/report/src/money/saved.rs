@@ -91,19 +91,15 @@ pub struct SavedRow {
 /// A builder of reports that counts one resource after another, without keeping their history.
 #[derive(Debug)]
 pub struct SavedCollector<'a> {
-    /// The period to report on.
     pub period: Period,
     /// The current instant.
     pub now: Timestamp,
-    /// The configuration in force.
     pub configuration: &'a Configuration,
-    /// The prices that were read in each account.
     pub prices: &'a BTreeMap<AccountName, PriceList>,
     /// The accounts that were not listed recently, and when they last were.
     pub unseen_since: BTreeMap<AccountName, Timestamp>,
     /// The only schedule that counts, if one is given.
     pub only: Option<&'a ScheduleName>,
-    /// How rows are grouped.
     pub by: Grouping,
     /// The zone of days and weeks.
     pub zone: TimeZone,
@@ -128,7 +124,6 @@ struct Group {
     why: BTreeSet<String>,
 }
 
-/// One resource, as it is counted.
 struct Counted<'a> {
     reference: &'a ResourceRef,
     name: String,
@@ -139,7 +134,6 @@ struct Counted<'a> {
 }
 
 impl<'a> SavedCollector<'a> {
-    /// Creates a collector for a period.
     #[must_use]
     pub fn new(
         period: Period,
@@ -307,7 +301,6 @@ impl<'a> SavedCollector<'a> {
 }
 
 impl Counted<'_> {
-    /// Returns the value of its tag with a key.
     fn tag(&self, key: &str) -> Option<String> {
         let record = self.record?;
         let cluster = record.cluster.iter().flat_map(|cluster| &cluster.tags);
@@ -385,7 +378,6 @@ impl Group {
     }
 }
 
-/// Adds an amount in the same currency.
 fn added(sum: Option<Money>, amount: Money) -> Option<Money> {
     sum.map_or(Some(amount), |sum| sum.plus(amount))
 }

@@ -69,13 +69,11 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Creates a collector for a month.
     #[must_use]
     pub fn new(month: Month) -> Self {
         Self { month, rows: Vec::new(), totals: Sums::default() }
     }
 
-    /// Judges one resource and adds it.
     pub fn add(&mut self, reference: &ResourceRef, candidate: Candidate<'_>) {
         let resource = candidate.resource;
         let (monthly, mut methods) = candidate.assess(self.month.seconds());

@@ -50,7 +50,6 @@ impl Args {
     }
 }
 
-/// Runs one of the commands.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
         Command::Show(args) => show::run(args, context).await,

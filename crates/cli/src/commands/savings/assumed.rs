@@ -60,7 +60,6 @@ pub(super) struct Hours {
     pub(super) schedule: Schedule,
 }
 
-/// Invalid hours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
 pub(super) struct NotHours(String);

@@ -90,7 +90,6 @@ impl Holdings {
     }
 }
 
-/// What the accounts answered.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     pub(super) holdings: Vec<Holdings>,

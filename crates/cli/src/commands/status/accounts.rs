@@ -59,7 +59,6 @@ impl AccountRow {
         }
     }
 
-    /// What is wrong with the account, in a line.
     pub(super) fn wrong(self) -> Option<String> {
         self.provider?;
         Some(format!("account {}: {}", self.account, self.said()?))

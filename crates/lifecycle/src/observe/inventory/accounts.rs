@@ -26,7 +26,6 @@ use crate::{
     report::Report,
 };
 
-/// The accounts, and what is known of them.
 pub(crate) struct Accounts {
     pub configuration: Arc<Configuration>,
     states: AccountStates,
@@ -74,7 +73,6 @@ impl Accounts {
         allowance.in_the_hour() < allowance.to_follow()
     }
 
-    /// Begins to ask an account.
     pub(crate) fn ask(&self, account: &AccountName, client: Client) -> Asked {
         let state = self.states.get(account).cloned();
         let state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));

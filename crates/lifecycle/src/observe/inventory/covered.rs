@@ -19,7 +19,6 @@ use crate::{Context, Error, report::Report};
 pub(super) struct Covered(BTreeMap<AccountName, HashMap<ResourceId, ResourceRef>>);
 
 impl Covered {
-    /// Records what an account covers, from what was read of it.
     pub(super) fn note(
         &mut self,
         account: &AccountName,
@@ -93,7 +92,6 @@ impl Elsewhere<'_> {
     }
 }
 
-/// Returns the other accounts at the same cloud.
 fn others<'c>(
     account: &AccountName,
     configuration: &'c Configuration,
