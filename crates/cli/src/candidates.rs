@@ -49,7 +49,7 @@ pub(crate) fn resources() -> ArgValueCandidates {
         let only_overridden = words.windows(2).any(of_overrides);
         let target = |one: &Record| Target::Resource(one.reference.clone());
         let wanted = known.records.iter().filter(|one| {
-            let overridden = known.overrides.of(&target(one));
+            let overridden = known.overrides.get(&target(one));
             !only_overridden || overridden.is_some_and(|one| one.ends_at > known.now)
         });
         let name = |one: &Record| match alike[one.name.as_str()] {

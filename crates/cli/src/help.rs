@@ -58,7 +58,7 @@ pub(crate) struct Environment {}
 
 /// Prints the options of every command.
 pub(crate) fn environment() -> anyhow::Result<Exit> {
-    let mut command = of(Arguments::command());
+    let mut command = complete(Arguments::command());
     let environment = command.find_subcommand_mut("environment");
     let help = environment.map(|command| command.render_long_help().to_string());
     output::print(&help.unwrap_or_default())?;
@@ -70,7 +70,7 @@ pub(crate) fn environment() -> anyhow::Result<Exit> {
 ///
 /// Each command gets the usage line of its help: clap's usage line in errors would list options as
 /// required even if the environment provides them.
-pub(crate) fn of(mut command: Command) -> Command {
+pub(crate) fn complete(mut command: Command) -> Command {
     fn fix(command: &mut Command) {
         for part in command.get_subcommands_mut() {
             fix(part);

@@ -148,7 +148,7 @@ impl Arguments {
         CompleteEnv::with_factory(Self::command).complete();
         let words = help::expanded(std::env::args_os());
         let matches =
-            help::of(Self::command()).try_get_matches_from(words).unwrap_or_else(|error| {
+            help::complete(Self::command()).try_get_matches_from(words).unwrap_or_else(|error| {
                 if let Some(advice) = help::instead(&error) {
                     output::remark(&format!("error: {advice}\n"));
                     std::process::exit(2);
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn every_help_fits_a_narrow_terminal_and_a_page() {
-        let command = help::of(Arguments::command());
+        let command = help::complete(Arguments::command());
         for command in leaves(&command).into_iter().chain([&command]) {
             let help = command.clone().term_width(80).render_long_help().to_string();
             let name = command.get_name();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_overview_names_every_command_once() {
-        let command = help::of(Arguments::command());
+        let command = help::complete(Arguments::command());
         let help = command.clone().render_help().to_string();
         for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             let line = format!("\n  {:<12}", one.get_name());
@@ -309,17 +309,19 @@ mod tests {
     fn a_habit_from_elsewhere_is_told_what_does_it_here() {
         for (typed, named) in [("plan", "offhours apply --dry-run"), ("logs", "offhours activity")]
         {
-            let error = help::of(Arguments::command()).try_get_matches_from(["offhours", typed]);
+            let error =
+                help::complete(Arguments::command()).try_get_matches_from(["offhours", typed]);
             let advice = help::instead(&error.unwrap_err()).unwrap();
             assert!(advice.contains(named), "{advice}");
         }
-        let error = help::of(Arguments::command()).try_get_matches_from(["offhours", "statsu"]);
+        let error =
+            help::complete(Arguments::command()).try_get_matches_from(["offhours", "statsu"]);
         assert_eq!(help::instead(&error.unwrap_err()), None);
     }
 
     #[test]
     fn the_help_fits_a_screen() {
-        let help = help::of(Arguments::command()).render_help().to_string();
+        let help = help::complete(Arguments::command()).render_help().to_string();
         assert!(help.lines().count() <= 60, "{help}");
     }
 }

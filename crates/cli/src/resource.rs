@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn every_view_has_the_shape_that_its_schema_says() {
-        let schema = crate::shape::of::<ResourceView>();
+        let schema = crate::shape::schema_of::<ResourceView>();
         let schema = jsonschema::validator_for(schema.as_value()).unwrap();
         for view in views() {
             let view = serde_json::to_value(view).unwrap();

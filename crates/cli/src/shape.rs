@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::Recursiv
 use serde_json::Value;
 
 /// The self-contained schema (draft 2020-12) of a type's serialized form.
-pub(crate) fn of<T: JsonSchema>() -> Schema {
+pub(crate) fn schema_of<T: JsonSchema>() -> Schema {
     let settings =
         SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(unfold));
     settings.into_generator().into_root_schema_for::<T>()

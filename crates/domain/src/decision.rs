@@ -503,7 +503,7 @@ pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Opt
     [Some(Target::Resource(record.reference.clone())), schedule]
         .into_iter()
         .flatten()
-        .filter_map(|target| rules.overrides.of(&target))
+        .filter_map(|target| rules.overrides.get(&target))
         .find(|one| one.is_active(now))
 }
 
@@ -525,9 +525,9 @@ impl<'a> DesiredStates<'a> {
         let (name, overrides) = (membership.schedule(), rules.overrides);
         let lasting = |o: &&Override| o.set_at < o.ends_at;
         let resource_override =
-            overrides.of(&Target::Resource(record.reference.clone())).filter(lasting);
+            overrides.get(&Target::Resource(record.reference.clone())).filter(lasting);
         let schedule_override =
-            name.and_then(|name| overrides.of(&Target::Schedule(name.clone()))).filter(lasting);
+            name.and_then(|name| overrides.get(&Target::Schedule(name.clone()))).filter(lasting);
         // An override wins over a command that contradicts it, whichever was given first.
         let overruled = |manual: &&ManualCommand| {
             [resource_override, schedule_override]

@@ -198,8 +198,8 @@ pub enum Obstacle {
     Plan(#[from] MoveRefusal),
     /// Its disk is smaller than its plan's, and the new machine's would not be.
     #[error(
-        "its disk has {disk_gib} GB and its plan {plan_gib} GB: made again, it would have the \
-         larger one for good"
+        "its disk has {disk_gib} GB and its plan {plan_gib} GB: recreated, it would keep the larger \
+         disk"
     )]
     DiskWouldGrow {
         disk_gib: u64,
@@ -210,32 +210,34 @@ pub enum Obstacle {
     AddressLost { ip: String },
     #[error("its public address {ip} is blocked by its cloud")]
     AddressBlocked { ip: String },
-    #[error("its private address {ip} would be lost: its cloud lets none be chosen")]
+    #[error("its private address {ip} would be lost: its cloud assigns another one each time")]
     PrivateAddressLost { ip: String },
     /// Something else refers to it by its id or an address, which would change.
-    #[error("{by} names it by its id or an address, and these would change")]
+    #[error("{by} refers to it by its id or an address, which would change")]
     Named {
         /// What refers to it, in words.
         by: String,
     },
     #[error("its backups would be deleted with it")]
     Backups,
-    #[error("it was made from an image of its own, and whether a copy boots is not known")]
+    #[error("it was created from a custom image, which may not boot again")]
     CustomImage,
     /// It would be reachable without a firewall for a moment.
-    #[error("no firewall applies to it by a tag: until one is applied again, it would be open")]
+    #[error(
+        "no firewall applies to it by a tag: recreated, it would be open until one is reattached"
+    )]
     OpenAtFirst,
     /// No SSH key is named. Without one, each new machine gets a random root password that has
     /// expired.
-    #[error("no SSH key is named with which it would be made again")]
+    #[error("no SSH key is named to recreate it with")]
     NoKey,
     #[error("the account has no SSH key `{key}`")]
     UnknownKey { key: String },
-    #[error("its account may create no machines: {0}")]
+    #[error("its account may not create machines: {0}")]
     Account(String),
     #[error(
-        "its account may have {most} machines, and has {needed} with those that are hibernated: there \
-         may be no place to make it again"
+        "its account's limit of {most} machines leaves no room to recreate it: with those that are \
+         hibernated, it has {needed}"
     )]
     NoRoom {
         /// The most machines that the account may have.
@@ -261,15 +263,15 @@ pub enum Obstacle {
     /// No machine created from its snapshots would run long enough to prove them, so that none of
     /// them could be removed.
     #[error(
-        "it runs for {minutes} min at most, which is too short to see that a snapshot boots: with \
-         {MAX_SNAPSHOTS} of them it would not be hibernated any more"
+        "it runs for {minutes} min at most, too short to prove that a snapshot boots: after {MAX_SNAPSHOTS} \
+         snapshots it would no longer be hibernated"
     )]
     ShortRun {
         /// How long it runs.
         minutes: i64,
     },
     /// No machine created from one of its snapshots has been seen running.
-    #[error("no snapshot of it has been seen to boot")]
+    #[error("no snapshot of it is known to boot")]
     NotRehearsed,
     /// The token may not read something, which would therefore not be put back.
     #[error("the token may not read {0}, which would not be put back")]
@@ -293,14 +295,14 @@ impl Obstacle {
                 "let others reach it by a name or a reserved address, so that it needs none of its \
                  own (without needs_private_ip)"
             }
-            Self::Named { .. } => "name it there by a tag, which the new machine has as well",
+            Self::Named { .. } => "refer to it there by a tag, which the new machine has as well",
             Self::Backups => {
                 "convert the backups that you need to snapshots, and accept the loss of the others \
                  (accept = [\"lost-backups\"])"
             }
             Self::CustomImage => {
-                "make a machine from a snapshot of it by hand, look whether it boots, and accept \
-                 the image (accept = [\"custom-image\"])"
+                "create a machine from a snapshot of it, check that it boots, and accept the image \
+                 (accept = [\"custom-image\"])"
             }
             Self::OpenAtFirst => "let one of its firewalls apply to it by a tag",
             Self::NoKey => "name one of the account's keys (ssh_key in its account)",
@@ -318,7 +320,7 @@ impl Obstacle {
             Self::ShortRun { .. } => {
                 "let it run for at least a quarter of an hour at a time, or stop it by another method"
             }
-            Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF`",
+            Self::NotRehearsed => "rehearse it first: `offhours rehearse REF`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
     }

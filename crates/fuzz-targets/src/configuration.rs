@@ -88,7 +88,7 @@ fn check_storable(configuration: &domain::configuration::Configuration) {
     });
     let settings = ConfigurationItem::Settings(configuration.settings.clone());
     for part in rules.chain([settings]) {
-        let item = part.of(configuration.generation).to_item();
+        let item = part.in_generation(configuration.generation).to_item();
         let item = item.expect("a schedule can be stored");
         let again = store::item::ConfigurationPart::of_item(item.clone()).expect("it was stored");
         assert_eq!(again.to_item().expect("it was stored"), item);

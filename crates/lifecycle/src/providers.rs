@@ -151,7 +151,7 @@ impl Providers {
     }
 
     fn cloud(&self, account: &CloudAccount, token: SecretString) -> Result<Client, EndpointError> {
-        let base = self.endpoints.of(account)?;
+        let base = self.endpoints.base_of(account)?;
         let transport = self.transport.clone();
         Ok(match account.provider {
             Provider::DigitalOcean => Client::digitalocean(base, token, transport),

@@ -678,7 +678,7 @@ impl<'n> Simulation<'n> {
             observer.changed();
             let present = desk.head_and_overrides().await;
             let overrides = present.map_err(|error| error.to_string())?.overrides;
-            write_override(&desk, &one, overrides.of(&one.target), now).await
+            write_override(&desk, &one, overrides.get(&one.target), now).await
         });
     }
 
@@ -689,7 +689,7 @@ impl<'n> Simulation<'n> {
         self.at_desk(&format!("ends the override of {target}"), async move {
             observer.changed();
             let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
-            let Some(standing) = present.overrides.of(&target).filter(|one| one.is_active(now))
+            let Some(standing) = present.overrides.get(&target).filter(|one| one.is_active(now))
             else {
                 return Ok(());
             };

@@ -60,7 +60,7 @@ impl Endpoints {
     }
 
     /// Returns the address to which an account's token is sent.
-    pub fn of(&self, account: &CloudAccount) -> Result<Base, EndpointError> {
+    pub fn base_of(&self, account: &CloudAccount) -> Result<Base, EndpointError> {
         let Some(url) = &account.url else {
             return Ok(self.of_provider(account.provider));
         };
@@ -230,11 +230,11 @@ mod tests {
             url: Some(url.to_owned()),
         };
         let public = Endpoints::given(|_| Ok::<_, EndpointError>(None)).unwrap();
-        let any = public.of(&account("https://gateway.example/hz"));
+        let any = public.base_of(&account("https://gateway.example/hz"));
         assert_eq!(any.unwrap().as_str(), "https://gateway.example/hz");
         let listed = public.allowing(vec!["https://gateway.example/hz/".parse().unwrap()]);
         for allowed in ["https://gateway.example/hz", "https://GATEWAY.example/hz/"] {
-            listed.of(&account(allowed)).unwrap();
+            listed.base_of(&account(allowed)).unwrap();
         }
         for other in [
             "https://collector.example",
@@ -243,7 +243,7 @@ mod tests {
             "https://gateway.example.collector.example/hz",
             "https://gateway.example:8443/hz",
         ] {
-            let error = listed.of(&account(other)).unwrap_err();
+            let error = listed.base_of(&account(other)).unwrap_err();
             assert!(matches!(error, EndpointError::NotAllowed), "{other}");
         }
     }

@@ -49,7 +49,11 @@ pub(crate) struct ListedSnapshot {
 impl ListedSnapshots {
     /// Returns those of one machine: known ones by their number, others by their name or labels.
     #[must_use]
-    pub fn of(&self, of: &ResourceId, hibernation: Option<&Hibernation>) -> Vec<SeenSnapshot> {
+    pub fn of_machine(
+        &self,
+        of: &ResourceId,
+        hibernation: Option<&Hibernation>,
+    ) -> Vec<SeenSnapshot> {
         let label = of_label(of);
         let known = hibernation.map_or(&[][..], |one| &one.snapshots);
         let own = self.0.iter().filter_map(|one| {

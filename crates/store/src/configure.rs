@@ -187,7 +187,7 @@ impl Store {
                 schedule: name.clone(),
                 rule: Box::new(rule.clone()),
             };
-            let item = schedule.of(generation).to_item()?;
+            let item = schedule.in_generation(generation).to_item()?;
             self.write_part(&self.tables.schedules, item).await?;
         }
         for (name, account) in &configuration.accounts {
@@ -224,7 +224,7 @@ impl Store {
                 continue;
             }
             let settings = ConfigurationItem::Settings(settings.clone());
-            let item = settings.of(generation).to_item()?;
+            let item = settings.in_generation(generation).to_item()?;
             let put = Expected::nothing().put(&self.tables.schedules, item);
             if self.write("write the configuration", put).await?.is_none() {
                 return Ok(generation);

@@ -228,7 +228,7 @@ pub enum ConfigurationItem {
 
 impl ConfigurationItem {
     #[must_use]
-    pub fn of(self, generation: Generation) -> ConfigurationPart {
+    pub fn in_generation(self, generation: Generation) -> ConfigurationPart {
         let name = match &self {
             Self::Settings(_) => "settings".to_owned(),
             Self::Schedule { schedule, .. } => format!("schedule#{schedule}"),

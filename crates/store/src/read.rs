@@ -105,7 +105,7 @@ impl Reader {
         )?;
         let overrides = overrides.into_iter().map(|item| whole(item, Override::of_item));
         let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
-        let is_replaced = |one: &Override| overrides.of(&one.target).is_some();
+        let is_replaced = |one: &Override| overrides.get(&one.target).is_some();
         let (replaced, former): (Vec<_>, Vec<_>) = former.into_iter().partition(is_replaced);
         let replaced = replaced.into_iter().map(|one| one.target).collect();
         let overrides = overrides.iter().chain(&former).cloned().collect();

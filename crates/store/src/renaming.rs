@@ -144,7 +144,7 @@ impl Store {
         let mut copies = Vec::new();
         for (old, renamed) in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
-            let own = overrides.of(&copy.target);
+            let own = overrides.get(&copy.target);
             let left = !before.accounts.contains_key(&renamed.account);
             let earlier =
                 own.is_none_or(|own| own.set_at < copy.set_at || left && own.set_at == copy.set_at);
@@ -172,7 +172,7 @@ impl Store {
         let overrides = self.head_and_overrides().await?.overrides;
         for (old, _) in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
-            let own = overrides.of(&copy.target);
+            let own = overrides.get(&copy.target);
             let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
             if is_copied || own.is_none_or(|own| own.set_at < copy.set_at) {
                 written(self.put_override(&copy, own).await)?;

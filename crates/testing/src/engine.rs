@@ -42,6 +42,6 @@ pub async fn set_override(
 ) -> Result<(), OverrideError> {
     let overrides = store.head_and_overrides().await?.overrides;
     let set = Author::from(&*one.by).does(Action::set(one), now);
-    store.replace_override(one, overrides.of(&one.target), &set).await?;
+    store.replace_override(one, overrides.get(&one.target), &set).await?;
     Ok(store.make_target_due(&one.target, now).await?)
 }

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_finding_has_the_shape_that_its_schema_says() {
-        let schema = crate::shape::of::<Finding>();
+        let schema = crate::shape::schema_of::<Finding>();
         let schema = jsonschema::validator_for(schema.as_value()).unwrap();
         for finding in findings() {
             let finding = serde_json::to_value(finding).unwrap();

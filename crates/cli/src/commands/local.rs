@@ -409,7 +409,7 @@ async fn conclude(
     local: &Local,
     began: Timestamp,
 ) -> anyhow::Result<()> {
-    let bill = local.simulator().map(bill::of).unwrap_or_default();
+    let bill = local.simulator().map(bill::charges).unwrap_or_default();
     match format {
         Format::Json | Format::Csv => {
             let invoked = local.service().invocation_totals().into_iter();

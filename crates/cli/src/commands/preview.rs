@@ -194,7 +194,7 @@ impl Followed {
         });
         for (name, rule) in alone {
             let target = Target::Schedule(name.clone());
-            let overridden = self.overrides.of(&target).filter(|one| one.is_active(from));
+            let overridden = self.overrides.get(&target).filter(|one| one.is_active(from));
             let ends = overridden.map(|one| {
                 (one.ends_at, rule.schedule.desired_at(one.ends_at), Some("override-ended"))
             });

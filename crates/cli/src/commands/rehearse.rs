@@ -84,7 +84,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         output::remark("note: the stop itself is refused unless only its length is in the way\n");
     }
     let question = format!(
-        "Shut {} ({}) down now, keep it as a snapshot, delete it, and make it again?",
+        "Shut {} ({}) down now, keep it as a snapshot, delete it, and recreate it?",
         record.name, record.reference
     );
     if !confirm(&question, context)? {

@@ -93,7 +93,7 @@ fn of_schedule(
     let wants = desired_or_any(schedule.desired_at(screen.now));
     let mut lines = vec![format!("The schedule {name} wants {wants} now, {next}.")];
     let target = Target::Schedule(name.clone());
-    if let Some(one) = in_force.overrides.of(&target).filter(|one| one.is_active(screen.now)) {
+    if let Some(one) = in_force.overrides.get(&target).filter(|one| one.is_active(screen.now)) {
         let until = screen.time(one.ends_at);
         lines.push(format!("It is overridden: {} until {until}, by {}.", one.desired, one.by));
     }

@@ -123,7 +123,7 @@ fn redacted(message: &str) -> String {
     clean
 }
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| shape::of::<File>().to_value());
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| shape::schema_of::<File>().to_value());
 
 /// The tables, by their names in the schema, and where each is written. A key that belongs to
 /// several is suggested for the first of them.

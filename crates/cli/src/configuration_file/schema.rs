@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn schema() -> Value {
-    shape::of::<File>().to_value()
+    shape::schema_of::<File>().to_value()
 }
 
 fn validator() -> Validator {

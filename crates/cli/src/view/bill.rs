@@ -32,7 +32,7 @@ impl Charge {
 }
 
 /// The charges of a simulation's clouds, by account, since its beginning.
-pub(crate) fn of(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
+pub(crate) fn charges(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
     let lines = |left_running| {
         let query = BillQuery { left_running, ..BillQuery::default() };
         simulator.bill(&query).lines

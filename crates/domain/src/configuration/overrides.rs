@@ -80,7 +80,7 @@ pub struct Overrides(BTreeMap<Target, Override>);
 impl Overrides {
     /// Returns the override of this target, active or not.
     #[must_use]
-    pub fn of(&self, target: &Target) -> Option<&Override> {
+    pub fn get(&self, target: &Target) -> Option<&Override> {
         self.0.get(target)
     }
 

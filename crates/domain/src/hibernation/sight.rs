@@ -12,8 +12,7 @@ use crate::{
     timing::SKEW,
 };
 
-/// What one observation showed: the machine, its snapshots, and what might be the machine or be
-/// mistaken for it.
+/// A machine, its snapshots, and other machines that carry its label or name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The machine with its current id; `None` if that returned 404, or if no id is known.

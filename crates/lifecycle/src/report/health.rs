@@ -38,7 +38,7 @@ impl AddAssign for Health {
 impl Health {
     /// Returns how many records a gauge counts.
     #[must_use]
-    pub fn of(&self, metric: Metric) -> u64 {
+    pub fn gauge(&self, metric: Metric) -> u64 {
         self.0.get(&metric).copied().unwrap_or_default()
     }
 
@@ -192,7 +192,7 @@ mod tests {
                 record.retry_at = Some(retry_at);
                 record.due_at = due_at;
             })
-            .of(Metric::Failed)
+            .gauge(Metric::Failed)
         };
         assert_eq!(failed(Some(retry_at)), 1);
         assert_eq!(failed(None), 0, "opted out");
@@ -201,7 +201,7 @@ mod tests {
             record.phase = Phase::InFlight { transition: transition() };
             record.last_error = Some("no answer".into());
         });
-        assert_eq!(in_flight.of(Metric::Failed), 1);
+        assert_eq!(in_flight.gauge(Metric::Failed), 1);
         let gone = health(&case, |record| {
             record.phase = Phase::Gone { since: at("18:00") };
             record.held = true;

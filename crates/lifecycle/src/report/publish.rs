@@ -81,7 +81,7 @@ impl Listener for Publisher<'_> {
     fn counted(&self, _account: &AccountName, health: &Health) {
         let mut metrics = self.metrics.borrow_mut();
         for metric in Metric::GAUGES {
-            metrics.measure(metric, health.of(metric));
+            metrics.measure(metric, health.gauge(metric));
         }
     }
 }

@@ -113,7 +113,7 @@ impl Api {
                 }
             }
         }
-        let mut seen = listed.of(lookup.of, lookup.hibernation);
+        let mut seen = listed.of_machine(lookup.of, lookup.hibernation);
         for one in &mut seen {
             let mark = one.mark.as_ref();
             let known = mark.and_then(|mark| hibernation.snapshot(mark));

@@ -93,7 +93,7 @@ impl Api {
                 }
             }
         }
-        Ok(listed.of(lookup.of, lookup.hibernation))
+        Ok(listed.of_machine(lookup.of, lookup.hibernation))
     }
 
     /// Reports whether an action has ended in an error. An action that is not found proves nothing.

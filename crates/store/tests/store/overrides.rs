@@ -135,8 +135,8 @@ async fn an_override_replaces_the_one_of_its_target_alone() {
     };
     set_override(&store, &ended, monday()).await.unwrap();
     let overrides = store.in_force().await.unwrap().overrides;
-    assert_eq!(overrides.of(&of_server(1)), Some(&ended));
-    assert_eq!(overrides.of(&of_server(2)), Some(&kept));
+    assert_eq!(overrides.get(&of_server(1)), Some(&ended));
+    assert_eq!(overrides.get(&of_server(2)), Some(&kept));
     assert_eq!(overrides.iter().count(), 2);
 }
 
@@ -147,7 +147,7 @@ async fn an_override_outlives_an_apply() {
     set_override(&store, &set, monday()).await.unwrap();
     apply_office_hours(&store).await;
     let in_force = store.in_force().await.unwrap();
-    assert_eq!(in_force.overrides.of(&of_schedule()), Some(&set));
+    assert_eq!(in_force.overrides.get(&of_schedule()), Some(&set));
     assert_eq!(in_force.configuration.generation.0, 1);
 }
 
@@ -241,7 +241,7 @@ async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
         assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
     }
     let kept = store.head_and_overrides().await.unwrap().overrides;
-    assert_eq!(kept.of(&of_server(1)), Some(&first));
+    assert_eq!(kept.get(&of_server(1)), Some(&first));
     let set = setting(&second);
     let replaced = store.replace_override(&second, Some(&first), &set);
     replaced.await.unwrap();
@@ -266,7 +266,7 @@ async fn several_overrides_are_set_together_or_not_at_all() {
     store.replace_overrides(&all).await.unwrap();
     let overrides = store.head_and_overrides().await.unwrap().overrides;
     assert_eq!(overrides.iter().count(), OVERRIDES_AT_ONCE);
-    assert_eq!(overrides.of(&of_server(1)), Some(&all[all.len() - 1].one));
+    assert_eq!(overrides.get(&of_server(1)), Some(&all[all.len() - 1].one));
 }
 
 #[tokio::test]

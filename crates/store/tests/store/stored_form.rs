@@ -650,7 +650,7 @@ fn the_form_of_the_settings() {
     let settings =
         Settings { protect: vec!["name:*prod*".parse().unwrap()], ..Settings::default() };
     let one = ConfigurationItem::Settings(settings.clone());
-    let item = one.of(Generation(3)).to_item().unwrap();
+    let item = one.in_generation(Generation(3)).to_item().unwrap();
     match ConfigurationPart::of_item(item.clone()).unwrap().body {
         ConfigurationItem::Settings(read) => assert_eq!(read, settings),
         ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is not the settings"),
@@ -677,7 +677,7 @@ fn the_form_of_a_schedule() {
     rule.resources.insert(reference("hz-eu/server/1").into());
     rule.policy.stop_nodes = Some(1);
     let one = ConfigurationItem::Schedule { schedule: office_hours_name(), rule: Box::new(rule) };
-    let item = one.of(Generation(3)).to_item().unwrap();
+    let item = one.in_generation(Generation(3)).to_item().unwrap();
     assert_snapshot!(shown(&item), @r#"
     {
       "body": {

@@ -44,32 +44,32 @@ type Document = (&'static str, fn() -> Schema);
 
 const DOCUMENTS: [Document; 21] = [
     ("configuration", configuration),
-    ("activity", shape::of::<Vec<Activity>>),
-    ("apply", shape::of::<apply::Plan>),
-    ("approve", shape::of::<Vec<approve::Approved>>),
-    ("doctor", shape::of::<Vec<Finding>>),
-    ("forget", shape::of::<Vec<forget::ForgottenRecord>>),
-    ("history", shape::of::<Vec<HistoryEntry>>),
-    ("import", shape::of::<import::Report>),
-    ("local", shape::of::<Line>),
-    ("log", shape::of::<Vec<log::AppliedGeneration>>),
-    ("outcome", shape::of::<Outcome>),
-    ("override", shape::of::<overrides::Answer>),
-    ("override-list", shape::of::<Vec<overrides::OverrideView>>),
-    ("preview", shape::of::<Vec<Coming>>),
-    ("rehearse", shape::of::<MovingStop>),
-    ("saved", shape::of::<money::SavedReport>),
-    ("savings", shape::of::<money::Report>),
-    ("status", shape::of::<Vec<ResourceView>>),
-    ("status-accounts", shape::of::<Vec<status::AccountRow>>),
-    ("validate", shape::of::<validate::Report>),
-    ("why", shape::of::<why::Why>),
+    ("activity", shape::schema_of::<Vec<Activity>>),
+    ("apply", shape::schema_of::<apply::Plan>),
+    ("approve", shape::schema_of::<Vec<approve::Approved>>),
+    ("doctor", shape::schema_of::<Vec<Finding>>),
+    ("forget", shape::schema_of::<Vec<forget::ForgottenRecord>>),
+    ("history", shape::schema_of::<Vec<HistoryEntry>>),
+    ("import", shape::schema_of::<import::Report>),
+    ("local", shape::schema_of::<Line>),
+    ("log", shape::schema_of::<Vec<log::AppliedGeneration>>),
+    ("outcome", shape::schema_of::<Outcome>),
+    ("override", shape::schema_of::<overrides::Answer>),
+    ("override-list", shape::schema_of::<Vec<overrides::OverrideView>>),
+    ("preview", shape::schema_of::<Vec<Coming>>),
+    ("rehearse", shape::schema_of::<MovingStop>),
+    ("saved", shape::schema_of::<money::SavedReport>),
+    ("savings", shape::schema_of::<money::Report>),
+    ("status", shape::schema_of::<Vec<ResourceView>>),
+    ("status-accounts", shape::schema_of::<Vec<status::AccountRow>>),
+    ("validate", shape::schema_of::<validate::Report>),
+    ("why", shape::schema_of::<why::Why>),
 ];
 
 /// The schema of the configuration file.
 #[must_use]
 pub fn configuration() -> Schema {
-    shape::of::<File>()
+    shape::schema_of::<File>()
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {

@@ -118,7 +118,7 @@ impl Request<'_> {
             let (at, now) = (local(at, &zone), local(now, &zone));
             Err(UsageError(format!("{target}: `{when}` is {at}, which is not after {now}")))
         };
-        let replaces = selected.in_force.overrides.of(target);
+        let replaces = selected.in_force.overrides.get(target);
         let begin =
             self.args.from.as_ref().map(|from| resolved(from, Asked::Begin, now)).transpose()?;
         if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {

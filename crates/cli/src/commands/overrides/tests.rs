@@ -508,7 +508,7 @@ async fn a_list_has_what_is_active() {
 
 #[tokio::test]
 async fn every_answer_fits_the_schema_that_is_served() {
-    let schema = jsonschema::validator_for(crate::shape::of::<Answer>().as_value()).unwrap();
+    let schema = jsonschema::validator_for(crate::shape::schema_of::<Answer>().as_value()).unwrap();
     let store =
         stored(servers(), [by_ada(resource(2), Desired::Stopped, "2026-11-22T08:00:00Z")]).await;
     for line in [

@@ -190,7 +190,7 @@ async fn a_narrow_terminal_has_a_line_for_each_row() {
 /// Checks that what is printed has the shape that is served.
 #[track_caller]
 fn fits<T: serde::Serialize + schemars::JsonSchema>(printed: &[T]) {
-    let schema = crate::shape::of::<Vec<T>>();
+    let schema = crate::shape::schema_of::<Vec<T>>();
     let printed = serde_json::to_value(printed).unwrap();
     jsonschema::validate(schema.as_value(), &printed).unwrap();
 }

@@ -289,7 +289,7 @@ impl Chain<'_> {
 
     /// The override of a target that was set last, in force or not.
     fn overriding(&self, label: &str, target: Option<Target>) -> Fact {
-        let one = target.and_then(|target| self.rules.overrides.of(&target));
+        let one = target.and_then(|target| self.rules.overrides.get(&target));
         let Some(one) = one.filter(|one| one.counts()) else {
             return Fact::rule(label, "none", false);
         };

@@ -151,7 +151,7 @@ impl Machines {
         if self.names.contains(name) || self.labels.contains(&of_label(of)) {
             return None;
         }
-        let sight = Sight { snapshots: listed.of(of, Some(kept)), ..Sight::default() };
+        let sight = Sight { snapshots: listed.of_machine(of, Some(kept)), ..Sight::default() };
         let is_listed = |id: u64| sight.snapshots.iter().any(|one| one.id == id);
         let mut numbers = kept.snapshots.iter().filter_map(|one| one.id);
         let HibernationState::Hibernated(_) = sight.hibernation_state(kept) else {
