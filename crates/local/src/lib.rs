@@ -246,6 +246,31 @@ fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn it_counts_as_working_while_both_timers_end_well() {
+        let (sender, _events) = mpsc::unbounded_channel();
+        let from = "2026-11-23T07:00:00Z".parse().unwrap();
+        let options = Options {
+            clouds: Clouds::Real,
+            data: None,
+            from: Some(from),
+            speed: None,
+            floor: Floor::default(),
+        };
+        let minutes = |minutes| Some(from + SignedDuration::from_mins(minutes));
+        let works = async {
+            let local = Local::start(options, sender).await.unwrap();
+            let before = local.service.is_healthy();
+            local.run(minutes(1)).await.unwrap();
+            let after = local.service.is_healthy();
+            // Its timers stand still.
+            local.advance_to(minutes(5).unwrap()).await.unwrap();
+            (before, after, local.service.is_healthy())
+        };
+        let works = tokio::task::LocalSet::new().run_until(works).await;
+        assert_eq!(works, (false, true, false));
+    }
+
     #[test]
     fn ticks_fall_on_whole_minutes() {
         for (now, expected) in [
