@@ -22,11 +22,7 @@ use crate::{
     backoff,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{
-        self,
-        graceful::may_be_forced,
-        hibernate::{self, Next, Outcome},
-    },
+    methods::{self, Method, Next, Outcome, hibernate, power::may_be_forced},
     plan::adopted,
     view::{Observation, PlanContext, View, Write},
 };
@@ -123,12 +119,13 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
     let is_idle = resource.busy.is_none();
     let done = request.filter(|request| is_idle && methods::is_done(record, resource, request));
     let is_small = done.is_some_and(|request| request.step == Step::On { small: true });
-    let reached = methods::reached(view, transition.method, transition.direction, target);
+    let rules = methods::rules(transition.method);
+    let reached = rules.reached(view, transition.direction, target);
     if is_idle && reached || is_small {
         let early = record.not_before().is_some_and(|until| seen.requested_at < until);
         return if early { follower.watched() } else { follower.settle() };
     }
-    if let Some(follow) = follower.hibernating() {
+    if let Some(follow) = follower.by_its_method() {
         return follow;
     }
     if let Some(request) = done
@@ -389,17 +386,13 @@ impl Follower<'_> {
         self.write(record, None, stuck.into_iter().collect())
     }
 
-    /// Handles what applies only to a machine that is hibernated or woken: the last request is
-    /// resolved before anything else is concluded.
-    fn hibernating(&self) -> Option<Follow> {
-        // Another method's transition only needs what keeps a missing machine from being gone.
-        let is_missing = self.view.seen.sight.is_some_and(|sight| sight.machine.is_none());
-        if !self.view.record.is_hibernating() && !is_missing {
-            return None;
-        }
+    /// Handles what its method alone can tell: the last request may have to be resolved before
+    /// anything else is concluded.
+    fn by_its_method(&self) -> Option<Follow> {
+        let rules = self.rules();
         let request = self.view.record.request.as_ref();
         if let Some(request) = request.filter(|request| request.is_unresolved()) {
-            return Some(match hibernate::outcome(self.view, request)? {
+            return Some(match rules.outcome(self.view, request)? {
                 Outcome::Open => self.observed(),
                 Outcome::Done => self.step_done(),
                 Outcome::Overdue if matches!(request.step, Step::Snapshot(_)) => self.give_up(),
@@ -410,7 +403,7 @@ impl Follower<'_> {
         let opposed = is_opposed(self.view.record, self.view.seen.log);
         let stops = self.transition.direction == Direction::Stop;
         let idle = self.view.seen.resource.busy.is_none() && !opposed;
-        match hibernate::next(self.view, self.transition.direction)? {
+        match rules.next(self.view, self.transition.direction) {
             Next::StayOff(reason) if idle => {
                 Some(self.settle_as(Some(reason), Some(self.view.switch_off())))
             }
@@ -426,6 +419,10 @@ impl Follower<'_> {
             Next::Person(reason) => Some(self.needs_person(&reason)),
             Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) => None,
         }
+    }
+
+    fn rules(&self) -> &'static dyn Method {
+        methods::rules_to_follow(self.view, self.transition.method)
     }
 
     /// Handles a hibernation request that had no effect, and can no longer have any: what comes
@@ -477,7 +474,7 @@ impl Follower<'_> {
     /// Returns what is to be given back to the machine next.
     fn attachment(&self) -> Option<Attachment> {
         let direction = self.transition.direction;
-        match hibernate::next(self.view, direction)? {
+        match self.rules().next(self.view, direction) {
             Next::Ask(Step::Attach(what)) => Some(what),
             Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
         }
@@ -679,7 +676,7 @@ impl Follower<'_> {
         *direction == start
             && *method == StopMethod::Hibernate
             && self.view.record.saved.is_some()
-            && !methods::reached(self.view, moved, start, None)
+            && !methods::rules(moved).reached(self.view, start, None)
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too

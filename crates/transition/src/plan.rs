@@ -25,9 +25,9 @@ use crate::{
     event::Event,
     log::{is_opposed, our_action},
     methods::{
-        self,
-        graceful::may_be_forced,
-        hibernate::{self, Next, WORTH_IT},
+        self, Method, Next,
+        hibernate::{self, WORTH_IT},
+        power::may_be_forced,
         smaller_plan,
     },
     view::{Observation, Plan, PlanContext, Send, View, Withheld, Write},
@@ -252,9 +252,8 @@ impl Planner<'_> {
             return Plan::Leave;
         }
         let step_done = self.view.record.wants_next_step();
-        let hibernates = self.method() == StopMethod::Hibernate;
-        if request
-            .is_none_or(|request| open.is_some() || request.unknown || step_done || hibernates)
+        let always = self.rules().always_yields();
+        if request.is_none_or(|request| open.is_some() || request.unknown || step_done || always)
             && (is_opposed(self.view.record, self.view.seen.log)
                 || methods::is_resized(self.view.seen.resource, self.view.record))
         {
@@ -546,7 +545,7 @@ impl Planner<'_> {
     }
 
     fn at_end(&self) -> bool {
-        methods::reached(self.view, self.method(), self.direction, self.view.target(self.direction))
+        self.rules().reached(self.view, self.direction, self.view.target(self.direction))
     }
 
     /// Reports whether a hibernation request is unresolved: until it is resolved, no other leaves.
@@ -700,29 +699,23 @@ impl Planner<'_> {
         Permit { until: self.view.now + PERMIT, writer: self.view.writer.clone() }
     }
 
-    /// Returns this direction's one request; `None` without a plan to shrink to or a size to put
-    /// back.
-    fn step(&self) -> Option<Step> {
-        if self.method() == StopMethod::Hibernate {
-            return match self.next()? {
-                Next::Ask(step) => Some(step),
-                Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
-            };
-        }
-        methods::step(self.view, self.method(), self.direction)
+    fn rules(&self) -> &'static dyn Method {
+        methods::rules(self.method())
     }
 
-    /// Returns what comes next for a machine that is hibernated or woken.
-    fn next(&self) -> Option<Next> {
-        hibernate::next(self.view, self.direction)
+    /// Returns this direction's next request; `None` if nothing is to be sent now.
+    fn step(&self) -> Option<Step> {
+        match self.rules().next(self.view, self.direction) {
+            Next::Ask(step) => Some(step),
+            Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
+        }
     }
 
     /// Returns why there is nothing to send.
     fn no_step(&self) -> String {
-        let hibernates = self.method() == StopMethod::Hibernate;
-        match self.next().filter(|_| hibernates) {
-            Some(Next::Wait(why) | Next::StayOff(why) | Next::Person(why)) => why,
-            Some(Next::Ask(_)) | None => methods::no_step(self.view.seen.target),
+        match self.rules().next(self.view, self.direction) {
+            Next::Ask(step) => step.to_string(),
+            Next::Wait(why) | Next::StayOff(why) | Next::Person(why) => why,
         }
     }
 

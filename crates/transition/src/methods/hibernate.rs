@@ -10,12 +10,15 @@ use domain::{
         Sight, SnapshotState, Unrecorded,
     },
     record::{Ask, Direction, PERMIT, Record, Request, SKEW},
-    resource::{ActionState, Busy, Power, Resource, Size},
+    resource::{ActionState, Busy, Power, Resource, SavedState, Size},
     step::{Step, UNLISTED},
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::smaller_plan::{off, on};
+use super::{
+    Method, Next, Outcome,
+    smaller_plan::{off, on},
+};
 use crate::view::{Observation, View};
 
 /// A machine that is to run again this soon is not deleted.
@@ -27,22 +30,30 @@ pub const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
 /// This many failed snapshots in one stop need a person.
 const TRIES: usize = 3;
 
-/// What comes next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// This request.
-    Ask(Step),
-    /// Nothing yet: this has to pass first.
-    Wait(String),
-    /// Nothing more: the machine stays off, and intact.
-    StayOff(String),
-    /// Nothing: a person is needed.
-    Person(String),
+/// Deleted, and kept as a snapshot.
+pub struct Hibernate;
+
+impl Method for Hibernate {
+    fn next(&self, view: View<'_>, direction: Direction) -> Next {
+        let next = next(view, direction);
+        next.unwrap_or_else(|| Next::Wait("its snapshots were not read".to_owned()))
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, _: Option<&SavedState>) -> bool {
+        view.seen.sight.is_some_and(|sight| reached(direction, view.record, sight))
+    }
+
+    fn outcome(&self, view: View<'_>, request: &Request) -> Option<Outcome> {
+        outcome(view, request)
+    }
+
+    fn always_yields(&self) -> bool {
+        true
+    }
 }
 
 /// Returns the next request of a transition.
-#[must_use]
-pub fn next(view: View<'_>, direction: Direction) -> Option<Next> {
+fn next(view: View<'_>, direction: Direction) -> Option<Next> {
     let sight = view.seen.sight?;
     let Some(kept) = view.record.hibernation.as_deref() else {
         return Some(Next::Ask(off(view.switch_off())));
@@ -311,8 +322,7 @@ pub fn problem(state: HibernationState<'_>) -> String {
 
 /// Reports whether the machine is where `direction` leads: deleted with its snapshot there, or
 /// running with all that it had.
-#[must_use]
-pub fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
+fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
     let Some(kept) = record.hibernation.as_deref() else {
         return false;
     };
@@ -377,22 +387,8 @@ pub fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     })
 }
 
-/// The result of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Not known yet.
-    Open,
-    /// It had its effect.
-    Done,
-    /// It had none, and can no longer have any.
-    Void,
-    /// It has not ended in the longest time that it may take.
-    Overdue,
-}
-
 /// Returns the result of the last request, as far as it is seen; only for those of hibernation.
-#[must_use]
-pub fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
+fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
     let (record, seen_at) = (view.record, view.seen.requested_at);
     let sight = view.seen.sight?;
     let Some(kept) = record.hibernation.as_deref() else {

@@ -1,9 +1,8 @@
-//! What each stop method requests in either direction, and when that is done: one file each. The
-//! guards around them are in the plan and do not know which method it is.
+//! The ways to stop a resource and to bring it back: one file each, behind one trait. The guards
+//! around them do not know which method it is.
 
-pub mod graceful;
 pub mod hibernate;
-mod power_off;
+pub mod power;
 pub mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
@@ -20,47 +19,75 @@ use domain::{
 
 use crate::view::{Observation, View};
 
-/// Returns the next request; `None` if there is nothing to shrink to, or to put back.
-#[must_use]
-pub fn step(view: View<'_>, method: StopMethod, direction: Direction) -> Option<Step> {
-    match (method, &view.seen.resource.size) {
-        (StopMethod::PowerOff, _) => Some(power_off::step(direction)),
-        (StopMethod::Graceful, _) => Some(graceful::step(direction)),
-        (StopMethod::Resize | StopMethod::Rescale, _) => smaller_plan::step(view, direction),
-        (StopMethod::SmallestPlan | StopMethod::Standbys, _) => {
-            smallest_plan::step(view, direction)
-        }
-        (StopMethod::ZeroNodes, Size::NodePool(_)) => zero_nodes::step(view, direction),
-        (StopMethod::Hibernate | StopMethod::ZeroNodes, _) => None,
+/// A way to stop a resource, and to bring it back.
+pub trait Method: Sync {
+    /// Returns what comes next in a transition.
+    fn next(&self, view: View<'_>, direction: Direction) -> Next;
+
+    /// Reports whether the resource is where `direction` leads.
+    ///
+    /// `target` is the size that a stop leads to, if it is known. A start leads to the saved state;
+    /// if none is saved, there is nothing to put back.
+    fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool;
+
+    /// Returns the result of the last request, as far as it is seen, if it has to be known before
+    /// anything else is concluded.
+    fn outcome(&self, _: View<'_>, _: &Request) -> Option<Outcome> {
+        None
+    }
+
+    /// Reports whether a person's opposite action ends a transition whatever became of its last
+    /// request.
+    fn always_yields(&self) -> bool {
+        false
     }
 }
 
-/// Returns why a stop has nothing to send: only a plan can be missing.
-#[must_use]
-pub fn no_step(target: Option<&SavedState>) -> String {
-    smallest_plan::no_step(target)
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// This request.
+    Ask(Step),
+    /// Nothing yet: this has to pass first.
+    Wait(String),
+    /// Nothing more: the machine stays off, and intact.
+    StayOff(String),
+    /// Nothing: a person is needed.
+    Person(String),
 }
 
-/// Reports whether the resource is where `direction` leads.
-///
-/// `target` is the size that a stop of a database leads to, if it is known. A start leads to the
-/// saved state; if none is saved, there is nothing to put back.
+/// The result of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not known yet.
+    Open,
+    /// It had its effect.
+    Done,
+    /// It had none, and can no longer have any.
+    Void,
+    /// It has not ended in the longest time that it may take.
+    Overdue,
+}
+
+/// Returns the rules of a method: the only match on stop methods.
 #[must_use]
-pub fn reached(
-    view: View<'_>,
-    method: StopMethod,
-    direction: Direction,
-    target: Option<&SavedState>,
-) -> bool {
-    let (resource, record) = (view.seen.resource, view.record);
-    if method == StopMethod::Hibernate {
-        return view.seen.sight.is_some_and(|sight| hibernate::reached(direction, record, sight));
+pub fn rules(method: StopMethod) -> &'static dyn Method {
+    match method {
+        StopMethod::PowerOff => &power::Power { gracefully: false },
+        StopMethod::Graceful => &power::Power { gracefully: true },
+        StopMethod::Resize | StopMethod::Rescale => &smaller_plan::SmallerPlan,
+        StopMethod::SmallestPlan | StopMethod::Standbys => &smallest_plan::SmallestPlan,
+        StopMethod::ZeroNodes => &zero_nodes::ZeroNodes,
+        StopMethod::Hibernate => &hibernate::Hibernate,
     }
-    match &resource.size {
-        Size::Machine(_) => smaller_plan::reached(resource, record, direction, target),
-        Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, direction),
-        Size::Database(_) => smallest_plan::reached(resource, record, direction, target),
-    }
+}
+
+/// Returns the rules by which a transition is followed: those of its method, unless the machine is
+/// not there. Another method's transition then only needs what keeps it from being gone.
+#[must_use]
+pub fn rules_to_follow(view: View<'_>, method: StopMethod) -> &'static dyn Method {
+    let is_missing = view.seen.sight.is_some_and(|sight| sight.machine.is_none());
+    rules(if is_missing { StopMethod::Hibernate } else { method })
 }
 
 /// Reports whether a request has had its own effect, whether that is its whole transition or not.
@@ -78,7 +105,7 @@ pub fn is_done(record: &Record, resource: &Resource, request: &Request) -> bool 
 #[must_use]
 pub fn already_there(resource: &Resource, record: &Record, direction: Direction) -> &'static str {
     match &resource.size {
-        Size::Machine(_) => power_off::already_there(direction, resource.power),
+        Size::Machine(_) => power::already_there(direction, resource.power),
         Size::NodePool(_) => zero_nodes::already_there(resource, record, direction),
         Size::Database(_) => smallest_plan::already_there(resource, record, direction),
     }

@@ -11,23 +11,38 @@ use domain::{
     stop_method::StopMethod,
 };
 
+use super::{Method, Next};
 use crate::view::View;
 
-/// Returns the next request; `None` for a stop without a plan to shrink to.
-pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
-    let (record, resource) = (view.record, view.seen.resource);
-    let to = match direction {
-        Direction::Stop => machine(view.target(direction)?)?,
-        Direction::Start => match record.saved.as_ref().and_then(machine) {
-            Some(saved) if is_small(resource, record) && !gives_up(view) => saved,
-            Some(_) | None => return Some(on(resource, record)),
-        },
-    };
-    let is_there = resource.size.plan() == to.plan;
-    Some(match resource.power {
-        Power::Stopped if !is_there => Step::Resize(SavedState::Machine(to.clone())),
-        Power::Stopped | Power::Running | Power::Between => off(view.switch_off()),
-    })
+/// Off on a smaller plan.
+pub(super) struct SmallerPlan;
+
+impl Method for SmallerPlan {
+    fn next(&self, view: View<'_>, direction: Direction) -> Next {
+        let (record, resource) = (view.record, view.seen.resource);
+        let to = match direction {
+            Direction::Stop => view.target(direction).and_then(machine),
+            Direction::Start => {
+                let saved = record.saved.as_ref().and_then(machine);
+                match saved.filter(|_| is_small(resource, record) && !gives_up(view)) {
+                    Some(saved) => Some(saved),
+                    None => return Next::Ask(on(resource, record)),
+                }
+            }
+        };
+        let Some(to) = to else {
+            return Next::Wait("no plan to which it could shrink is known".to_owned());
+        };
+        let is_there = resource.size.plan() == to.plan;
+        Next::Ask(match resource.power {
+            Power::Stopped if !is_there => Step::Resize(SavedState::Machine(to.clone())),
+            Power::Stopped | Power::Running | Power::Between => off(view.switch_off()),
+        })
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
+        reached(view.seen.resource, view.record, direction, target)
+    }
 }
 
 /// Reports whether a start switches the machine on without the saved plan.

@@ -8,11 +8,27 @@ use domain::{
     step::Step,
 };
 
-use super::seen_against;
+use super::{Method, Next, seen_against};
 use crate::view::View;
 
+/// A smaller plan, or fewer nodes.
+pub(super) struct SmallestPlan;
+
+impl Method for SmallestPlan {
+    fn next(&self, view: View<'_>, direction: Direction) -> Next {
+        match step(view, direction) {
+            Some(step) => Next::Ask(step),
+            None => Next::Wait(no_step(view.seen.target)),
+        }
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
+        reached(view.seen.resource, view.record, direction, target)
+    }
+}
+
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.
-pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
+fn step(view: View<'_>, direction: Direction) -> Option<Step> {
     let (record, seen) = (view.record, view.seen);
     match direction {
         Direction::Stop => {
@@ -60,7 +76,7 @@ fn resize(seen: &Resource, to: &SavedState) -> Option<Step> {
 }
 
 /// Returns why a stop has nothing to send.
-pub(super) fn no_step(target: Option<&SavedState>) -> String {
+fn no_step(target: Option<&SavedState>) -> String {
     match target {
         Some(target) => format!(
             "{target} is not smaller in every respect than what is there: give its schedule \

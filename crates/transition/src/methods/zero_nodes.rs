@@ -6,16 +6,35 @@ use domain::{
     step::Step,
 };
 
+use super::{Method, Next};
 use crate::view::View;
 
-/// Returns the request for a direction; `None` if nothing is saved to put back.
-pub(super) fn step(view: View<'_>, direction: Direction) -> Option<Step> {
-    let (record, resource) = (view.record, view.seen.resource);
-    let to = match direction {
-        Direction::Stop => SavedState::NodePool { count: 0, autoscale: None },
-        Direction::Start => record.saved.as_ref()?.joined_with(&resource.size.to_save()?).state,
-    };
-    Some(Step::Resize(to))
+/// No nodes.
+pub(super) struct ZeroNodes;
+
+impl Method for ZeroNodes {
+    fn next(&self, view: View<'_>, direction: Direction) -> Next {
+        let seen = view.seen.resource.size.to_save();
+        let to = match direction {
+            Direction::Stop => Some(SavedState::NodePool { count: 0, autoscale: None }),
+            Direction::Start => view
+                .record
+                .saved
+                .as_ref()
+                .zip(seen)
+                .map(|(saved, seen)| saved.joined_with(&seen).state),
+        };
+        match to {
+            Some(to) => Next::Ask(Step::Resize(to)),
+            None => Next::Wait("nothing is saved to put back".to_owned()),
+        }
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, _: Option<&SavedState>) -> bool {
+        let resource = view.seen.resource;
+        matches!(&resource.size, Size::NodePool(pool)
+            if reached(resource, pool, view.record, direction))
+    }
 }
 
 /// Reports whether the pool is where `direction` leads: without nodes, or with all that is saved.

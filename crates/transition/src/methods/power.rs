@@ -1,18 +1,40 @@
-//! A machine whose guest is asked to shut down, and whose power is cut if it does not react.
+//! A machine that is only switched off and on: its power is cut, or its guest is asked to shut down,
+//! and the power is cut if it does not react.
 
 use domain::{
     record::{Ask, Direction, Forced, GRACE},
+    resource::{Power as State, SavedState},
     step::Step,
 };
 
-use super::power_off;
+use super::{Method, Next, smaller_plan};
 use crate::{backoff, log::opposes, view::View};
 
-/// Returns the request for a direction.
-pub(super) fn step(direction: Direction) -> Step {
-    match direction {
-        Direction::Stop => Step::Off { gracefully: true },
-        Direction::Start => power_off::step(direction),
+/// Power off and on.
+pub(super) struct Power {
+    /// Whether the guest is asked first.
+    pub(super) gracefully: bool,
+}
+
+impl Method for Power {
+    fn next(&self, _: View<'_>, direction: Direction) -> Next {
+        Next::Ask(match direction {
+            Direction::Stop => Step::Off { gracefully: self.gracefully },
+            Direction::Start => Step::On { small: false },
+        })
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
+        smaller_plan::reached(view.seen.resource, view.record, direction, target)
+    }
+}
+
+/// Describes what an edge finds when the machine is already there.
+pub(super) fn already_there(direction: Direction, seen: State) -> &'static str {
+    match (direction, seen) {
+        (Direction::Start, _) => "already running",
+        (Direction::Stop, State::Running) => "already on its small plan",
+        (Direction::Stop, State::Stopped | State::Between) => "already off",
     }
 }
 
