@@ -4,7 +4,7 @@ use domain::{look::Look, reason::Reason, record::LOOK_AGE};
 use environment::{causes_in_words, in_words};
 use jiff::Timestamp;
 use provider::{ChangeError, ProviderError, Unread, ssh::HOST_KEY_CHANGED};
-use transition::answer::{Failure, FailureKind};
+use transition::failure::{Failure, FailureKind};
 
 use crate::ProvidersError;
 

@@ -1,51 +1,19 @@
 //! Recording a provider's answer: only by the permit's writer, in whatever the record has become.
 
-use std::time::Duration;
-
 use domain::{
     history::HistoryEntry,
     reason::{Reason, Refusal},
     record::{Ask, Direction, Ending, Forced, Phase, Record},
-    step::{Accepted, Step},
+    step::Step,
 };
 use jiff::Timestamp;
 
-use crate::{backoff, event::Answer, methods::hibernate};
-
-/// How a provider answers a step.
-pub type Answered = Result<Accepted, Box<Failure>>;
-
-/// Why a step is not known to be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// What that means for the transition.
-    pub kind: FailureKind,
-    /// The failure, for a record.
-    pub reason: Reason,
-    /// The failure, for an event.
-    pub words: String,
-    /// How long the provider asks to wait; `None` if it does not say.
-    pub retry_after: Option<Duration>,
-}
-
-/// What a failure means for a transition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FailureKind {
-    /// Definite, and about this resource: no retry can cure it.
-    Refused(Refusal),
-    /// Not accepted, because the resource is locked, busy, or already in the target state.
-    Busy,
-    /// Certainly not accepted: the provider does not know what the step is about.
-    NotFound,
-    /// Certainly not accepted: the account's token is invalid.
-    TokenRefused,
-    /// Certainly not accepted: the token is valid and may not do this.
-    NotPermitted,
-    /// Certainly not accepted, for another reason that does not lie with the resource.
-    NotAccepted,
-    /// No usable response: the step may have been accepted, and may still take effect.
-    Unknown,
-}
+use crate::{
+    backoff,
+    event::Answer,
+    failure::{Answered, Failure, FailureKind},
+    methods,
+};
 
 /// The effect of an answer, for the report.
 #[derive(Debug)]
@@ -89,19 +57,15 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
 
 /// Applies an answer to a record, and returns what that ends.
 pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<HistoryEntry> {
-    note_hibernation(record, answer);
+    methods::note(record, answer);
     let forced = record.request.as_ref().map(|request| request.forced);
     match answer.as_ref().map_err(Box::as_ref) {
         // A machine runs without what its cloud no longer has.
         Err(failure) if refuses_attachment(record, failure) => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
-                if let Step::Attach(what) = &request.step
-                    && let Some(kept) = record.hibernation.as_deref_mut()
-                {
-                    kept.refused.push(what.clone());
-                }
             }
+            methods::go_without(record);
             record.last_error = Some(failure.reason.clone());
             None
         }
@@ -141,39 +105,6 @@ fn asks(record: &Record, of: impl Fn(&Step) -> bool) -> bool {
 fn refuses_attachment(record: &Record, failure: &Failure) -> bool {
     let refused = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::NotFound);
     refused && asks(record, |step| matches!(step, Step::Attach(_)))
-}
-
-/// Records what an answer says about what a hibernation request was to make. What was certainly not
-/// accepted has deleted and made nothing; a 404 may be our own deletion.
-fn note_hibernation(record: &mut Record, answer: &Answered) {
-    let Some(request) = &mut record.request else {
-        return;
-    };
-    let number = answer.as_ref().ok().and_then(|accepted| accepted.made);
-    let of = &record.reference.id;
-    if matches!(request.step, Step::Create { .. }) {
-        request.made = number.and_then(|number| hibernate::made(of, number));
-    }
-    let Some(kept) = record.hibernation.as_deref_mut() else {
-        return;
-    };
-    let newest = kept.snapshots.first_mut();
-    match (&request.step, answer.as_ref().map_err(Box::as_ref)) {
-        (Step::Snapshot(_), Ok(_)) => {
-            if let (Some(newest), Some(_)) = (newest, number) {
-                newest.id = number;
-            }
-        }
-        (
-            Step::Snapshot(_) | Step::Delete,
-            Err(Failure { kind: FailureKind::NotFound | FailureKind::Unknown, .. }),
-        ) => {}
-        (Step::Snapshot(_), Err(_)) => {
-            kept.snapshots.remove(0);
-        }
-        (Step::Delete, Err(_)) => kept.delete_asked = false,
-        (_, _) => {}
-    }
 }
 
 fn note_cut(record: &mut Record, answer: &Answered) {

@@ -4,7 +4,6 @@ use domain::{
     ResourceKind,
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode},
-    hibernation::{Attachment, Mark},
     history::HistoryEntry,
     membership::{Membership, Subject},
     record::{
@@ -22,8 +21,7 @@ use crate::{
     backoff,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{self, Method, Next, Outcome, hibernate, power::may_be_forced},
-    plan::adopted,
+    methods::{self, Method, Next, Outcome, power::may_be_forced},
     view::{Observation, PlanContext, View, Write},
 };
 
@@ -33,12 +31,6 @@ const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 /// From the first 404 to *gone*: the second must come from another tick, and a tick looks for about
 /// this long.
 const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
-
-/// A start that has waited this long for a machine to be created is reported.
-const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
-
-/// A machine runs without what it was not given back after this many requests that its cloud took.
-const TRIES_TO_ATTACH: u32 = 3;
 
 /// What following a transition leads to.
 #[derive(Debug)]
@@ -113,7 +105,7 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
     let request = record.request.as_ref();
     let asked = request.and_then(|request| request.step.target());
     let target = transition.target.as_ref().or(asked);
-    if let Some(adopted) = adopted(record, seen) {
+    if let Some(adopted) = methods::adopted(record, seen) {
         return follower.write(adopted, None, Vec::new());
     }
     let is_idle = resource.busy.is_none();
@@ -425,59 +417,14 @@ impl Follower<'_> {
         methods::rules_to_follow(self.view, self.transition.method)
     }
 
-    /// Handles a hibernation request that had no effect, and can no longer have any: what comes
-    /// next is derived again.
+    /// Handles a request that had no effect, and can no longer have any: what comes next is derived
+    /// again.
     fn void(&self, request: &Request) -> Follow {
-        let now = self.view.now;
         let mut record = self.failed("it had no effect, and is asked for again");
-        if let Some(kept) = record.hibernation.as_deref_mut()
-            && matches!(request.step, Step::Snapshot(_))
-        {
-            let listed = |mark: &Mark| {
-                self.view.seen.sight.is_some_and(|sight| sight.snapshot(mark).is_some())
-            };
-            kept.failed += 1;
-            if kept.snapshots.first().is_some_and(|one| !listed(&one.mark)) {
-                kept.snapshots.remove(0);
-            }
-        }
-        if let Some(request) = &mut record.request {
-            request.made = None;
-        }
-        if record.attempts >= TRIES_TO_ATTACH
-            && matches!(request.ask, Ask::Accepted { .. })
-            && let Some(what) = self.attachment()
-            && let Some(kept) = record.hibernation.as_deref_mut()
-        {
-            kept.refused.push(what);
-        }
-        let is_told = request.problem.is_some();
-        let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR && !is_told;
-        let accepted = matches!(request.ask, Ask::Accepted { .. });
-        let reason = match (&request.step, accepted) {
-            (Step::Create { .. }, true) if waits => {
-                "its cloud takes the request, and makes no machine: it may have no room"
-            }
-            (Step::Create { .. }, false) if waits => {
-                "its cloud does not answer the request, and makes no machine"
-            }
-            // One is lost now and then.
-            (Step::Delete, _) if record.attempts > 1 && !is_told => {
-                "it is not deleted, however often that is asked for"
-            }
-            (_, _) => return self.write(record, None, Vec::new()),
-        };
-        let stuck = self.report_problem(&mut record, reason);
+        let waited = self.view.now.duration_since(self.transition.claimed_at);
+        let reason = methods::void(&mut record, self.view, request, waited);
+        let stuck = reason.and_then(|reason| self.report_problem(&mut record, reason));
         self.write(record, None, stuck.into_iter().collect())
-    }
-
-    /// Returns what is to be given back to the machine next.
-    fn attachment(&self) -> Option<Attachment> {
-        let direction = self.transition.direction;
-        match self.rules().next(self.view, direction) {
-            Next::Ask(Step::Attach(what)) => Some(what),
-            Next::Ask(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
-        }
     }
 
     /// Handles a snapshot that does not end: the machine stays off, and may be switched on.
@@ -485,12 +432,7 @@ impl Follower<'_> {
         let reason = "its snapshot has not ended in the longest time that it may take, and is not \
                       waited for any more";
         let mut record = self.failed(reason);
-        if let Some(kept) = record.hibernation.as_deref_mut() {
-            kept.failed += 1;
-            if let Some(newest) = kept.snapshots.first_mut() {
-                newest.given_up = true;
-            }
-        }
+        methods::give_up(&mut record);
         let stuck = self.report_problem(&mut record, reason);
         self.write(record, None, stuck.into_iter().collect())
     }
@@ -552,31 +494,6 @@ impl Follower<'_> {
         })
     }
 
-    /// Updates what is kept of the machine at the end of the transition. Returns what a woken
-    /// machine lacks, in words.
-    fn settle_hibernation(&self, record: &mut Record) -> Option<String> {
-        let started = self.transition.direction == Direction::Start;
-        let woken = started && self.view.record.is_hibernating();
-        let took = self.view.now.duration_since(self.transition.claimed_at);
-        let asleep = self.view.seen.sight.is_some_and(|sight| sight.machine.is_none());
-        let kept = record.hibernation.as_deref_mut()?;
-        if asleep {
-            kept.record_deletion();
-        } else if started {
-            if woken && let Some(sight) = self.view.seen.sight {
-                let machine = sight.machine.as_ref();
-                kept.refused =
-                    machine.map_or_else(Vec::new, |machine| hibernate::withheld(kept, machine));
-                kept.incomplete = !kept.refused.is_empty();
-                kept.problem = hibernate::problem_of(kept, Some(sight));
-                kept.record_wake(took);
-            }
-            kept.record_off();
-            kept.record_running(self.view.seen.requested_at);
-        }
-        kept.problem.clone().filter(|_| woken && !asleep)
-    }
-
     /// Records that a step of the transition is done; the next look shows what comes next.
     fn step_done(&self) -> Follow {
         let mut record = self.with_observation();
@@ -607,7 +524,7 @@ impl Follower<'_> {
         ended.method = method;
         let put_back = (!self.is_small()).then_some(&self.view.record.saved);
         if let (None, Some(saved)) = (put_back, &self.view.record.saved) {
-            ended.reason = Some(if self.woke_small() {
+            ended.reason = Some(if methods::woke_small(self.view, self.transition) {
                 format!("on its small plan: its next start puts {saved} back")
             } else {
                 format!("on its small plan: {saved} was not to be had")
@@ -629,7 +546,7 @@ impl Follower<'_> {
         let mut record = self.with_observation();
         record.last = ended.last(self.view.record);
         record.phase = Phase::Settled { at: direction.target_state() };
-        let lacking = self.settle_hibernation(&mut record);
+        let lacking = methods::settle(&mut record, self.view, self.transition);
         if lacking.is_some() {
             ended.reason.clone_from(&lacking);
         }
@@ -665,18 +582,8 @@ impl Follower<'_> {
     /// Reports whether a start leaves a machine on its small plan for now.
     fn is_small(&self) -> bool {
         let request = self.view.record.request.as_ref();
-        request.is_some_and(|request| request.step == Step::On { small: true }) || self.woke_small()
-    }
-
-    /// Reports whether a machine has everything that it had when it was hibernated, except its own
-    /// plan: another stop moved it before it was complete.
-    fn woke_small(&self) -> bool {
-        let Transition { method, direction, .. } = self.transition;
-        let (start, moved) = (Direction::Start, StopMethod::Rescale);
-        *direction == start
-            && *method == StopMethod::Hibernate
-            && self.view.record.saved.is_some()
-            && !methods::rules(moved).reached(self.view, start, None)
+        request.is_some_and(|request| request.step == Step::On { small: true })
+            || methods::woke_small(self.view, self.transition)
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too
@@ -753,7 +660,7 @@ impl Follower<'_> {
         let mut record = self.view.record.clone();
         record.observe(methods::observed(self.view.seen, &record));
         record.missing_since = None;
-        hibernate::learn(&mut record, self.view.seen);
+        methods::learn(&mut record, self.view.seen);
         record
     }
 

@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod backoff;
 pub mod event;
+pub mod failure;
 pub mod follow;
 pub mod log;
 pub mod methods;

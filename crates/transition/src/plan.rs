@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 use domain::{
     ResourceKind,
     configuration::Mode,
-    decision::{Decision, Due, LeaveReason, Why, judge, mode, next_start},
-    hibernation::{Hibernation, HibernationState, Mark},
+    decision::{Decision, Due, LeaveReason, Why, judge, mode},
+    hibernation::Mark,
     history::HistoryEntry,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
         PERMIT, Permit, Phase, Record, Request, Transition, effect_timeout,
     },
-    resource::{Power, SavedState, Size},
+    resource::{Power, SavedState},
     schedule::Desired,
     step::Step,
     stop_method::StopMethod,
@@ -24,12 +24,7 @@ use crate::{
     answer::note_accepted,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{
-        self, Method, Next,
-        hibernate::{self, WORTH_IT},
-        power::may_be_forced,
-        smaller_plan,
-    },
+    methods::{self, Method, Next, power::may_be_forced, smaller_plan},
     view::{Observation, Plan, PlanContext, Send, View, Withheld, Write},
 };
 
@@ -58,14 +53,14 @@ pub fn plan(
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
     let anew = match &verdict.decision {
-        Decision::Act(due) if due.direction == Direction::Start => trying_again(record),
+        Decision::Act(due) if due.direction == Direction::Start => methods::trying_again(record),
         Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let record = anew.as_ref().unwrap_or(record);
     let policy = verdict.membership.policy(context.rules.configuration);
     let view = View::new(record, seen, &policy, context);
     let planner = Planner { direction, view };
-    if let Some(adopted) = adopted(record, seen) {
+    if let Some(adopted) = methods::adopted(record, seen) {
         return planner.write(adopted, None, Vec::new());
     }
     match verdict.decision {
@@ -79,17 +74,6 @@ pub fn plan(
         }
         Decision::Leave(reason) => planner.leave(&reason),
     }
-}
-
-/// Returns the record for another start: what its cloud did not give back in the one before is
-/// tried again.
-fn trying_again(record: &Record) -> Option<Record> {
-    let kept = record.hibernation.as_ref()?;
-    (!kept.refused.is_empty()).then(|| {
-        let mut kept = kept.clone();
-        kept.refused.clear();
-        Record { hibernation: Some(kept), ..record.clone() }
-    })
 }
 
 struct Planner<'a> {
@@ -386,11 +370,7 @@ impl Planner<'_> {
         }
         record.phase = Phase::Settled { at };
         record.drop_request();
-        if self.is_hibernated()
-            && let Some(kept) = record.hibernation.as_deref_mut()
-        {
-            kept.record_deletion();
-        }
+        methods::acknowledge(&mut record, self.view);
         record.used &= record.saved.is_some();
         record.last = self.unasked(due, &record, ending).last(&record);
         let direction = self.direction;
@@ -548,19 +528,10 @@ impl Planner<'_> {
         self.rules().reached(self.view, self.direction, self.view.target(self.direction))
     }
 
-    /// Reports whether a hibernation request is unresolved: until it is resolved, no other leaves.
+    /// Reports whether a request is unresolved that has to be, before any other leaves.
     fn is_unresolved(&self) -> bool {
         let request = self.view.record.request.as_ref();
         request.is_some_and(Request::is_unresolved)
-    }
-
-    /// Reports whether there is no machine because we have deleted it.
-    fn is_hibernated(&self) -> bool {
-        let kept = self.view.record.hibernation.as_deref();
-        let seen = kept.zip(self.view.seen.sight);
-        seen.is_some_and(|(kept, sight)| {
-            matches!(sight.hibernation_state(kept), HibernationState::Hibernated(_))
-        })
     }
 
     /// Returns why a start leaves a machine running on less than is saved: switched off, it could
@@ -639,40 +610,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the method of this direction: for a stop the one that its claim found configured,
-    /// for a start the one that left what is saved. A machine without a smaller plan is only
-    /// switched off.
     fn method(&self) -> StopMethod {
-        let kind = self.view.record.kind();
-        let under_way = self.view.record.under_way_towards(self.direction);
-        if let Some(now) = under_way {
-            return now.method;
-        }
-        let method = match self.direction {
-            Direction::Stop => StopMethod::of(kind, self.view.policy),
-            Direction::Start => {
-                let saved = self.view.record.saved.as_ref();
-                let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
-                left.unwrap_or_else(|| StopMethod::of(kind, self.view.policy))
-            }
-        };
-        let kept = self.view.record.hibernation.as_deref();
-        let incomplete = kept.is_some_and(|kept| kept.incomplete);
-        if self.is_hibernated() || incomplete && self.direction == Direction::Start {
-            return StopMethod::Hibernate;
-        }
-        let moves = match (self.direction, method) {
-            // A recreated machine has its old plan: one that is owed another is not deleted.
-            (Direction::Stop, StopMethod::Hibernate) => {
-                self.view.seen.ssh_key.is_some() && self.view.record.saved.is_none()
-            }
-            // The machine is there, with all that it had.
-            (Direction::Start, StopMethod::Hibernate) => false,
-            (Direction::Stop, _) => self.view.seen.target.is_some(),
-            (Direction::Start, _) => self.view.record.saved.is_some(),
-        };
-        let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
-        if is_chosen && !moves { self.view.switch_off() } else { method }
+        methods::method(self.view, self.direction)
     }
 
     fn request(&self, step: Step) -> Request {
@@ -817,40 +756,11 @@ impl Planner<'_> {
     /// rest on the look, because that is too old or did not read enough.
     fn permit_request(&self, record: &mut Record) -> bool {
         let now = self.view.now;
-        let claimed = record.in_flight().filter(|now_on| now_on.claimed_at == now).cloned();
-        if let Some(transition) = claimed {
-            self.begin_hibernation(record, &transition);
-        }
         let step = record.request.as_ref().map(|request| &request.step);
         let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
         let mark = Mark::of(&record.reference, record.revision, self.view.writer, now);
         now.duration_since(self.view.seen.requested_at) <= fresh_for
-            && hibernate::permit(record, self.view.seen, mark, now)
-    }
-
-    /// Fixes, at the claim of a stop, how long before its start the machine is woken. No start is
-    /// near then, so that no edge that was handled counts at another instant afterwards.
-    fn begin_hibernation(&self, record: &mut Record, transition: &Transition) {
-        if transition.direction == Direction::Start {
-            return;
-        }
-        let hibernates = transition.method == StopMethod::Hibernate;
-        if hibernates && record.hibernation.is_none() {
-            let machine = Hibernation::of(record.reference.id.clone());
-            record.hibernation = Some(Box::new(machine));
-        }
-        let start = next_start(record, self.view.rules, self.view.now);
-        let near = |start: Timestamp| start.duration_since(self.view.now) < WORTH_IT;
-        let size = match &self.view.seen.resource.size {
-            Size::Machine(size) => size,
-            Size::Database(_) | Size::NodePool(_) => return,
-        };
-        if let Some(kept) = record.hibernation.as_deref_mut()
-            && !start.is_some_and(near)
-        {
-            kept.lead = hibernates.then(|| kept.next_lead(size));
-            kept.failed = 0;
-        }
+            && methods::permit(record, self.view, mark)
     }
 }
 
@@ -858,25 +768,4 @@ impl Planner<'_> {
 /// soon as it is allowed. What Offhours holds stopped stays so.
 fn only_observed(due: &Due, record: &Record) -> Handled {
     Handled { desired: record.is_held_stopped().then_some(Desired::Stopped), ..due.handled.clone() }
-}
-
-/// Returns the record after adopting the machine that we asked for as its resource, if that machine
-/// is there. This comes before any other decision.
-#[must_use]
-pub fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
-    let kept = record.hibernation.as_deref()?;
-    let HibernationState::Created(machine) = seen.sight?.hibernation_state(kept) else {
-        return None;
-    };
-    let mut record = record.clone();
-    record.hibernation.as_deref_mut()?.adopt(machine.resource.id.clone());
-    if let Some(request) = &mut record.request
-        && matches!(request.step, Step::Create { .. })
-    {
-        request.ask = Ask::Done { at: seen.requested_at };
-        request.problem = None;
-    }
-    record.missing_since = None;
-    record.last_error = None;
-    Some(record)
 }

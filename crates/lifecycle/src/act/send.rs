@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use provider::{ChangeError, Client};
 use store::{Store, StoreError};
 use transition::{
-    answer::{AnswerEffect, Answered, FailureKind, apply, effect_of},
+    answer::{AnswerEffect, apply, effect_of},
     backoff,
+    failure::{Answered, FailureKind},
     view::{Send, Withheld, Write},
 };
 

@@ -7,6 +7,11 @@ pub mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
 
+pub use hibernate::{
+    acknowledge, adopted, give_up, go_without, learn, note, permit, settle, trying_again, void,
+    woke_small,
+};
+
 use std::cmp::Ordering;
 
 use domain::{
@@ -80,6 +85,43 @@ pub fn rules(method: StopMethod) -> &'static dyn Method {
         StopMethod::ZeroNodes => &zero_nodes::ZeroNodes,
         StopMethod::Hibernate => &hibernate::Hibernate,
     }
+}
+
+/// Returns the method of this direction: for a stop the one that its claim found configured,
+/// for a start the one that left what is saved. A machine without a smaller plan is only
+/// switched off.
+#[must_use]
+pub fn method(view: View<'_>, direction: Direction) -> StopMethod {
+    let kind = view.record.kind();
+    let under_way = view.record.under_way_towards(direction);
+    if let Some(now) = under_way {
+        return now.method;
+    }
+    let method = match direction {
+        Direction::Stop => StopMethod::of(kind, view.policy),
+        Direction::Start => {
+            let saved = view.record.saved.as_ref();
+            let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
+            left.unwrap_or_else(|| StopMethod::of(kind, view.policy))
+        }
+    };
+    let kept = view.record.hibernation.as_deref();
+    let incomplete = kept.is_some_and(|kept| kept.incomplete);
+    if hibernate::is_hibernated(view) || incomplete && direction == Direction::Start {
+        return StopMethod::Hibernate;
+    }
+    let moves = match (direction, method) {
+        // A recreated machine has its old plan: one that is owed another is not deleted.
+        (Direction::Stop, StopMethod::Hibernate) => {
+            view.seen.ssh_key.is_some() && view.record.saved.is_none()
+        }
+        // The machine is there, with all that it had.
+        (Direction::Start, StopMethod::Hibernate) => false,
+        (Direction::Stop, _) => view.seen.target.is_some(),
+        (Direction::Start, _) => view.record.saved.is_some(),
+    };
+    let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
+    if is_chosen && !moves { view.switch_off() } else { method }
 }
 
 /// Returns the rules by which a transition is followed: those of its method, unless the machine is

@@ -65,8 +65,8 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    answer::{Failure, FailureKind},
     event::Event,
+    failure::{Failure, FailureKind},
     follow::{Follow, follow, missing, unlisted},
     plan::plan,
     view::{Observation, Plan, PlanContext, Send, Withheld, Write},

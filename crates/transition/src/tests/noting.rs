@@ -6,8 +6,9 @@ use domain::step::Accepted;
 
 use super::*;
 use crate::{
-    answer::{AnswerEffect, Answered, apply, effect_of},
+    answer::{AnswerEffect, apply, effect_of},
     event::Answer,
+    failure::Answered,
 };
 
 fn refusal() -> Refusal {

@@ -1,0 +1,262 @@
+//! A machine that is kept as a snapshot while it is stopped: shut down, copied, deleted, and
+//! recreated. The next request is derived from what is there, not remembered; only the result of
+//! the last one is, because no other leaves before that is known.
+
+use domain::{
+    hibernation::{
+        Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, MAX_SNAPSHOTS,
+        Mark, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
+    },
+    record::{Ask, Direction, Record, Request},
+    resource::{Power, SavedState},
+    step::Step,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Method, Next, Outcome,
+    smaller_plan::{off, on},
+};
+use crate::view::View;
+
+mod outcome;
+mod shown;
+mod state;
+
+pub use outcome::{give_up, void};
+pub use shown::{problem, problem_of, refused_creation, shown, withheld};
+pub(super) use state::is_hibernated;
+pub use state::{
+    acknowledge, adopted, go_without, learn, note, permit, settle, trying_again, woke_small,
+};
+
+use outcome::{is_deleting, outcome};
+
+/// A machine that is to run again this soon is not deleted.
+pub const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
+
+/// A machine that is to run again this soon is not hibernated.
+pub const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
+
+/// This many failed snapshots in one stop need a person.
+const TRIES: usize = 3;
+
+/// Deleted, and kept as a snapshot.
+pub struct Hibernate;
+
+impl Method for Hibernate {
+    fn next(&self, view: View<'_>, direction: Direction) -> Next {
+        let next = next(view, direction);
+        next.unwrap_or_else(|| Next::Wait("its snapshots were not read".to_owned()))
+    }
+
+    fn reached(&self, view: View<'_>, direction: Direction, _: Option<&SavedState>) -> bool {
+        view.seen.sight.is_some_and(|sight| reached(direction, view.record, sight))
+    }
+
+    fn outcome(&self, view: View<'_>, request: &Request) -> Option<Outcome> {
+        outcome(view, request)
+    }
+
+    fn always_yields(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the next request of a transition.
+fn next(view: View<'_>, direction: Direction) -> Option<Next> {
+    let sight = view.seen.sight?;
+    let Some(kept) = view.record.hibernation.as_deref() else {
+        return Some(Next::Ask(off(view.switch_off())));
+    };
+    Some(match (direction, sight.hibernation_state(kept)) {
+        (
+            _,
+            state @ (HibernationState::SnapshotLost
+            | HibernationState::Duplicated
+            | HibernationState::NameTaken(_)
+            | HibernationState::Outdated(_)),
+        ) => Next::Person(problem(state)),
+        (_, HibernationState::BeingCreated(_)) => Next::Wait("it is being made".to_owned()),
+        (_, HibernationState::Created(_)) => Next::Wait("it was just made".to_owned()),
+        (_, HibernationState::Gone) => Next::Wait("the provider answers 404".to_owned()),
+        (Direction::Stop, HibernationState::Hibernated(_)) => {
+            Next::Wait("it is hibernated".to_owned())
+        }
+        (Direction::Start, HibernationState::Hibernated(snapshot)) => create(view, kept, snapshot),
+        (Direction::Stop, HibernationState::Present(machine)) => {
+            hibernate(view, kept, sight, machine)
+        }
+        (Direction::Start, HibernationState::Present(machine)) => wake(view.record, kept, machine),
+    })
+}
+
+fn hibernate(view: View<'_>, kept: &Hibernation, sight: &Sight, machine: &ObservedMachine) -> Next {
+    let record = view.record;
+    if machine.resource.power != Power::Stopped {
+        return Next::Ask(off(view.switch_off()));
+    }
+    if record.saved.is_some() {
+        let reason = "it is owed its own plan, and was only powered off";
+        return Next::StayOff(reason.to_owned());
+    }
+    let too_near = |start: Timestamp| start.duration_since(view.now) < CLEAR_OF_START;
+    if view.next_start().is_some_and(too_near) {
+        let reason = "it is to run again within the hour, and was only powered off";
+        return Next::StayOff(reason.to_owned());
+    }
+    if record.not_before().is_some_and(|until| view.now < until) {
+        return Next::Wait("an earlier start may still act".to_owned());
+    }
+    let copy = sight.whole_copy(kept, view.seen.whole_log());
+    if let Some(removal) = removal(view, kept, sight, copy.is_none()) {
+        return Next::Ask(removal);
+    }
+    if let Some(address) = machine.unkept.first() {
+        return Next::Ask(Step::KeepAddress(address.clone()));
+    }
+    match copy {
+        Some((_, seen)) if seen.protected == Some(false) => {
+            Next::Ask(Step::Protect { snapshot: seen.id, on: true })
+        }
+        Some(_) => Next::Ask(Step::Delete),
+        None => snapshot(record, kept, sight),
+    }
+}
+
+fn snapshot(record: &Record, kept: &Hibernation, sight: &Sight) -> Next {
+    let claimed_at = record.in_flight().map(|now| now.claimed_at);
+    let is_of_this = |one: &&KeptSnapshot| {
+        one.centi_gb.is_some() && claimed_at.is_some_and(|at| one.asked_at >= at)
+    };
+    let of_this = kept.snapshots.iter().filter(is_of_this).count();
+    if of_this + kept.failed >= TRIES {
+        let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
+        return Next::Person(reason);
+    }
+    if seen(kept, sight).len() >= MAX_SNAPSHOTS {
+        let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
+        return Next::Person(reason);
+    }
+    Next::Ask(Step::Snapshot(Label {
+        of: record.reference.id.clone(),
+        // A placeholder: the write that permits the request sets the mark.
+        mark: Mark::default(),
+    }))
+}
+
+/// Returns what a stop removes before it adds another snapshot: one that failed, or an old one that
+/// is not needed, because a newer one has proved itself and is seen now, and more than are to be
+/// kept are there. One that is not old yet goes only to make room for another one. What could not
+/// be removed once in this stop is left to the next.
+fn removal(view: View<'_>, kept: &Hibernation, sight: &Sight, adds_another: bool) -> Option<Step> {
+    let request = view.record.request.as_ref();
+    let failed =
+        |request: &Request| request.step.removes() && matches!(request.ask, Ask::Failed { .. });
+    if request.is_some_and(failed) {
+        return None;
+    }
+    let seen = seen(kept, sight);
+    // A cloud may show any word for a while, even of a snapshot that was complete.
+    let useless = seen.iter().find(|(one, seen)| {
+        let wakes = kept.wake_from.as_ref() == Some(&one.mark);
+        seen.state == SnapshotState::Failed && one.centi_gb.is_none() && !wakes
+    });
+    let needs_room = adds_another && seen.len() >= MAX_SNAPSHOTS;
+    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, view.now))?;
+    let snapshot = removed.id;
+    Some(match removed.protected {
+        Some(true) => Step::Protect { snapshot, on: false },
+        Some(false) | None => Step::RemoveSnapshot(snapshot),
+    })
+}
+
+/// A snapshot that is kept, with how it is seen.
+type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
+
+/// Returns the snapshots that are kept and seen, newest first.
+fn seen<'a>(kept: &'a Hibernation, sight: &'a Sight) -> Vec<Found<'a>> {
+    let all = kept.snapshots.iter();
+    all.filter_map(|one| Some((one, sight.snapshot(&one.mark)?))).collect()
+}
+
+fn unneeded<'a, 'f>(
+    kept: &Hibernation,
+    seen: &'f [Found<'a>],
+    needs_room: bool,
+    now: Timestamp,
+) -> Option<&'f Found<'a>> {
+    let is_complete = |found: &&Found<'_>| found.1.state == SnapshotState::Available;
+    let complete: Vec<_> = seen.iter().filter(is_complete).collect();
+    let (oldest, newer) = complete.split_last()?;
+    let (one, _) = oldest;
+    let proven = newer.iter().any(|(one, _)| one.proven_at.is_some());
+    let enough = newer.len() >= usize::try_from(SNAPSHOTS_TO_KEEP).unwrap_or(usize::MAX);
+    let is_old = now.duration_since(one.asked_at) > KEPT_FOR;
+    let wakes = kept.wake_from.as_ref() == Some(&one.mark);
+    (proven && enough && (is_old || needs_room) && !wakes).then_some(*oldest)
+}
+
+fn create(view: View<'_>, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next {
+    match view.seen.creates.or(kept.manifest.as_ref()) {
+        Some(manifest) => Next::Ask(Step::Create {
+            label: Label { of: view.record.reference.id.clone(), mark: Mark::default() },
+            snapshot: snapshot.id,
+            manifest: Box::new(manifest.clone()),
+        }),
+        None => Next::Person("what it was like is not recorded".to_owned()),
+    }
+}
+
+fn wake(record: &Record, kept: &Hibernation, machine: &ObservedMachine) -> Next {
+    match lacks(kept, machine) {
+        Lacks::Unknown => Next::Wait("what is attached to it was not read".to_owned()),
+        Lacks::One(what) => Next::Ask(Step::Attach(what)),
+        Lacks::Nothing if machine.settling => {
+            Next::Wait("its firewalls are not applied yet".to_owned())
+        }
+        Lacks::Nothing => Next::Ask(on(&machine.resource, record)),
+    }
+}
+
+/// What a machine that we created lacks of what it had.
+#[derive(Debug, PartialEq, Eq)]
+enum Lacks {
+    /// Nothing, which includes a machine that was never deleted.
+    Nothing,
+    /// This, and perhaps more.
+    One(Attachment),
+    /// What it has was not read.
+    Unknown,
+}
+
+fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
+    let woken = !kept.wakes.is_empty();
+    let Some(had) = kept.manifest.as_ref().filter(|_| woken) else {
+        return Lacks::Nothing;
+    };
+    match &machine.manifest {
+        None => Lacks::Unknown,
+        Some(has) => {
+            let mut missing = had.missing_in(has).into_iter();
+            let first =
+                missing.find(|one| !one.is_given_at_creation() && !kept.refused.contains(one));
+            first.map_or(Lacks::Nothing, Lacks::One)
+        }
+    }
+}
+
+/// Reports whether the machine is where `direction` leads: deleted with its snapshot there, or
+/// running with all that it had.
+fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
+    let Some(kept) = record.hibernation.as_deref() else {
+        return false;
+    };
+    match (direction, sight.hibernation_state(kept)) {
+        (Direction::Stop, HibernationState::Hibernated(_)) => true,
+        (Direction::Start, HibernationState::Present(machine)) => {
+            machine.resource.power == Power::Running && lacks(kept, machine) == Lacks::Nothing
+        }
+        (Direction::Stop | Direction::Start, _) => false,
+    }
+}
