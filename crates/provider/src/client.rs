@@ -4,21 +4,21 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
-    configuration::{AccountKind, Provider},
     hibernation::{Manifest, Sight, Surroundings},
     money::{Currency, Money},
     plan::Catalog,
     prices::PriceList,
     resource::{LoggedAction, Resource},
     ssh::SshLogin,
-    step::Step,
+    step::{Accepted, Step},
 };
 use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    Accepted,
-    digitalocean::{self, DatabasePlans},
+    cloud::{Cloud as _, MissingScope},
+    database_plans::DatabasePlans,
+    digitalocean,
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
@@ -43,6 +43,17 @@ enum Api {
     DigitalOcean(digitalocean::Api),
     Hetzner(hetzner::Api),
     Ssh(ssh::Api),
+}
+
+/// Does the same with whichever cloud an account is at.
+macro_rules! each {
+    ($client:expr, $cloud:ident => $what:expr) => {
+        match &$client.api {
+            Api::DigitalOcean($cloud) => $what,
+            Api::Hetzner($cloud) => $what,
+            Api::Ssh($cloud) => $what,
+        }
+    };
 }
 
 impl Client {
@@ -109,11 +120,7 @@ impl Client {
 
     #[must_use]
     pub fn kinds(&self) -> &'static [ResourceKind] {
-        match self.api {
-            Api::DigitalOcean(_) => Provider::DigitalOcean.kinds(),
-            Api::Hetzner(_) => Provider::Hetzner.kinds(),
-            Api::Ssh(_) => AccountKind::Ssh.kinds(),
-        }
+        each!(self, cloud => cloud.kind()).kinds()
     }
 
     /// Lists every resource of the requested kinds, all pages; kinds of other providers have none.
@@ -123,30 +130,22 @@ impl Client {
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
-        let listed = match &self.api {
-            Api::DigitalOcean(api) => api.list(kinds, reading).await?,
-            Api::Hetzner(api) => api.list(kinds, reading).await?,
-            Api::Ssh(api) => api.resources(kinds, reading).await?,
-        };
+        let listed = each!(self, cloud => cloud.list(kinds, reading).await)?;
         Ok(listed.sorted().printable())
     }
 
     /// Checks that the token may read a kind of resource, with one small request; kinds of other
     /// providers need none. Over SSH, runs every machine's status.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        let tried = match &self.api {
-            Api::DigitalOcean(api) => api.try_reading(kind).await,
-            Api::Hetzner(api) => api.try_reading(kind).await,
-            Api::Ssh(api) => api.try_reading(kind).await,
-        };
+        let tried = each!(self, cloud => cloud.try_reading(kind).await);
         tried.map_err(|error| self.needing_to_read(kind, error))
     }
 
     /// Adds to an error the permission that reading a kind of resource needs.
     fn needing_to_read(&self, kind: ResourceKind, error: ProviderError) -> ProviderError {
-        match &self.api {
-            Api::DigitalOcean(_) => error.needing(digitalocean::to_read(kind)),
-            Api::Hetzner(_) | Api::Ssh(_) => error,
+        match each!(self, cloud => cloud.to_read(kind)) {
+            Some(permission) => error.needing(permission),
+            None => error,
         }
     }
 
@@ -160,29 +159,20 @@ impl Client {
 
     /// Like [`Self::status`], but a 404 is an error with the provider's words.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        let found = match &self.api {
-            Api::DigitalOcean(api) => api.status(id).await,
-            Api::Hetzner(api) => api.status(id).await,
-            Api::Ssh(api) => api.look(id).await,
-        };
+        let found = each!(self, cloud => cloud.status(id).await);
         let found = found.map_err(|error| self.needing_to_read(id.kind(), error))?;
         Ok(found.map(Resource::printable))
     }
 
     /// Reads a machine's own action log since an instant, newest first, with the actions that had not
     /// ended by then. The providers write whole seconds, so an action within the instant's second
-    /// counts.
+    /// counts. A host keeps no log of what its commands did.
     pub async fn actions(
         &self,
         id: &ResourceId,
         since: Timestamp,
     ) -> Result<Vec<LoggedAction>, ProviderError> {
-        let mut actions = match &self.api {
-            Api::DigitalOcean(api) => api.actions(id, since).await?,
-            Api::Hetzner(api) => api.actions(id, since).await?,
-            // A host keeps no log of what its commands did.
-            Api::Ssh(_) => Vec::new(),
-        };
+        let mut actions = each!(self, cloud => cloud.actions(id, since).await)?;
         actions.retain(|action| !action.is_over_before(since));
         actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
         actions.dedup_by_key(|action| action.id);
@@ -192,69 +182,43 @@ impl Client {
     /// Fetches the plans that the provider offers for databases, with one request however many
     /// databases are asked about afterwards.
     pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.database_plans().await,
-            Api::Hetzner(_) | Api::Ssh(_) => Ok(DatabasePlans::default()),
-        }
+        each!(self, cloud => cloud.database_plans().await)
     }
 
     /// Fetches the plans that the provider offers for machines, with their prices and where they
     /// are sold. Hetzner's prices are marked as euros; [`Self::currency`] returns the actual
     /// currency.
     pub async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.machine_plans().await,
-            Api::Hetzner(api) => api.machine_plans().await,
-            Api::Ssh(_) => Ok(Catalog::default()),
-        }
+        each!(self, cloud => cloud.machine_plans().await)
     }
 
     /// Fetches all prices of the provider, with one request for each page of the list; `None` over
     /// SSH.
     pub async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.prices(now).await.map(Some),
-            Api::Hetzner(api) => api.prices(now).await.map(Some),
-            Api::Ssh(_) => Ok(None),
-        }
+        each!(self, cloud => cloud.prices(now).await)
     }
 
     /// Returns the currency of the provider's prices; `None` if it has no prices.
     pub async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(_) => Ok(Some(Currency::Usd)),
-            Api::Hetzner(api) => api.currency().await.map(Some),
-            Api::Ssh(_) => Ok(None),
-        }
+        each!(self, cloud => cloud.currency().await)
     }
 
-    /// Returns the Droplets that autoscale pools created: nothing on a Droplet says so (DOSPEC).
+    /// Returns the machines that the provider itself creates and deletes: the members of autoscale
+    /// pools.
     pub async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.autoscaled().await,
-            Api::Hetzner(_) | Api::Ssh(_) => Ok(BTreeSet::new()),
-        }
+        each!(self, cloud => cloud.autoscaled().await)
     }
 
     /// Reads a machine's surroundings: what would have to be restored if it were recreated, and
     /// what names it elsewhere. Takes several requests, at `DigitalOcean` one more for each
     /// database and up to one more for each project.
     pub async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        let around = match &self.api {
-            Api::DigitalOcean(api) => api.surroundings(id).await?,
-            Api::Hetzner(api) => api.surroundings(id).await?,
-            Api::Ssh(_) => return Err(ProviderError::foreign(id)),
-        };
-        Ok(around.printable())
+        Ok(each!(self, cloud => cloud.surroundings(id).await)?.printable())
     }
 
     /// Lists all snapshots of an account's machines.
     pub async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.list_snapshots().await,
-            Api::Hetzner(api) => api.list_snapshots("").await,
-            Api::Ssh(_) => Ok(ListedSnapshots::default()),
-        }
+        each!(self, cloud => cloud.snapshots().await)
     }
 
     /// Observes a machine that is hibernated or about to be, with several requests.
@@ -262,12 +226,7 @@ impl Client {
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Sight, ProviderError> {
-        let sight = match &self.api {
-            Api::DigitalOcean(api) => api.look_up_hibernation(lookup).await?,
-            Api::Hetzner(api) => api.look_up_hibernation(lookup).await?,
-            Api::Ssh(_) => return Err(ProviderError::foreign(lookup.of)),
-        };
-        Ok(sight.printable())
+        Ok(each!(self, cloud => cloud.look_up_hibernation(lookup).await)?.printable())
     }
 
     /// Returns a machine to be created, without what its account no longer has. The key of this name
@@ -278,53 +237,31 @@ impl Client {
         ssh_key: Option<&str>,
     ) -> Result<Manifest, ProviderError> {
         let mut manifest = manifest.clone();
-        match &self.api {
-            Api::DigitalOcean(api) => api.drop_missing(&mut manifest, ssh_key).await?,
-            Api::Hetzner(api) => api.drop_missing(&mut manifest, ssh_key).await?,
-            Api::Ssh(_) => {}
-        }
+        each!(self, cloud => cloud.drop_missing(&mut manifest, ssh_key).await)?;
         Ok(manifest)
     }
 
     /// Returns the scopes that the token lacks for hibernating machines, as far as reading shows:
     /// at `DigitalOcean` with a small request for each; elsewhere tokens have none.
-    pub async fn missing_scopes(&self) -> Result<Vec<digitalocean::MissingScope>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.missing_scopes().await,
-            Api::Hetzner(_) | Api::Ssh(_) => Ok(Vec::new()),
-        }
+    pub async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
+        each!(self, cloud => cloud.missing_scopes().await)
     }
 
     /// Returns the monthly price of one GB of a snapshot; `None` over SSH.
     pub async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(_) => Ok(Some(digitalocean::snapshot_price())),
-            Api::Hetzner(api) => api.snapshot_price().await.map(Some),
-            Api::Ssh(_) => Ok(None),
-        }
+        each!(self, cloud => cloud.snapshot_price().await)
     }
 
     /// Sends one step of a resource, as it was seen, as one request, and never retries it.
     pub async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
-        let (sent, needs) = match &self.api {
-            Api::DigitalOcean(api) => (api.send(resource, step).await, digitalocean::to_send(step)),
-            Api::Hetzner(api) => (api.send(resource, step).await, "the right to write"),
-            Api::Ssh(api) => return api.send_step(resource, step).await,
-        };
-        sent.map_err(|error| ChangeError::from(error.needing(needs)))
+        each!(self, cloud => cloud.send(resource, step).await)
     }
 
     /// Returns the request that a step is sent as, in one line:
     /// `POST /v2/droplets/3164444/actions power_off`.
     #[must_use]
     pub fn shown(&self, resource: &Resource, step: &Step) -> String {
-        let shown = match &self.api {
-            Api::DigitalOcean(_) => {
-                digitalocean::request(resource, step).map(|request| request.in_full())
-            }
-            Api::Hetzner(_) => hetzner::request(resource, step).map(|request| request.in_full()),
-            Api::Ssh(_) => ssh::command(resource, step).map(|(name, of)| of.describe(name)),
-        };
+        let shown = each!(self, cloud => cloud.shown(resource, step));
         shown.unwrap_or_else(|error| error.to_string())
     }
 

@@ -7,7 +7,9 @@
 //! later observation of the resource does.
 
 mod client;
+mod cloud;
 mod command_failure;
+mod database_plans;
 mod digitalocean;
 mod endpoint;
 mod error;
@@ -26,9 +28,9 @@ mod transport;
 mod tests;
 
 pub use client::Client;
-pub use digitalocean::{
-    DatabasePlans, MissingScope, snapshot_price as digitalocean_snapshot_price,
-};
+pub use cloud::MissingScope;
+pub use database_plans::DatabasePlans;
+pub use digitalocean::snapshot_price as digitalocean_snapshot_price;
 pub use domain::{reason::Refusal, step::Accepted};
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError};

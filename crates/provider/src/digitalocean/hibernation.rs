@@ -33,11 +33,11 @@ const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
 impl Api {
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(crate) async fn look_up_hibernation(
+    pub(super) async fn read_sight(
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Sight, ProviderError> {
-        let snapshots = self.snapshots(lookup).await?;
+        let snapshots = self.snapshots_of(lookup).await?;
         let create_failed = self.has_failed(lookup.making).await?;
         let path = format!("/v2/droplets?tag_name={}", of_tag(lookup.of));
         let mut others: Vec<DropletWithAttachments> = self.things(&path).await?;
@@ -71,7 +71,7 @@ impl Api {
     }
 
     /// Drops from a Droplet to be created what the account no longer has.
-    pub(crate) async fn drop_missing(
+    pub(super) async fn keep_existing(
         &self,
         made: &mut Manifest,
         ssh_key: Option<&str>,
@@ -85,7 +85,7 @@ impl Api {
     }
 
     /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.
-    pub(crate) async fn list_snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+    pub(super) async fn list_snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
         let path = "/v2/snapshots?resource_type=droplet";
         let listed: Vec<schema::Snapshot> = self.things(path).await?;
         Ok(ListedSnapshots(listed.iter().filter_map(snapshot).collect()))
@@ -93,7 +93,7 @@ impl Api {
 
     /// Returns the snapshots of a machine. Those that matter are read as images as well, because
     /// only images have a status.
-    async fn snapshots(
+    async fn snapshots_of(
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {

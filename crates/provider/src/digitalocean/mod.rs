@@ -6,33 +6,36 @@ mod scopes;
 mod step;
 mod surroundings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
+    configuration::{AccountKind, Provider},
+    hibernation::{Manifest, Sight, Surroundings},
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
     resource::{
         ActionEffect, ActionId, ActionState, Busy, Cluster, DatabaseSize, LoggedAction,
-        MachineFacts, MachineSize, NodePoolSize, PlanCapacity, Power, Resource, Size,
+        MachineFacts, MachineSize, NodePoolSize, Power, Resource, Size,
     },
+    step::{Accepted, Step},
 };
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    error::ProviderError,
+    cloud::{Cloud, MissingScope},
+    database_plans::{DatabasePlans, OPTIONS},
+    error::{ChangeError, ProviderError},
+    hibernation_lookup::{HibernationLookup, ListedSnapshots},
     http::{Http, Request},
     pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
 
 pub(crate) use schema::read_error;
-pub use scopes::MissingScope;
-pub(crate) use scopes::{to_read, to_send};
-pub(crate) use step::request;
 pub use surroundings::snapshot_price;
 
 /// The maximum page size (DODESC).
@@ -41,54 +44,18 @@ const PER_PAGE: u32 = 200;
 /// The path that lists the plans for Droplets and for the nodes of pools.
 const SIZES: &str = "/v2/sizes";
 
-/// The path that lists the plans for databases.
-const OPTIONS: &str = "/v2/databases/options";
-
-/// The plans that are offered for databases, by engine. An engine's plans are parsed only when they
-/// are asked for.
-#[derive(Debug, Clone, Default)]
-pub struct DatabasePlans(BTreeMap<String, Value>);
-
-impl DatabasePlans {
-    /// Returns the slug of the smallest plan for a database's engine and number of nodes in a
-    /// region: least memory, then fewest vCPUs. `None` if none is offered.
-    pub fn smallest(
-        &self,
-        size: &DatabaseSize,
-        region: &str,
-    ) -> Result<Option<String>, ProviderError> {
-        let Some(engine) = self.0.get(&size.engine) else {
-            return Ok(None);
-        };
-        let engine: schema::EngineOptions =
-            serde_json::from_value(engine.clone()).map_err(|_| {
-                let reason = format!("unexpected {} options", size.engine);
-                Request::get(OPTIONS).not_understood(reason)
-            })?;
-        if !engine.regions.iter().any(|offered| offered == region) {
-            return Ok(None);
-        }
-        Ok(engine
-            .layouts
-            .into_iter()
-            .filter(|layout| layout.num_nodes == size.nodes)
-            .flat_map(|layout| layout.sizes)
-            .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
-            // Among equal plans, the shortest name wins: `db-s-…` before `db-amd-…`.
-            .min()
-            .map(|(_, _, plan)| plan))
-    }
-}
-
-/// One account.
 #[derive(Debug, Clone)]
 pub(crate) struct Api(pub(crate) Http);
 
 /// The list of one kind.
 type ResourcesRead = Read<Result<Resource, Box<Unread>>>;
 
-impl Api {
-    pub(crate) async fn list(
+impl Cloud for Api {
+    fn kind(&self) -> AccountKind {
+        AccountKind::Cloud(Provider::DigitalOcean)
+    }
+
+    async fn list(
         &self,
         kinds: &[ResourceKind],
         reading: Reading<'_>,
@@ -101,11 +68,169 @@ impl Api {
                 ResourceKind::NodePool => self.node_pools(reading).await,
                 ResourceKind::Server | ResourceKind::Machine => continue,
             };
-            listed.add(kind, read.map_err(|error| error.needing(to_read(kind))))?;
+            listed.add(kind, read.map_err(|error| error.needing(scopes::to_read(kind))))?;
         }
         listed.or_error()
     }
 
+    async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        let path = match kind {
+            ResourceKind::Droplet => "/v2/droplets?per_page=1",
+            // The list is not paginated (DOSPEC), and its rows are few.
+            ResourceKind::Database => "/v2/databases",
+            ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
+            ResourceKind::Server | ResourceKind::Machine => return Ok(()),
+        };
+        self.0.read::<IgnoredAny>(&Request::get(path)).await?;
+        Ok(())
+    }
+
+    async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        match id {
+            ResourceId::Droplet(DropletId(id)) => {
+                let request = Request::get(format!("/v2/droplets/{id}"));
+                let found: schema::Droplet = self.one(&request).await?;
+                request.about(id, &found.id)?;
+                Ok(Some(droplet(found)))
+            }
+            ResourceId::Database(DatabaseId(id)) => {
+                let request = Request::get(format!("/v2/databases/{id}"));
+                let found: schema::Database = self.one(&request).await?;
+                request.about(id, &found.id.0)?;
+                Ok(Some(database(found)))
+            }
+            ResourceId::NodePool(ClusterId(id), PoolId(pool)) => {
+                let request = Request::get(format!("/v2/kubernetes/clusters/{id}"));
+                let mut cluster: schema::Cluster = self.one(&request).await?;
+                request.about(id, &cluster.id.0)?;
+                let pools = cluster.node_pools.take();
+                let pools = pools
+                    .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
+                let pool = pools.into_iter().find(|one| one.has_id(pool, |pool| &pool.id.0));
+                match pool {
+                    Some(Element::Read(pool)) => Ok(Some(node_pool(&cluster, pool))),
+                    Some(Element::Unread(_)) => {
+                        Err(request.not_understood("unexpected content of the node pool"))
+                    }
+                    None => Ok(None),
+                }
+            }
+            ResourceId::Server(_) | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
+        let sent = self.send_step(resource, step).await;
+        sent.map_err(|error| error.needing(scopes::to_send(step)).into())
+    }
+
+    fn shown(&self, resource: &Resource, step: &Step) -> Result<String, ProviderError> {
+        Ok(step::request(resource, step)?.in_full())
+    }
+
+    fn to_read(&self, kind: ResourceKind) -> Option<&'static str> {
+        Some(scopes::to_read(kind))
+    }
+
+    async fn actions(
+        &self,
+        id: &ResourceId,
+        since: Timestamp,
+    ) -> Result<Vec<LoggedAction>, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(ProviderError::foreign(id));
+        };
+        let path = format!("/v2/droplets/{droplet}/actions");
+        pages::log(since, async |number| {
+            let page = self.page::<schema::Action>(&path, number).await?;
+            Ok(page.map(logged))
+        })
+        .await
+    }
+
+    async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
+        let request = Request::get(OPTIONS);
+        let schema::Options { options } = self.0.read(&request).await?;
+        Ok(DatabasePlans::new(options))
+    }
+
+    async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
+        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
+        let plans = sizes.items.into_iter().map(|(_, size)| plan(size));
+        let unexpected = |error: NotAnAmount| Request::get(SIZES).not_understood(error.to_string());
+        plans.collect::<Result<_, _>>().map_err(unexpected)
+    }
+
+    async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
+        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
+        let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
+        for (_, size) in sizes.items {
+            let rate = rate(&size);
+            let rate =
+                rate.map_err(|error| Request::get(SIZES).not_understood(error.to_string()))?;
+            list.add(&size.slug, None, rate);
+        }
+        Ok(Some(list))
+    }
+
+    async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
+        Ok(Some(Currency::Usd))
+    }
+
+    async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
+        Ok(Some(snapshot_price()))
+    }
+
+    /// Nothing on a Droplet says that an autoscale pool created it (DOSPEC).
+    async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
+        let path = "/v2/droplets/autoscale";
+        let pools = self.all::<schema::AutoscalePool>(path, Reading::UNTIMED);
+        let mut members = BTreeSet::new();
+        for (_, pool) in pools.await?.items {
+            let path = format!("{path}/{}/members", pool.id.0);
+            let of_pool = self.all::<schema::AutoscaleMember>(&path, Reading::UNTIMED);
+            match of_pool.await {
+                Ok(of_pool) => {
+                    let ids = of_pool.items.iter().map(|(_, member)| member.droplet_id);
+                    members.extend(ids.map(|id| ResourceId::Droplet(DropletId(id))));
+                }
+                // Deleted since the list was read, along with its members.
+                Err(ProviderError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(members)
+    }
+
+    async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
+        self.read_surroundings(id).await
+    }
+
+    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        self.list_snapshots().await
+    }
+
+    async fn look_up_hibernation(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Sight, ProviderError> {
+        self.read_sight(lookup).await
+    }
+
+    async fn drop_missing(
+        &self,
+        made: &mut Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        self.keep_existing(made, ssh_key).await
+    }
+
+    async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
+        self.try_scopes().await
+    }
+}
+
+impl Api {
     /// GPU Droplets are listed only if their type is asked for (DOSPEC). The others do not depend on
     /// that list.
     async fn droplets(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
@@ -127,18 +252,6 @@ impl Api {
             }
         }
         Ok(droplets)
-    }
-
-    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        let path = match kind {
-            ResourceKind::Droplet => "/v2/droplets?per_page=1",
-            // The list is not paginated (DOSPEC), and its rows are few.
-            ResourceKind::Database => "/v2/databases",
-            ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
-            ResourceKind::Server | ResourceKind::Machine => return Ok(()),
-        };
-        self.0.read::<IgnoredAny>(&Request::get(path)).await?;
-        Ok(())
     }
 
     /// The list is not paginated (DOSPEC). If it comes in pages all the same, all pages are read.
@@ -192,101 +305,6 @@ impl Api {
         });
         pools.items.extend(unread);
         Ok(pools)
-    }
-
-    pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        match id {
-            ResourceId::Droplet(DropletId(id)) => {
-                let request = Request::get(format!("/v2/droplets/{id}"));
-                let found: schema::Droplet = self.one(&request).await?;
-                request.about(id, &found.id)?;
-                Ok(Some(droplet(found)))
-            }
-            ResourceId::Database(DatabaseId(id)) => {
-                let request = Request::get(format!("/v2/databases/{id}"));
-                let found: schema::Database = self.one(&request).await?;
-                request.about(id, &found.id.0)?;
-                Ok(Some(database(found)))
-            }
-            ResourceId::NodePool(ClusterId(id), PoolId(pool)) => {
-                let request = Request::get(format!("/v2/kubernetes/clusters/{id}"));
-                let mut cluster: schema::Cluster = self.one(&request).await?;
-                request.about(id, &cluster.id.0)?;
-                let pools = cluster.node_pools.take();
-                let pools = pools
-                    .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
-                let pool = pools.into_iter().find(|one| one.has_id(pool, |pool| &pool.id.0));
-                match pool {
-                    Some(Element::Read(pool)) => Ok(Some(node_pool(&cluster, pool))),
-                    Some(Element::Unread(_)) => {
-                        Err(request.not_understood("unexpected content of the node pool"))
-                    }
-                    None => Ok(None),
-                }
-            }
-            ResourceId::Server(_) | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
-        }
-    }
-
-    pub(crate) async fn actions(
-        &self,
-        id: &ResourceId,
-        since: Timestamp,
-    ) -> Result<Vec<LoggedAction>, ProviderError> {
-        let ResourceId::Droplet(droplet) = id else {
-            return Err(ProviderError::foreign(id));
-        };
-        let path = format!("/v2/droplets/{droplet}/actions");
-        pages::log(since, async |number| {
-            let page = self.page::<schema::Action>(&path, number).await?;
-            Ok(page.map(logged))
-        })
-        .await
-    }
-
-    pub(crate) async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
-        let request = Request::get(OPTIONS);
-        let schema::Options { options } = self.0.read(&request).await?;
-        Ok(DatabasePlans(options))
-    }
-
-    pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
-        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
-        let plans = sizes.items.into_iter().map(|(_, size)| plan(size));
-        let unexpected = |error: NotAnAmount| Request::get(SIZES).not_understood(error.to_string());
-        plans.collect::<Result<_, _>>().map_err(unexpected)
-    }
-
-    pub(crate) async fn prices(&self, now: Timestamp) -> Result<PriceList, ProviderError> {
-        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
-        let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
-        for (_, size) in sizes.items {
-            let rate = rate(&size);
-            let rate =
-                rate.map_err(|error| Request::get(SIZES).not_understood(error.to_string()))?;
-            list.add(&size.slug, None, rate);
-        }
-        Ok(list)
-    }
-
-    pub(crate) async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
-        let path = "/v2/droplets/autoscale";
-        let pools = self.all::<schema::AutoscalePool>(path, Reading::UNTIMED);
-        let mut members = BTreeSet::new();
-        for (_, pool) in pools.await?.items {
-            let path = format!("{path}/{}/members", pool.id.0);
-            let of_pool = self.all::<schema::AutoscaleMember>(&path, Reading::UNTIMED);
-            match of_pool.await {
-                Ok(of_pool) => {
-                    let ids = of_pool.items.iter().map(|(_, member)| member.droplet_id);
-                    members.extend(ids.map(|id| ResourceId::Droplet(DropletId(id))));
-                }
-                // Deleted since the list was read, along with its members.
-                Err(ProviderError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(members)
     }
 
     async fn one<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderError> {

@@ -300,21 +300,6 @@ pub(super) struct Options {
 }
 
 #[derive(Deserialize)]
-pub(super) struct EngineOptions {
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) regions: Vec<String>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) layouts: Vec<Layout>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Layout {
-    pub(super) num_nodes: u32,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) sizes: Vec<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Cluster {
     pub(super) id: Uuid,
     pub(super) name: String,

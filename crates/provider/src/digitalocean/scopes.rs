@@ -5,10 +5,10 @@ use domain::{ResourceKind, hibernation::Attachment, resource::SavedState, step::
 use serde::de::IgnoredAny;
 
 use super::Api;
-use crate::{error::ProviderError, http::Request};
+use crate::{cloud::MissingScope, error::ProviderError, http::Request};
 
 /// Returns the scope that listing a kind needs, and reading one of it.
-pub(crate) fn to_read(kind: ResourceKind) -> &'static str {
+pub(super) fn to_read(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Droplet => "the scope droplet:read",
         ResourceKind::Database => "the scope database:read",
@@ -18,7 +18,7 @@ pub(crate) fn to_read(kind: ResourceKind) -> &'static str {
 }
 
 /// Returns the scopes that a step needs.
-pub(crate) fn to_send(step: &Step) -> &'static str {
+pub(super) fn to_send(step: &Step) -> &'static str {
     match step {
         Step::Off { .. } | Step::On { .. } => "the scope droplet:update",
         Step::Resize(SavedState::Machine(_)) => {
@@ -51,15 +51,6 @@ fn to_attach(what: &Attachment) -> &'static str {
     }
 }
 
-/// A scope that a token lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MissingScope {
-    /// Its name, such as `firewall:read`.
-    pub scope: &'static str,
-    /// What it lets the token read.
-    pub reads: &'static str,
-}
-
 /// For each scope: a small request that needs it, its name, and what hibernation reads with it.
 const READS: [(&str, &str, &str); 17] = [
     ("/v2/droplets?per_page=1", "droplet:read", "Droplets"),
@@ -88,7 +79,7 @@ const SIZES: &str = "/v2/sizes?per_page=1";
 impl Api {
     /// Changes nothing. If at most one request is not refused, the token itself may be refused, so
     /// the refusal is returned as the error.
-    pub(crate) async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
+    pub(super) async fn try_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
         let mut missing: Vec<MissingScope> = Vec::new();
         let mut refused = None;
         for (path, scope, reads) in READS {

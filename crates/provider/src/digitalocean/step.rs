@@ -6,7 +6,7 @@ use domain::{
     ClusterId, ResourceId,
     hibernation::{Attachment, BackupPolicy, Label, MARK_LABEL, Manifest},
     resource::{ActionId, AutoscaleBounds, Resource, SavedState, Size},
-    step::Step,
+    step::{Accepted, Step},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,13 +17,12 @@ use super::{
     is_service_tag, schema,
 };
 use crate::{
-    Accepted,
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };
 
 impl Api {
-    pub(crate) async fn send(
+    pub(super) async fn send_step(
         &self,
         resource: &Resource,
         step: &Step,
@@ -34,8 +33,7 @@ impl Api {
     }
 }
 
-/// Returns the request that a step is sent as.
-pub(crate) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
+pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
     let id = &resource.id;
     let act = |kind| action(id, &schema::Act { kind });
     match step {

@@ -227,7 +227,7 @@ impl Api {
         Ok(keys.collect())
     }
 
-    pub(crate) async fn surroundings(
+    pub(super) async fn read_surroundings(
         &self,
         id: &ResourceId,
     ) -> Result<Surroundings, ProviderError> {

@@ -31,13 +31,13 @@ struct AttachmentLists {
 impl Api {
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(crate) async fn look_up_hibernation(
+    pub(super) async fn read_sight(
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Sight, ProviderError> {
         let label = of_label(lookup.of);
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
-        let snapshots = self.snapshots(&selector, lookup).await?;
+        let snapshots = self.snapshots_of(&selector, lookup).await?;
         let attachments = if lookup.attached { Some(self.attachment_lists().await?) } else { None };
         let mut others =
             self.all::<schema::ServerWithAttachments>(&format!("/v1/servers?{selector}")).await?;
@@ -64,7 +64,7 @@ impl Api {
     }
 
     /// Lists the snapshots that a selector chooses, if it is not empty.
-    pub(crate) async fn list_snapshots(
+    pub(super) async fn list_snapshots(
         &self,
         selector: &str,
     ) -> Result<ListedSnapshots, ProviderError> {
@@ -73,7 +73,7 @@ impl Api {
         Ok(ListedSnapshots(images.into_iter().map(snapshot).collect()))
     }
 
-    async fn snapshots(
+    async fn snapshots_of(
         &self,
         selector: &str,
         lookup: HibernationLookup<'_>,
@@ -113,7 +113,7 @@ impl Api {
     }
 
     /// Drops from a server to be created what the project no longer has.
-    pub(crate) async fn drop_missing(
+    pub(super) async fn keep_existing(
         &self,
         made: &mut Manifest,
         ssh_key: Option<&str>,

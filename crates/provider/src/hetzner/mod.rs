@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use domain::{
     ResourceId, ResourceKind, ServerId,
+    configuration::{AccountKind, Provider},
+    hibernation::{Manifest, Sight, Surroundings},
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
@@ -16,18 +18,20 @@ use domain::{
         ActionEffect, ActionId, ActionState, Busy, LoggedAction, MachineFacts, MachineSize, Power,
         Resource, Size,
     },
+    step::{Accepted, Step},
 };
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
-    error::ProviderError,
+    cloud::Cloud,
+    error::{ChangeError, ProviderError},
+    hibernation_lookup::{HibernationLookup, ListedSnapshots},
     http::{Http, Request},
     pages::{self, Element, Listed, Page, Reading},
 };
 
 pub(crate) use schema::read_error;
-pub(crate) use step::request;
 
 /// The maximum page size (HZSPEC).
 const PER_PAGE: u32 = 50;
@@ -43,17 +47,12 @@ pub(crate) struct Api {
     locations: Arc<[String]>,
 }
 
-impl Api {
-    pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
-        Self { http, locations: locations.into() }
+impl Cloud for Api {
+    fn kind(&self) -> AccountKind {
+        AccountKind::Cloud(Provider::Hetzner)
     }
 
-    /// Returns the same client over another connection.
-    pub(crate) fn with(&self, http: Http) -> Self {
-        Self { http, locations: self.locations.clone() }
-    }
-
-    pub(crate) async fn list(
+    async fn list(
         &self,
         kinds: &[ResourceKind],
         reading: Reading<'_>,
@@ -77,7 +76,7 @@ impl Api {
         listed.or_error()
     }
 
-    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+    async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
         if kind == ResourceKind::Server {
             let request = Request::get("/v1/servers?per_page=1");
             self.http.read::<IgnoredAny>(&request).await?;
@@ -85,7 +84,7 @@ impl Api {
         Ok(())
     }
 
-    pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+    async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
         let schema::ServerResponse { server } = self.http.read(&request).await?;
@@ -93,7 +92,16 @@ impl Api {
         Ok(Some(self.server(server)))
     }
 
-    pub(crate) async fn actions(
+    async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
+        let sent = self.send_step(resource, step).await;
+        sent.map_err(|error| error.needing("the right to write").into())
+    }
+
+    fn shown(&self, resource: &Resource, step: &Step) -> Result<String, ProviderError> {
+        Ok(step::request(resource, step)?.in_full())
+    }
+
+    async fn actions(
         &self,
         id: &ResourceId,
         since: Timestamp,
@@ -108,7 +116,7 @@ impl Api {
     }
 
     /// All prices are in the account's own currency, which the list does not name.
-    pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
+    async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
         let page = async |number| self.page::<schema::ListedType>(SERVER_TYPES, number).await;
         let types = pages::all(Reading::UNTIMED, page).await?;
         let plans = types.items.into_iter().map(|(_, listed)| plan(listed));
@@ -117,14 +125,7 @@ impl Api {
         plans.collect::<Result<_, _>>().map_err(unexpected)
     }
 
-    pub(crate) async fn currency(&self) -> Result<Currency, ProviderError> {
-        let request = Request::get("/v1/pricing");
-        let schema::PricingResponse { pricing } = self.http.read(&request).await?;
-        let currency = pricing.currency.parse::<Currency>();
-        currency.map_err(|error| request.not_understood(error.to_string()))
-    }
-
-    pub(crate) async fn prices(&self, now: Timestamp) -> Result<PriceList, ProviderError> {
+    async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
         let request = Request::get("/v1/pricing");
         let schema::PricesResponse { pricing } = self.http.read(&request).await?;
         let read = || -> Result<PriceList, Box<dyn std::error::Error>> {
@@ -141,17 +142,59 @@ impl Api {
             }
             Ok(list)
         };
-        read().map_err(|error| request.not_understood(error.to_string()))
+        read().map(Some).map_err(|error| request.not_understood(error.to_string()))
+    }
+
+    async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
+        let request = Request::get("/v1/pricing");
+        let schema::PricingResponse { pricing } = self.http.read(&request).await?;
+        let currency = pricing.currency.parse::<Currency>();
+        currency.map(Some).map_err(|error| request.not_understood(error.to_string()))
     }
 
     /// Fetches the monthly price of one GB of an image.
-    pub(crate) async fn snapshot_price(&self) -> Result<Money, ProviderError> {
+    async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
         let request = Request::get("/v1/pricing");
         let schema::ImagePricingResponse { pricing } = self.http.read(&request).await?;
         let currency = pricing.currency.parse::<Currency>();
         let currency = currency.map_err(|error| request.not_understood(error.to_string()))?;
         let price = pricing.image.price_per_gb_month.net;
-        Money::parse(&price, currency).map_err(|error| request.not_understood(error.to_string()))
+        let price = Money::parse(&price, currency).map(Some);
+        price.map_err(|error| request.not_understood(error.to_string()))
+    }
+
+    async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
+        self.read_surroundings(id).await
+    }
+
+    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        self.list_snapshots("").await
+    }
+
+    async fn look_up_hibernation(
+        &self,
+        lookup: HibernationLookup<'_>,
+    ) -> Result<Sight, ProviderError> {
+        self.read_sight(lookup).await
+    }
+
+    async fn drop_missing(
+        &self,
+        made: &mut Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        self.keep_existing(made, ssh_key).await
+    }
+}
+
+impl Api {
+    pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
+        Self { http, locations: locations.into() }
+    }
+
+    /// Returns the same client over another connection.
+    pub(crate) fn with(&self, http: Http) -> Self {
+        Self { http, locations: self.locations.clone() }
     }
 
     async fn page<T: DeserializeOwned>(

@@ -5,20 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     hibernation::{Attachment, KeptAddress, Label, MARK_LABEL, Manifest, OF_LABEL, of_label},
     resource::{ActionId, Resource, SavedState},
-    step::Step,
+    step::{Accepted, Step},
 };
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Api, schema, server_id};
 use crate::{
-    Accepted,
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };
 
 impl Api {
-    pub(crate) async fn send(
+    pub(super) async fn send_step(
         &self,
         resource: &Resource,
         step: &Step,
@@ -29,8 +28,7 @@ impl Api {
     }
 }
 
-/// Returns the request that a step is sent as.
-pub(crate) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
+pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
     let id = &resource.id;
     let server = server_id(id)?.0;
     let action = |word| format!("/v1/servers/{server}/actions/{word}");

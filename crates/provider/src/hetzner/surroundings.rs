@@ -25,7 +25,7 @@ impl Api {
     }
 
     /// Both kinds of public address can be kept, and any address in a network can be requested.
-    pub(crate) async fn surroundings(
+    pub(super) async fn read_surroundings(
         &self,
         id: &ResourceId,
     ) -> Result<Surroundings, ProviderError> {

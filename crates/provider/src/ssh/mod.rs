@@ -33,7 +33,6 @@ use crate::error::{ChangeError, ProviderError};
 pub use crate::command_failure::Failure;
 pub use output::Output;
 pub use pins::InvalidKey;
-pub(crate) use vocabulary::command;
 
 /// Maximum number of connections open at once while listing.
 const AT_ONCE: usize = 16;
@@ -181,14 +180,14 @@ impl Api {
     /// Returns every machine, ordered by name. A machine whose status cannot be read is unknown. A
     /// host that presents another key or refuses ours is an error, and so is one that cannot be
     /// reached, unless a silent host means that the machine is stopped.
-    pub async fn list(&self) -> Result<Vec<Observed>, ProviderError> {
+    pub async fn observe_all(&self) -> Result<Vec<Observed>, ProviderError> {
         let machines = self.login.machines.iter();
         let looks = machines.map(|(name, machine)| self.observe(name, machine));
         stream::iter(looks).buffered(AT_ONCE).try_collect().await
     }
 
     /// Returns one machine; `None` if the account has no such machine.
-    pub async fn status(&self, name: &MachineName) -> Result<Option<Observed>, ProviderError> {
+    pub async fn observe_one(&self, name: &MachineName) -> Result<Option<Observed>, ProviderError> {
         match self.login.machines.get(name) {
             Some(machine) => self.observe(name, machine).await.map(Some),
             None => Ok(None),
@@ -196,7 +195,7 @@ impl Api {
     }
 
     /// Runs one command that stops or starts a machine, and never retries it.
-    pub async fn send(
+    pub async fn run_command(
         &self,
         name: &MachineName,
         command: MachineCommand,

@@ -2,27 +2,32 @@
 
 use domain::{
     MachineName, ResourceId, ResourceKind,
+    configuration::AccountKind,
     resource::{Busy, MachineFacts, MachineSize, Power, Resource, Size},
-    step::Step,
+    step::{Accepted, Step},
 };
 
 use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
 use crate::{
-    Accepted,
+    cloud::Cloud,
     error::{ChangeError, ProviderError},
     pages::{self, Listed, Reading},
 };
 
-impl Api {
-    /// Returns every machine, each from an observation of its own.
-    pub(crate) async fn resources(
+impl Cloud for Api {
+    fn kind(&self) -> AccountKind {
+        AccountKind::Ssh
+    }
+
+    /// Observes every machine by itself.
+    async fn list(
         &self,
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
         let mut listed = Listed::default();
         if kinds.contains(&ResourceKind::Machine) {
-            let look = async |name| Ok(self.status(name).await?.into_iter().collect());
+            let look = async |name| Ok(self.observe_one(name).await?.into_iter().collect());
             let names = self.login.machines.keys();
             let looks = pages::each(reading, AT_ONCE, names, look).await;
             let looks = looks.map(|read| read.map(|seen| Ok(self.resource(seen))));
@@ -31,33 +36,34 @@ impl Api {
         listed.or_error()
     }
 
-    /// Checks that the host accepts the key, by observing every machine.
-    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+    /// Observes every machine, which checks that the host accepts the key.
+    async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
         if kind == ResourceKind::Machine {
-            self.list().await?;
+            self.observe_all().await?;
         }
         Ok(())
     }
 
-    /// Observes one machine.
-    pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        let seen = self.status(machine_name(id)?).await?;
+    async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        let seen = self.observe_one(machine_name(id)?).await?;
         let missing = || refusal(None, "unknown-machine", "the account has no such machine");
         let seen = seen.ok_or_else(|| ProviderError::NotFound(missing()))?;
         Ok(Some(self.resource(seen)))
     }
 
-    /// Sends one step as one command.
-    pub(crate) async fn send_step(
-        &self,
-        resource: &Resource,
-        step: &Step,
-    ) -> Result<Accepted, ChangeError> {
+    async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
         let (name, command) = command(resource, step)?;
-        self.send(name, command).await?;
+        self.run_command(name, command).await?;
         Ok(Accepted::default())
     }
 
+    fn shown(&self, resource: &Resource, step: &Step) -> Result<String, ProviderError> {
+        let (name, command) = command(resource, step)?;
+        Ok(command.describe(name))
+    }
+}
+
+impl Api {
     fn resource(&self, seen: Observed) -> Resource {
         let machine = self.login.machines.get(&seen.name);
         let silent = seen.state == State::Silent;
@@ -81,8 +87,7 @@ impl Api {
     }
 }
 
-/// Returns the command that a step is sent as.
-pub(crate) fn command<'r>(
+fn command<'r>(
     resource: &'r Resource,
     step: &Step,
 ) -> Result<(&'r MachineName, MachineCommand), ProviderError> {

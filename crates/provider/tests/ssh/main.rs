@@ -78,14 +78,14 @@ const LONGEST: Duration = Duration::from_secs(25);
 /// Observes the state of the machine `m`.
 async fn state(api: &Api) -> Result<State, ProviderError> {
     let machine = name("m");
-    let observed = timeout(LONGEST, api.status(&machine)).await;
+    let observed = timeout(LONGEST, api.observe_one(&machine)).await;
     Ok(observed.expect("every step has its time-out")?.unwrap().state)
 }
 
 /// Starts the machine `m`.
 async fn start(api: &Api) -> Result<String, ChangeError> {
     let machine = name("m");
-    let accepted = timeout(LONGEST, api.send(&machine, MachineCommand::Start)).await;
+    let accepted = timeout(LONGEST, api.run_command(&machine, MachineCommand::Start)).await;
     Ok(accepted.expect("every step has its time-out")?.output.shown())
 }
 

@@ -220,7 +220,7 @@ async fn a_list_runs_at_most_sixteen_commands_at_once() {
         (0..20).map(|number| (format!("m{number}"), machine("start", "status"))).collect();
     let mut server = Hostile::start(Behavior::Hangs).await;
     let api = server.api_with(json!({ "machines": machines, "command_timeout": "2s" }));
-    let listed = api.list().await.unwrap();
+    let listed = api.observe_all().await.unwrap();
     assert_eq!(listed.len(), 20);
     let (mut open, mut most) = (0, 0);
     for event in server.seen(20).await {
@@ -235,8 +235,8 @@ async fn a_list_runs_at_most_sixteen_commands_at_once() {
 async fn nothing_that_holds_output_shows_it_for_debugging() {
     let server = Hostile::start(Behavior::Ends(0)).await;
     let api = server.api();
-    let accepted = api.send(&name("m"), MachineCommand::Start).await.unwrap();
-    let observed = api.status(&name("m")).await.unwrap();
+    let accepted = api.run_command(&name("m"), MachineCommand::Start).await.unwrap();
+    let observed = api.observe_one(&name("m")).await.unwrap();
     let shown = format!("{accepted:?} {observed:?} {api:?}");
     assert!(!shown.contains(PRINTED) && !shown.contains(USER), "{shown}");
     assert!(shown.contains("7 bytes kept"), "{shown}");
@@ -245,8 +245,8 @@ async fn nothing_that_holds_output_shows_it_for_debugging() {
 #[tokio::test]
 async fn a_machine_without_the_command_is_not_asked() {
     let server = Hostile::start(Behavior::Ends(0)).await;
-    let error = server.api().send(&name("m"), MachineCommand::Force).await.unwrap_err();
+    let error = server.api().run_command(&name("m"), MachineCommand::Force).await.unwrap_err();
     assert_eq!(kind(&error), "refused: no-command: the machine has no such command");
     let api = api(login(server.port, USER, &[host_key()], json!({})), &private_key());
-    assert_eq!(api.list().await.unwrap(), []);
+    assert_eq!(api.observe_all().await.unwrap(), []);
 }

@@ -110,21 +110,21 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
         login(sshd.port(), sshd.user(), &[sshd.host_key()], json!({ "machines": machines }));
     let api = api(login, &sshd.key());
     let states = async || -> Vec<String> {
-        let listed = api.list().await.unwrap();
+        let listed = api.observe_all().await.unwrap();
         let state =
             |observed: &provider::ssh::Observed| format!("{} {:?}", observed.name, observed.state);
         listed.iter().map(state).collect()
     };
     let last = "d Unknown(ExitCode(77))";
     assert_eq!(states().await, ["a Stopped", "b Stopped", "c Stopped", last]);
-    api.send(&name("b"), MachineCommand::Start).await.unwrap();
-    api.send(&name("c"), MachineCommand::Start).await.unwrap();
+    api.run_command(&name("b"), MachineCommand::Start).await.unwrap();
+    api.run_command(&name("c"), MachineCommand::Start).await.unwrap();
     assert_eq!(states().await, ["a Stopped", "b Running", "c Running", last]);
-    api.send(&name("b"), MachineCommand::Stop).await.unwrap();
-    api.send(&name("c"), MachineCommand::Force).await.unwrap();
+    api.run_command(&name("b"), MachineCommand::Stop).await.unwrap();
+    api.run_command(&name("c"), MachineCommand::Force).await.unwrap();
     assert_eq!(states().await, ["a Stopped", "b Stopped", "c Stopped", last]);
-    assert_eq!(api.status(&name("e")).await.unwrap(), None);
-    let error = api.send(&name("e"), MachineCommand::Stop).await.unwrap_err();
+    assert_eq!(api.observe_one(&name("e")).await.unwrap(), None);
+    let error = api.run_command(&name("e"), MachineCommand::Stop).await.unwrap_err();
     assert_eq!(kind(&error), "not accepted: not found");
 }
 
@@ -139,7 +139,7 @@ async fn a_host_with_another_key_is_refused_before_it_learns_who_asks() {
     let expected = "refused: host-key-changed: the host shows a key that is not pinned";
     assert_eq!(kind(&error), expected);
     assert_discreet(&error);
-    let error = api.list().await.unwrap_err();
+    let error = api.observe_all().await.unwrap_err();
     assert!(
         matches!(&error, ProviderError::Refused(refusal) if refusal.code == provider::ssh::HOST_KEY_CHANGED)
     );
@@ -180,7 +180,7 @@ async fn a_key_that_the_host_does_not_know_is_refused_after_one_attempt() {
     let error = start(&api).await.unwrap_err();
     assert!(error.is_about_token(), "{error:?}");
     assert_discreet(&error);
-    let error = api.list().await.unwrap_err();
+    let error = api.observe_all().await.unwrap_err();
     assert!(matches!(&error, ProviderError::TokenRefused(_)), "{error:?}");
     let attempts = sshd.log().matches("attempt ").count();
     assert_eq!(attempts, 2, "one for each connection: {}", sshd.log());
@@ -195,7 +195,7 @@ async fn a_flood_is_read_to_its_end_and_its_beginning_is_kept() {
     };
     let limits = json!({ "command_timeout": "60s", "output_limit": "1KiB" });
     let api = at(&sshd, machine("flood", "flood"), limits);
-    let accepted = api.send(&name("m"), MachineCommand::Start).await.unwrap();
+    let accepted = api.run_command(&name("m"), MachineCommand::Start).await.unwrap();
     assert_eq!(accepted.output.shown(), "x".repeat(1024));
     assert_eq!(accepted.output.dropped(), 100_000_000 + 4 - 1024);
 }

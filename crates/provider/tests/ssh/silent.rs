@@ -43,7 +43,7 @@ async fn a_host_that_does_not_answer_is_stopped_only_where_the_account_says_so()
             machine
         };
         let api = at(machine("unknown"));
-        let error = api.list().await.unwrap_err();
+        let error = api.observe_all().await.unwrap_err();
         assert_eq!(failure(&error), Some(Failure::Unanswered));
         assert_discreet(&error);
         let error = start(&api).await.unwrap_err();
