@@ -151,10 +151,7 @@ impl Client {
 
     /// Reads the resource's own Status operation; `None` if the provider does not know it.
     pub async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        match self.look(id).await {
-            Err(ProviderError::NotFound(_)) => Ok(None),
-            found => found,
-        }
+        Ok(ProviderError::found(self.look(id).await)?.flatten())
     }
 
     /// Like [`Self::status`], but a 404 is an error with the provider's words.

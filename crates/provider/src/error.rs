@@ -87,6 +87,15 @@ impl ProviderError {
         self
     }
 
+    /// Returns what was read; `None` if the provider does not know it.
+    pub(crate) fn found<T>(read: Result<T, Self>) -> Result<Option<T>, Self> {
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(Self::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reports whether a person has to replace the token or give it more rights.
     #[must_use]
     pub fn is_about_token(&self) -> bool {

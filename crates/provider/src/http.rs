@@ -290,11 +290,8 @@ impl Http {
 
     /// Reports whether something is there: only a 404 says that it is not.
     pub(crate) async fn exists(&self, path: String) -> Result<bool, ProviderError> {
-        match self.read::<IgnoredAny>(&Request::get(path)).await {
-            Ok(_) => Ok(true),
-            Err(ProviderError::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let read = self.read::<IgnoredAny>(&Request::get(path)).await;
+        Ok(ProviderError::found(read)?.is_some())
     }
 
     /// Drops the ids of what is not there, in a collection of the API.

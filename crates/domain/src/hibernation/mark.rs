@@ -66,6 +66,13 @@ impl fmt::Display for Mark {
     }
 }
 
+/// Reports whether a tag, or a label as `key=value`, is one that we set on what we create.
+#[must_use]
+pub fn is_own_label(tag: &str) -> bool {
+    let key = tag.split_once(['=', ':']).map_or(tag, |(key, _)| key);
+    key == OF_LABEL || key == MARK_LABEL
+}
+
 /// Returns the value of [`OF_LABEL`] for a resource: `server.42`, because a label's value may not
 /// contain `/`.
 #[must_use]

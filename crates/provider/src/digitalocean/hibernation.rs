@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        BackupPolicy, Balanced, Hibernation, MARK_LABEL, Manifest, Mark, OF_LABEL, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState, of_label,
+        BackupPolicy, Balanced, Hibernation, Manifest, Mark, OF_LABEL, ObservedMachine,
+        SeenSnapshot, Sight, SnapshotState, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -103,13 +103,10 @@ impl Api {
         for number in hibernation.snapshots.iter().filter_map(|one| one.id) {
             if !listed.has(number) {
                 let request = Request::get(format!("/v2/snapshots/{number}"));
-                match self.one::<schema::Snapshot>(&request).await {
-                    Ok(found) => {
-                        request.about(&number.to_string(), &found.id)?;
-                        listed.0.extend(snapshot(&found));
-                    }
-                    Err(ProviderError::NotFound(_)) => {}
-                    Err(error) => return Err(error),
+                let read = self.one::<schema::Snapshot>(&request).await;
+                if let Some(found) = ProviderError::found(read)? {
+                    request.about(&number.to_string(), &found.id)?;
+                    listed.0.extend(snapshot(&found));
                 }
             }
         }
@@ -132,17 +129,14 @@ impl Api {
     /// Returns a snapshot's state, by its status as an image.
     async fn state(&self, id: u64) -> Result<SnapshotState, ProviderError> {
         let request = Request::get(format!("/v2/images/{id}"));
-        match self.one::<schema::Image>(&request).await {
-            Ok(image) => Ok(match image.status.as_str() {
-                "available" => SnapshotState::Available,
-                "NEW" | "pending" => SnapshotState::Creating,
-                "deleted" | "retired" => SnapshotState::Failed,
-                _ => SnapshotState::Unknown,
-            }),
-            // Listed as a snapshot, but not shown as an image yet.
-            Err(ProviderError::NotFound(_)) => Ok(SnapshotState::Creating),
-            Err(error) => Err(error),
-        }
+        let image = ProviderError::found(self.one::<schema::Image>(&request).await)?;
+        // Listed as a snapshot, it may not be shown as an image yet.
+        Ok(image.map_or(SnapshotState::Creating, |image| match image.status.as_str() {
+            "available" => SnapshotState::Available,
+            "NEW" | "pending" => SnapshotState::Creating,
+            "deleted" | "retired" => SnapshotState::Failed,
+            _ => SnapshotState::Unknown,
+        }))
     }
 
     /// Reports whether an action has ended in an error. An action that is not found proves nothing.
@@ -151,14 +145,11 @@ impl Api {
             return Ok(false);
         };
         let request = Request::get(format!("/v2/actions/{id}"));
-        match self.one::<schema::Action>(&request).await {
-            Ok(action) => {
-                request.about(&id, &action.id)?;
-                Ok(matches!(action.status, schema::ActionStatus::Errored))
-            }
-            Err(ProviderError::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let Some(action) = ProviderError::found(self.one::<schema::Action>(&request).await)? else {
+            return Ok(false);
+        };
+        request.about(&id, &action.id)?;
+        Ok(matches!(action.status, schema::ActionStatus::Errored))
     }
 
     /// Fetches one Droplet with what it shows as attached; `None` if the cloud does not know it.
@@ -168,14 +159,10 @@ impl Api {
     ) -> Result<Option<DropletWithAttachments>, ProviderError> {
         let number = droplet_id(id)?;
         let request = Request::get(format!("/v2/droplets/{number}"));
-        match self.one::<DropletWithAttachments>(&request).await {
-            Ok(whole) => {
-                request.about(&number, &whole.droplet.id)?;
-                Ok(Some(whole))
-            }
-            Err(ProviderError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let read = self.one::<DropletWithAttachments>(&request).await;
+        let whole = ProviderError::found(read)?;
+        whole.iter().try_for_each(|whole| request.about(&number, &whole.droplet.id))?;
+        Ok(whole)
     }
 
     /// Reads what is attached to a Droplet but not shown on it.
@@ -206,15 +193,13 @@ impl Api {
     /// Returns when a Droplet's backups would be made; `None` if there are none.
     async fn backup_policy(&self, droplet: u64) -> Result<Option<BackupPolicy>, ProviderError> {
         let request = Request::get(format!("/v2/droplets/{droplet}/backups/policy"));
-        match self.one::<schema::BackupPolicy>(&request).await {
-            Ok(policy) => Ok(policy.backup_policy.map(|policy| BackupPolicy {
-                plan: policy.plan,
-                weekday: policy.weekday,
-                hour: policy.hour,
-            })),
-            Err(ProviderError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let read = self.one::<schema::BackupPolicy>(&request).await;
+        let policy = ProviderError::found(read)?.and_then(|read| read.backup_policy);
+        Ok(policy.map(|policy| BackupPolicy {
+            plan: policy.plan,
+            weekday: policy.weekday,
+            hour: policy.hour,
+        }))
     }
 }
 
@@ -229,7 +214,7 @@ fn is_copy(one: &DropletWithAttachments, hibernation: Option<&Hibernation>) -> b
 fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> ObservedMachine {
     let made_from = whole.image.as_ref().and_then(|image| image.id);
     let resource = droplet(whole.droplet);
-    let own = |tag: &&String| !is_ours(tag);
+    let own = |tag: &&String| !is_own_label(tag);
     let size = match &resource.size {
         Size::Machine(size) => size.clone(),
         Size::Database(_) | Size::NodePool(_) => MachineSize::default(),
@@ -251,7 +236,7 @@ fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> Observe
         ..attachments
     });
     ObservedMachine {
-        mark: mark_in(&resource.tags),
+        mark: Mark::in_tags(&resource.tags),
         made_from,
         resource,
         manifest,
@@ -298,18 +283,6 @@ pub(super) fn snapshot_name(of: &ResourceId, mark: &Mark) -> String {
 /// (DOSPEC).
 pub(super) fn of_tag(of: &ResourceId) -> String {
     format!("{OF_LABEL}:{}", of_label(of).replace('.', "-"))
-}
-
-/// Reports whether a tag is one that we set on what we create.
-fn is_ours(tag: &str) -> bool {
-    let key = tag.split_once(':').map_or(tag, |(key, _)| key);
-    key == OF_LABEL || key == MARK_LABEL
-}
-
-fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
-    let mut pairs = tags.iter().filter_map(|tag| tag.split_once(':'));
-    let mark = pairs.find(|(key, _)| *key == MARK_LABEL);
-    mark.map(|(_, mark)| Mark(mark.to_owned()))
 }
 
 pub(super) fn droplet_id(id: &ResourceId) -> Result<u64, ProviderError> {

@@ -6,7 +6,7 @@ use domain::{
     ResourceId, ServerId,
     hibernation::{
         KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState, of_label,
+        SeenSnapshot, Sight, SnapshotState, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -83,13 +83,10 @@ impl Api {
         for number in known.iter().filter_map(|one| one.id) {
             if !listed.has(number) {
                 let request = Request::get(format!("/v1/images/{number}"));
-                match self.http.read::<schema::ImageResponse>(&request).await {
-                    Ok(schema::ImageResponse { image }) => {
-                        request.about(&number, &image.id)?;
-                        listed.0.push(snapshot(image));
-                    }
-                    Err(ProviderError::NotFound(_)) => {}
-                    Err(error) => return Err(error),
+                let read = self.http.read(&request).await;
+                if let Some(schema::ImageResponse { image }) = ProviderError::found(read)? {
+                    request.about(&number, &image.id)?;
+                    listed.0.push(snapshot(image));
                 }
             }
         }
@@ -102,14 +99,12 @@ impl Api {
             return Ok(false);
         };
         let request = Request::get(format!("/v1/actions/{id}"));
-        match self.http.read::<schema::ActionResponse>(&request).await {
-            Ok(schema::ActionResponse { action }) => {
-                request.about(&id, &action.id)?;
-                Ok(matches!(action.status, schema::ActionStatus::Error))
-            }
-            Err(ProviderError::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let read = self.http.read(&request).await;
+        let Some(schema::ActionResponse { action }) = ProviderError::found(read)? else {
+            return Ok(false);
+        };
+        request.about(&id, &action.id)?;
+        Ok(matches!(action.status, schema::ActionStatus::Error))
     }
 
     /// Drops from a server to be created what the project no longer has.
@@ -161,14 +156,10 @@ impl Api {
     ) -> Result<Option<schema::ServerWithAttachments>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
-        match self.http.read::<schema::ServerWithAttachmentsResponse>(&request).await {
-            Ok(schema::ServerWithAttachmentsResponse { server }) => {
-                request.about(&number.0, &server.server.id)?;
-                Ok(Some(server))
-            }
-            Err(ProviderError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let read = self.http.read::<schema::ServerWithAttachmentsResponse>(&request).await;
+        let server = ProviderError::found(read)?.map(|read| read.server);
+        server.iter().try_for_each(|server| request.about(&number.0, &server.server.id))?;
+        Ok(server)
     }
 
     /// Without `attachments`, the body has no manifest: the attached resources are not fully known.
@@ -201,7 +192,7 @@ impl Api {
         let balancers = balancers.filter_map(|one| one.target(id));
         let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
-        let own = |tag: &&String| !is_ours(tag);
+        let own = |tag: &&String| !is_own_label(tag);
         let size = match &resource.size {
             Size::Machine(size) => size.clone(),
             Size::Database(_) | Size::NodePool(_) => MachineSize::default(),
@@ -224,7 +215,7 @@ impl Api {
             ..Manifest::default()
         };
         ObservedMachine {
-            mark: mark_in(&resource.tags),
+            mark: Mark::in_tags(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
             manifest: attachments.filter(|_| all_numbered).map(|_| manifest),
@@ -232,18 +223,6 @@ impl Api {
             settling,
         }
     }
-}
-
-/// Reports whether a label is one that we set on what we create.
-fn is_ours(tag: &str) -> bool {
-    let key = tag.split_once('=').map_or(tag, |(key, _)| key);
-    key == OF_LABEL || key == MARK_LABEL
-}
-
-fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
-    let mut pairs = tags.iter().filter_map(|tag| tag.split_once('='));
-    let mark = pairs.find(|(key, _)| *key == MARK_LABEL);
-    mark.map(|(_, mark)| Mark(mark.to_owned()))
 }
 
 fn network(net: schema::PrivateNet) -> NetworkAddress {
