@@ -68,7 +68,9 @@ impl FromStr for TokenReference {
         match text.split_once(':') {
             Some(("ssm", name)) if plain(name, "/_.-") => Ok(Self::Ssm(name.to_owned())),
             Some(("env", name)) if plain(name, "_") => Ok(Self::Env(name.to_owned())),
-            Some(("credential", name)) if plain(name, "_.-") && name.trim_matches('.') != "" => {
+            Some(("credential", name))
+                if plain(name, "_.-") && !name.trim_matches('.').is_empty() =>
+            {
                 Ok(Self::Credential(name.to_owned()))
             }
             Some(("file", path)) if is_path(path) => Ok(Self::File(path.to_owned())),
