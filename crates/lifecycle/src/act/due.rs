@@ -18,7 +18,7 @@ use crate::{
     account::by_account,
     act::{
         batch::Batch,
-        pace::{Pace, Room, is_sighted},
+        pace::{Pace, Room},
     },
     budget::Budget,
     event::Outcome,
@@ -77,15 +77,6 @@ pub(crate) async fn act_within(
 
 /// How many are acted on before the looks at the rest are repeated, if too old by then.
 const AT_A_TIME: usize = 100;
-
-/// Puts what is in flight first, beginning with what needs no room. What has failed before does not
-/// hold up the rest.
-fn sort(records: &mut [Record]) {
-    records.sort_by_key(|record| {
-        let waits = record.in_flight().is_none();
-        (waits, !waits && is_sighted(record), record.attempts)
-    });
-}
 
 /// The result of acting on some records.
 #[derive(Default)]
@@ -154,7 +145,7 @@ impl Batch<'_> {
         let lists = pace.state().lists().cloned().unwrap_or_default();
         let mut outcomes = Vec::new();
         let mut looks = None::<Looks<'_>>;
-        sort(&mut records);
+        pace.sort(&mut records);
         while !records.is_empty() && !self.budget.is_over() {
             let now = context.clock.now();
             pace.measure(client, sent(), now);
@@ -173,7 +164,7 @@ impl Batch<'_> {
             if looks.as_ref().is_none_or(|looks| looks.are_old(now)) {
                 let taken = self.looks_by(&lists, client, &records).await;
                 records = taken.in_order(records);
-                sort(&mut records);
+                pace.sort(&mut records);
                 looks = Some(taken);
                 // The looks have shown what others take.
                 continue;

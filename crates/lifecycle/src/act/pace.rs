@@ -3,9 +3,12 @@
 //! If a provider counts requests per minute, that many may leave at once, and more only as requests
 //! of other invocations drop out of the count.
 
+use std::collections::BTreeSet;
+
 use domain::{
-    AccountName,
+    AccountName, ResourceRef,
     configuration::Configuration,
+    membership::{Membership, Subject},
     pacing::{Allowance, Counted, Others, Rate, SightRequests, requests_each, requests_to_act},
     record::{Direction, Record},
 };
@@ -14,7 +17,9 @@ use provider::Client;
 use store::AccountState;
 use transition::log::log_from;
 
-use crate::{Context, account, budget::Budget, ledger::Ledger};
+use crate::{
+    Context, account, budget::Budget, ledger::Ledger, observe::stop_target::is_to_hibernate,
+};
 
 /// The requests for the lists of plans, which a stop may read once, whatever it stops.
 const PLANS: u64 = 3;
@@ -35,6 +40,8 @@ pub(super) struct Pace<'a> {
     context: Context<'a>,
     ledger: Ledger,
     direction: Direction,
+    /// Those of the records of which more is read than their own state.
+    sighted: Sighted,
     /// What others take, as measured in this invocation.
     others: Option<Others>,
 }
@@ -48,12 +55,22 @@ impl<'a> Pace<'a> {
         records: &[Record],
     ) -> Self {
         let mut ledger = Ledger::unread(account, configuration, false);
+        let sighted = Sighted::of(records, direction, configuration);
         // Where no minute is counted, one alone needs no list and exceeds no limit, unless much has
         // to be read about it.
-        if ledger.counts_minutes() || records.len() > 1 || records.iter().any(is_sighted) {
+        if ledger.counts_minutes() || records.len() > 1 || !sighted.0.is_empty() {
             ledger.read(context).await;
         }
-        Self { context, ledger, direction, others: None }
+        Self { context, ledger, direction, sighted, others: None }
+    }
+
+    /// Puts what is in flight first, beginning with what needs no room. What has failed before does
+    /// not hold up the rest.
+    pub(super) fn sort(&self, records: &mut [Record]) {
+        records.sort_by_key(|record| {
+            let waits = record.in_flight().is_none();
+            (waits, !waits && self.sighted.has(record), record.attempts)
+        });
     }
 
     /// Returns what is known of the account.
@@ -87,7 +104,7 @@ impl<'a> Pace<'a> {
         let latest = client.rate().filter(|_| requests > 0);
         let rate = state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
         let mut allowance = Allowance::of(facts, rate, state.lists(), now);
-        if left.iter().any(is_sighted) {
+        if left.iter().any(|record| self.sighted.has(record)) {
             // poll-status looks at them as well.
             allowance.observing += allowance.to_follow();
         }
@@ -100,7 +117,7 @@ impl<'a> Pace<'a> {
         let taken = requests + self.plans();
         let room = |counted| {
             let minute = allowance.left_to_act(counted).saturating_sub(taken);
-            fitting(left, minute.min(allowance.in_the_hour()), sight)
+            fitting(left, minute.min(allowance.in_the_hour()), (&self.sighted, sight))
         };
         match room(state.counted(now)) {
             0 if room(Counted::default()) > 0 => {
@@ -121,7 +138,8 @@ impl<'a> Pace<'a> {
         budget: Budget<'_>,
     ) -> bool {
         let sight = sight(self.state(), self.direction);
-        let planned = requests + self.plans() + cost(records, self.state(), sight);
+        let cost = cost(records, self.state(), (&self.sighted, sight));
+        let planned = requests + self.plans() + cost;
         self.ledger.plan(self.context, planned, budget.until()).await
     }
 
@@ -155,29 +173,36 @@ fn sight(state: &AccountState, direction: Direction) -> SightRequests {
 }
 
 /// Returns how many requests acting on these takes at most.
-fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
-    let sighted: u64 = records.iter().map(|record| u64::from(is_sighted(record))).sum();
+fn cost(records: &[Record], state: &AccountState, by: (&Sighted, SightRequests)) -> u64 {
+    let (sighted, sight) = by;
+    let sighted: u64 = records.iter().map(|record| u64::from(sighted.has(record))).sum();
     let logs: u64 = records.iter().map(log_of).sum();
     requests_to_act(records.iter().map(Record::kind), state.lists())
         + logs
         + sight.for_machines(sighted)
 }
 
-/// Returns how many requests acting on one takes, apart from a list and from what is around it.
-fn cost_of(record: &Record, sight: SightRequests) -> u64 {
-    let each = if is_sighted(record) { sight.each } else { 0 };
-    requests_each(record.kind()) + log_of(record) + each
-}
+/// The records of which more is read than their own state: machines that are or were hibernated, and
+/// those whose stop may hibernate them.
+#[derive(Debug, Default)]
+struct Sighted(BTreeSet<ResourceRef>);
 
-/// Returns how many requests acting on the first of those takes that are seen at a time.
-fn first_cost(record: &Record, sight: SightRequests) -> u64 {
-    let around = if is_sighted(record) { sight.around } else { 0 };
-    cost_of(record, sight) + around
-}
+impl Sighted {
+    fn of(records: &[Record], direction: Direction, configuration: &Configuration) -> Self {
+        let is_sighted = |record: &&Record| {
+            let is_to_hibernate = || {
+                let membership = Membership::of(Subject::recorded(record), configuration);
+                is_to_hibernate(record, &membership.policy(configuration))
+            };
+            record.hibernation.is_some() || direction == Direction::Stop && is_to_hibernate()
+        };
+        let sighted = records.iter().filter(is_sighted);
+        Self(sighted.map(|record| record.reference.clone()).collect())
+    }
 
-/// Reports whether it is or was hibernated, so that more than its own state is read.
-pub(super) fn is_sighted(record: &Record) -> bool {
-    record.hibernation.is_some()
+    fn has(&self, record: &Record) -> bool {
+        self.0.contains(&record.reference)
+    }
 }
 
 /// Returns how many requests it takes to read what has happened to a record since its request.
@@ -187,17 +212,18 @@ fn log_of(record: &Record) -> u64 {
 
 /// Returns how many of the first there is room for. What is in flight continues in any case, since
 /// half a transition is worse than a refusal; but the next part of a hibernation can wait.
-fn fitting(records: &[Record], room: u64, sight: SightRequests) -> usize {
+fn fitting(records: &[Record], room: u64, (sighted, sight): (&Sighted, SightRequests)) -> usize {
     let mut left = room;
-    let mut sighted = 0;
+    let mut machines = 0;
     let fits = |record: &&Record| {
-        if record.in_flight().is_some() && !is_sighted(record) {
+        let is_sighted = sighted.has(record);
+        if record.in_flight().is_some() && !is_sighted {
             return true;
         }
-        let is_first = sighted % SightRequests::AT_A_TIME == 0;
-        sighted += u64::from(is_sighted(record));
-        let cost = if is_first { first_cost } else { cost_of };
-        let rest = left.checked_sub(cost(record, sight));
+        let before = sight.for_machines(machines);
+        machines += u64::from(is_sighted);
+        let sight = sight.for_machines(machines) - before;
+        let rest = left.checked_sub(requests_each(record.kind()) + log_of(record) + sight);
         left = rest.unwrap_or(left);
         rest.is_some()
     };
@@ -206,10 +232,10 @@ fn fitting(records: &[Record], room: u64, sight: SightRequests) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use domain::hibernation::Hibernation;
+    use domain::{configuration::DropletMethod, hibernation::Hibernation};
 
     use super::*;
-    use transition::tests::droplet;
+    use transition::tests::{Case, droplet};
 
     #[test]
     fn a_stop_of_a_hibernated_machine_asks_each_database_whom_it_lets_in() {
@@ -226,10 +252,26 @@ mod tests {
         let mut part = droplet().in_flight(Direction::Stop, "19:00").record;
         part.hibernation = Some(Box::new(Hibernation::of(part.reference.id.clone())));
         let parts = vec![part; 3];
+        let sighted = Sighted(BTreeSet::from([parts[0].reference.clone()]));
         let sight = SightRequests::acting(Direction::Stop);
-        let (first, each) = (first_cost(&parts[0], sight), cost_of(&parts[0], sight));
-        let room = |of: u64| fitting(&parts, of, sight);
+        // Each is read with its log, and changed.
+        let (first, each) = (sight.around + sight.each + 2, sight.each + 2);
+        let room = |of: u64| fitting(&parts, of, (&sighted, sight));
         assert_eq!([first - 1, first, first + each, first + 2 * each].map(room), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn much_is_read_of_a_machine_before_its_first_hibernation_and_nothing_to_start_it() {
+        let hibernating = droplet().following(|policy| {
+            policy.methods.droplet = DropletMethod::Hibernate;
+        });
+        let sighted = |case: &Case, direction| {
+            let records = [case.record.clone()];
+            Sighted::of(&records, direction, &case.configuration).has(&records[0])
+        };
+        let directions = [Direction::Stop, Direction::Start];
+        assert_eq!(directions.map(|direction| sighted(&hibernating, direction)), [true, false]);
+        assert_eq!(directions.map(|direction| sighted(&droplet(), direction)), [false, false]);
     }
 
     #[test]
@@ -242,7 +284,8 @@ mod tests {
             if under_way_first { [under_way, waiting].concat() } else { waiting }
         };
         let sight = SightRequests::acting(Direction::Stop);
-        assert_eq!([0, 2, 9].map(|room| fitting(&records(true), room, sight)), [2, 4, 5]);
-        assert_eq!([0, 2, 9].map(|room| fitting(&records(false), room, sight)), [0, 2, 3]);
+        let fitting = |first, room| fitting(&records(first), room, (&Sighted::default(), sight));
+        assert_eq!([0, 2, 9].map(|room| fitting(true, room)), [2, 4, 5]);
+        assert_eq!([0, 2, 9].map(|room| fitting(false, room)), [0, 2, 3]);
     }
 }
