@@ -115,9 +115,11 @@ impl<'a> Pace<'a> {
         }
         let sight = sight(state, self.direction);
         let taken = requests + self.plans();
+        let minute = |counted| allowance.left_to_act(counted).saturating_sub(taken);
+        let most = minute(Counted::default());
         let room = |counted| {
-            let minute = allowance.left_to_act(counted).saturating_sub(taken);
-            fitting(left, minute.min(allowance.in_the_hour()), (&self.sighted, sight))
+            let room = minute(counted).min(allowance.in_the_hour());
+            fitting(left, (room, most), (&self.sighted, sight))
         };
         match room(state.counted(now)) {
             0 if room(Counted::default()) > 0 => {
@@ -211,8 +213,13 @@ fn log_of(record: &Record) -> u64 {
 }
 
 /// Returns how many of the first there is room for. What is in flight continues in any case, since
-/// half a transition is worse than a refusal; but the next part of a hibernation can wait.
-fn fitting(records: &[Record], room: u64, (sighted, sight): (&Sighted, SightRequests)) -> usize {
+/// half a transition is worse than a refusal; but the next part of a hibernation can wait. What takes
+/// more than `most`, which an empty minute has room for, has the minute to itself.
+fn fitting(
+    records: &[Record],
+    (room, most): (u64, u64),
+    (sighted, sight): (&Sighted, SightRequests),
+) -> usize {
     let mut left = room;
     let mut machines = 0;
     let fits = |record: &&Record| {
@@ -223,7 +230,8 @@ fn fitting(records: &[Record], room: u64, (sighted, sight): (&Sighted, SightRequ
         let before = sight.for_machines(machines);
         machines += u64::from(is_sighted);
         let sight = sight.for_machines(machines) - before;
-        let rest = left.checked_sub(requests_each(record.kind()) + log_of(record) + sight);
+        let cost = requests_each(record.kind()) + log_of(record) + sight;
+        let rest = left.checked_sub(cost.min(most.max(1)));
         left = rest.unwrap_or(left);
         rest.is_some()
     };
@@ -256,8 +264,11 @@ mod tests {
         let sight = SightRequests::acting(Direction::Stop);
         // Each is read with its log, and changed.
         let (first, each) = (sight.around + sight.each + 2, sight.each + 2);
-        let room = |of: u64| fitting(&parts, of, (&sighted, sight));
+        let room = |of: u64| fitting(&parts, (of, u64::MAX), (&sighted, sight));
         assert_eq!([first - 1, first, first + each, first + 2 * each].map(room), [0, 1, 2, 3]);
+        // It takes more than there ever is.
+        let alone = |of: u64| fitting(&parts, (of, first - 1), (&sighted, sight));
+        assert_eq!([first - 2, first - 1].map(alone), [0, 1]);
     }
 
     #[test]
@@ -284,7 +295,8 @@ mod tests {
             if under_way_first { [under_way, waiting].concat() } else { waiting }
         };
         let sight = SightRequests::acting(Direction::Stop);
-        let fitting = |first, room| fitting(&records(first), room, (&Sighted::default(), sight));
+        let sighted = Sighted::default();
+        let fitting = |first, room| fitting(&records(first), (room, u64::MAX), (&sighted, sight));
         assert_eq!([0, 2, 9].map(|room| fitting(true, room)), [2, 4, 5]);
         assert_eq!([0, 2, 9].map(|room| fitting(false, room)), [0, 2, 3]);
     }
