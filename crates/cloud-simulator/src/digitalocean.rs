@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::{
     droplets::{ActionKind, Order},
-    things::{act_on_reserved_ip, add_droplets, list, one},
+    things::{act_on_reserved_ip, add_droplets, delete, list, one},
 };
 use crate::{
     account::Action,
@@ -65,12 +65,15 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "reserved_ipv6/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIpv6)),
     ("GET", "volumes", |call| list(call, Kind::Volume)),
     ("GET", "volumes/*", |call| one(call, Kind::Volume)),
+    ("DELETE", "volumes/*", |call| delete(call, Kind::Volume)),
     ("POST", "volumes/*/actions", things::act_on_volume),
     ("GET", "firewalls", |call| list(call, Kind::Firewall)),
     ("GET", "firewalls/*", |call| one(call, Kind::Firewall)),
+    ("DELETE", "firewalls/*", |call| delete(call, Kind::Firewall)),
     ("POST", "firewalls/*/droplets", |call| add_droplets(call, Kind::Firewall)),
     ("GET", "load_balancers", |call| list(call, Kind::LoadBalancer)),
     ("GET", "load_balancers/*", |call| one(call, Kind::LoadBalancer)),
+    ("DELETE", "load_balancers/*", |call| delete(call, Kind::LoadBalancer)),
     ("POST", "load_balancers/*/droplets", |call| add_droplets(call, Kind::LoadBalancer)),
     ("GET", "projects", |call| list(call, Kind::Project)),
     ("GET", "projects/default", things::default_project),

@@ -87,6 +87,17 @@ pub(super) fn one(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     ok(&json!({kind.word(): call.thing_json(kind, thing)}))
 }
 
+/// Deletes one thing. What it was attached to no longer shows it. That a volume has to be detached
+/// first, and the answer otherwise, are assumptions.
+pub(super) fn delete(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
+    let thing = call.thing(kind)?;
+    let is_used = kind == Kind::Volume && !thing.attached.is_empty();
+    Refusal::new(409, "conflict", "volume is attached to a Droplet").when(is_used)?;
+    let id = thing.id.clone();
+    call.account.things.remove(kind, id);
+    Ok(Answer::empty(204))
+}
+
 /// Assigns or unassigns an address. A Droplet has at most one of each family, and gets none while
 /// it has a pending event (TFDO #1034); the messages for both are assumptions.
 pub(super) fn act_on_reserved_ip(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
