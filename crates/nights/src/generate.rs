@@ -9,6 +9,7 @@ use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::{Selector, Target},
+    hibernation::AttachmentName,
     record::Direction,
     schedule::{Desired, Schedule},
 };
@@ -161,6 +162,10 @@ impl EventGenerator {
             self.untag_account(at, until);
         }
         self.give_room(until);
+        if self.setup.settings.max_new == 0 {
+            let at = self.instant(from, until);
+            self.add(at, EventKind::Approve);
+        }
         for at in hot.clone() {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
                 let at = at + SignedDuration::from_secs(self.chance.i64(-60..900));
@@ -211,7 +216,11 @@ impl EventGenerator {
                 minutes: [5, 20, 90, 480][self.chance.usize(..4)],
             },
             3 => EventKind::Clear { target },
-            _ => EventKind::Command { direction: Direction::towards(desired), resource },
+            _ => EventKind::Command {
+                direction: Direction::towards(desired),
+                resource,
+                without: Vec::new(),
+            },
         }
     }
 
@@ -241,7 +250,7 @@ impl EventGenerator {
         let member = self.fleet.members[place].clone();
         let resource = member.reference.clone();
         match self.chance.u8(..14) {
-            12 => self.tidy_up(at, &resource),
+            12 => self.tidy_up(at, until, &resource),
             13 if can_be_hibernated(&resource) => self.reword_snapshots(at, until, &resource),
             0 => {
                 let tags = self.fleet.tags(&mut self.chance, &member);
@@ -318,10 +327,8 @@ impl EventGenerator {
                 self.instant(from, until)
             };
             let back = at + SignedDuration::from_mins(self.chance.i64(20..80));
-            let started =
-                EventKind::Command { direction: Direction::Start, resource: resource.clone() };
-            self.add(at, EventKind::Rehearse { resource });
-            self.add(back, started);
+            self.add(at, EventKind::Rehearse { resource: resource.clone() });
+            self.start_without(back, resource, Vec::new());
         }
     }
 
@@ -414,23 +421,63 @@ impl EventGenerator {
         }
     }
 
-    /// Lets a person delete what may be attached to a server, or the account's SSH key, and forget
-    /// records.
-    fn tidy_up(&mut self, at: Timestamp, resource: &ResourceRef) {
-        let of_server = resource.kind() == ResourceKind::Server;
-        let number = 900_000 + resource.id.provider_id().parse::<u64>().unwrap_or_default();
-        let path = match self.chance.u8(..4) {
-            0 => "ssh_keys/990001".to_owned(),
-            1 => format!("networks/{number}"),
-            2 => format!("volumes/{number}"),
-            _ => format!("firewalls/{number}"),
-        };
+    /// Lets a person delete what may be attached to a machine, or the account's SSH key, and forget
+    /// records. Usually they go without what they have deleted when they start the machine.
+    fn tidy_up(&mut self, at: Timestamp, until: Timestamp, resource: &ResourceRef) {
         let resource = resource.clone();
-        if of_server && self.chance.bool() {
-            self.add(at, EventKind::DeleteOther { resource, path });
-        } else {
+        let Some((path, name)) = self.attached_to(&resource).filter(|_| self.chance.u8(..3) > 0)
+        else {
             self.add(at, EventKind::Forget { resource });
+            return;
+        };
+        self.add(at, EventKind::DeleteOther { resource: resource.clone(), path });
+        if let Some(name) = name
+            && self.chance.u8(..3) > 0
+        {
+            let back = at + SignedDuration::from_mins(self.chance.i64(1..900));
+            self.start_without(back.min(until), resource, vec![name]);
         }
+    }
+
+    /// Returns the path of something that may be attached to a machine, and its name; of a key, which
+    /// none is awaited with, only the path.
+    fn attached_to(&mut self, machine: &ResourceRef) -> Option<(String, Option<AttachmentName>)> {
+        let number = machine.id.provider_id().parse::<u64>().unwrap_or_default();
+        let id = |kind: u64| fleet::attached_id(kind, number);
+        let (path, name) = match (machine.kind(), self.chance.u8(..5)) {
+            (ResourceKind::Server, 0) => ("ssh_keys/990001".to_owned(), None),
+            (ResourceKind::Server, kind) => {
+                let kind = ["network", "volume", "firewall"][usize::from(kind) % 3];
+                let id = 900_000 + number;
+                (format!("{kind}s/{id}"), Some(format!("{kind}/{id}")))
+            }
+            (ResourceKind::Droplet, 0..=1) => {
+                (format!("firewalls/{}", id(4)), Some(format!("firewall/{}", id(4))))
+            }
+            (ResourceKind::Droplet, 2) => {
+                (format!("load_balancers/{}", id(6)), Some(format!("load-balancer/{}", id(6))))
+            }
+            (ResourceKind::Droplet, 3) => {
+                (format!("volumes/{}", id(3)), Some(format!("volume/{}", id(3))))
+            }
+            (ResourceKind::Droplet, _) => {
+                let vpc = fleet::VPC;
+                (format!("vpcs/{vpc}"), Some(format!("vpc/{vpc}")))
+            }
+            (ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine, _) => {
+                return None;
+            }
+        };
+        Some((path, name.map(|name| name.parse().expect("an attachment's name"))))
+    }
+
+    fn start_without(
+        &mut self,
+        at: Timestamp,
+        resource: ResourceRef,
+        without: Vec<AttachmentName>,
+    ) {
+        self.add(at, EventKind::Command { direction: Direction::Start, resource, without });
     }
 
     /// Lets a cloud call the snapshots of a machine something else for some time.

@@ -7,6 +7,7 @@ use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Floor, Generation, Rule, Settings, Target},
+    hibernation::AttachmentName,
     record::Direction,
     schedule::Desired,
 };
@@ -162,8 +163,13 @@ pub enum EventKind {
     Override { target: Target, desired: Desired, minutes: i64 },
     /// A person ends an override.
     Clear { target: Target },
-    /// A person stops or starts something with a command.
-    Command { direction: Direction, resource: ResourceRef },
+    /// A person stops or starts something with a command, or starts it without what it lacks.
+    Command {
+        direction: Direction,
+        resource: ResourceRef,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        without: Vec<AttachmentName>,
+    },
     /// A person hibernates a machine for the first time. They start it again themselves.
     Rehearse { resource: ResourceRef },
     /// A person deletes all snapshots of a machine, or only one of them.
@@ -176,8 +182,10 @@ pub enum EventKind {
     LabelSnapshots { resource: ResourceRef, off: bool },
     /// A cloud gives the snapshots of a machine another status word, or their own again.
     ShowSnapshots { resource: ResourceRef, word: Option<String> },
-    /// A person deletes something else at Hetzner, by its path: a network, a key.
+    /// A person deletes something else, by its path: a network, a volume, a VPC, a key.
     DeleteOther { resource: ResourceRef, path: String },
+    /// A person approves everything that is held.
+    Approve,
     /// A person forgets the record of a resource that is gone or whose account is not configured,
     /// unless something is owed.
     Forget { resource: ResourceRef },

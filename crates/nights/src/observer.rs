@@ -22,6 +22,7 @@ use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::{Generation, Override, Target},
+    hibernation::AttachmentName,
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
     record::{Phase, Record},
@@ -128,6 +129,9 @@ struct TrackedResource {
     retained: bool,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
+    /// What people go without that it had, and when they last said so.
+    without: Vec<AttachmentName>,
+    without_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -275,6 +279,13 @@ impl Observer {
         if *act == Act::PowerOn && matches!(resource.id, ResourceId::Droplet(_)) {
             tracked.switched_on_at = Some(now);
         }
+    }
+
+    /// Returns the resources that are held until a person approves them.
+    pub(crate) fn held(&self) -> Vec<ResourceRef> {
+        let state = self.lock();
+        let held = state.records.values().filter(|record| record.held);
+        held.map(|record| record.reference.clone()).collect()
     }
 
     /// Records that a cloud is about to withdraw a plan or offer it again.

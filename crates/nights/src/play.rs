@@ -9,9 +9,10 @@ use std::{
 use anyhow::Context as _;
 use cloud_simulator::{Act, Simulator};
 use domain::{
-    AccountName, ResourceRef,
+    AccountName, ResourceId, ResourceRef,
     activity::{Action, Author},
     configuration::{Account, Override, Target},
+    hibernation::AttachmentName,
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL, Phase, SKEW, Writer},
 };
@@ -514,6 +515,7 @@ impl<'n> Simulation<'n> {
             | EventKind::ShowSnapshots { .. }
             | EventKind::DeleteOther { .. }
             | EventKind::Forget { .. }
+            | EventKind::Approve
             | EventKind::Apply { .. }) => self.by_person(what),
         }
     }
@@ -550,8 +552,13 @@ impl<'n> Simulation<'n> {
                 why: None,
             }),
             EventKind::Clear { target } => self.clear_override(target),
-            EventKind::Command { direction, resource } => self.command(direction, resource, false),
-            EventKind::Rehearse { resource } => self.command(Direction::Stop, resource, true),
+            EventKind::Command { direction, resource, without } => {
+                self.command(direction, resource, without, false);
+            }
+            EventKind::Rehearse { resource } => {
+                self.command(Direction::Stop, resource, Vec::new(), true);
+            }
+            EventKind::Approve => self.approve(),
             EventKind::LoseSnapshots { resource, only } => self.lose_snapshots(&resource, only),
             EventKind::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
             EventKind::ShowSnapshots { resource, word } => {
@@ -564,16 +571,26 @@ impl<'n> Simulation<'n> {
         }
     }
 
-    fn command(&mut self, direction: Direction, resource: ResourceRef, rehearsal: bool) {
+    fn command(
+        &mut self,
+        direction: Direction,
+        resource: ResourceRef,
+        without: Vec<AttachmentName>,
+        rehearsal: bool,
+    ) {
         let now = self.time.now();
         self.faults.count("a person's command");
+        if !without.is_empty() {
+            self.faults.count("a start goes without what was deleted");
+            self.observer.lock().goes_without(&resource, &without);
+        }
         let command = Invocation::Command(Command {
             target: CommandTarget::Resources(vec![resource]),
             dry_run: false,
             by: Some("ada".to_owned()),
             given_at: Some(now),
             rehearsal,
-            without: Vec::new(),
+            without,
         });
         self.serial += 1;
         let request = format!("command-{}", self.serial);
@@ -630,7 +647,8 @@ impl<'n> Simulation<'n> {
     /// Deletes something other than a machine or a snapshot, as a person would.
     fn delete_other(&mut self, resource: &ResourceRef, path: &str) {
         let token = &self.accepted[&resource.account];
-        let request = http::Request::delete(format!("http://127.0.0.1:1/v1/{path}"))
+        let version = if matches!(resource.id, ResourceId::Droplet(_)) { "v2" } else { "v1" };
+        let request = http::Request::delete(format!("http://127.0.0.1:1/{version}/{path}"))
             .header(http::header::AUTHORIZATION, format!("Bearer {token}"))
             .body(bytes::Bytes::new())
             .expect("a request");
@@ -638,11 +656,30 @@ impl<'n> Simulation<'n> {
         let status = clouds::poll_to_completion(answer).map(|answer| answer.status());
         let is_done = status.as_ref().is_ok_and(http::StatusCode::is_success);
         if is_done {
-            self.faults.count("a person deletes a network, a volume or a key");
+            self.faults.count(match path.split('/').next() {
+                Some("vpcs") => "a person deletes a VPC",
+                _ if version == "v2" => "a person deletes what is attached to a Droplet",
+                _ => "a person deletes a network, a volume or a key",
+            });
             self.observer.lock().attachment_deleted(resource);
+            if let Some(vpc) = path.strip_prefix("vpcs/") {
+                self.observer.lock().vpc_deleted(vpc);
+            }
         }
         self.observer.changed();
         self.observer.note(Actor::Person, || format!("deletes {path}: {status:?}"));
+    }
+
+    /// Approves what is held, as the command does.
+    fn approve(&mut self) {
+        let held = self.observer.held();
+        if held.is_empty() {
+            return;
+        }
+        self.faults.count("a person approves what is held");
+        self.observer.note(Actor::Person, || format!("approves {} held", held.len()));
+        self.observer.changed();
+        self.invoke(Function::PollStatus, Trigger::Approve(held), None);
     }
 
     /// Forgets a record as the command does, unless it says that something would be lost.

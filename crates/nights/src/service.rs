@@ -9,8 +9,9 @@ use std::{
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
+    ResourceRef,
     configuration::TokenReference,
-    invocation::Invocation,
+    invocation::{Invocation, Question},
     record::{Direction, Writer},
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
@@ -26,6 +27,8 @@ use crate::{night::Function, tables::Engine};
 pub(crate) enum Trigger {
     Timer,
     Act(Invocation),
+    /// A person approves resources that are held.
+    Approve(Vec<ResourceRef>),
 }
 
 /// Invocations of stop and start that functions have requested. Clones share the same list.
@@ -176,6 +179,10 @@ impl Container {
         let handled = match (function, trigger) {
             (Function::Stop, Trigger::Act(invocation)) => stop::handle(context, invocation).await,
             (Function::Start, Trigger::Act(invocation)) => start::handle(context, invocation).await,
+            (_, Trigger::Approve(held)) => {
+                let event = poll_status::Event::Question(Question::Approve(held));
+                poll_status::handle(context, invocations, event).await
+            }
             _ => {
                 let event = poll_status::Event::Timer(Box::new(timer()));
                 poll_status::handle(context, invocations, event).await

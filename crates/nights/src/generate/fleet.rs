@@ -20,6 +20,8 @@ pub(super) struct Fleet {
     pub(super) bystanders: Vec<String>,
     /// Whether lists of its resources have several pages.
     pub(super) is_paged: bool,
+    /// Whether every newcomer is held.
+    holds: bool,
     schedules: Vec<ScheduleName>,
     created: u64,
 }
@@ -33,6 +35,9 @@ pub(super) struct Member {
 
 /// Database plans that every engine offers for one node and for two.
 const PLANS: [&str; 4] = ["db-s-1vcpu-2gb", "db-s-2vcpu-4gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"];
+
+/// A VPC that Droplets may be in.
+pub(super) const VPC: &str = "5a4981aa-9653-4bd1-bef5-d6bff52042e4";
 
 /// Droplet sizes with the disks, in GiB, that Droplets have on them: a disk may be that of a
 /// smaller size.
@@ -113,6 +118,7 @@ impl Fleet {
             members: Vec::new(),
             bystanders,
             is_paged,
+            holds: chance.u8(..8) == 0,
             schedules: schedules.cloned().collect(),
             created: 0,
         };
@@ -169,7 +175,11 @@ impl Fleet {
                 mode: modes[0],
                 protect: protect.into_iter().collect(),
                 max_stops: if chance.u8(..4) == 0 { 2 } else { 100 },
-                max_new: if self.members.len() > 20 { 1000 } else { 25 },
+                max_new: match self.members.len() {
+                    21.. => 1000,
+                    _ if self.holds => 0,
+                    _ => 25,
+                },
                 ..Settings::default()
             },
             accounts: BTreeMap::from([
@@ -294,17 +304,22 @@ fn droplet_extras(chance: &mut Rng) -> String {
     let has = extras.into_iter().filter(|(_, one_in)| chance.u8(..*one_in) == 0);
     let has: Vec<_> = has.map(|(extra, _)| format!("\"{extra}\"")).collect();
     let vpc = match chance.u8(..4) {
-        0 => "vpc = \"5a4981aa-9653-4bd1-bef5-d6bff52042e4\"\n",
-        _ => "",
+        0 => format!("vpc = \"{VPC}\"\n"),
+        _ => String::new(),
     };
     format!("has = [{}]\n{vpc}", has.join(", "))
+}
+
+/// Returns the id of what is attached to a Droplet: one of each kind.
+pub(super) fn attached_id(kind: u64, droplet: u64) -> String {
+    format!("{kind}0000000-0000-4000-a000-{droplet:012}")
 }
 
 /// Returns the resources attached to a Droplet by its number, none of them shared, as TOML. Where a
 /// firewall applies by number, another applies by a tag, as it must before the Droplet may be
 /// hibernated.
 fn attached_to_droplet(chance: &mut Rng, number: u64) -> String {
-    let id = |kind: u64| format!("{kind}0000000-0000-4000-a000-{number:012}");
+    let id = |kind| attached_id(kind, number);
     let attachments = [
         format!(
             "[[digitalocean.volumes]]\nid = \"{}\"\nname = \"data-{number}\"\n\

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
+    hibernation::{Attachment, AttachmentName},
     history::HistoryEntry,
     record::{Direction, Phase, Record, Request},
     step::Step,
@@ -23,6 +24,9 @@ const PERMIT: SignedDuration = SignedDuration::from_secs(120);
 
 /// How long an accepted deletion may take.
 const DELETES: SignedDuration = SignedDuration::from_mins(15);
+
+/// How long a command to start may take, whatever the machine waits for.
+const COMMAND_ENDS: SignedDuration = SignedDuration::from_hours(2);
 
 /// The label or tag by which a recreated machine names its original.
 const ORIGINAL_LABEL: &str = "offhours-of";
@@ -184,6 +188,40 @@ impl State {
     /// Records that a person has deleted what may be attached to a machine: it is not awaited again.
     pub(crate) fn attachment_deleted(&mut self, resource: &ResourceRef) {
         self.disks.entry(resource.clone()).or_default().attached = Value::Null;
+    }
+
+    /// Records that a person has deleted a VPC: the machines that were in it come back in another.
+    pub(crate) fn vpc_deleted(&mut self, id: &str) {
+        let vpc = json!(format!("VPC {id}"));
+        for disk in self.disks.values_mut() {
+            let mut attached = disk.attached.as_array().into_iter().flatten();
+            if attached.any(|one| *one == vpc) {
+                disk.attached = Value::Null;
+            }
+        }
+    }
+
+    /// Records that a person starts a machine without some of what it had.
+    pub(crate) fn goes_without(&mut self, resource: &ResourceRef, names: &[AttachmentName]) {
+        let now = self.time.now();
+        let tracked = self.tracked(resource);
+        tracked.without.extend(names.iter().cloned());
+        tracked.without_at = Some(now);
+        self.attachment_deleted(resource);
+    }
+
+    /// Checks that a machine is not kept incomplete, a while after, by what its person goes without.
+    pub(super) fn check_without(&mut self, record: &Record, now: Timestamp) {
+        let Some(tracked) = self.resources.get(&record.reference) else {
+            return;
+        };
+        let kept = record.hibernation.as_deref().filter(|kept| kept.incomplete);
+        let said = tracked.without_at.is_some_and(|at| now.duration_since(at) > COMMAND_ENDS);
+        let missed = kept.into_iter().flat_map(|kept| &kept.refused);
+        let mut waived = missed.map(Attachment::name).filter(|one| tracked.without.contains(one));
+        if let Some(name) = waived.next().filter(|_| said) {
+            self.violated(format!("{} is to go without {name}, and lacks it", record.reference));
+        }
     }
 
     /// Checks that a recreated machine is not reported as running before it has everything it had,

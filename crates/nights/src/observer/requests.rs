@@ -164,6 +164,15 @@ impl State {
         let restores = commanded && starts && !rules::is_protected(&state, &self.setup);
         let may_be_named = restores || !rules::is_excluded(&state, &self.setup);
         let by_hand = (commanded || overridden) && may_be_named;
+        // What was stopped before is started again, and what was begun before it joined goes on.
+        let begins = record.filter(|record| record.held && !starts).is_some_and(|record| {
+            let claimed_at = record.in_flight().map(|transition| transition.claimed_at);
+            claimed_at >= record.joined_at
+        });
+        if begins && !by_hand {
+            self.violated(format!("{path} is sent for what a person has not approved"));
+            return;
+        }
         // A rename takes a cloud some time: what its old name protected is no longer protected.
         let barred = rules::barred(resource, &state, &self.setup);
         if let Some(since) = tracked.barred_since

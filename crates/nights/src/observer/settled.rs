@@ -50,6 +50,8 @@ impl State {
             self.check_away(record, now);
         }
         for record in records {
+            self.check_without(record, now);
+            self.check_held(record);
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
                 continue;
@@ -62,6 +64,16 @@ impl State {
             self.check_known(&reference, now);
         }
         self.check_explained(now);
+    }
+
+    /// Checks that newcomers are held only where each of them is.
+    fn check_held(&mut self, record: &Record) {
+        if record.held {
+            self.count("a newcomer is held at an inspection");
+        }
+        if record.held && self.setup.settings.max_new > 20 {
+            self.violated(format!("{} is held, and few have joined", record.reference));
+        }
     }
 
     /// Checks that status names what is not whole in an account that is not configured: a machine
