@@ -515,11 +515,11 @@ fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
 }
 
 #[test]
-fn one_local_at_a_time_works_on_a_file() {
+fn one_service_at_a_time_works_on_a_file() {
     let folder = folder_with_store("locked");
     let begin = || {
         let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-            .args(["local", "--data", "store.db"])
+            .args(["serve", "--data", "store.db", "--listen", "127.0.0.1:0"])
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -531,16 +531,16 @@ fn one_local_at_a_time_works_on_a_file() {
         (child, line)
     };
     let (mut first, line) = begin();
-    assert!(line.starts_with("Offhours runs from "), "{line}");
-    let (code, _, stderr) = parts(&without_privileges(&folder, &["local", "--data", "store.db"]));
-    let expected = "error: another `offhours local` is running on store.db: stop it first, or \
+    assert!(line.starts_with("Listening on "), "{line}");
+    let (code, _, stderr) = parts(&without_privileges(&folder, &["serve", "--data", "store.db"]));
+    let expected = "error: another `offhours serve` or `local` works on store.db: stop it first, or \
                     leave the work to it\n";
     assert_eq!((code, stderr.as_str()), (2, expected));
     // However the first process ends, the next may start.
     first.kill().expect("it can be killed");
     first.wait().expect("it ends");
     let (mut next, line) = begin();
-    assert!(line.starts_with("Offhours runs from "), "{line}");
+    assert!(line.starts_with("Listening on "), "{line}");
     // One that ends normally leaves no lock file behind.
     let id = next.id().to_string();
     let interrupted = Command::new("kill").args(["-INT", &id]).status();

@@ -60,6 +60,7 @@ impl FromStr for Currency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Money {
+    /// The currency, by its ISO 4217 code.
     currency: Currency,
     /// The amount in billionths of the currency's unit.
     nanos: i64,

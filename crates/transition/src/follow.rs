@@ -64,6 +64,7 @@ pub fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool
 }
 
 /// Reports whether the log of a record's machine may be needed by its next look.
+#[must_use]
 pub fn may_need_log(record: &Record, now: Timestamp) -> bool {
     !record.kind().is_sized() && is_patient(record, now)
 }

@@ -21,6 +21,7 @@ pub(crate) struct TableChange {
     /// The table, such as `accounts.do-main` or `schedules.office`; empty for the settings of the
     /// whole service.
     pub table: String,
+    /// Whether the table is new, gone, or another.
     pub change: Change,
     /// Its lines that differ, each with `-` or `+` before it. Defaults are left out.
     pub lines: Vec<String>,

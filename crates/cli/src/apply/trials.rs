@@ -37,8 +37,11 @@ pub(crate) struct AccountTrial {
 /// Number of resources of a kind in one region or location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Place {
+    /// The region or location.
     pub region: String,
+    /// The kind of resources.
     pub kind: ResourceKind,
+    /// How many there are.
     pub resources: usize,
     /// Whether the account's datacenters include the region or location.
     pub chosen: bool,

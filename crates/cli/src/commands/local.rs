@@ -67,7 +67,7 @@ const EXAMPLE_ZONE: &str = "Europe/Berlin";
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
 const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 
-/// Run the whole service in simulated clouds, on a clock that runs faster.
+/// Run the service in simulated clouds, on a faster clock.
 ///
 /// The handlers are those of the four Lambda functions, and their timers fire every minute of the
 /// simulated time. `offhours serve` does the same in your own clouds.

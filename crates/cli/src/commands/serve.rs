@@ -19,11 +19,12 @@ use crate::{
 /// How long the process goes on after it was told to end, until all that was sent is recorded.
 pub(super) const PATIENCE: Duration = Duration::from_secs(9);
 
-/// Run the service in this process, without an AWS account, until it is told to end.
+/// Run the service in this process, in your own clouds.
 ///
-/// The handlers are those of the four Lambda functions, and their timers fire every minute. The
-/// store is a file that its owner alone can read, and nothing listens unless --listen is given. Each
-/// event is a line; a quiet minute prints nothing.
+/// It needs no AWS account, and runs until it is told to end. The handlers are those of the four
+/// Lambda functions, and their timers fire every minute. The store is a file that its owner alone
+/// can read, and nothing listens unless --listen is given. Each event is a line; a quiet minute
+/// prints nothing.
 ///
 /// The configuration is the one in force in the store, so that a rollback outlives a restart;
 /// `offhours apply` and all other commands work on the same file meanwhile. SIGTERM and Ctrl-C end

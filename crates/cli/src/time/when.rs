@@ -304,14 +304,14 @@ impl When {
 }
 
 /// The instant on the present day if it lies in the direction that is asked for, or else the one so
-/// many days away.
+/// many days away; the one after that if a clock change has that one be now.
 fn either_day(
     asked: Asked,
     now: Timestamp,
     away: i32,
     on: impl Fn(i32) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
-    on(0).filter(|at| asked.has(*at, now)).or_else(|| on(away))
+    (0..3).find_map(|times| on(times * away).filter(|at| asked.has(*at, now)))
 }
 
 #[cfg(test)]

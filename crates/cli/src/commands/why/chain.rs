@@ -36,6 +36,7 @@ const LABEL: usize = 26;
 pub(super) struct Section {
     /// What it is about.
     title: String,
+    /// The reasons, the first that decides included.
     facts: Vec<Fact>,
 }
 

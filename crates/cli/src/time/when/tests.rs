@@ -221,6 +221,16 @@ fn any_instant() -> impl Strategy<Value = (TimeZone, Timestamp)> {
     )
 }
 
+#[test]
+fn a_reading_that_a_clock_change_has_be_now_is_the_one_a_day_earlier() {
+    let zone = zone("America/Havana");
+    // The clock went from 00:00 to 01:00.
+    let now = "2012-04-01T05:00:00Z".parse().unwrap();
+    let reader = Reader { now, zone: &zone, schedule: None };
+    let at = when("24:00").resolve(Asked::PastBegin, reader).unwrap();
+    assert_eq!(at.to_string(), "2012-03-31T05:00:00Z");
+}
+
 fn any_asked() -> impl Strategy<Value = Asked> {
     proptest::sample::select(&[Asked::Begin, Asked::End, Asked::PastBegin, Asked::PastEnd])
 }
