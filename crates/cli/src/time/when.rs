@@ -304,7 +304,7 @@ impl When {
 }
 
 /// The instant on the present day if it lies in the direction that is asked for, or else the one so
-/// many days away; the one after that if a clock change has that one be now.
+/// many days away. A clock change may have that one be now: then the one after it.
 fn either_day(
     asked: Asked,
     now: Timestamp,
