@@ -68,8 +68,8 @@ def test_timeouts_let_each_function_finish_its_work(plain):
 
 
 def test_a_permit_outlives_the_function_that_wrote_it(plain):
-    record = (ROOT / "crates" / "domain" / "src" / "record.rs").read_text()
-    (permit,) = re.findall(r"PERMIT: SignedDuration = SignedDuration::from_secs\((\d+)\)", record)
+    timing = (ROOT / "crates" / "domain" / "src" / "timing.rs").read_text()
+    (permit,) = re.findall(r"PERMIT: SignedDuration = SignedDuration::from_secs\((\d+)\)", timing)
     for name in ("Stop", "Start"):
         assert functions(plain)[name]["Timeout"] <= int(permit)
 
