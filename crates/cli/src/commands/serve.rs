@@ -16,12 +16,12 @@ use crate::{
     view::View,
 };
 
-/// How long the process goes on after it was told to end, until all that was sent is recorded.
+/// How long the process waits, once it is stopped, until the answers to all requests are recorded.
 pub(super) const PATIENCE: Duration = Duration::from_secs(9);
 
 /// Run the service in this process, in your own clouds.
 ///
-/// It needs no AWS account, and runs until it is told to end. The handlers are those of the four
+/// It needs no AWS account, and runs until it is stopped. The handlers are those of the four
 /// Lambda functions, and their timers fire every minute. The store is a file that its owner alone
 /// can read, and nothing listens unless --listen is given. Each event is a line; a quiet minute
 /// prints nothing.
@@ -56,10 +56,10 @@ pub struct Args {
     listen: Option<SocketAddr>,
 }
 
-/// Runs until the process is told to end.
+/// Runs until SIGTERM or SIGINT.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let told_to_end = told_to_end()?;
-    tokio::pin!(told_to_end);
+    let stop_signal = stop_signal()?;
+    tokio::pin!(stop_signal);
     let configuration = args.config.as_deref().map(service::configuration).transpose()?;
     let Some(data) = &context.connection.data else {
         let message = "serve needs --data FILE: where the store keeps its data";
@@ -95,7 +95,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             () = feed_watchdog(&local) => Ok(()),
         }
     };
-    let interrupted = follow(running, (&mut view, &mut news), told_to_end).await?;
+    let interrupted = follow(running, (&mut view, &mut news), stop_signal).await?;
     notify(&[NotifyState::Stopping]);
     if interrupted && !local.end(PATIENCE).await {
         output::remark(
@@ -119,7 +119,7 @@ async fn clouds(context: &Context) -> anyhow::Result<Clouds> {
     Ok(clouds)
 }
 
-/// Tells systemd, if it started this process. Without it, there is nobody to tell.
+/// Notifies systemd, if it started this process.
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         output::remark(&format!("warning: systemd cannot be notified: {error}\n"));
@@ -139,10 +139,10 @@ async fn feed_watchdog(local: &Local) {
     }
 }
 
-/// Completes once the process is told to end, by SIGTERM or SIGINT. Both are caught from the call
+/// Completes on SIGTERM or SIGINT. Both are caught from the call
 /// on: process 1 of a container has no handlers of its own.
 #[cfg(unix)]
-fn told_to_end() -> io::Result<impl Future<Output = io::Result<()>>> {
+fn stop_signal() -> io::Result<impl Future<Output = io::Result<()>>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -158,6 +158,6 @@ fn told_to_end() -> io::Result<impl Future<Output = io::Result<()>>> {
 
 /// Completes once Ctrl-C is pressed.
 #[cfg(not(unix))]
-fn told_to_end() -> io::Result<impl Future<Output = io::Result<()>>> {
+fn stop_signal() -> io::Result<impl Future<Output = io::Result<()>>> {
     Ok(tokio::signal::ctrl_c())
 }

@@ -15,7 +15,7 @@ use domain::{
     left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
-use screen::Wish;
+use screen::KeyAction;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
 
@@ -194,9 +194,9 @@ async fn watch(
                     shown = Some(view?);
                     break;
                 }
-                wish = terminal.wish() => match wish? {
-                    Wish::Scroll(lines) => top = top.saturating_add_signed(lines),
-                    Wish::Leave => {
+                action = terminal.key_action() => match action? {
+                    KeyAction::Scroll(lines) => top = top.saturating_add_signed(lines),
+                    KeyAction::Leave => {
                         drop(terminal);
                         output::print(&(drawn + "\n"))?;
                         return Ok(shown.map_or(Exit::Done, |view| view.exit()));

@@ -19,11 +19,11 @@ use crate::{exit::UsageError, output};
 /// The number of lines if the terminal does not report its size.
 const USUAL_HEIGHT: u16 = 24;
 
-/// What a person wants by a key.
+/// What a key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum KeyAction {
     Leave,
-    /// To see what is so many lines further down, or up.
+    /// Moves so many lines down, or up.
     Scroll(isize),
 }
 
@@ -49,15 +49,15 @@ impl Screen {
     }
 
     /// Waits for a key that means something, or for another size of the terminal.
-    pub(super) async fn wish(&mut self) -> io::Result<Wish> {
+    pub(super) async fn key_action(&mut self) -> io::Result<KeyAction> {
         loop {
             match self.events.next().await.transpose()? {
                 // The terminal is gone.
-                None => return Ok(Wish::Leave),
-                Some(Event::Resize(..)) => return Ok(Wish::Scroll(0)),
+                None => return Ok(KeyAction::Leave),
+                Some(Event::Resize(..)) => return Ok(KeyAction::Scroll(0)),
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                    if let Some(wish) = wish(key, Self::height()) {
-                        return Ok(wish);
+                    if let Some(action) = key_action(key, Self::height()) {
+                        return Ok(action);
                     }
                 }
                 Some(_) => {}
@@ -97,18 +97,20 @@ impl Drop for Screen {
 
 /// The keys of pagers: arrows and vi's letters, pages, both ends, and `q`.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing")]
-fn wish(key: KeyEvent, height: usize) -> Option<Wish> {
+fn key_action(key: KeyEvent, height: usize) -> Option<KeyAction> {
     // A few lines stay, so that the eye finds its place.
     let page = isize::try_from(height * 2 / 3).unwrap_or(1);
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Wish::Leave),
-        KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Leave),
-        KeyCode::Down | KeyCode::Char('j') => Some(Wish::Scroll(1)),
-        KeyCode::Up | KeyCode::Char('k') => Some(Wish::Scroll(-1)),
-        KeyCode::PageDown | KeyCode::Char(' ') => Some(Wish::Scroll(page)),
-        KeyCode::PageUp => Some(Wish::Scroll(-page)),
-        KeyCode::Home | KeyCode::Char('g') => Some(Wish::Scroll(isize::MIN)),
-        KeyCode::End | KeyCode::Char('G') => Some(Wish::Scroll(isize::MAX)),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            Some(KeyAction::Leave)
+        }
+        KeyCode::Char('q') | KeyCode::Esc => Some(KeyAction::Leave),
+        KeyCode::Down | KeyCode::Char('j') => Some(KeyAction::Scroll(1)),
+        KeyCode::Up | KeyCode::Char('k') => Some(KeyAction::Scroll(-1)),
+        KeyCode::PageDown | KeyCode::Char(' ') => Some(KeyAction::Scroll(page)),
+        KeyCode::PageUp => Some(KeyAction::Scroll(-page)),
+        KeyCode::Home | KeyCode::Char('g') => Some(KeyAction::Scroll(isize::MIN)),
+        KeyCode::End | KeyCode::Char('G') => Some(KeyAction::Scroll(isize::MAX)),
         _ => None,
     }
 }
@@ -128,14 +130,14 @@ mod tests {
 
     #[test]
     fn a_key_scrolls_or_leaves() {
-        let key = |code| wish(KeyEvent::new(code, KeyModifiers::NONE), 24);
-        assert_eq!(key(KeyCode::Char('q')), Some(Wish::Leave));
-        assert_eq!(key(KeyCode::PageDown), Some(Wish::Scroll(16)));
-        assert_eq!(key(KeyCode::Up), Some(Wish::Scroll(-1)));
+        let key = |code| key_action(KeyEvent::new(code, KeyModifiers::NONE), 24);
+        assert_eq!(key(KeyCode::Char('q')), Some(KeyAction::Leave));
+        assert_eq!(key(KeyCode::PageDown), Some(KeyAction::Scroll(16)));
+        assert_eq!(key(KeyCode::Up), Some(KeyAction::Scroll(-1)));
         // Ctrl-C is a key here; a plain `c` is none.
         assert_eq!(key(KeyCode::Char('c')), None);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(wish(interrupt, 24), Some(Wish::Leave));
+        assert_eq!(key_action(interrupt, 24), Some(KeyAction::Leave));
     }
 
     #[test]
