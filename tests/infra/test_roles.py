@@ -118,7 +118,6 @@ OPERATOR = {
 ADMIN = {
     "ApplySchedules": ({"dynamodb:PutItem"}, {table("schedules")}),
     "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
-    "MoveOverrides": ({"dynamodb:DeleteItem"}, {table("schedules")}),
     "MakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
     "DeleteRecords": CARRY_OVER,
     "KeepWhatIsGivenUp": ({"dynamodb:PutItem"}, {table("history")}),
@@ -137,7 +136,6 @@ PARTITIONS = {
     "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest", "prices"]),
     "SetOverrides": ("StringEquals", ["override"]),
     "KeepActivity": ("StringEquals", ["activity"]),
-    "MoveOverrides": ("StringEquals", ["head"]),
     "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),
     "ApplyAccounts": ("StringLike", ["generation#*"]),
 }
@@ -268,8 +266,7 @@ def test_records_are_deleted_by_poll_status_and_admins_alone_and_no_person_reads
         assert "dynamodb:DeleteTable" not in actions, (name, sid)
         if "dynamodb:DeleteItem" in actions:
             assert name in {"poll-status", "AdminPolicy"}, (name, sid)
-            deletes_from = "schedules" if sid == "MoveOverrides" else "resources"
-            assert listed(statement["Resource"]) == {table(deletes_from)}, (name, sid)
+            assert listed(statement["Resource"]) == {table("resources")}, (name, sid)
         if name in PEOPLE:
             assert not actions & {"ssm:GetParameter", "ssm:GetParameters", "kms:Decrypt"}
 

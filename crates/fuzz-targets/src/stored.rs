@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use store::{
     AccountState, Head, LogEntry, ReportedEdge, StoreError,
-    item::{AccountPart, ConfigurationPart, FORMAT, HeadItem, Item, Stored},
+    item::{AccountPart, ConfigurationPart, FORMAT, Item, Stored},
 };
 
 use crate::check;
@@ -29,11 +29,6 @@ pub(crate) fn run(data: &[u8]) {
     let items = values.map_while(Result::ok).filter_map(|value| item(&value));
     let (mut records, mut overrides) = (Vec::new(), Vec::new());
     for item in items {
-        match HeadItem::of_item(item.clone()) {
-            Ok(HeadItem::Head(head)) => assert_eq!(read(&item), Some(head)),
-            Ok(HeadItem::Override(one)) => assert_eq!(read(&item), Some(one)),
-            Err(error) => check::has_message(&error),
-        }
         read::<Head>(&item);
         read::<LogEntry>(&item);
         read::<AccountState>(&item);

@@ -119,7 +119,6 @@ impl Store {
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());
         let accounts: BTreeSet<_> = accounts.collect();
         let last = self.last_handled(&accounts).await?.max(replaces);
-        self.move_former_overrides(&present).await?;
         // Copies them before anything looks for them there, so that none is ever missing.
         let copied = self.copy_overrides(configuration, &before).await?;
         let generation = self.write_generation(configuration, last).await?;

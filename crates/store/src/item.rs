@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     activity::Activity,
-    configuration::{Account, Generation, Override, Rule, Settings, Target},
+    configuration::{Account, Generation, Override, Rule, Settings},
     history::{HISTORY_DAYS, HistoryEntry},
     prices::PriceList,
     record::Record,
@@ -161,30 +161,6 @@ impl Stored for LogEntry {
 impl Stored for Override {
     fn key(&self) -> Item {
         named(OVERRIDE, &self.target.to_string())
-    }
-}
-
-/// The key under which earlier versions stored the override of a target.
-#[must_use]
-pub fn former_override_key(target: &Target) -> Item {
-    named(HEAD, &format!("override#{target}"))
-}
-
-#[derive(Debug)]
-pub enum HeadItem {
-    Head(Head),
-    /// An override, as earlier versions stored it.
-    Override(Override),
-}
-
-impl HeadItem {
-    /// Parses a stored item of the head's partition.
-    pub fn of_item(item: Item) -> Result<Self, StoreError> {
-        if name(&item) == HEAD {
-            Ok(Self::Head(Head::of_item(item)?))
-        } else {
-            Ok(Self::Override(Override::of_item(item)?))
-        }
     }
 }
 

@@ -10,8 +10,8 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    HeadAndOverrides, Store, StoreError, failed,
-    item::{self, Item, Stored as _},
+    Store, StoreError,
+    item::{Item, Stored as _},
     write::Expected,
 };
 
@@ -90,12 +90,7 @@ impl Store {
                 let instants =
                     ["set_at", "ends_at"].map(|name| (format!(":{name}"), known.remove(name)));
                 let instants = instants.into_iter().filter_map(|(name, at)| Some((name, at?)));
-                // No override is there if the known one is still where earlier versions kept it.
-                Expected::item(
-                    "attribute_not_exists(generation_key) \
-                     OR (set_at = :set_at AND ends_at = :ends_at)",
-                    instants.collect(),
-                )
+                Expected::item("set_at = :set_at AND ends_at = :ends_at", instants.collect())
             }
         };
         let put = expected.put(&self.tables.schedules, item.clone());
@@ -114,29 +109,6 @@ impl Store {
             Some(refused) if refused.is_for(&item) => Ok(()),
             Some(_) => Err(OverrideError::Overtaken(one.target.clone())),
         }
-    }
-
-    /// Moves the overrides that earlier versions stored beside the head: deletes those that are
-    /// replaced, and copies the others. An override is never copied and deleted by the same call,
-    /// so that no reader, who reads both places concurrently, misses it.
-    pub(crate) async fn move_former_overrides(
-        &self,
-        present: &HeadAndOverrides,
-    ) -> Result<(), StoreError> {
-        for target in &present.replaced {
-            let key = item::former_override_key(target);
-            let delete = self.client.delete_item().table_name(&self.tables.schedules);
-            let deleted = delete.set_key(Some(key)).send().await;
-            deleted.map_err(failed("delete a former override"))?;
-        }
-        for one in &present.former {
-            match self.put_override(one, None).await {
-                // Another writer replaced it first.
-                Ok(()) | Err(OverrideError::Overtaken(_)) => {}
-                Err(OverrideError::Store(error)) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// Marks due what an override of this target concerns: the resource, or everything that follows

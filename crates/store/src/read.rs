@@ -12,9 +12,7 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName, ResourceRef,
-    configuration::{
-        Configuration, Floor, Generation, Override, Overrides, Schedules, Settings, Target,
-    },
+    configuration::{Configuration, Floor, Generation, Override, Overrides, Schedules, Settings},
     decision::Rules,
     record::Record,
 };
@@ -22,10 +20,7 @@ use jiff::Timestamp;
 
 use crate::{
     AccountPrices, AccountState, ReadItems, StoreError, Tables, Unreadable, failed,
-    item::{
-        self, AccountPart, ConfigurationItem, ConfigurationPart, Head, HeadItem, Item, LogEntry,
-        Stored,
-    },
+    item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Head, Item, LogEntry, Stored},
 };
 
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
@@ -59,10 +54,6 @@ pub struct HeadAndOverrides {
     pub head: Head,
     /// The overrides in force, and those that have ended.
     pub overrides: Overrides,
-    /// Those that earlier versions stored beside the head, and that count.
-    pub(crate) former: Vec<Override>,
-    /// The targets of those that do not count any more: each has one in the overrides' partition.
-    pub(crate) replaced: Vec<Target>,
 }
 
 impl HeadAndOverrides {
@@ -99,34 +90,16 @@ impl Reader {
 
     /// Reads the head and the overrides, with two concurrent requests.
     pub async fn head_and_overrides(&self) -> Result<HeadAndOverrides, StoreError> {
-        let ((head, former), overrides) = tokio::try_join!(
-            self.head_and_former(),
-            self.partition(&self.tables.schedules, item::OVERRIDE)
-        )?;
+        let (head, overrides) =
+            tokio::try_join!(self.head(), self.partition(&self.tables.schedules, item::OVERRIDE))?;
         let overrides = overrides.into_iter().map(|item| whole(item, Override::of_item));
-        let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
-        let is_replaced = |one: &Override| overrides.get(&one.target).is_some();
-        let (replaced, former): (Vec<_>, Vec<_>) = former.into_iter().partition(is_replaced);
-        let replaced = replaced.into_iter().map(|one| one.target).collect();
-        let overrides = overrides.iter().chain(&former).cloned().collect();
-        Ok(HeadAndOverrides { head, overrides, former, replaced })
+        Ok(HeadAndOverrides { head, overrides: overrides.collect::<Result<_, _>>()? })
     }
 
     /// Reads which generation is in force.
     pub async fn head(&self) -> Result<Head, StoreError> {
-        Ok(self.head_and_former().await?.0)
-    }
-
-    /// Reads the head, and the overrides that earlier versions stored beside it.
-    async fn head_and_former(&self) -> Result<(Head, Vec<Override>), StoreError> {
-        let mut found = (Head::default(), Vec::new());
-        for item in self.partition(&self.tables.schedules, item::HEAD).await? {
-            match whole(item, HeadItem::of_item)? {
-                HeadItem::Head(head) => found.0 = head,
-                HeadItem::Override(one) => found.1.push(one),
-            }
-        }
-        Ok(found)
+        let found = self.partition(&self.tables.schedules, item::HEAD).await?.pop();
+        found.map_or_else(|| Ok(Head::default()), |item| whole(item, Head::of_item))
     }
 
     /// Reads the configuration that a head names; from memory if it was the last one read.

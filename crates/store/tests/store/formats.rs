@@ -22,7 +22,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
     AccountState, Head, LogEntry, ReportedEdge,
-    item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
+    item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Item, Stored as _},
 };
 
 use crate::fixtures::{
@@ -50,13 +50,11 @@ const FIRST: [Kind; 13] = [
     ("record-refused", |item| {
         assert_eq!(Record::of_item(item).unwrap(), refused());
     }),
-    ("head", |item| match HeadItem::of_item(item).unwrap() {
-        HeadItem::Head(read) => assert_eq!(read, head()),
-        HeadItem::Override(other) => panic!("{other:?} is no head"),
+    ("head", |item| {
+        assert_eq!(Head::of_item(item).unwrap(), head());
     }),
-    ("override", |item| match HeadItem::of_item(item).unwrap() {
-        HeadItem::Override(read) => assert_eq!(read, an_override()),
-        HeadItem::Head(other) => panic!("{other:?} is no override"),
+    ("override", |item| {
+        assert_eq!(Override::of_item(item).unwrap(), an_override());
     }),
     ("log-entry", |item| {
         assert_eq!(LogEntry::of_item(item).unwrap(), log_entry());

@@ -4,16 +4,13 @@ use domain::{
     schedule::Desired,
 };
 use jiff::SignedDuration;
-use store::{
-    OVERRIDES_AT_ONCE, OverrideChange, OverrideError, Store,
-    item::{self, Stored as _},
-};
+use store::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 use testing::set_override;
 
 use crate::{
     fixtures::{
         apply_office_hours, at, monday, office_hours_name, reference, server, setting,
-        stopped_on_friday, with_office_hours,
+        stopped_on_friday,
     },
     world::World,
 };
@@ -52,72 +49,6 @@ async fn overrides_and_the_head_are_read_at_once() {
     assert_eq!(present.head.generation.0, 1);
     let read: Vec<_> = present.overrides.iter().cloned().collect();
     assert_eq!(read, set);
-}
-
-/// Stores an override as earlier versions did, beside the head.
-async fn store_formerly(world: &World, one: &Override) {
-    let mut item = one.to_item().unwrap();
-    item.extend(item::former_override_key(&one.target));
-    world.put(&World::tables().schedules, item).await;
-}
-
-/// The names of the overrides that are stored beside the head.
-async fn stored_beside_the_head(world: &World) -> Vec<String> {
-    let items = world.items(&World::tables().schedules).await.into_iter();
-    let beside = items.filter(|item| item["generation_key"] == item::text(item::HEAD));
-    let mut names: Vec<_> = beside.map(|item| item::name(&item)).collect();
-    names.retain(|name| name != item::HEAD);
-    names
-}
-
-async fn all(store: &Store) -> Vec<Override> {
-    let overrides = store.head_and_overrides().await.unwrap().overrides;
-    overrides.iter().cloned().collect()
-}
-
-#[tokio::test]
-async fn overrides_that_are_stored_beside_the_head_count_until_they_are_replaced() {
-    let world = World::new().await;
-    let store = world.store();
-    apply_office_hours(&store).await;
-    let former = [running(of_server(1), 1), running(of_server(2), 2)];
-    for one in &former {
-        store_formerly(&world, one).await;
-    }
-    assert_eq!(all(&store).await, former);
-    // An operator may not write beside the head.
-    let cleared =
-        Override { ends_at: monday() + SignedDuration::from_mins(1), ..former[0].clone() };
-    let stale = store.replace_override(&cleared, None, &setting(&cleared)).await;
-    stale.unwrap();
-    let again = Override { by: "eve".to_owned(), ..cleared.clone() };
-    let unknown = store.replace_override(&again, Some(&former[0]), &setting(&again)).await;
-    assert!(matches!(unknown, Err(OverrideError::Overtaken(_))));
-    assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
-    assert_eq!(stored_beside_the_head(&world).await.len(), 2);
-
-    // The first apply copies what is not copied yet, and the next one deletes the rest.
-    let mut applied = with_office_hours();
-    for left in [1, 0] {
-        applied.generation.0 += 1;
-        store.apply(&applied, "ada", monday()).await.unwrap();
-        assert_eq!(stored_beside_the_head(&world).await.len(), left);
-        assert_eq!(all(&store).await, [cleared.clone(), former[1].clone()]);
-    }
-}
-
-#[tokio::test]
-async fn an_override_that_is_stored_beside_the_head_is_replaced_once() {
-    let world = World::new().await;
-    let store = world.store();
-    let former = running(of_server(1), 1);
-    store_formerly(&world, &former).await;
-    let [first, second] = [2, 3].map(|hours| running(of_server(1), hours));
-    let replaced = store.replace_override(&first, Some(&former), &setting(&first)).await;
-    replaced.unwrap();
-    let late = store.replace_override(&second, Some(&former), &setting(&second)).await;
-    assert!(matches!(late, Err(OverrideError::Overtaken(_))), "{late:?}");
-    assert_eq!(all(&store).await, [first]);
 }
 
 #[tokio::test]
