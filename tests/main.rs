@@ -7,6 +7,7 @@
 
 mod activity;
 mod applying;
+mod backup;
 mod bad_input;
 mod budget;
 mod cargo_lambda;

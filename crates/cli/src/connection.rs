@@ -190,6 +190,11 @@ impl Connection {
         self.session(Purpose::Read).await
     }
 
+    /// Opens the store for reading all of it as it is at one instant, if it is a local one.
+    pub(crate) async fn open_at_once(&self) -> anyhow::Result<Session> {
+        self.session(Purpose::ReadAtOnce).await
+    }
+
     /// Opens the store for changes.
     pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Change).await
@@ -257,7 +262,9 @@ impl Connection {
     ) -> anyhow::Result<Session> {
         let opened =
             LocalStore::open(path, purpose, self.simulator(), Tables::prefixed(prefix)).await?;
-        remark_on(opened.file(), path);
+        if purpose != Purpose::ReadAtOnce {
+            remark_on(opened.file(), path);
+        }
         let mut session = Session {
             store: opened.store().clone(),
             now: opened.clock().now(),

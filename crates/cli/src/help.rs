@@ -15,7 +15,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),
-    ("Run and repair", &["serve", "local", "doctor", "completions", "man", "help"]),
+    (
+        "Run and repair",
+        &["serve", "local", "doctor", "backup", "restore", "completions", "man", "help"],
+    ),
 ];
 
 /// What other programs call it, and what does it here.

@@ -47,9 +47,9 @@ use exit::UsageError;
 use output::Format;
 
 use commands::{
-    activity, apply as apply_command, approve, completions, config, doctor as doctor_command,
-    forget, history, import as import_command, man, manual, overrides, preview, rehearse, saved,
-    savings, serve, status, validate, why,
+    activity, apply as apply_command, approve, backup, completions, config,
+    doctor as doctor_command, forget, history, import as import_command, man, manual, overrides,
+    preview, rehearse, restore, saved, savings, serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -111,6 +111,8 @@ enum Command {
     Rehearse(rehearse::Args),
     Serve(serve::Args),
     Local(Box<commands::local::Args>),
+    Backup(backup::Args),
+    Restore(restore::Args),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
     Man(man::Args),
@@ -176,6 +178,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Serve(args) => wait_for_own_end(serve::run(args, context)),
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
+        Command::Backup(args) => wait_for(backup::run(args, context)),
+        Command::Restore(args) => wait_for(restore::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),
         Command::Stop(args) => wait_for(manual::stop(args, context)),

@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
+    /// Reads it as it is at one instant, whatever is written meanwhile.
+    ReadAtOnce,
     Change,
     /// Writes to it, and creates it if there is none.
     Create,
@@ -36,7 +38,7 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct DataFile {
     path: PathBuf,
-    /// The folder of a copy that stands in for a file that is read-only.
+    /// The folder of a copy that stands in for the file.
     copy: Option<TempDir>,
     closed_to_others: bool,
 }
@@ -59,7 +61,7 @@ impl DataFile {
                     access::close_to_others(path);
                     Ok(writable)
                 }
-                Purpose::Read | Purpose::Change => Err(Unusable(format!(
+                Purpose::Read | Purpose::ReadAtOnce | Purpose::Change => Err(Unusable(format!(
                     "there is no store at {}: `offhours apply --data {0}` makes one",
                     path.display()
                 ))
@@ -73,10 +75,18 @@ impl DataFile {
             Ok(tables) => {
                 check_tables(path, &tables)?;
                 writable.closed_to_others = access::close_to_others(path);
+                if purpose == Purpose::ReadAtOnce {
+                    return Self::copied_at_once(path).with_context(cannot_read);
+                }
                 Ok(writable)
             }
-            Err(error) if may_not_write(&error) && purpose == Purpose::Read => Self::copied(path)
-                .with_context(|| format!("cannot look at the store at {}", path.display())),
+            Err(error)
+                if may_not_write(&error)
+                    && matches!(purpose, Purpose::Read | Purpose::ReadAtOnce) =>
+            {
+                Self::copied(path)
+                    .with_context(|| format!("cannot look at the store at {}", path.display()))
+            }
             Err(error) => Err(refusal(path, error)),
         }
     }
@@ -90,7 +100,7 @@ impl DataFile {
         }
     }
 
-    /// Reports whether a copy stands in for a file that is read-only.
+    /// Reports whether a copy stands in for the file.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         self.copy.is_some()
@@ -100,6 +110,17 @@ impl DataFile {
     #[must_use]
     pub fn was_readable_by_others(&self) -> bool {
         self.closed_to_others
+    }
+
+    fn copied_at_once(path: &Path) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let copied = Self { path: path.to_owned(), copy: Some(directory), closed_to_others: false };
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(PATIENCE)?;
+        let to = copied.path();
+        let to = to.to_str().context("the temporary folder's name is not UTF-8")?;
+        connection.execute("VACUUM INTO ?1", [to])?;
+        Ok(copied)
     }
 
     fn copied(path: &Path) -> anyhow::Result<Self> {
@@ -316,6 +337,19 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         DataFile::open(&path, Purpose::Create).unwrap();
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[tokio::test]
+    async fn what_is_read_at_once_does_not_see_what_is_written_meanwhile() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        let tables = || store::Tables::prefixed("t-");
+        let written = crate::engine::Engine::on_file(&path).unwrap().store(tables());
+        let file = DataFile::open(&path, Purpose::ReadAtOnce).unwrap();
+        written.create_tables().await.unwrap();
+        let read = crate::engine::Engine::on_file(&file.path()).unwrap().store(tables());
+        assert!(read.head().await.unwrap_err().is_missing_table());
+        assert!(written.head().await.is_ok());
     }
 
     #[cfg(unix)]

@@ -5,6 +5,7 @@
 //! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs
 //! most often gets only that.
 
+mod backup;
 mod clock;
 mod condition;
 mod configure;
@@ -34,6 +35,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub use backup::{StoredItem, Table};
 pub use condition::{TableCondition, TableProblem};
 pub use configure::{ApplyError, Applying};
 pub use item::{AccountPrices, Head, LogEntry, ReportedEdge};
@@ -55,10 +57,10 @@ pub enum StoreError {
     /// DynamoDB did not respond, or refused: nothing is known, retry at the next tick.
     #[error("failed to {0}")]
     Dynamo(&'static str, #[source] Box<aws_sdk_dynamodb::Error>),
-    /// DynamoDB responds but reads nothing: retry at the next tick.
-    #[error("failed to read {left} records: DynamoDB is throttled and keeps leaving them unread")]
+    /// DynamoDB responds but does nothing: retry at the next tick.
+    #[error("DynamoDB is throttled and keeps leaving {left} items of a request undone")]
     Throttled {
-        /// How many records were left unread.
+        /// How many items were not read or not written.
         left: usize,
     },
     /// An item has a format that this code does not know, and is left alone.

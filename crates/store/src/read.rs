@@ -26,9 +26,9 @@ use crate::{
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
 const BATCH_KEYS: usize = 100;
 
-/// Reading is given up after this many responses in a row without any record. With the pauses
+/// A batch is given up after this many responses in a row that do nothing of it. With the pauses
 /// between them they take a second and a half.
-const FUTILE_READS: u32 = 5;
+pub(crate) const FUTILE_TRIES: u32 = 5;
 
 /// What was learned about accounts, by name.
 pub type AccountStates = BTreeMap<AccountName, AccountState>;
@@ -216,7 +216,7 @@ impl Reader {
                 let wanted = keys.len();
                 keys = self.read_batch(keys, &mut found).await?;
                 futile = if keys.len() < wanted { 0 } else { futile + 1 };
-                if futile == FUTILE_READS {
+                if futile == FUTILE_TRIES {
                     return Err(StoreError::Throttled { left: keys.len() });
                 }
                 if !keys.is_empty() {
@@ -334,7 +334,7 @@ impl Reader {
 
     /// Waits before unread keys are requested again: at first a small part of the client's own
     /// initial backoff, and twice as long after each futile read.
-    async fn pause(&self, futile: u32) {
+    pub(crate) async fn pause(&self, futile: u32) {
         let config = self.client.config();
         if let (Some(sleep), Some(retries)) = (config.sleep_impl(), config.retry_config()) {
             sleep.sleep(retries.initial_backoff() / 20 * 2_u32.pow(futile)).await;

@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod apply;
 pub mod approve;
+pub mod backup;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -15,6 +16,7 @@ pub mod manual;
 pub mod overrides;
 pub mod preview;
 pub mod rehearse;
+pub mod restore;
 pub mod saved;
 pub mod savings;
 pub mod serve;

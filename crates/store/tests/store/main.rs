@@ -7,6 +7,7 @@
 
 mod accounts;
 mod activity;
+mod backup;
 mod configuration;
 mod digests;
 mod due;
