@@ -329,10 +329,15 @@ impl Http {
         self.judge(request, answer)
     }
 
-    /// Sends a change, once, and returns the body of the response that accepted it.
-    pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
-        let answer = self.exchange(request).await?;
-        self.judge(request, answer)
+    /// Sends a change, once, if there is a request for it, and reads the response that accepted it.
+    pub(crate) async fn send<T>(
+        &self,
+        request: Result<Request, ProviderError>,
+        read: impl FnOnce(&Request, &[u8]) -> Result<T, ProviderError>,
+    ) -> Result<T, ProviderError> {
+        let request = request?;
+        let answer = self.exchange(&request).await?;
+        read(&request, &self.judge(&request, answer)?)
     }
 
     async fn exchange(&self, request: &Request) -> Result<Answer, ProviderError> {

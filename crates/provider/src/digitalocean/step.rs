@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Api,
     hibernation::{droplet_id, of_tag, snapshot_name},
     is_service_tag, schema,
 };
@@ -20,18 +19,6 @@ use crate::{
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };
-
-impl Api {
-    pub(super) async fn send_step(
-        &self,
-        resource: &Resource,
-        step: &Step,
-    ) -> Result<Accepted, ProviderError> {
-        let request = request(resource, step)?;
-        let answer = self.0.send(&request).await?;
-        accepted(step, &request, &answer)
-    }
-}
 
 pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
     let id = &resource.id;
@@ -58,7 +45,11 @@ pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, Provi
 }
 
 /// Reads what a cloud answers to a step that it accepts.
-fn accepted(step: &Step, request: &Request, answer: &[u8]) -> Result<Accepted, ProviderError> {
+pub(super) fn accepted(
+    step: &Step,
+    request: &Request,
+    answer: &[u8],
+) -> Result<Accepted, ProviderError> {
     match step {
         Step::Off { .. }
         | Step::On { .. }

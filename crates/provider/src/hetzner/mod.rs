@@ -93,7 +93,8 @@ impl Cloud for Api {
     }
 
     async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
-        let sent = self.send_step(resource, step).await;
+        let accepted = |request: &_, answer: &_| step::accepted(step, request, answer);
+        let sent = self.http.send(step::request(resource, step), accepted).await;
         sent.map_err(|error| error.needing("the right to write").into())
     }
 

@@ -10,23 +10,11 @@ use domain::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Api, schema, server_id};
+use super::{schema, server_id};
 use crate::{
     error::ProviderError,
     http::{Request, USER_DATA, parse},
 };
-
-impl Api {
-    pub(super) async fn send_step(
-        &self,
-        resource: &Resource,
-        step: &Step,
-    ) -> Result<Accepted, ProviderError> {
-        let request = request(resource, step)?;
-        let answer = self.http.send(&request).await?;
-        accepted(step, &request, &answer)
-    }
-}
 
 pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, ProviderError> {
     let id = &resource.id;
@@ -68,7 +56,11 @@ pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, Provi
 }
 
 /// Reads what a cloud answers to a step that it accepts.
-fn accepted(step: &Step, request: &Request, answer: &[u8]) -> Result<Accepted, ProviderError> {
+pub(super) fn accepted(
+    step: &Step,
+    request: &Request,
+    answer: &[u8],
+) -> Result<Accepted, ProviderError> {
     if !step.facts().exclusive {
         let schema::BegunActionResponse { action } = parse(request, answer)?;
         return Ok(Accepted::action(action.id));
