@@ -9,6 +9,8 @@ pub mod decision;
 pub mod digest;
 pub mod edge;
 pub mod explanation;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 pub mod hibernation;
 pub mod history;
 pub mod invocation;

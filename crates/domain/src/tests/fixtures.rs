@@ -3,20 +3,20 @@
 //! Everything happens in the week of Monday, 15 June 2026, under the schedule `office`: Monday to
 //! Friday, 08:00 to 19:00, UTC.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, CloudAccount, Configuration, Floor, Generation, Override, Overrides, Policy,
-        Provider, Rule, Schedules, Settings, Target,
+        Account, Configuration, Generation, Override, Overrides, Policy, Rule, Target,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
+    fixtures::configuration,
     membership::Subject,
     record::{Cause, Direction, EdgeKey, Handled, ManualCommand, Phase, Rank, Record, Transition},
-    reference::{AccountName, ResourceRef, ScheduleName},
+    reference::{ResourceRef, ScheduleName},
     resource::{Cluster, MachineFacts, MachineSize, Power, Resource, Size},
     schedule::{Desired, Schedule},
     stop_method::StopMethod,
@@ -56,34 +56,8 @@ pub(crate) struct World {
 
 /// The first generation, with the accounts `do-main` and `hz-eu` and the schedule `office`.
 pub(crate) fn world() -> World {
-    let account = |name: &str, provider| {
-        let account = Account::Cloud(CloudAccount {
-            accept_new_prices: false,
-            ssh_key: None,
-            provider,
-            was: None,
-            token: "env:TOKEN".parse().unwrap(),
-            read_token: None,
-            datacenters: Vec::new(),
-            mode: crate::configuration::Mode::Act,
-            url: None,
-        });
-        (name.parse::<AccountName>().unwrap(), account)
-    };
-    World {
-        configuration: Configuration {
-            generation: Generation(1),
-            settings: Settings::default(),
-            accounts: BTreeMap::from([
-                account("do-main", Provider::DigitalOcean),
-                account("hz-eu", Provider::Hetzner),
-            ]),
-            schedules: Schedules::default(),
-            floor: Floor::default(),
-        },
-        overrides: Overrides::default(),
-    }
-    .with_schedule("office", daily("08:00", "19:00"))
+    World { configuration: configuration(), overrides: Overrides::default() }
+        .with_schedule("office", daily("08:00", "19:00"))
 }
 
 /// Monday to Friday, from one time to another.

@@ -39,13 +39,13 @@ mod saving;
 #[cfg(test)]
 mod turning;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
-        Account, CloudAccount, Configuration, Floor, Generation, Mode, Override, Overrides, Policy,
-        Provider, Rule, Schedules, Settings, Target,
+        Account, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Schedules,
+        Target,
     },
     decision::Rules,
     hibernation::{Manifest, Sight},
@@ -212,35 +212,13 @@ pub fn pool() -> Case {
 }
 
 pub fn configuration() -> Configuration {
-    let account = |name: &str, provider| {
-        let account = Account::Cloud(CloudAccount {
-            accept_new_prices: false,
-            ssh_key: None,
-            provider,
-            was: None,
-            token: "env:TOKEN".parse().unwrap(),
-            read_token: None,
-            datacenters: Vec::new(),
-            mode: Mode::Act,
-            url: None,
-        });
-        (name.parse().unwrap(), account)
-    };
     let rule = Rule {
         schedule: open(&[("08:00", "19:00")]),
         resources: BTreeSet::new(),
         policy: Policy::default(),
     };
-    Configuration {
-        generation: Generation(1),
-        settings: Settings::default(),
-        accounts: BTreeMap::from([
-            account("do-main", Provider::DigitalOcean),
-            account("hz-eu", Provider::Hetzner),
-        ]),
-        schedules: Schedules::from([(office(), rule)]),
-        floor: Floor::default(),
-    }
+    let schedules = Schedules::from([(office(), rule)]);
+    Configuration { schedules, ..domain::fixtures::configuration() }
 }
 
 /// A schedule of what runs between these times of every day.
