@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{Manifest, Sight, Surroundings},
+    hibernation::{Manifest, ObservedMachine, Sight},
     money::{Currency, Money},
     plan::Catalog,
     prices::PriceList,
@@ -16,13 +16,14 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    cloud::{Cloud as _, MissingScope},
+    attachments::{Attachments, Preflight},
+    cloud::{Cloud as _, Hibernates as _, MissingScope},
     database_plans::DatabasePlans,
     digitalocean,
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
-    hibernation_lookup::{HibernationLookup, ListedSnapshots},
+    hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists},
     http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
@@ -83,14 +84,6 @@ impl Client {
     pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
         let api = ssh::Api::new(Arc::new(login), key)?;
         Ok(Self { http: None, api: Api::Ssh(api) })
-    }
-
-    /// Returns a client of the same account for observations made within seconds of each other.
-    /// What several machines share is read once for all of them, and may be as old as this client;
-    /// a machine's own state is read each time.
-    #[must_use]
-    pub fn sharing(&self) -> Self {
-        self.by(Http::sharing)
     }
 
     /// Returns a client of the same account that counts its requests separately.
@@ -195,6 +188,14 @@ impl Client {
         each!(self, cloud => cloud.prices(now).await)
     }
 
+    /// Fetches the plans for machines and all prices, with as few requests as the provider needs.
+    pub async fn plans_and_prices(
+        &self,
+        now: Timestamp,
+    ) -> Result<(Catalog, Option<PriceList>), ProviderError> {
+        each!(self, cloud => cloud.plans_and_prices(now).await)
+    }
+
     /// Returns the currency of the provider's prices; `None` if it has no prices.
     pub async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
         each!(self, cloud => cloud.currency().await)
@@ -206,24 +207,35 @@ impl Client {
         each!(self, cloud => cloud.autoscaled().await)
     }
 
-    /// Reads a machine's surroundings: what would have to be restored if it were recreated, and
-    /// what names it elsewhere. Takes several requests, at `DigitalOcean` one more for each
-    /// database and up to one more for each project.
-    pub async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        Ok(each!(self, cloud => cloud.surroundings(id).await)?.printable())
-    }
-
     /// Lists all snapshots of an account's machines.
     pub async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
         each!(self, cloud => cloud.snapshots().await)
     }
 
-    /// Observes a machine that is hibernated or about to be, with several requests.
-    pub async fn look_up_hibernation(
+    /// Reads what is attached to an account's machines and refers to them, with several requests.
+    pub async fn attachments(&self) -> Result<Attachments, ProviderError> {
+        each!(self, cloud => cloud.attachments().await)
+    }
+
+    /// Reads what else an account shows that may keep a machine from being hibernated. At
+    /// `DigitalOcean`, this takes one request for each database and several more.
+    pub async fn preflight(&self) -> Result<Preflight, ProviderError> {
+        each!(self, cloud => cloud.preflight().await)
+    }
+
+    /// Inspects one machine, without its snapshots; `None` if the provider does not know it.
+    pub async fn machine(
         &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
-        Ok(each!(self, cloud => cloud.look_up_hibernation(lookup).await)?.printable())
+        id: &ResourceId,
+        lists: Lists<'_>,
+    ) -> Result<Option<ObservedMachine>, ProviderError> {
+        let machine = each!(self, cloud => cloud.machine(id, lists).await)?;
+        Ok(machine.map(ObservedMachine::printable))
+    }
+
+    /// Inspects a machine that is hibernated or about to be, with several requests.
+    pub async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
+        Ok(each!(self, cloud => cloud.inspect(lookup).await)?.printable())
     }
 
     /// Returns a machine to be created, without what its account no longer has. The key of this name
@@ -268,8 +280,7 @@ impl Client {
         self.http.as_ref()?.rate()
     }
 
-    /// The number of requests sent so far by this client, its clones and those from
-    /// [`Self::sharing`].
+    /// The number of requests sent so far by this client and its clones.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.http.as_ref().map_or(0, Http::requests)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{
     ResourceId, ResourceKind,
     configuration::AccountKind,
-    hibernation::{Manifest, Sight, Surroundings},
+    hibernation::{Manifest, ObservedMachine, Sight},
     money::{Currency, Money},
     plan::Catalog,
     prices::PriceList,
@@ -15,9 +15,10 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
+    attachments::{Attachments, Preflight},
     database_plans::DatabasePlans,
     error::{ChangeError, ProviderError},
-    hibernation_lookup::{HibernationLookup, ListedSnapshots},
+    hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists},
     pages::{Listed, Reading},
 };
 
@@ -67,6 +68,13 @@ pub(crate) trait Cloud {
         Ok(None)
     }
 
+    async fn plans_and_prices(
+        &self,
+        now: Timestamp,
+    ) -> Result<(Catalog, Option<PriceList>), ProviderError> {
+        Ok((self.machine_plans().await?, self.prices(now).await?))
+    }
+
     async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
         Ok(None)
     }
@@ -78,19 +86,32 @@ pub(crate) trait Cloud {
     async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
         Ok(BTreeSet::new())
     }
+}
 
-    async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        Err(ProviderError::foreign(id))
-    }
-
+/// What the client asks of a cloud about machines that are hibernated. Where none can be, all of it
+/// is left to the defaults.
+pub(crate) trait Hibernates {
     async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
         Ok(ListedSnapshots::default())
     }
 
-    async fn look_up_hibernation(
+    async fn attachments(&self) -> Result<Attachments, ProviderError> {
+        Ok(Attachments::default())
+    }
+
+    async fn preflight(&self) -> Result<Preflight, ProviderError> {
+        Ok(Preflight::default())
+    }
+
+    async fn machine(
         &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
+        id: &ResourceId,
+        _lists: Lists<'_>,
+    ) -> Result<Option<ObservedMachine>, ProviderError> {
+        Err(ProviderError::foreign(id))
+    }
+
+    async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
         Err(ProviderError::foreign(lookup.of))
     }
 

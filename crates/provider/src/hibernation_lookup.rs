@@ -6,6 +6,18 @@ use domain::{
     resource::ActionId,
 };
 
+use crate::attachments::{Attachments, Preflight};
+
+/// The lists of an account on which an inspection rests, as far as they matter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lists<'a> {
+    /// If the machine may be deleted or was recreated: without them, what is attached to it is not
+    /// known.
+    pub attachments: Option<&'a Attachments>,
+    /// If the machine may be deleted.
+    pub preflight: Option<&'a Preflight>,
+}
+
 /// What to look up about a machine.
 #[derive(Debug, Clone, Copy)]
 pub struct HibernationLookup<'a> {
@@ -18,9 +30,9 @@ pub struct HibernationLookup<'a> {
     pub making: Option<ActionId>,
     /// What is known about its snapshots.
     pub hibernation: Option<&'a Hibernation>,
-    /// Whether attached resources matter: only if the machine may be deleted or was recreated.
-    /// Where reading them takes many requests, they are not read otherwise.
-    pub attached: bool,
+    /// All snapshots of the account's machines.
+    pub snapshots: &'a ListedSnapshots,
+    pub lists: Lists<'a>,
     pub name: &'a str,
 }
 

@@ -3,7 +3,7 @@
 //! its body is an error, and the body of an unsuccessful response is never parsed as a result.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -24,7 +24,6 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use tokio::sync::OnceCell;
 
 use crate::{
     Refusal,
@@ -187,8 +186,6 @@ pub(crate) struct Http {
     requests: Arc<AtomicU64>,
     /// The number of requests from which on this connection sends none.
     most: u64,
-    /// Responses that serve all machines; `None` if they are not kept.
-    shared: Option<Arc<Shared>>,
 }
 
 /// An account's address, its token and its share of the allowance.
@@ -218,17 +215,6 @@ impl Account {
     }
 }
 
-/// Response bodies by path: concurrent requests for the same path wait for one response.
-#[derive(Debug, Default)]
-struct Shared(Mutex<HashMap<String, Arc<OnceCell<Vec<u8>>>>>);
-
-impl Shared {
-    fn answer_to(&self, request: &Request) -> Arc<OnceCell<Vec<u8>>> {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.entry(request.path.clone()).or_default().clone()
-    }
-}
-
 impl Http {
     pub(crate) fn new(
         transport: Transport,
@@ -244,7 +230,7 @@ impl Http {
             pacing: Mutex::default(),
             date: Mutex::default(),
         };
-        Self { account: Arc::new(account), requests: Arc::default(), most: u64::MAX, shared: None }
+        Self { account: Arc::new(account), requests: Arc::default(), most: u64::MAX }
     }
 
     /// Returns the same connection with a request counter of its own.
@@ -255,11 +241,6 @@ impl Http {
     /// Returns the same connection, which sends no more than this many requests from now on.
     pub(crate) fn sending_at_most(&self, requests: u64) -> Self {
         Self { most: self.requests().saturating_add(requests), ..self.clone() }
-    }
-
-    /// Returns the same connection, which reads what all machines share only once.
-    pub(crate) fn sharing(&self) -> Self {
-        Self { shared: Some(Arc::default()), ..self.clone() }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
@@ -285,7 +266,11 @@ impl Http {
         &self,
         request: &Request,
     ) -> Result<T, ProviderError> {
-        parse(request, &self.read_body(request).await?)
+        let answer = match self.exchange(request).await {
+            Err(error) if error.is_broken_connection() => self.exchange(request).await?,
+            first => first?,
+        };
+        parse(request, &self.judge(request, answer)?)
     }
 
     /// Reports whether something is there: only a 404 says that it is not.
@@ -306,27 +291,6 @@ impl Http {
             }
         }
         Ok(())
-    }
-
-    /// Like [`Self::read`], for what is the same for all machines of the account.
-    pub(crate) async fn read_shared<T: DeserializeOwned>(
-        &self,
-        request: &Request,
-    ) -> Result<T, ProviderError> {
-        let Some(shared) = &self.shared else {
-            return self.read(request).await;
-        };
-        let answer = shared.answer_to(request);
-        let body = answer.get_or_try_init(|| self.read_body(request));
-        parse(request, body.await?)
-    }
-
-    async fn read_body(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
-        let answer = match self.exchange(request).await {
-            Err(error) if error.is_broken_connection() => self.exchange(request).await?,
-            first => first?,
-        };
-        self.judge(request, answer)
     }
 
     /// Sends a change, once, if there is a request for it, and reads the response that accepted it.

@@ -6,6 +6,7 @@
 //! does next, and the next tick is the retry. An accepted change proves nothing either; only a
 //! later observation of the resource does.
 
+mod attachments;
 mod client;
 mod cloud;
 mod command_failure;
@@ -27,6 +28,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+pub use attachments::{Attachments, Preflight};
 pub use client::Client;
 pub use cloud::MissingScope;
 pub use database_plans::DatabasePlans;
@@ -34,7 +36,7 @@ pub use digitalocean::snapshot_price as digitalocean_snapshot_price;
 pub use domain::{reason::Refusal, step::Accepted};
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError};
-pub use hibernation_lookup::{HibernationLookup, ListedSnapshots};
+pub use hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading, Unread};

@@ -147,6 +147,22 @@ impl Manifest {
             .collect()
     }
 
+    /// Adds one thing.
+    pub fn add(&mut self, one: Attachment) {
+        match one {
+            Attachment::PlacementGroup(id) => self.placement_group = Some(id),
+            Attachment::Network(one) => self.networks.push(one),
+            Attachment::Volume(id) => self.volumes.extend([id]),
+            Attachment::Firewall(id) => self.firewalls.extend([id]),
+            Attachment::LoadBalancer(one) => self.load_balancers.push(one),
+            Attachment::FloatingIp(ip) => self.floating_ips.extend([ip]),
+            Attachment::Project(id) => self.project = Some(id),
+            Attachment::Backups(policy) => (self.backups, self.backup_policy) = (true, policy),
+            Attachment::Address(one) => self.addresses.push(one),
+            Attachment::Vpc(id) => self.vpc = Some(id),
+        }
+    }
+
     pub(super) fn leave_out(&mut self, AttachmentName { kind, id }: &AttachmentName) {
         match kind {
             AttachmentKind::PlacementGroup => {

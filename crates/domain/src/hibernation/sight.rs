@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Hibernation, KeptSnapshot, Manifest, Mark};
+use super::{Hibernation, KeptSnapshot, Manifest, Mark, Surroundings};
 use crate::{
     reference::ResourceId,
     resource::{ActionEffect, ActionState, Busy, LoggedAction, Power, Resource, Size},
@@ -29,13 +29,21 @@ impl Sight {
     /// Makes a printable line of every text that is shown.
     #[must_use]
     pub fn printable(self) -> Self {
-        let printable = |machine: ObservedMachine| ObservedMachine {
-            resource: machine.resource.printable(),
-            ..machine
-        };
         Self {
-            machine: self.machine.map(printable),
-            others: self.others.into_iter().map(printable).collect(),
+            machine: self.machine.map(ObservedMachine::printable),
+            others: self.others.into_iter().map(ObservedMachine::printable).collect(),
+            ..self
+        }
+    }
+}
+
+impl ObservedMachine {
+    /// Makes a printable line of every text that is shown.
+    #[must_use]
+    pub fn printable(self) -> Self {
+        Self {
+            resource: self.resource.printable(),
+            around: self.around.map(Surroundings::printable),
             ..self
         }
     }
@@ -51,6 +59,8 @@ pub struct ObservedMachine {
     pub made_from: Option<u64>,
     /// What is needed to recreate it; `None` if that was not read.
     pub manifest: Option<Manifest>,
+    /// What would be restored and lost, and what refers to it; `None` if that was not read.
+    pub around: Option<Surroundings>,
     /// Public addresses that would be deleted with it.
     pub unkept: Vec<String>,
     /// Whether something is still being attached to it.
@@ -129,6 +139,15 @@ pub enum Unrecorded<'a> {
 }
 
 impl Sight {
+    /// Keeps each machine once.
+    #[must_use]
+    pub fn distinct(mut self) -> Self {
+        let own = self.machine.iter().map(|machine| machine.resource.id.clone());
+        let mut known: BTreeSet<_> = own.collect();
+        self.others.retain(|one| known.insert(one.resource.id.clone()));
+        self
+    }
+
     /// Concludes the state from this observation and from what the record keeps.
     #[must_use]
     pub fn hibernation_state<'a>(&'a self, hibernation: &Hibernation) -> HibernationState<'a> {

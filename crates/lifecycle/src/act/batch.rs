@@ -10,6 +10,7 @@ use domain::{
     membership::Subject,
     pacing::ListRequests,
     record::{Direction, Record},
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use provider::Client;
@@ -26,8 +27,8 @@ use crate::{
     event::{Event, Outcome},
     failure::ObservationError,
     observe::{
-        look::{Attached, Looks, SharedLists},
-        stop_target::{Plans, is_to_hibernate},
+        look::{Extent, LookResult, Looks, SharedLists},
+        stop_target::{Hibernates, Plans, is_to_hibernate},
     },
 };
 
@@ -67,6 +68,28 @@ impl Batch<'_> {
         Looks::to_act(client, (self.budget, &self.shared), &ids, lists).await
     }
 
+    /// Looks at one resource before its next step is planned.
+    pub(super) async fn look(
+        &self,
+        client: &Client,
+        record: &Record,
+        looks: &Looks<'_>,
+    ) -> LookResult {
+        let stop = record.under_way_towards(Direction::Stop);
+        let hibernates = stop.is_some_and(|stop| stop.method == StopMethod::Hibernate);
+        let may_delete = self.direction == Direction::Stop && record.wants_next_step();
+        if hibernates && may_delete {
+            self.inspected(client, record).await
+        } else {
+            looks.of(record).await
+        }
+    }
+
+    /// Looks at a machine that may be deleted, with whatever may be in the way of that.
+    async fn inspected(&self, client: &Client, record: &Record) -> LookResult {
+        self.shared.sight(client, self.budget, record, Extent::Obstacles).await
+    }
+
     /// Reads what the plan needs besides the look, and plans the next step.
     pub(super) async fn plan(
         &self,
@@ -77,14 +100,18 @@ impl Batch<'_> {
         let rules = self.in_force.rules();
         let now = self.context.clock.now();
         let verdict = judge(record, Subject::seen(record, &look.resource), rules, now);
+        let mut inspected = None;
         let target = match self.direction {
             Direction::Stop => {
                 let policy = verdict.membership.policy(rules.configuration);
                 if is_to_hibernate(record, &policy) {
-                    let (_, sharing) = self.shared.by(client, now);
+                    let whether = Hibernates::of(record, look, rules);
+                    if whether == Hibernates::IfNothingIsInTheWay && !shows_obstacles(look) {
+                        inspected = self.inspected(client, record).await?;
+                    }
                     let target = self.plans.to_hibernate(
-                        (&sharing, self.context.store),
-                        (record, look),
+                        (client, self.context.store),
+                        (record, inspected.as_ref().unwrap_or(look)),
                         &verdict,
                         rules,
                     );
@@ -97,14 +124,7 @@ impl Batch<'_> {
             }
             Direction::Start => self.plans.way_back(client, record, &look.resource).await?,
         };
-        // A machine that is to be deleted is looked at again, last of all.
-        let looked_again = if target.ssh_key.is_some() {
-            let sight = self.shared.sight(client, self.budget, record, Attached::Read);
-            sight.await?
-        } else {
-            None
-        };
-        let look = looked_again.as_ref().unwrap_or(look);
+        let look = inspected.as_ref().unwrap_or(look);
         let log_from = log_from(record).filter(|_| is_there(look));
         let log = match log_from {
             Some(since) => {
@@ -140,6 +160,13 @@ impl Batch<'_> {
             None => Ok(plan(self.direction, record, seen, plan_context)),
         }
     }
+}
+
+/// Reports whether a look has shown what may be in the way of a deletion.
+fn shows_obstacles(look: &Look) -> bool {
+    let sight = look.sight.as_ref();
+    let machine = sight.and_then(|sight| sight.machine.as_ref());
+    machine.is_some_and(|machine| machine.around.is_some())
 }
 
 /// Reports whether there is a machine whose log can be read.

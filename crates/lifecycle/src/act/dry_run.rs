@@ -69,7 +69,7 @@ impl Batch<'_> {
         record: Record,
         looks: &Looks<'_>,
     ) -> Vec<Outcome> {
-        let events = match looks.of(&record).await {
+        let events = match self.look(client, &record, looks).await {
             Ok(Some(look)) => match self.plan(client, &record, &look).await {
                 Ok(plan) => self.foresee(client, plan),
                 Err(failure) => vec![Event::postponed(failure.reason)],

@@ -222,7 +222,7 @@ impl Batch<'_> {
             let configuration = &self.in_force.configuration;
             self.plans.ask(client, record.kind(), configuration).await;
         }
-        let acted = match looks.of(&record).await {
+        let acted = match self.look(client, &record, looks).await {
             Ok(Some(look)) => match self.plan(client, &record, &look).await {
                 Ok(plan) => self.carry_out(client, record, plan).await,
                 Err(failure) => self.postpone(record, &failure).await,

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use domain::{
@@ -14,7 +14,11 @@ use domain::{
     step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, HibernationLookup, Listed, ListedSnapshots, ProviderError, Reading};
+use provider::{
+    Attachments, Client, HibernationLookup, Listed, ListedSnapshots, Lists, Preflight,
+    ProviderError, Reading,
+};
+use tokio::sync::OnceCell;
 use transition::methods::hibernate;
 
 use crate::{budget::Budget, failure::ObservationError};
@@ -36,29 +40,110 @@ const NO_TIME: &str = "there was no time left to look at it";
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type LookResult = Result<Option<Look>, ObservationError>;
 
-/// The lists of what may be around machines of an account, read once for all that are looked at
-/// together.
+/// How much is read of a machine that is hibernated or about to be. Each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// The machine and its snapshots: a stop is being followed.
+    Progress,
+    /// What is attached to it: it was recreated.
+    Attached,
+    /// What may stand in its way: it may be deleted.
+    Obstacles,
+}
+
+impl Extent {
+    pub(crate) fn of(record: &Record) -> Self {
+        match record.under_way_towards(Direction::Stop) {
+            Some(_) => Self::Progress,
+            None => Self::Attached,
+        }
+    }
+}
+
+/// The lists of an account, read once for all of its machines that are looked at together.
 #[derive(Debug, Default)]
-pub(crate) struct SharedLists(Mutex<Option<(Timestamp, Client)>>);
+pub(crate) struct SharedLists {
+    lists: Latest<MachineLists>,
+    preflight: Latest<OnceCell<Preflight>>,
+}
+
+/// What a look at a machine rests on besides the machine itself.
+#[derive(Debug, Default)]
+struct MachineLists {
+    snapshots: OnceCell<ListedSnapshots>,
+    attachments: OnceCell<Attachments>,
+}
+
+/// What is read once for all that need it within some seconds, and when that began.
+#[derive(Debug, Default)]
+struct Latest<T>(Mutex<Option<Arc<(Timestamp, T)>>>);
+
+impl<T: Default> Latest<T> {
+    fn younger_than(&self, age: SignedDuration, now: Timestamp) -> Arc<(Timestamp, T)> {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let young = latest.take().filter(|latest| now.duration_since(latest.0) < age);
+        Arc::clone(latest.insert(young.unwrap_or_else(|| Arc::new((now, T::default())))))
+    }
+}
 
 impl SharedLists {
-    /// Returns a client that shares what others have read recently, and when that was begun.
-    pub(crate) fn by(&self, client: &Client, now: Timestamp) -> (Timestamp, Client) {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let young = latest.take().filter(|(since, _)| now.duration_since(*since) < SHARED_FOR);
-        latest.insert(young.unwrap_or_else(|| (now, client.sharing()))).clone()
-    }
-
-    /// Looks at one of several machines that are hibernated, or are about to be.
+    /// Looks at a machine that is hibernated or about to be, with its snapshots and whatever might
+    /// be it.
     pub(crate) async fn sight(
         &self,
         client: &Client,
         budget: Budget<'_>,
         record: &Record,
-        attached: Attached,
+        extent: Extent,
     ) -> LookResult {
-        let (since, client) = self.by(client, budget.now());
-        seen_in_time(&client, budget, (record, attached), since).await
+        if budget.is_over() {
+            return Err(ObservationError::of(NO_TIME));
+        }
+        let seen = self.seen(client, budget, record, extent).await;
+        seen.map_err(|error| ObservationError::from(&error))
+    }
+
+    /// The look is as old as the lists that it rests on.
+    async fn seen(
+        &self,
+        client: &Client,
+        budget: Budget<'_>,
+        record: &Record,
+        extent: Extent,
+    ) -> Result<Option<Look>, ProviderError> {
+        // Reading what may be in the way takes many requests, and says nothing of the machine's state.
+        let preflight = self.preflight.younger_than(YOUNG, budget.now());
+        let preflight = match extent {
+            Extent::Obstacles => Some(preflight.1.get_or_try_init(|| client.preflight()).await?),
+            Extent::Progress | Extent::Attached => None,
+        };
+        let lists = self.lists.younger_than(SHARED_FOR, budget.now());
+        let (requested_at, lists) = (lists.0, &lists.1);
+        let snapshots = lists.snapshots.get_or_try_init(|| client.snapshots()).await?;
+        let attachments = if extent >= Extent::Attached && record.present().is_some() {
+            Some(lists.attachments.get_or_try_init(|| client.attachments()).await?)
+        } else {
+            None
+        };
+        let kept = record.hibernation.as_deref();
+        let manifest = kept.and_then(|kept| kept.manifest.as_ref());
+        let request = record.request.as_ref();
+        let sight = client.inspect(HibernationLookup {
+            of: &record.reference.id,
+            present: record.present(),
+            made: request.and_then(|request| request.made.as_ref()),
+            making: request.and_then(|request| match (&request.step, &request.ask) {
+                (Step::Create { .. }, Ask::Accepted { action, .. }) => *action,
+                (_, _) => None,
+            }),
+            hibernation: kept,
+            snapshots,
+            lists: Lists { attachments, preflight },
+            name: manifest.map_or(&record.name, |manifest| &manifest.name),
+        });
+        let sight = sight.await?;
+        let shown = hibernate::shown(record, &sight);
+        Ok(shown.map(|resource| Look { requested_at, resource, sight: Some(Box::new(sight)) }))
     }
 }
 
@@ -156,8 +241,7 @@ impl<'a> Looks<'a> {
     /// resource that a list does not show may still be there, because pages shift.
     pub(crate) async fn of(&self, record: &Record) -> LookResult {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
-            let sight = self.shared.sight(self.client, self.budget, record, Attached::of(record));
-            return sight.await;
+            return self.shared.sight(self.client, self.budget, record, Extent::of(record)).await;
         };
         if let Some(look) = self.listed.get(id)
             && !is_old(look, self.budget.now())
@@ -169,8 +253,8 @@ impl<'a> Looks<'a> {
         }
         let looked = by_status(self.client, self.budget, id).await;
         if matches!(looked, Ok(None)) && record.hibernation.is_some() {
-            let attached = Attached::of(record);
-            let sight = self.shared.sight(self.client, self.budget, record, attached);
+            let extent = Extent::of(record);
+            let sight = self.shared.sight(self.client, self.budget, record, extent);
             return Box::pin(sight).await;
         }
         if let Err(failure) = &looked
@@ -276,92 +360,19 @@ pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Reco
             return looked;
         }
     }
-    let of = (record, Attached::of(record));
-    Box::pin(seen_in_time(client, budget, of, budget.now())).await
-}
-
-/// Whether a look reads what is attached to a machine that may be hibernated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attached {
-    /// The machine may be deleted, or was recreated.
-    Read,
-    /// A stop is being followed: what is attached does not show its progress.
-    Left,
-}
-
-impl Attached {
-    pub(crate) fn of(record: &Record) -> Self {
-        match record.under_way_towards(Direction::Stop) {
-            Some(_) => Self::Left,
-            None => Self::Read,
-        }
-    }
-}
-
-/// Looks at a machine that is hibernated or about to be, with its snapshots and whatever might be
-/// it.
-async fn seen_in_time(
-    client: &Client,
-    budget: Budget<'_>,
-    (record, attached): (&Record, Attached),
-    requested_at: Timestamp,
-) -> LookResult {
-    if budget.is_over() {
-        return Err(ObservationError::of(NO_TIME));
-    }
-    let looked = seen(client, record, attached, requested_at).await;
-    looked.map_err(|error| ObservationError::from(&error))
-}
-
-/// Looks at a machine that may be hibernated, as its record knows it, with everything attached to
-/// it, however long that takes to read.
-pub async fn sighted(
-    client: &Client,
-    record: &Record,
-    requested_at: Timestamp,
-) -> Result<Option<Look>, ProviderError> {
-    seen(client, record, Attached::Read, requested_at).await
-}
-
-async fn seen(
-    client: &Client,
-    record: &Record,
-    attached: Attached,
-    requested_at: Timestamp,
-) -> Result<Option<Look>, ProviderError> {
-    let kept = record.hibernation.as_deref();
-    let manifest = kept.and_then(|kept| kept.manifest.as_ref());
-    let request = record.request.as_ref();
-    let seen = client.look_up_hibernation(HibernationLookup {
-        of: &record.reference.id,
-        present: record.present(),
-        made: request.and_then(|request| request.made.as_ref()),
-        making: request.and_then(|request| match (&request.step, &request.ask) {
-            (Step::Create { .. }, Ask::Accepted { action, .. }) => *action,
-            (_, _) => None,
-        }),
-        hibernation: kept,
-        attached: attached == Attached::Read,
-        name: manifest.map_or(&record.name, |manifest| &manifest.name),
-    });
-    let sight = seen.await?;
-    let shown = hibernate::shown(record, &sight);
-    Ok(shown.map(|resource| Look { requested_at, resource, sight: Some(Box::new(sight)) }))
+    let lists = SharedLists::default();
+    Box::pin(lists.sight(client, budget, record, Extent::of(record))).await
 }
 
 #[cfg(test)]
 mod tests {
-    use provider::{Base, http_client};
-
     use super::*;
 
     #[test]
     fn lists_are_shared_for_some_seconds_and_a_look_is_as_old_as_they_are() {
-        let base: Base = "http://localhost:1".parse().unwrap();
-        let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
-        let shared = SharedLists::default();
+        let lists = Latest::<MachineLists>::default();
         let at = |millis| Timestamp::from_millisecond(millis).unwrap();
-        let since = [1000, 4999, 5000, 8999].map(|now| shared.by(&client, at(now)).0);
+        let since = [1000, 4999, 5000, 8999].map(|now| lists.younger_than(SHARED_FOR, at(now)).0);
         assert_eq!(since, [1000, 1000, 5000, 5000].map(at));
     }
 }

@@ -9,7 +9,6 @@ mod inventory;
 pub(crate) mod look;
 pub mod poll;
 pub mod stop_preview;
-pub use look::sighted;
 
 mod set_back;
 pub(crate) mod stop_target;

@@ -20,7 +20,7 @@ use domain::{
 };
 use environment::in_words;
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, ProviderError};
+use provider::{Client, Lists, ProviderError};
 use store::{Store, StoreError};
 
 use crate::{
@@ -166,6 +166,16 @@ async fn previews_of(
         })
         .collect();
     let offered = Offered::to(client, &followers).await.map_err(&failed)?;
+    let lists = if followers.iter().any(|one| one.method == StopMethod::Hibernate) {
+        let attachments = client.attachments().await.map_err(&failed)?;
+        Some((attachments, client.preflight().await.map_err(&failed)?))
+    } else {
+        None
+    };
+    let lists = lists.as_ref().map_or_else(Lists::default, |(attachments, preflight)| Lists {
+        attachments: Some(attachments),
+        preflight: Some(preflight),
+    });
     let mut found = Vec::new();
     for follower in &followers {
         if follower.method != StopMethod::Hibernate {
@@ -175,8 +185,10 @@ async fn previews_of(
         if budget.is_over() {
             return Err("there was no time to look at all that it would hibernate".to_owned());
         }
-        let around = client.surroundings(&follower.resource.id).await;
-        let around = around.map_err(&failed)?;
+        let machine = client.machine(&follower.resource.id, lists);
+        let around = machine.await.map_err(&failed)?.and_then(|machine| machine.around);
+        // It was deleted since it was listed.
+        let Some(around) = around else { continue };
         let terms = HibernationTerms {
             hibernated,
             off_period: follower.off_period(configuration, budget.now()),

@@ -162,33 +162,28 @@ impl Plans {
         rules: Rules<'_>,
     ) -> Result<StopTarget, ObservationError> {
         let policy = verdict.membership.policy(rules.configuration);
-        let Size::Machine(size) = &look.resource.size else {
-            return Ok(StopTarget::default());
+        let terms = terms(&record.reference.account, &policy, rules.configuration);
+        match Hibernates::of(record, look, rules) {
+            Hibernates::Not => return Ok(StopTarget::default()),
+            Hibernates::Continues => {
+                let ssh_key = Some(terms.ssh_key.unwrap_or_default());
+                return Ok(StopTarget { ssh_key, ..StopTarget::default() });
+            }
+            Hibernates::IfNothingIsInTheWay => {}
+        }
+        let seen = look.sight.as_ref().and_then(|sight| sight.machine.as_ref());
+        let around = seen.and_then(|machine| machine.around.as_ref());
+        let (Size::Machine(size), Some(around)) = (&look.resource.size, around) else {
+            return Err(ObservationError::of("what is around it was not read"));
         };
         let begun = record.under_way_towards(Direction::Stop).is_some();
-        let terms = terms(&record.reference.account, &policy, rules.configuration);
-        let fits = StopTarget {
-            ssh_key: Some(terms.ssh_key.clone().unwrap_or_default()),
-            ..StopTarget::default()
-        };
-        let asleep = look.sight.as_ref().is_some_and(|sight| sight.machine.is_none());
-        let switches_off = begun && look.resource.power != Power::Stopped;
-        if asleep || switches_off {
-            return Ok(fits);
-        }
         let start = next_start(record, rules, look.requested_at);
-        let near = |start: Timestamp| start.duration_since(look.requested_at) < WORTH_IT;
-        if !begun && start.is_some_and(near) {
-            return Ok(StopTarget::default());
-        }
         let machine = Machine {
             resource: &look.resource,
             size,
             autoscaled: self.is_autoscaled(client, &look.resource).await?,
             accepts_new_prices: accepts_new_prices(&record.reference.account, rules.configuration),
         };
-        let around = client.surroundings(&look.resource.id).await;
-        let around = around.map_err(|error| ObservationError::from(&error))?;
         let catalog = self.machines(client).await.as_ref().map_err(Clone::clone)?;
         let hibernated = match around.room {
             Some(_) => self.hibernated(store, &record.reference.account).await?,
@@ -205,7 +200,7 @@ impl Plans {
             latest: kept.and_then(Hibernation::latest_centi_gb),
         });
         let terms = HibernationTerms { hibernated, off_period, ..terms };
-        let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
+        let mut obstacles = hibernation::preflight(machine, around, catalog, &terms);
         let rehearsed = kept.is_some_and(Hibernation::is_rehearsed);
         if in_question && !rehearsed {
             obstacles.push(hibernation::Obstacle::NotRehearsed);
@@ -323,6 +318,36 @@ pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
     let method = under_way.map(|now| now.method);
     let method = method.unwrap_or_else(|| StopMethod::of(record.kind(), policy));
     method == StopMethod::Hibernate
+}
+
+/// Whether a stop that is to hibernate a machine does so.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Hibernates {
+    /// It is not a machine, or is to run again soon.
+    Not,
+    /// It is under way, and still switches the machine off or has deleted it.
+    Continues,
+    /// Whatever may be in the way has to be read.
+    IfNothingIsInTheWay,
+}
+
+impl Hibernates {
+    pub(crate) fn of(record: &Record, look: &Look, rules: Rules<'_>) -> Self {
+        if !matches!(look.resource.size, Size::Machine(_)) {
+            return Self::Not;
+        }
+        let begun = record.under_way_towards(Direction::Stop).is_some();
+        let asleep = look.sight.as_ref().is_some_and(|sight| sight.machine.is_none());
+        let switches_off = begun && look.resource.power != Power::Stopped;
+        if asleep || switches_off {
+            return Self::Continues;
+        }
+        let near = |start: Timestamp| start.duration_since(look.requested_at) < WORTH_IT;
+        if !begun && next_start(record, rules, look.requested_at).is_some_and(near) {
+            return Self::Not;
+        }
+        Self::IfNothingIsInTheWay
+    }
 }
 
 /// Reports whether the due edge is the command that begins a rehearsal.

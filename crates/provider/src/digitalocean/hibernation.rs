@@ -1,27 +1,32 @@
 //! Droplets kept as snapshots, observed (DOSPEC).
 
-use std::collections::BTreeSet;
-
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        BackupPolicy, Balanced, Hibernation, Manifest, Mark, OF_LABEL, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState, is_own_label, of_label,
+        BackupPolicy, Hibernation, Manifest, Mark, OF_LABEL, ObservedMachine, Room, SeenSnapshot,
+        Sight, SnapshotState, SshKey, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
+use serde::de::IgnoredAny;
 
 use super::{
     Api, droplet, schema,
     schema::{DropletWithAttachments, ips},
-    surroundings::{Firewall, InProject, LoadBalancer},
+    surroundings::{
+        AccountResponse, DatabaseName, Databases, Firewall, Key, LoadBalancer, Policy, ReservedIp,
+        TrustedSources,
+    },
 };
 use crate::{
+    attachments::{Attachments, Preflight, Reference, Thing},
+    cloud::{Hibernates, MissingScope},
     error::ProviderError,
     hibernation_lookup::{
-        HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,
+        HibernationLookup, ListedSnapshot, ListedSnapshots, Lists, hundredths, replace_key,
     },
     http::Request,
+    pages::{self, AT_ONCE, Reading},
 };
 
 /// What the names of our snapshots begin with.
@@ -30,23 +35,75 @@ const PREFIX: &str = "offhours.";
 /// The entries of `features` that are switched on when a Droplet is created.
 const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
 
-impl Api {
+impl Hibernates for Api {
+    /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.
+    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        let path = "/v2/snapshots?resource_type=droplet";
+        let listed: Vec<schema::Snapshot> = self.things(path).await?;
+        Ok(ListedSnapshots(listed.iter().filter_map(snapshot).collect()))
+    }
+
+    async fn attachments(&self) -> Result<Attachments, ProviderError> {
+        let mut found = Attachments::default();
+        for path in ["/v2/reserved_ips", "/v2/reserved_ipv6"] {
+            let reserved: Vec<ReservedIp> = self.things(path).await?;
+            found.things.extend(reserved.into_iter().map(Thing::from));
+        }
+        for firewall in self.things::<Firewall>("/v2/firewalls").await? {
+            found.firewall_tags.extend(firewall.tags.iter().cloned());
+            found.references.push(firewall.reference());
+            found.things.push(firewall.into());
+        }
+        for balancer in self.things::<LoadBalancer>("/v2/load_balancers").await? {
+            found.references.push(balancer.reference());
+            found.things.push(balancer.into());
+        }
+        // Only the projects' own lists show what is in them. A project that is the only one has all.
+        let projects: Vec<schema::Project> = self.things("/v2/projects").await?;
+        let several = projects.len() > 1;
+        for project in projects {
+            let path = format!("/v2/projects/{}/resources", project.id.0);
+            let resources = if several { Some(self.things(&path).await?) } else { None };
+            found.things.push(project.with(resources));
+        }
+        Ok(found)
+    }
+
+    async fn preflight(&self) -> Result<Preflight, ProviderError> {
+        let mut references = self.trusted_sources().await?;
+        let policies: Vec<Policy> = self.things("/v2/monitoring/alerts").await?;
+        references.extend(policies.into_iter().map(Reference::from));
+        let ssh_keys = self.ssh_keys().await?;
+        let AccountResponse { account } = self.0.read(&Request::get("/v2/account")).await?;
+        let room = match account.droplet_limit {
+            Some(most) => Some(Room { most, present: self.count("/v2/droplets").await? }),
+            None => None,
+        };
+        Ok(Preflight { references, ssh_keys, room, account_problem: account.problem() })
+    }
+
+    async fn machine(
+        &self,
+        id: &ResourceId,
+        lists: Lists<'_>,
+    ) -> Result<Option<ObservedMachine>, ProviderError> {
+        let Some(whole) = self.with_attachments(id).await? else {
+            return Ok(None);
+        };
+        let has_backups = lists.attachments.is_some() && whole.features.contains("backups");
+        let policy = if has_backups { self.backup_policy(whole.droplet.id).await? } else { None };
+        Ok(Some(body(whole, lists, policy)))
+    }
+
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(super) async fn read_sight(
-        &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
+    async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
         let snapshots = self.snapshots_of(lookup).await?;
         let create_failed = self.has_failed(lookup.making).await?;
         let path = format!("/v2/droplets?tag_name={}", of_tag(lookup.of));
         let mut others: Vec<DropletWithAttachments> = self.things(&path).await?;
-        let attachments = match lookup.present.filter(|_| lookup.attached) {
-            Some(id) => Some(self.attachments(droplet_id(id)?).await?),
-            None => None,
-        };
         let machine = match lookup.present {
-            Some(id) => self.with_attachments(id).await?,
+            Some(id) => self.machine(id, lookup.lists).await?,
             None => None,
         };
         if machine.is_none() && !lookup.name.is_empty() {
@@ -59,19 +116,11 @@ impl Api {
         if let Some(made) = lookup.made {
             others.extend(self.with_attachments(made).await?);
         }
-        let mut known: BTreeSet<u64> = machine.iter().map(|one| one.droplet.id).collect();
-        others.retain(|one| known.insert(one.droplet.id));
-        let others = others.into_iter().map(|whole| body(whole, None));
-        Ok(Sight {
-            machine: machine.map(|whole| body(whole, attachments)),
-            snapshots,
-            others: others.collect(),
-            create_failed,
-        })
+        let others = others.into_iter().map(|whole| body(whole, Lists::default(), None));
+        Ok(Sight { machine, snapshots, others: others.collect(), create_failed }.distinct())
     }
 
-    /// Drops from a Droplet to be created what the account no longer has.
-    pub(super) async fn keep_existing(
+    async fn drop_missing(
         &self,
         made: &mut Manifest,
         ssh_key: Option<&str>,
@@ -84,11 +133,36 @@ impl Api {
         Ok(())
     }
 
-    /// Lists the snapshots of all Droplets. The list shows no status, and only what is complete.
-    pub(super) async fn list_snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
-        let path = "/v2/snapshots?resource_type=droplet";
-        let listed: Vec<schema::Snapshot> = self.things(path).await?;
-        Ok(ListedSnapshots(listed.iter().filter_map(snapshot).collect()))
+    async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
+        self.try_scopes().await
+    }
+}
+
+impl Api {
+    async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
+        let keys: Vec<Key> = self.things("/v2/account/keys").await?;
+        Ok(keys.into_iter().map(SshKey::from).collect())
+    }
+
+    /// Returns how many entries a list has, with one request.
+    async fn count(&self, path: &str) -> Result<u64, ProviderError> {
+        let request = Request::get(format!("{path}?per_page=1"));
+        let page: schema::Page<IgnoredAny> = self.0.read(&request).await?;
+        let total = page.meta.map(|meta| meta.total);
+        total.ok_or_else(|| request.not_understood("a list without its total"))
+    }
+
+    /// Returns whom each database lets in. One that is deleted meanwhile is skipped.
+    async fn trusted_sources(&self) -> Result<Vec<Reference>, ProviderError> {
+        let Databases { databases } = self.0.read(&Request::get("/v2/databases")).await?;
+        let sources = async |database: DatabaseName| {
+            let path = format!("/v2/databases/{}/firewall", database.id.0);
+            let read = ProviderError::found(self.0.read(&Request::get(path)).await)?;
+            let reference = |TrustedSources { rules }| database.letting_in(rules);
+            Ok(read.map(reference).into_iter().collect())
+        };
+        let read = pages::each(Reading::UNTIMED, AT_ONCE, databases, sources).await?;
+        Ok(read.items.into_iter().map(|(_, reference)| reference).collect())
     }
 
     /// Returns the snapshots of a machine. Those that matter are read as images as well, because
@@ -97,7 +171,7 @@ impl Api {
         &self,
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
-        let mut listed = self.list_snapshots().await?;
+        let mut listed = lookup.snapshots.clone();
         let nothing = Hibernation::of(lookup.of.clone());
         let hibernation = lookup.hibernation.unwrap_or(&nothing);
         for number in hibernation.snapshots.iter().filter_map(|one| one.id) {
@@ -165,31 +239,6 @@ impl Api {
         Ok(whole)
     }
 
-    /// Reads what is attached to a Droplet but not shown on it.
-    async fn attachments(&self, droplet: u64) -> Result<Manifest, ProviderError> {
-        let mut reserved = self.reserved("/v2/reserved_ips", droplet).await?;
-        reserved.extend(self.reserved("/v2/reserved_ipv6", droplet).await?);
-        let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;
-        let firewalls = firewalls.into_iter();
-        let firewalls = firewalls.filter(|one| one.droplet_ids.contains(&droplet));
-        let balancers: Vec<LoadBalancer> = self.things("/v2/load_balancers").await?;
-        let balancers = balancers.into_iter().filter(|one| one.names(droplet));
-        let project = match self.project_of(droplet).await? {
-            InProject::Of(project) => Some(project.id.0),
-            InProject::Unknown | InProject::None => None,
-        };
-        Ok(Manifest {
-            floating_ips: reserved.into_iter().collect(),
-            firewalls: firewalls.map(|one| one.id.0).collect(),
-            load_balancers: balancers
-                .map(|one| Balanced { id: one.id.0, privately: false })
-                .collect(),
-            project,
-            backup_policy: self.backup_policy(droplet).await?,
-            ..Manifest::default()
-        })
-    }
-
     /// Returns when a Droplet's backups would be made; `None` if there are none.
     async fn backup_policy(&self, droplet: u64) -> Result<Option<BackupPolicy>, ProviderError> {
         let request = Request::get(format!("/v2/droplets/{droplet}/backups/policy"));
@@ -210,9 +259,16 @@ fn is_copy(one: &DropletWithAttachments, hibernation: Option<&Hibernation>) -> b
     image.is_some() && snapshots.into_iter().any(|snapshot| snapshot.id == image)
 }
 
-/// Builds the body of a Droplet, with a manifest if its attached resources were read.
-fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> ObservedMachine {
+/// Builds the body of a Droplet, as far as the lists were read that show it.
+fn body(
+    whole: DropletWithAttachments,
+    lists: Lists<'_>,
+    backup_policy: Option<BackupPolicy>,
+) -> ObservedMachine {
     let made_from = whole.image.as_ref().and_then(|image| image.id);
+    let read = lists.attachments.zip(lists.preflight);
+    let around = read.map(|(attachments, preflight)| whole.surroundings(attachments, preflight));
+    let number = whole.droplet.id;
     let resource = droplet(whole.droplet);
     let own = |tag: &&String| !is_own_label(tag);
     let size = match &resource.size {
@@ -222,24 +278,29 @@ fn body(whole: DropletWithAttachments, attachments: Option<Manifest>) -> Observe
     let backups = whole.features.contains("backups");
     let mut features = whole.features;
     features.retain(|feature| FEATURES.contains(&feature.as_str()));
-    let manifest = attachments.map(|attachments| Manifest {
-        name: resource.name.clone(),
-        region: resource.region.clone(),
-        tags: resource.tags.iter().filter(own).cloned().collect(),
-        size,
-        volumes: whole.volume_ids,
-        vpc: whole.vpc_uuid,
-        features,
-        backups,
-        backup_policy: attachments.backup_policy.filter(|_| backups),
-        private_only: ips(&whole.networks.v4, "public").next().is_none(),
-        ..attachments
+    let manifest = lists.attachments.map(|attachments| {
+        let mut manifest = Manifest {
+            name: resource.name.clone(),
+            region: resource.region.clone(),
+            tags: resource.tags.iter().filter(own).cloned().collect(),
+            size,
+            volumes: whole.volume_ids,
+            vpc: whole.vpc_uuid,
+            features,
+            backups,
+            backup_policy,
+            private_only: ips(&whole.networks.v4, "public").next().is_none(),
+            ..Manifest::default()
+        };
+        attachments.add_to(&mut manifest, number);
+        manifest
     });
     ObservedMachine {
         mark: Mark::in_tags(&resource.tags),
         made_from,
         resource,
         manifest,
+        around,
         // A reserved address stays anyway; any other cannot be kept.
         unkept: Vec::new(),
         settling: false,

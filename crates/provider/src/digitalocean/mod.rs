@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
-    hibernation::{Manifest, Sight, Surroundings},
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
@@ -26,10 +25,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    cloud::{Cloud, MissingScope},
+    cloud::Cloud,
     database_plans::{DatabasePlans, OPTIONS},
     error::{ChangeError, ProviderError},
-    hibernation_lookup::{HibernationLookup, ListedSnapshots},
     http::{Http, Request},
     pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
@@ -156,22 +154,21 @@ impl Cloud for Api {
     }
 
     async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
-        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
-        let plans = sizes.items.into_iter().map(|(_, size)| plan(size));
-        let unexpected = |error: NotAnAmount| Request::get(SIZES).not_understood(error.to_string());
-        plans.collect::<Result<_, _>>().map_err(unexpected)
+        catalog(self.things(SIZES).await?).map_err(|error| unexpected_size(&error))
     }
 
     async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
-        let sizes = self.all::<schema::PlanSize>(SIZES, Reading::UNTIMED).await?;
-        let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
-        for (_, size) in sizes.items {
-            let rate = rate(&size);
-            let rate =
-                rate.map_err(|error| Request::get(SIZES).not_understood(error.to_string()))?;
-            list.add(&size.slug, None, rate);
-        }
-        Ok(Some(list))
+        let list = price_list(&self.things(SIZES).await?, now);
+        list.map(Some).map_err(|error| unexpected_size(&error))
+    }
+
+    async fn plans_and_prices(
+        &self,
+        now: Timestamp,
+    ) -> Result<(Catalog, Option<PriceList>), ProviderError> {
+        let sizes: Vec<schema::PlanSize> = self.things(SIZES).await?;
+        let list = price_list(&sizes, now).map_err(|error| unexpected_size(&error))?;
+        Ok((catalog(sizes).map_err(|error| unexpected_size(&error))?, Some(list)))
     }
 
     async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
@@ -201,33 +198,6 @@ impl Cloud for Api {
             }
         }
         Ok(members)
-    }
-
-    async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        self.read_surroundings(id).await
-    }
-
-    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
-        self.list_snapshots().await
-    }
-
-    async fn look_up_hibernation(
-        &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
-        self.read_sight(lookup).await
-    }
-
-    async fn drop_missing(
-        &self,
-        made: &mut Manifest,
-        ssh_key: Option<&str>,
-    ) -> Result<(), ProviderError> {
-        self.keep_existing(made, ssh_key).await
-    }
-
-    async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
-        self.try_scopes().await
     }
 }
 
@@ -321,6 +291,12 @@ impl Api {
         pages::all(reading, async |number| self.page(path, number).await).await
     }
 
+    /// Reads a whole list whose rows have no age of their own.
+    async fn things<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ProviderError> {
+        let things = self.all::<T>(path, Reading::UNTIMED).await?;
+        Ok(things.items.into_iter().map(|(_, thing)| thing).collect())
+    }
+
     async fn page<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -328,7 +304,7 @@ impl Api {
     ) -> Result<Page<T>, ProviderError> {
         let and = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
-        let page: schema::Page<T> = self.0.read_shared(&request).await?;
+        let page: schema::Page<T> = self.0.read(&request).await?;
         let (next, last) = page.next_and_last();
         // The links are full URLs; only the page numbers are used, so that the token goes nowhere
         // else. A link without a number becomes page 0, which follows no other page.
@@ -336,6 +312,22 @@ impl Api {
         let last = last.and_then(page_number);
         Page::new(&request, number, page.items, (next, last))
     }
+}
+
+fn catalog(sizes: Vec<schema::PlanSize>) -> Result<Catalog, NotAnAmount> {
+    sizes.into_iter().map(plan).collect()
+}
+
+fn price_list(sizes: &[schema::PlanSize], now: Timestamp) -> Result<PriceList, NotAnAmount> {
+    let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
+    for size in sizes {
+        list.add(&size.slug, None, rate(size)?);
+    }
+    Ok(list)
+}
+
+fn unexpected_size(error: &NotAnAmount) -> ProviderError {
+    Request::get(SIZES).not_understood(error.to_string())
 }
 
 fn unread_pools(cluster: &str, error: ProviderError) -> Unread {

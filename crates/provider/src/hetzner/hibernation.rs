@@ -1,48 +1,66 @@
 //! Servers kept as snapshots, observed (HZSPEC).
 
-use std::collections::BTreeSet;
-
 use domain::{
     ResourceId, ServerId,
     hibernation::{
         KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState, is_own_label, of_label,
+        SeenSnapshot, Sight, SnapshotState, SshKey, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
 
-use super::{Api, schema, server_id};
+use super::{Api, schema, server_id, surroundings::ssh_key};
 use crate::{
+    attachments::{Attachments, Preflight},
+    cloud::Hibernates,
     error::ProviderError,
     hibernation_lookup::{
-        HibernationLookup, ListedSnapshot, ListedSnapshots, hundredths, replace_key,
+        HibernationLookup, ListedSnapshot, ListedSnapshots, Lists, hundredths, replace_key,
     },
     http::Request,
     pages::{self, Reading},
 };
 
-/// The present state of attached resources, as far as servers themselves do not show it.
-struct AttachmentLists {
-    /// The public addresses that outlive their server.
-    kept: BTreeSet<u64>,
-    balancers: Vec<schema::LoadBalancer>,
-}
+impl Hibernates for Api {
+    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
+        let images = self.all("/v1/images?type=snapshot").await?;
+        Ok(ListedSnapshots(images.into_iter().map(snapshot).collect()))
+    }
 
-impl Api {
+    /// Servers themselves show the rest.
+    async fn attachments(&self) -> Result<Attachments, ProviderError> {
+        let addresses: Vec<schema::PrimaryIp> = self.all("/v1/primary_ips").await?;
+        let kept = addresses.into_iter().filter(|one| !one.auto_delete);
+        let balancers: Vec<schema::LoadBalancer> = self.all("/v1/load_balancers").await?;
+        let things = balancers.iter().flat_map(schema::LoadBalancer::things);
+        Ok(Attachments {
+            things: things.collect(),
+            kept_addresses: kept.map(|one| one.id).collect(),
+            ..Attachments::default()
+        })
+    }
+
+    async fn preflight(&self) -> Result<Preflight, ProviderError> {
+        Ok(Preflight { ssh_keys: self.ssh_keys().await?, ..Preflight::default() })
+    }
+
+    async fn machine(
+        &self,
+        id: &ResourceId,
+        lists: Lists<'_>,
+    ) -> Result<Option<ObservedMachine>, ProviderError> {
+        let whole = self.with_attachments(id).await?;
+        Ok(whole.map(|whole| self.body(whole, lists)))
+    }
+
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
-    pub(super) async fn read_sight(
-        &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
-        let label = of_label(lookup.of);
-        let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
-        let snapshots = self.snapshots_of(&selector, lookup).await?;
-        let attachments = if lookup.attached { Some(self.attachment_lists().await?) } else { None };
-        let mut others =
-            self.all::<schema::ServerWithAttachments>(&format!("/v1/servers?{selector}")).await?;
+    async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
+        let snapshots = self.snapshots_of(lookup).await?;
+        let labeled = format!("/v1/servers?label_selector={OF_LABEL}%3D%3D{}", of_label(lookup.of));
+        let mut others: Vec<schema::ServerWithAttachments> = self.all(&labeled).await?;
         let machine = match lookup.present {
-            Some(id) => self.with_attachments(id).await?,
+            Some(id) => self.machine(id, lookup.lists).await?,
             None => None,
         };
         if machine.is_none() && !lookup.name.is_empty() {
@@ -52,33 +70,46 @@ impl Api {
         if let Some(made) = lookup.made {
             others.extend(self.with_attachments(made).await?);
         }
-        let mut known: BTreeSet<u64> = machine.iter().map(|one| one.server.id).collect();
-        others.retain(|one| known.insert(one.server.id));
-        let body = |whole| self.body(whole, attachments.as_ref());
-        Ok(Sight {
-            machine: machine.map(body),
-            snapshots,
-            others: others.into_iter().map(body).collect(),
-            create_failed: self.has_failed(lookup.making).await?,
-        })
+        let create_failed = self.has_failed(lookup.making).await?;
+        let others = others.into_iter().map(|whole| self.body(whole, lookup.lists));
+        Ok(Sight { machine, snapshots, others: others.collect(), create_failed }.distinct())
     }
 
-    /// Lists the snapshots that a selector chooses, if it is not empty.
-    pub(super) async fn list_snapshots(
+    async fn drop_missing(
         &self,
-        selector: &str,
-    ) -> Result<ListedSnapshots, ProviderError> {
-        let path = format!("/v1/images?type=snapshot{selector}");
-        let images = self.all(&path).await?;
-        Ok(ListedSnapshots(images.into_iter().map(snapshot).collect()))
+        made: &mut Manifest,
+        ssh_key: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
+        let http = &self.http;
+        let (volumes, firewalls) = (&mut made.volumes, &mut made.firewalls);
+        http.retain_existing("/v1/volumes", volumes).await?;
+        http.retain_existing("/v1/firewalls", firewalls).await?;
+        for address in &mut made.addresses {
+            if !http.exists(format!("/v1/primary_ips/{}", address.id)).await? {
+                address.id.clear();
+            }
+        }
+        if let Some(group) = &made.placement_group
+            && !http.exists(format!("/v1/placement_groups/{group}")).await?
+        {
+            made.placement_group = None;
+        }
+        Ok(())
+    }
+}
+
+impl Api {
+    async fn ssh_keys(&self) -> Result<Vec<SshKey>, ProviderError> {
+        let keys: Vec<schema::Named> = self.all("/v1/ssh_keys").await?;
+        Ok(keys.into_iter().map(ssh_key).collect())
     }
 
     async fn snapshots_of(
         &self,
-        selector: &str,
         lookup: HibernationLookup<'_>,
     ) -> Result<Vec<SeenSnapshot>, ProviderError> {
-        let mut listed = self.list_snapshots(&format!("&{selector}")).await?;
+        let mut listed = lookup.snapshots.clone();
         let known = lookup.hibernation.map_or(&[][..], |known| &known.snapshots);
         for number in known.iter().filter_map(|one| one.id) {
             if !listed.has(number) {
@@ -107,39 +138,6 @@ impl Api {
         Ok(matches!(action.status, schema::ActionStatus::Error))
     }
 
-    /// Drops from a server to be created what the project no longer has.
-    pub(super) async fn keep_existing(
-        &self,
-        made: &mut Manifest,
-        ssh_key: Option<&str>,
-    ) -> Result<(), ProviderError> {
-        replace_key(&mut made.ssh_key, &self.ssh_keys().await?, ssh_key);
-        let http = &self.http;
-        let (volumes, firewalls) = (&mut made.volumes, &mut made.firewalls);
-        http.retain_existing("/v1/volumes", volumes).await?;
-        http.retain_existing("/v1/firewalls", firewalls).await?;
-        for address in &mut made.addresses {
-            if !http.exists(format!("/v1/primary_ips/{}", address.id)).await? {
-                address.id.clear();
-            }
-        }
-        if let Some(group) = &made.placement_group
-            && !http.exists(format!("/v1/placement_groups/{group}")).await?
-        {
-            made.placement_group = None;
-        }
-        Ok(())
-    }
-
-    async fn attachment_lists(&self) -> Result<AttachmentLists, ProviderError> {
-        let addresses = self.all::<schema::PrimaryIp>("/v1/primary_ips").await?;
-        let kept = addresses.into_iter().filter(|one| !one.auto_delete);
-        Ok(AttachmentLists {
-            kept: kept.map(|one| one.id).collect(),
-            balancers: self.all("/v1/load_balancers").await?,
-        })
-    }
-
     async fn all<T: serde::de::DeserializeOwned>(
         &self,
         path: &str,
@@ -162,12 +160,10 @@ impl Api {
         Ok(server)
     }
 
-    /// Without `attachments`, the body has no manifest: the attached resources are not fully known.
-    fn body(
-        &self,
-        whole: schema::ServerWithAttachments,
-        attachments: Option<&AttachmentLists>,
-    ) -> ObservedMachine {
+    /// Without attachments, the body has no manifest: the attached resources are not fully known.
+    fn body(&self, whole: schema::ServerWithAttachments, lists: Lists<'_>) -> ObservedMachine {
+        let around = lists.preflight.map(|preflight| whole.surroundings(preflight));
+        let attachments = lists.attachments;
         let id = whole.server.id;
         let public = whole.public_net;
         let mut addresses = Vec::new();
@@ -181,23 +177,20 @@ impl Api {
                 continue;
             };
             let id = number.to_string();
-            if attachments.is_some_and(|all| !all.kept.contains(&number)) {
+            if attachments.is_some_and(|all| !all.kept_addresses.contains(&number)) {
                 unkept.push(id.clone());
             }
             addresses.push(KeptAddress { id, ip: address.ip, is_ipv6 });
         }
         let settling = public.firewalls.iter().any(|one| one.status == "pending");
         let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
-        let balancers = attachments.into_iter().flat_map(|attachments| &attachments.balancers);
-        let balancers = balancers.filter_map(|one| one.target(id));
-        let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
         let own = |tag: &&String| !is_own_label(tag);
         let size = match &resource.size {
             Size::Machine(size) => size.clone(),
             Size::Database(_) | Size::NodePool(_) => MachineSize::default(),
         };
-        let manifest = Manifest {
+        let mut manifest = Manifest {
             name: resource.name.clone(),
             region: resource.region.clone(),
             tags: resource.tags.iter().filter(own).cloned().collect(),
@@ -208,17 +201,20 @@ impl Api {
             networks: whole.private_net.into_iter().map(network).collect(),
             volumes: numbers(whole.volumes),
             firewalls: numbers(public.firewalls.into_iter().map(|one| one.id).collect()),
-            load_balancers,
             floating_ips: numbers(public.floating_ips),
             placement_group: whole.placement_group.map(|group| group.id.to_string()),
             backups: whole.backup_window.is_some(),
             ..Manifest::default()
         };
+        if let Some(attachments) = attachments {
+            attachments.add_to(&mut manifest, id);
+        }
         ObservedMachine {
             mark: Mark::in_tags(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
             manifest: attachments.filter(|_| all_numbered).map(|_| manifest),
+            around,
             unkept,
             settling,
         }

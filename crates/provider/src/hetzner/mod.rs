@@ -10,7 +10,6 @@ use std::sync::Arc;
 use domain::{
     ResourceId, ResourceKind, ServerId,
     configuration::{AccountKind, Provider},
-    hibernation::{Manifest, Sight, Surroundings},
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
@@ -26,7 +25,6 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::{
     cloud::Cloud,
     error::{ChangeError, ProviderError},
-    hibernation_lookup::{HibernationLookup, ListedSnapshots},
     http::{Http, Request},
     pages::{self, Element, Listed, Page, Reading},
 };
@@ -163,29 +161,6 @@ impl Cloud for Api {
         let price = Money::parse(&price, currency).map(Some);
         price.map_err(|error| request.not_understood(error.to_string()))
     }
-
-    async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
-        self.read_surroundings(id).await
-    }
-
-    async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
-        self.list_snapshots("").await
-    }
-
-    async fn look_up_hibernation(
-        &self,
-        lookup: HibernationLookup<'_>,
-    ) -> Result<Sight, ProviderError> {
-        self.read_sight(lookup).await
-    }
-
-    async fn drop_missing(
-        &self,
-        made: &mut Manifest,
-        ssh_key: Option<&str>,
-    ) -> Result<(), ProviderError> {
-        self.keep_existing(made, ssh_key).await
-    }
 }
 
 impl Api {
@@ -205,7 +180,7 @@ impl Api {
     ) -> Result<Page<T>, ProviderError> {
         let and = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
-        let page: schema::Page<T> = self.http.read_shared(&request).await?;
+        let page: schema::Page<T> = self.http.read(&request).await?;
         let schema::Pagination { next_page, last_page } = page.meta.pagination;
         Page::new(&request, number, page.items, (next_page, last_page))
     }

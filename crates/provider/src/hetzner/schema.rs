@@ -1,13 +1,16 @@
 //! Hetzner Cloud's wire format (HZSPEC), as far as we use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::hibernation::Balanced;
+use domain::hibernation::{Attachment, Balanced};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::Number;
 
-use crate::http::{ErrorWords, null_is_empty};
+use crate::{
+    attachments::Thing,
+    http::{ErrorWords, null_is_empty},
+};
 
 pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
     #[derive(Deserialize)]
@@ -161,11 +164,14 @@ pub(super) struct BalancerTarget {
 }
 
 impl LoadBalancer {
-    pub(super) fn target(&self, server: u64) -> Option<Balanced> {
-        let names =
-            |target: &&BalancerTarget| target.server.as_ref().is_some_and(|one| one.id == server);
-        let target = self.targets.iter().find(names)?;
-        Some(Balanced { id: self.id.to_string(), privately: target.use_private_ip })
+    /// Returns it for each server that it targets.
+    pub(super) fn things(&self) -> impl Iterator<Item = Thing> {
+        self.targets.iter().filter_map(|target| {
+            let server = target.server.as_ref()?.id;
+            let one = Balanced { id: self.id.to_string(), privately: target.use_private_ip };
+            let machines = Some(BTreeSet::from([server]));
+            Some(Thing { what: Attachment::LoadBalancer(one), words: None, machines })
+        })
     }
 }
 

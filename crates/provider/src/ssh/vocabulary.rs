@@ -9,7 +9,7 @@ use domain::{
 
 use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
 use crate::{
-    cloud::Cloud,
+    cloud::{Cloud, Hibernates},
     error::{ChangeError, ProviderError},
     pages::{self, Listed, Reading},
 };
@@ -62,6 +62,8 @@ impl Cloud for Api {
         Ok(command.describe(name))
     }
 }
+
+impl Hibernates for Api {}
 
 impl Api {
     fn resource(&self, seen: Observed) -> Resource {

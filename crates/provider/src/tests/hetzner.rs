@@ -14,7 +14,7 @@ use super::{
     change_kind, ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Client, HibernationLookup};
+use crate::{Accepted, Client, HibernationLookup, ListedSnapshots, Lists};
 
 fn server(id: u64, status: &str) -> Value {
     json!({
@@ -332,7 +332,6 @@ async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
         });
         let of = "label_selector=offhours-of%3D%3Dserver.42&per_page=50&page=1";
         let cloud = Script::play([
-            (format!("GET /v1/images?type=snapshot&{of}"), ok(page("images", vec![], None))),
             (
                 "GET /v1/primary_ips?per_page=50&page=1".to_owned(),
                 ok(page("primary_ips", listed, None)),
@@ -346,13 +345,16 @@ async fn an_address_counts_as_kept_only_where_its_cloud_says_so() {
         ])
         .await;
         let (client, of) = (cloud.hetzner(&[]), id(42));
-        let seen = client.look_up_hibernation(HibernationLookup {
+        let snapshots = ListedSnapshots::default();
+        let attachments = client.attachments().await.unwrap();
+        let seen = client.inspect(HibernationLookup {
             of: &of,
             present: Some(&of),
             made: None,
             making: None,
             hibernation: None,
-            attached: true,
+            snapshots: &snapshots,
+            lists: Lists { attachments: Some(&attachments), preflight: None },
             name: "build-42",
         });
         let machine = seen.await.unwrap().machine.unwrap();
@@ -384,7 +386,8 @@ async fn a_servers_type_changes_without_its_disk() {
     cloud.finish();
 }
 
-/// A person replaced the labels of one snapshot, copied those of another, and deleted a third.
+/// A person replaced the labels of one snapshot, which is not listed yet, copied those of another, and
+/// deleted a third.
 #[tokio::test]
 async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     let image = |id: u64, labels: Value| {
@@ -409,7 +412,10 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     let listed = vec![image(8, marked("two")), image(10, marked("two"))];
     let gone = json!({"error": {"code": "not_found", "message": "image not found"}});
     let cloud = Script::play([
-        (format!("GET /v1/images?type=snapshot&{selector}"), ok(page("images", listed, None))),
+        (
+            "GET /v1/images?type=snapshot&per_page=50&page=1".to_owned(),
+            ok(page("images", listed, None)),
+        ),
         ("GET /v1/images/7".to_owned(), ok(json!({"image": image(7, json!({}))}))),
         ("GET /v1/images/9".to_owned(), answer(404, gone.clone())),
         (format!("GET /v1/servers?{selector}"), ok(page("servers", vec![], None))),
@@ -418,13 +424,15 @@ async fn a_known_snapshot_is_found_by_its_number_whatever_its_labels() {
     .await;
     let of = id(42);
     let client = cloud.hetzner(&[]);
-    let seen = client.look_up_hibernation(HibernationLookup {
+    let snapshots = client.snapshots().await.unwrap();
+    let seen = client.inspect(HibernationLookup {
         of: &of,
         present: kept.present.as_ref(),
         made: None,
         making: None,
         hibernation: Some(&kept),
-        attached: false,
+        snapshots: &snapshots,
+        lists: Lists::default(),
         name: "",
     });
     let snapshots = seen.await.unwrap().snapshots;

@@ -18,7 +18,7 @@ use super::{
     do_error,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, HibernationLookup};
+use crate::{Accepted, HibernationLookup, Lists};
 
 const MARK: &str = "k3v9q0z1m4x7c2b8";
 
@@ -78,13 +78,17 @@ struct Besides {
 async fn sight(conversation: Vec<(String, Answer)>, kept: &Hibernation, besides: Besides) -> Sight {
     let cloud = Script::play(conversation).await;
     let (client, of) = (cloud.digitalocean(), id(42));
-    let seen = client.look_up_hibernation(HibernationLookup {
+    let snapshots = client.snapshots().await.unwrap();
+    let attachments =
+        if besides.attached { Some(client.attachments().await.unwrap()) } else { None };
+    let seen = client.inspect(HibernationLookup {
         of: &of,
         present: kept.present.as_ref(),
         made: besides.made.as_ref(),
         making: besides.making,
         hibernation: Some(kept),
-        attached: besides.attached,
+        snapshots: &snapshots,
+        lists: Lists { attachments: attachments.as_ref(), preflight: None },
         name: "web",
     });
     let seen = seen.await.unwrap();
@@ -140,8 +144,6 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
     let name = format!("offhours.droplet.42.{MARK}");
     let conversation = vec![
         (SNAPSHOTS.to_owned(), list("snapshots", &[snapshot("7", &name)])),
-        ("GET /v2/images/7".to_owned(), ok(json!({"image": {"status": "available"}}))),
-        (TAGGED.to_owned(), list("droplets", &[])),
         (
             all("reserved_ips"),
             list("reserved_ips", &[reserved("203.0.113.4", 42), reserved("203.0.113.5", 1)]),
@@ -156,13 +158,15 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
         (all("projects"), list("projects", &projects)),
         (all("projects/p1/resources"), in_project("do:droplet:1")),
         (all("projects/p2/resources"), in_project("do:droplet:42")),
+        ("GET /v2/images/7".to_owned(), ok(json!({"image": {"status": "available"}}))),
+        (TAGGED.to_owned(), list("droplets", &[])),
+        ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
         (
             "GET /v2/droplets/42/backups/policy".to_owned(),
             ok(
                 json!({"policy": {"backup_policy": {"plan": "weekly", "weekday": "SUN", "hour": 4}}}),
             ),
         ),
-        ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
     ];
     let seen =
         sight(conversation, &kept(None), Besides { attached: true, ..Besides::default() }).await;
@@ -191,74 +195,44 @@ async fn a_stop_that_is_followed_reads_no_more_than_it_needs() {
 #[tokio::test]
 async fn what_is_around_several_machines_is_read_once_and_each_machine_every_time() {
     let of = |path: String, answer| (format!("GET /v2/{path}"), answer);
-    let tagged = |number: u64| format!("droplets?tag_name=offhours-of:droplet-{number}");
     let page = |path: &str| format!("{path}per_page=200&page=1");
-    let status = |number: u64| {
-        let seen = ok(json!({"droplet": droplet(number, "off")}));
-        of(format!("droplets/{number}"), seen)
-    };
-    let policy = |number: u64| {
-        let none = ok(json!({"policy": {"backup_policy": null}}));
-        of(format!("droplets/{number}/backups/policy"), none)
-    };
     let nothing = |path: &str, of_what: &str| of(page(path), list(of_what, &[]));
-    let conversation = vec![
+    let inspected = |number: u64| {
+        let tagged = format!("droplets?tag_name=offhours-of:droplet-{number}&");
+        let mut seen = droplet(number, "off");
+        seen["features"] = json!([]);
+        let seen = ok(json!({"droplet": seen}));
+        [nothing(&tagged, "droplets"), of(format!("droplets/{number}"), seen)]
+    };
+    let lists = vec![
         nothing("snapshots?resource_type=droplet&", "snapshots"),
-        nothing(&format!("{}&", tagged(42)), "droplets"),
         nothing("reserved_ips?", "reserved_ips"),
         nothing("reserved_ipv6?", "reserved_ipv6s"),
         nothing("firewalls?", "firewalls"),
         nothing("load_balancers?", "load_balancers"),
         nothing("projects?", "projects"),
-        policy(42),
-        status(42),
-        nothing(&format!("{}&", tagged(43)), "droplets"),
-        policy(43),
-        status(43),
-        policy(43),
-        status(43),
     ];
+    let conversation = lists.into_iter().chain([42, 43, 43].into_iter().flat_map(inspected));
     let cloud = Script::play(conversation).await;
-    let client = cloud.digitalocean().sharing();
+    let client = cloud.digitalocean();
+    let snapshots = client.snapshots().await.unwrap();
+    let attachments = client.attachments().await.unwrap();
     for number in [42, 43, 43] {
         let of = id(number);
-        let seen = client.look_up_hibernation(HibernationLookup {
+        let seen = client.inspect(HibernationLookup {
             of: &of,
             present: Some(&of),
             made: None,
             making: None,
             hibernation: None,
-            attached: true,
+            snapshots: &snapshots,
+            lists: Lists { attachments: Some(&attachments), preflight: None },
             name: "web",
         });
         let machine = seen.await.unwrap().machine.unwrap();
         assert_eq!(machine.resource.id, of);
     }
-    assert_eq!(client.requests(), 14);
-    cloud.finish();
-}
-
-#[tokio::test]
-async fn an_answer_that_failed_is_shared_with_nobody() {
-    let cloud = Script::play([
-        (SNAPSHOTS, answer(503, "")),
-        (SNAPSHOTS, list("snapshots", &[])),
-        (TAGGED, list("droplets", &[])),
-        ("GET /v2/droplets/42", ok(json!({"droplet": droplet(42, "off")}))),
-    ])
-    .await;
-    let (client, of) = (cloud.digitalocean().sharing(), id(42));
-    let lookup = HibernationLookup {
-        of: &of,
-        present: Some(&of),
-        made: None,
-        making: None,
-        hibernation: None,
-        attached: false,
-        name: "web",
-    };
-    client.look_up_hibernation(lookup).await.unwrap_err();
-    client.look_up_hibernation(lookup).await.unwrap();
+    assert_eq!(client.requests(), 12);
     cloud.finish();
 }
 

@@ -56,6 +56,7 @@ fn machine(case: &Case, id: &str, power: Power) -> ObservedMachine {
         mark: None,
         made_from: None,
         manifest: Some(manifest()),
+        around: None,
         unkept: Vec::new(),
         settling: false,
     }

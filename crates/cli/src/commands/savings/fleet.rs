@@ -153,7 +153,6 @@ fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
 /// Reads what an account holds, and plans and prices only for what is there.
 async fn holdings(client: &Client, account: &AccountName) -> Result<Holdings, ProviderError> {
     let clock = Clock::machine();
-    let client = client.sharing();
     let reading = Reading { now: &|| clock.now(), until: None, read: &|_| {} };
     let listed = client.list(client.kinds(), reading).await?;
     for unread in &listed.unread {
@@ -162,11 +161,11 @@ async fn holdings(client: &Client, account: &AccountName) -> Result<Holdings, Pr
     let looks = listed.looks;
     let has = |fits: fn(&Size) -> bool| looks.iter().any(|look| fits(&look.resource.size));
     let has_machines = has(|size| matches!(size, Size::Machine(_)));
-    let mut catalog = Catalog::default();
-    if has_machines || has(|size| matches!(size, Size::NodePool(_))) {
-        catalog = client.machine_plans().await?;
-    }
-    let prices = client.prices(clock.now()).await?;
+    let (mut catalog, prices) = if has_machines || has(|size| matches!(size, Size::NodePool(_))) {
+        client.plans_and_prices(clock.now()).await?
+    } else {
+        (Catalog::default(), client.prices(clock.now()).await?)
+    };
     if let Some(prices) = &prices {
         catalog = catalog.in_currency(prices.currency);
     }

@@ -18,7 +18,7 @@ use transition::methods::hibernate;
 use super::reconcile::{Inventory, made_of, needs_no_look};
 use crate::{
     failure::ObservationError,
-    observe::look::{self, Attached, LookResult, SharedLists},
+    observe::look::{self, Extent, LookResult, SharedLists},
 };
 
 /// Why a machine is left out.
@@ -90,8 +90,7 @@ impl<'a> UnlistedLooks<'a> {
         }
         let budget = self.inventory.budget;
         if record.needs_sight() {
-            let attached = Attached::of(record);
-            return self.shared.sight(&self.client, budget, record, attached).await;
+            return self.shared.sight(&self.client, budget, record, Extent::of(record)).await;
         }
         look::of_record(self.inventory.client, budget, record).await
     }
