@@ -421,8 +421,8 @@ impl EventGenerator {
         }
     }
 
-    /// Lets a person delete what may be attached to a machine, or the account's SSH key, and forget
-    /// records. Usually they go without what they have deleted when they start the machine.
+    /// Lets a person delete what may be attached to a machine, or replace the account's SSH key, and
+    /// forget records. Usually they go without what they have deleted when they start the machine.
     fn tidy_up(&mut self, at: Timestamp, until: Timestamp, resource: &ResourceRef) {
         let resource = resource.clone();
         let Some((path, name)) = self.attached_to(&resource).filter(|_| self.chance.u8(..3) > 0)
@@ -430,6 +430,10 @@ impl EventGenerator {
             self.add(at, EventKind::Forget { resource });
             return;
         };
+        if path.starts_with("ssh_keys/") {
+            let back = at + SignedDuration::from_mins(self.chance.i64(1..900));
+            self.add(back.min(until), EventKind::Create { fleet: fleet::another_key(back) });
+        }
         self.add(at, EventKind::DeleteOther { resource: resource.clone(), path });
         if let Some(name) = name
             && self.chance.u8(..3) > 0

@@ -8,6 +8,7 @@ use domain::{
     configuration::{Account, CloudAccount, Mode, Provider, Rule, Settings},
 };
 use fastrand::Rng;
+use jiff::Timestamp;
 
 use crate::{night::Setup, plans};
 
@@ -296,6 +297,15 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
             attached_to_droplet(chance, number),
         ),
     }
+}
+
+/// Returns an SSH key under the name of the one that machines are recreated with, as TOML.
+pub(super) fn another_key(at: Timestamp) -> String {
+    let id = at.as_second();
+    format!(
+        "[[hetzner.ssh_keys]]\nid = {id}\nname = \"team\"\n\
+         public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team-{id}\"\n"
+    )
 }
 
 /// Returns the features that a Droplet has enabled, and its VPC if it has one, as TOML.
