@@ -281,7 +281,7 @@ impl<'a> View<'a> {
             text += &screen.table(&accounts);
         }
         output::print(&text)?;
-        output::remark(&format!("{}\n", self.in_a_line()));
+        output::remark(&screen.style.wrap(&format!("{}\n", self.in_a_line())));
         if self.rows.iter().any(|row| row.needs_person().is_some()) {
             output::remark("`offhours why NAME` says why, and what to do.\n");
         }
@@ -361,6 +361,8 @@ impl<'a> View<'a> {
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();
         last.extend([String::new(), self.in_a_line()]);
+        let last = self.screen.style.wrap(&format!("{}\n", last.join("\n")));
+        let last: Vec<_> = last.lines().map(str::to_owned).collect();
         let rows: Vec<_> = rows.collect();
         let room = height.saturating_sub(lines.len() + last.len());
         // Where not all rows fit, a line says how many are out of sight.
