@@ -110,10 +110,13 @@ impl Person {
         self.directory.path()
     }
 
-    /// The exit code, standard output and standard error.
+    /// What `offhours savings` answers: the exit code, standard output and standard error.
     async fn asks(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.types(&[&["savings"], arguments].concat()).await
+    }
+
+    async fn types(&self, arguments: &[&str]) -> (i32, String, String) {
         let Output { status, stdout, stderr } = Command::new(program("offhours"))
-            .arg("savings")
             .args(arguments)
             .env_remove("DIGITALOCEAN_TOKEN")
             .env_remove("HCLOUD_TOKEN")
@@ -182,6 +185,52 @@ fn read_tokens_and_no_configuration_are_enough_and_nothing_is_changed() {
         let log = person.simulator.log().await;
         assert!(!log.is_empty());
         assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
+        assert_eq!(fs::read_dir(person.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_first_configuration_has_what_could_save_money_and_only_observes_it() {
+    run(async {
+        let fleet = FLEET.replace("name = \"old\"", "name = \"Prod-1\"");
+        let person = Person::new(&fleet, instant("2026-11-23T12:00:00Z")).await;
+        let hours = ["init", "--hours", "mon-thu 07:30-20:00", "--tz", "Europe/Berlin"];
+        let (code, stdout, stderr) = person.types(&hours).await;
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        let says = "Wrote offhours.toml: 4 resources follow the schedule `office`, 1 protected.";
+        assert!(stdout.starts_with(says), "{stdout}");
+        let file = fs::read_to_string(person.path().join("offhours.toml")).unwrap();
+        for line in [
+            "mode = \"observe\"",
+            "timezone = \"Europe/Berlin\"",
+            "protect = [\"name:*prod*\"]",
+            "token = \"env:HCLOUD_TOKEN\"",
+            "periods = [{ weekdays = \"mon-thu\", begin = \"07:30\", end = \"20:00\" }]",
+        ] {
+            assert!(file.lines().any(|one| one == line), "{line}: {file}");
+        }
+        assert!(file.contains("  \"hetzner/server/11\", # ci: "), "{file}");
+        assert!(!file.contains("Prod-1"), "{file}");
+        let apply = ["apply", "--data", "offhours.db", "--yes"];
+        let (code, stdout, stderr) = person.types(&apply).await;
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let log = person.simulator.log().await;
+        assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
+
+        let (code, _, stderr) = person.types(&["init"]).await;
+        assert_eq!(code, 2);
+        assert!(stderr.contains("offhours.toml exists already: name another file"), "{stderr}");
+    });
+}
+
+#[test]
+fn no_configuration_is_written_of_an_account_that_cannot_be_read() {
+    run(async {
+        let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        person.tokens.insert("DIGITALOCEAN_TOKEN", "secret-wrong");
+        let (code, stdout, stderr) = person.types(&["init"]).await;
+        assert_eq!((code, stdout.as_str()), (1, ""));
+        assert!(stderr.contains("error: account digitalocean: "), "{stderr}");
         assert_eq!(fs::read_dir(person.path()).unwrap().count(), 0);
     });
 }

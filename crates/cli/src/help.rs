@@ -13,7 +13,7 @@ use crate::{Arguments, Exit, output};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
-    ("Configure", &["validate", "apply", "config", "import"]),
+    ("Configure", &["init", "validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),
     (
         "Run and repair",
@@ -22,7 +22,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// What other programs call it, and what does it here.
-const HABITS: [(&str, &str); 15] = [
+const HABITS: [(&str, &str); 14] = [
     ("plan", "`offhours apply --dry-run` shows what would change"),
     ("diff", "`offhours apply --dry-run` shows what would change"),
     ("logs", "`offhours activity` shows who did what, `offhours history` each stop and start"),
@@ -34,7 +34,6 @@ const HABITS: [(&str, &str); 15] = [
     ("undo", "`offhours override clear` ends an override, `offhours config rollback` goes back"),
     ("hours", "`offhours saved` shows the hours off and what they saved"),
     ("cost", "`offhours savings` shows what stopping could save, `offhours saved` what it saved"),
-    ("init", "`offhours savings` needs no set-up; the README has a first offhours.toml"),
     ("version", "`offhours --version` shows it"),
     ("whoami", "`offhours activity` shows under which name you act"),
     ("run", "`offhours serve` runs the whole service here"),

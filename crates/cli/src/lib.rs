@@ -48,8 +48,8 @@ use output::Format;
 
 use commands::{
     activity, apply as apply_command, approve, backup, completions, config,
-    doctor as doctor_command, forget, history, import as import_command, man, manual, overrides,
-    preview, rehearse, restore, saved, savings, serve, status, validate, why,
+    doctor as doctor_command, forget, history, import as import_command, init, man, manual,
+    overrides, preview, rehearse, restore, saved, savings, serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -89,6 +89,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Args),
     Validate(validate::Args),
     Preview(preview::Args),
     Apply(Box<apply_command::Args>),
@@ -173,6 +174,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Validate(args) => wait_for(async {
             validate::run(args, context, context.connection.present(&clock).await?)
         }),
+        Command::Init(args) => wait_for(init::run(args, context, clock.now())),
         Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),

@@ -9,7 +9,7 @@ use lifecycle::{
     event::{Event, Subject},
 };
 
-use crate::progress::bars;
+use crate::{output, progress::bars};
 
 /// The interval at which the spinner turns.
 const TURN: Duration = Duration::from_millis(100);
@@ -21,6 +21,14 @@ pub(crate) struct Failure {
     /// Why it could not be listed.
     pub error: String,
     pub remedy: String,
+}
+
+impl Failure {
+    /// Reports it on standard error.
+    pub(crate) fn print(&self) {
+        let Self { account, error, remedy } = self;
+        output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
+    }
 }
 
 /// The accounts whose inventory was requested but failed.

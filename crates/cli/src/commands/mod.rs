@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod forget;
 pub mod history;
 pub mod import;
+pub mod init;
 pub mod local;
 pub mod man;
 pub mod manual;

@@ -27,12 +27,13 @@ use crate::{
     configuration_file::{self, ListedResources},
     context::Context,
     exit::UsageError,
-    listing::mark_doubles,
+    listing::{Failure, mark_doubles},
     output::{self, Format},
     time::{Asked, Month as CalendarMonth},
 };
 
-use assumed::{Hours, accounts_of_variables};
+pub(super) use assumed::Hours;
+use assumed::accounts_of_variables;
 use fleet::{Clouds, Holdings, Trusted};
 
 /// Show what stopping could save in a month, by each method.
@@ -96,18 +97,7 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         Month::Calendar(period) => Some(period.from.strftime("%Y-%m").to_string()),
     };
     let answers = fleet::ask(&clouds, &configuration).await;
-    let inputs = SavingsInputs {
-        configuration: &configuration,
-        has_schedules: args.config.is_some(),
-        hours: hours.as_ref(),
-        month,
-        assumed: hours.as_ref().map(|hours| month.times_off(&hours.schedule)),
-        times_off: configuration
-            .schedules
-            .iter()
-            .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
-            .collect(),
-    };
+    let inputs = SavingsInputs::of(&configuration, args.config.is_some(), hours.as_ref(), month);
     let report = inputs.report(&answers.holdings, label);
     let screen = context.screen(&configuration, clouds.now);
     match context.format {
@@ -115,13 +105,34 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         Format::Csv => screen.rows(&report.resources, "")?,
         Format::Table => output::print(&picture::draw(&report, args, &screen))?,
     }
-    for failure in &answers.failures {
-        output::remark(&format!(
-            "error: account {}: {}\n  {}\n",
-            failure.account, failure.error, failure.remedy
-        ));
-    }
+    answers.failures.iter().for_each(Failure::print);
     Ok(if answers.failures.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// What the accounts of the variables hold.
+pub(super) struct Survey {
+    pub configuration: Configuration,
+    /// What could be saved in a month.
+    pub report: Report,
+    pub failures: Vec<Failure>,
+}
+
+impl Survey {
+    /// Asks the providers, as [`run`] does without a configuration.
+    pub(super) async fn take(
+        context: &Context,
+        hours: &Hours,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let configuration = accounts_of_variables()?;
+        let trusted = Trusted::default();
+        let clouds = Clouds::open(context.connection.simulator(), &trusted, now).await?;
+        let answers = fleet::ask(&clouds, &configuration).await;
+        let month = Month::Average(clouds.now);
+        let inputs = SavingsInputs::of(&configuration, false, Some(hours), month);
+        let report = inputs.report(&answers.holdings, None);
+        Ok(Self { configuration, report, failures: answers.failures })
+    }
 }
 
 /// The accounts and schedules of the named file, or the accounts whose tokens are in variables.
@@ -157,7 +168,25 @@ struct SavingsInputs<'a> {
     times_off: BTreeMap<&'a ScheduleName, TimesOff>,
 }
 
-impl SavingsInputs<'_> {
+impl<'a> SavingsInputs<'a> {
+    fn of(
+        configuration: &'a Configuration,
+        has_schedules: bool,
+        hours: Option<&'a Hours>,
+        month: Month,
+    ) -> Self {
+        let schedules = configuration.schedules.iter();
+        let off = schedules.map(|(name, rule)| (name, month.times_off(&rule.schedule)));
+        Self {
+            configuration,
+            has_schedules,
+            hours,
+            month,
+            assumed: hours.map(|hours| month.times_off(&hours.schedule)),
+            times_off: off.collect(),
+        }
+    }
+
     fn report(&self, holdings: &[Holdings], label: Option<String>) -> Report {
         let mut records: Vec<Record> = Vec::new();
         for one in holdings {

@@ -135,9 +135,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let view = View::of((args, context), &session.store, functions, session.now).await?;
     view.show()?;
-    for Failure { account, error, remedy } in &failures {
-        output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
-    }
+    failures.iter().for_each(Failure::print);
     Ok(if failures.is_empty() { view.exit() } else { Exit::Failed })
 }
 

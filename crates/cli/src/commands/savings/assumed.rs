@@ -54,15 +54,15 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
 
 /// The hours in which resources are assumed to run.
 #[derive(Debug, Clone)]
-pub(super) struct Hours {
+pub(crate) struct Hours {
     text: String,
     /// The same as a schedule, in UTC.
-    pub(super) schedule: Schedule,
+    pub(crate) schedule: Schedule,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
-pub(super) struct NotHours(String);
+pub(crate) struct NotHours(String);
 
 impl Default for Hours {
     fn default() -> Self {

@@ -28,7 +28,7 @@ const SCOPES: &str = "give the account a valid token with the scopes droplet:rea
                       kubernetes:read, tag:read, sizes:read and regions:read";
 
 /// The addresses of accounts' own that a person trusts with their tokens.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Trusted {
     /// Address, as an account's `url` names it, to which that account's token may be sent; may be
     /// repeated. Otherwise tokens are sent to the providers' own addresses only.

@@ -1,0 +1,131 @@
+//! `offhours init`: writes a first configuration from what the accounts hold.
+
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{ErrorKind, Write as _},
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use domain::{
+    configuration::{Account, Configuration},
+    text::one_line,
+};
+use jiff::Timestamp;
+use report::money::Row;
+
+use super::savings::{Hours, Survey};
+use crate::{
+    Exit, configuration_file::count, context::Context, exit::UsageError, listing::Failure, output,
+};
+
+/// What a name contains that is protected until a person decides otherwise.
+const PRODUCTION: &str = "prod";
+
+/// Longest name in a comment, in characters.
+const LONGEST_NAME: usize = 60;
+
+/// Write a first configuration from what your accounts hold.
+///
+/// The tokens are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`; ones that may only read are
+/// enough for this. The file has these accounts, a schedule for working hours, and in it what could
+/// save money while it is stopped. Names with `prod` in them are protected.
+///
+/// Every account is only observed: nothing is stopped until you remove `mode = "observe"`, and
+/// `offhours status` shows meanwhile what would be. An existing file is left as it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  DIGITALOCEAN_TOKEN=... offhours init
+  offhours init --hours \"mon-fri 07:00-20:00\" --tz Europe/Berlin
+  offhours init --config staging.toml")]
+pub struct Args {
+    /// File to write.
+    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    config: PathBuf,
+    /// Hours in which everything runs: weekdays and times.
+    #[arg(long, value_name = "HOURS", default_value = "mon-fri 08:00-19:00")]
+    hours: Hours,
+}
+
+pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
+    let file = args.config.display();
+    let Survey { configuration, report, failures } =
+        Survey::take(context, &args.hours, now).await?;
+    failures.iter().for_each(Failure::print);
+    if !failures.is_empty() {
+        output::remark("Nothing was written.\n");
+        return Ok(Exit::Failed);
+    }
+    let zone = context.zone(None);
+    let zone = zone.iana_name().unwrap_or("UTC");
+    let is_production = |row: &&Row| row.name.to_lowercase().contains(PRODUCTION);
+    let (protected, rows): (Vec<_>, Vec<_>) = report.resources.iter().partition(is_production);
+    let saving: Vec<_> = rows.into_iter().filter(|row| row.best.is_some()).collect();
+    let text = written(&configuration, &args.hours, zone, &saving);
+    let mut written = match File::create_new(&args.config) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(UsageError(format!("{file} exists already: name another file")).into());
+        }
+        created => created.with_context(|| format!("cannot write {file}"))?,
+    };
+    written.write_all(text.as_bytes()).with_context(|| format!("cannot write {file}"))?;
+    let resources = match saving.len() {
+        1 => "1 resource follows".to_owned(),
+        many => format!("{} follow", count(many, "resource")),
+    };
+    output::print_lines(&format!(
+        "Wrote {file}: {resources} the schedule `office`, {} protected. Nothing is stopped while \
+         mode is \"observe\".\nNext, after a look at the file:\n  export OFFHOURS_DATA=offhours.db\n  \
+         offhours apply --config {file}\n  offhours serve\n",
+        protected.len()
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The text of the file.
+fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&Row]) -> String {
+    let mut text = format!(
+        "# Every account is only observed: nothing is stopped. Remove this line to act.\n\
+         mode = \"observe\"\n\
+         timezone = \"{zone}\"\n\
+         # Never touched, whatever its tags say.\n\
+         protect = [\"name:*{PRODUCTION}*\"]\n"
+    );
+    for (name, account) in &configuration.accounts {
+        let Account::Cloud(account) = account else { continue };
+        let (provider, token) = (account.provider, &account.token);
+        _ = write!(text, "\n[accounts.{name}]\nprovider = \"{provider}\"\ntoken = \"{token}\"\n");
+    }
+    text += "\n# Also followed by what has the tag offhours:office (DigitalOcean) or the label\n\
+             # offhours=office (Hetzner). The tag offhours:off, or offhours=off, excludes a resource.\n\
+             [schedules.office]\n";
+    for period in &hours.schedule.definition().periods {
+        let weekdays = period.weekdays.join(",");
+        let days = if weekdays.is_empty() {
+            String::new()
+        } else {
+            format!("weekdays = \"{weekdays}\", ")
+        };
+        let (begin, end) = (period.begin.as_deref(), period.end.as_deref());
+        let (begin, end) = (begin.unwrap_or_default(), end.unwrap_or_default());
+        _ = writeln!(text, "periods = [{{ {days}begin = \"{begin}\", end = \"{end}\" }}]");
+    }
+    text += "# A machine that is only powered off is billed in full: docs/stop-methods.md has what\n\
+             # lowers the bill, such as methods = { droplet = \"resize\", server = \"rescale\" }.\n\
+             resources = [\n";
+    for row in saving {
+        let name = one_line(&row.name, LONGEST_NAME);
+        _ = writeln!(text, "  \"{}\", # {name}{}", row.resource, saved(row));
+    }
+    text + "]\n"
+}
+
+/// What a resource could save.
+fn saved(row: &Row) -> String {
+    match (row.best, row.saved) {
+        (Some(best), Some(saved)) => format!(": {saved} a month by {best}"),
+        _ => String::new(),
+    }
+}
