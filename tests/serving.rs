@@ -13,7 +13,7 @@ use local::engine::Engine;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader, Lines},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     net::UnixDatagram,
     process::{Child, ChildStderr, ChildStdout, Command},
 };
@@ -163,7 +163,7 @@ async fn once_does_all_that_is_due_and_ends() {
 }
 
 #[tokio::test]
-async fn a_probe_is_told_whether_both_timers_work() {
+async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted() {
     let world = World::new().await;
     let mut serving = world.start(&["--listen", "127.0.0.1:0"]);
     let address = serving.remarks.next_line().await.unwrap().unwrap();
@@ -180,14 +180,47 @@ async fn a_probe_is_told_whether_both_timers_work() {
         tokio::task::yield_now().await;
     }
     assert_eq!(status("rebound.example").await, 403);
-    let elsewhere = http.get(format!("http://{address}/")).send().await.unwrap();
-    assert_eq!(elsewhere.status().as_u16(), 404);
+    for (request, refused) in [
+        (http.get(format!("http://{address}/")), 404),
+        (http.post(&health), 405),
+        (
+            http.get(format!("http://{address}/metrics")).header("origin", "https://page.example"),
+            403,
+        ),
+    ] {
+        assert_eq!(request.send().await.unwrap().status().as_u16(), refused);
+    }
+    let metrics = http.get(format!("http://{address}/metrics")).send().await.unwrap();
+    assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let metrics = metrics.text().await.unwrap();
+    for line in [
+        r#"offhours_asked_total{account="do-main"} 0"#,
+        r#"offhours_stuck{account="do-main"} 0"#,
+        r#"offhours_failed_invocations_total{function="dispatch"} 0"#,
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
+    }
+    check_metrics(&metrics).await;
 
     let second = world.run(&[]).await;
     assert_eq!(second.code, Some(2), "{}", second.stderr);
     assert!(second.stderr.contains("another `offhours serve`"), "{}", second.stderr);
     signal(serving.child.id().unwrap(), "INT").await;
     serving.ends_well().await;
+}
+
+/// Has Prometheus's own tool check a text, where it is installed.
+async fn check_metrics(text: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match promtool.spawn() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        child => child.unwrap(),
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+    let checked = child.wait_with_output().await.unwrap();
+    let remarks = String::from_utf8(checked.stderr).unwrap();
+    assert!(checked.status.success() && remarks.is_empty(), "{remarks}\n{text}");
 }
 
 #[tokio::test]

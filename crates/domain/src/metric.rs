@@ -1,7 +1,18 @@
 //! What is counted.
 
 /// Everything that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::IntoStaticStr,
+    strum::EnumMessage,
+)]
 pub enum Metric {
     /// Requests sent.
     Asked,
@@ -23,10 +34,12 @@ pub enum Metric {
     Conflicts,
     /// Accounts whose token was refused, or whose host shows a key that is not pinned.
     TokensRefused,
+    /// Records of stopped resources that follow a schedule.
+    Stopped,
 }
 
 impl Metric {
-    /// The metrics that every inventory counts anew, for each account.
+    /// The metrics that every inventory counts anew, for each account, and that alarms watch.
     pub const GAUGES: [Self; 8] = [
         Self::Failed,
         Self::Overdue,
@@ -42,5 +55,11 @@ impl Metric {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns what it counts, for people.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        strum::EnumMessage::get_documentation(&self).unwrap_or_default().trim_end_matches('.')
     }
 }

@@ -1,4 +1,4 @@
-//! An address at which a container's or a monitor's probe asks whether the service works.
+//! An address at which a probe asks whether the service works, and a monitor what it counted.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -8,32 +8,57 @@ use std::{
 use anyhow::Context as _;
 use axum::{
     Router,
+    extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse as _, Response},
     routing::get,
 };
+use environment::in_words;
 use tokio::net::TcpListener;
 
-use crate::service::Service;
+use crate::{metrics::CONTENT_TYPE, service::Service};
 
-/// Answers `GET /healthz` at an address, in the background: 200 while both timers work, otherwise
-/// 503. Returns the address, with the port that was found for port 0.
+/// Answers `GET /healthz` and `GET /metrics` at an address, in the background. Returns the address,
+/// with the port that was found for port 0.
 pub async fn listen(address: SocketAddr, service: &Arc<Service>) -> anyhow::Result<SocketAddr> {
     let cannot = || format!("cannot listen on {address}");
     let listener = TcpListener::bind(address).await.with_context(cannot)?;
-    let service = Arc::clone(service);
-    let answer = async move |headers: HeaderMap| {
-        if !is_probe(&headers) {
-            (StatusCode::FORBIDDEN, "ask for an address, and from no web page\n")
-        } else if service.is_healthy() {
-            (StatusCode::OK, "both timers work\n")
-        } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "a timer has not ended well for three minutes\n")
-        }
-    };
-    let router = Router::new().route("/healthz", get(answer));
+    let router = Router::new()
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .layer(middleware::from_fn(only_probes))
+        .with_state(Arc::clone(service));
     let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address)
+}
+
+/// 200 while both timers work, otherwise 503.
+async fn health(State(service): State<Arc<Service>>) -> Response {
+    if service.is_healthy() {
+        (StatusCode::OK, "both timers work\n").into_response()
+    } else {
+        let text = "a timer has not ended well for three minutes\n";
+        (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    }
+}
+
+async fn metrics(State(service): State<Arc<Service>>) -> Response {
+    match service.metrics().await {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!("Could not show the metrics: {}", in_words(error.as_ref()));
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+    }
+}
+
+async fn only_probes(request: Request, next: Next) -> Response {
+    if is_probe(request.headers()) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "ask for an address, and from no web page\n").into_response()
 }
 
 /// Whether a request comes from a probe: a page in a browser names its origin, and one that has a

@@ -10,6 +10,7 @@ pub mod engine;
 pub mod file;
 pub mod health;
 pub mod local_store;
+mod metrics;
 pub mod service;
 
 use std::{sync::Arc, time::Duration};

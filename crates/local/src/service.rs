@@ -16,6 +16,7 @@ use std::{
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
+    AccountName,
     digest::Digest,
     invocation::{Invocation, Question},
     record::{Direction, Writer},
@@ -23,11 +24,13 @@ use domain::{
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Access, Context, Listener, Outcome, Providers, Report};
+use lifecycle::{Access, Context, Listener, Outcome, Providers, Report, report::health::Health};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::clouds::Clouds;
+use super::{clouds::Clouds, metrics::Counts};
+
+pub use super::metrics::InvocationTotals;
 
 /// The functions, each with its timeout in seconds, as on AWS (`infra/template.yaml`).
 pub const TIMEOUTS: [(&str, u64); 4] = [DISPATCH, POLL_STATUS, STOP, START];
@@ -53,16 +56,7 @@ pub struct Service {
     process: String,
     tasks: Mutex<JoinSet<()>>,
     invocation_totals: Mutex<BTreeMap<&'static str, InvocationTotals>>,
-}
-
-/// The invocations of one function that have ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InvocationTotals {
-    pub count: u64,
-    /// Their total duration, by the service's clock.
-    pub lasted: Duration,
-    /// When the latest one without an error ended.
-    pub last_good: Option<Timestamp>,
+    counts: Counts,
 }
 
 /// An event that is reported as it happens.
@@ -118,6 +112,7 @@ impl Service {
             process: uuid::Uuid::new_v4().to_string(),
             tasks: Mutex::default(),
             invocation_totals: Mutex::default(),
+            counts: Counts::default(),
         })
     }
 
@@ -146,6 +141,13 @@ impl Service {
             let last_good = totals.get(timer).and_then(|totals| totals.last_good);
             last_good.is_some_and(|at| now.duration_since(at) < HEALTHY_FOR)
         })
+    }
+
+    /// Returns what was counted, in the text format of Prometheus.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
+        let configuration = self.store.in_force().await?.configuration;
+        let is_configured = |account: &AccountName| configuration.accounts.contains_key(account);
+        Ok(self.counts.text(is_configured, &self.invocation_totals())?)
     }
 
     /// Fires both timers. Returns at once; the handlers work in the background.
@@ -206,8 +208,7 @@ impl Service {
         event: poll_status::Event,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let listener = |outcome: &Outcome| self.hear(outcome);
-        let context = self.looking(&writer, &listener);
+        let context = self.looking(&writer);
         poll_status::handle(context, &Functions(self), event).await
     }
 
@@ -218,8 +219,7 @@ impl Service {
         invocation: Invocation,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let listener = |outcome: &Outcome| self.hear(outcome);
-        let context = self.acting(&writer, &listener);
+        let context = self.acting(&writer);
         match direction {
             Direction::Stop => stop::handle(context, invocation).await,
             Direction::Start => start::handle(context, invocation).await,
@@ -229,19 +229,13 @@ impl Service {
     /// Observes once what is in flight.
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
-        let listener = |outcome: &Outcome| self.hear(outcome);
-        lifecycle::observe::poll::look_once(self.looking(&writer, &listener), &Functions(self))
-            .await?;
+        lifecycle::observe::poll::look_once(self.looking(&writer), &Functions(self)).await?;
         Ok(())
     }
 
     /// Asks poll-status and waits for its report.
     pub async fn ask(self: &Arc<Self>, question: Question) -> Result<Report, lifecycle::Error> {
         self.observe(poll_status::Event::Question(question)).await
-    }
-
-    fn hear(&self, outcome: &Outcome) {
-        self.publish(ServiceEvent::Outcome(outcome.clone()));
     }
 
     /// Has all that waits come to an end, on the machine's clock: the process is about to end.
@@ -262,21 +256,16 @@ impl Service {
     }
 
     /// Returns the context of poll-status; [`Self::acting`] is for stop and start.
-    fn looking<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
-        self.context(&self.clients.reading, writer, listener)
+    fn looking<'a>(&'a self, writer: &'a Writer) -> Context<'a> {
+        self.context(&self.clients.reading, writer)
     }
 
-    fn acting<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
-        self.context(&self.clients.changing, writer, listener)
+    fn acting<'a>(&'a self, writer: &'a Writer) -> Context<'a> {
+        self.context(&self.clients.changing, writer)
     }
 
-    fn context<'a>(
-        &'a self,
-        providers: &'a Providers,
-        writer: &'a Writer,
-        listener: &'a dyn Listener,
-    ) -> Context<'a> {
-        Context { store: &self.store, providers, clock: &self.clock, writer, listener }
+    fn context<'a>(&'a self, providers: &'a Providers, writer: &'a Writer) -> Context<'a> {
+        Context { store: &self.store, providers, clock: &self.clock, writer, listener: self }
     }
 
     fn writer(&self) -> Writer {
@@ -316,6 +305,8 @@ impl Service {
             totals.lasted += Duration::try_from(now.duration_since(began)).unwrap_or_default();
             if is_good {
                 totals.last_good = Some(now);
+            } else {
+                totals.failed += 1;
             }
         });
     }
@@ -326,6 +317,21 @@ impl Service {
 
     fn lock_tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Service {
+    fn happened(&self, outcome: &Outcome) {
+        self.counts.happened(outcome);
+        self.answered(outcome);
+    }
+
+    fn answered(&self, outcome: &Outcome) {
+        self.publish(ServiceEvent::Outcome(outcome.clone()));
+    }
+
+    fn counted(&self, account: &AccountName, health: &Health) {
+        self.counts.counted(account, health, self.now());
     }
 }
 

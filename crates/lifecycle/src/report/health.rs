@@ -8,12 +8,13 @@ use domain::{
     membership::{Membership, Subject},
     overdue::judged_overdue,
     record::{Phase, Record},
+    resource::Power,
 };
 use environment::Metric;
 use jiff::Timestamp;
 use store::InForce;
 
-/// How many records of one account each of [`Metric::GAUGES`] counts now.
+/// How many records of one account each metric counts now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health(BTreeMap<Metric, u64>);
 
@@ -42,6 +43,12 @@ impl Health {
         self.0.get(&metric).copied().unwrap_or_default()
     }
 
+    /// Records that a gauge counts at least one record now.
+    pub fn raise(&mut self, metric: Metric) {
+        let count = self.0.entry(metric).or_default();
+        *count = (*count).max(1);
+    }
+
     /// Counts one more record.
     pub fn count(&mut self, record: &Record, in_force: &InForce, now: Timestamp) {
         let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
@@ -59,6 +66,7 @@ impl Health {
         let unresolved = record.hibernation_problem().is_some();
         let asleep = record.is_hibernated();
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
+        let is_stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
         let configuration = &in_force.configuration;
         let overdue = judged_overdue(record, &verdict, configuration, in_force.since, now);
         let facts = [
@@ -69,6 +77,7 @@ impl Health {
             (Metric::Held, record.held && !gone),
             (Metric::Orphaned, orphaned),
             (Metric::Conflicts, conflict && !gone || unresolved && !asleep),
+            (Metric::Stopped, verdict.opted_in && is_stopped),
         ];
         *self += facts.into_iter().filter(|(_, is_so)| *is_so).map(|(metric, _)| metric).collect();
     }
@@ -99,7 +108,6 @@ mod tests {
 
     use domain::{
         record::{Direction, Transition},
-        resource::Power,
         stop_method::StopMethod,
     };
     use jiff::SignedDuration;
