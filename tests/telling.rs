@@ -13,6 +13,7 @@ use axum::{Json, Router, http::HeaderMap};
 use domain::{
     activity::Activity,
     digest::{Digest, Named, Slowest},
+    event_type::EventType,
     stop_method::StopMethod,
 };
 use environment::{
@@ -22,7 +23,7 @@ use environment::{
 use jsonschema::Validator;
 use lifecycle::{
     Listener, Outcome, Report,
-    report::{bus_event, health::Health, publishing},
+    report::{Log, bus_event, health::Health, publishing},
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -62,7 +63,7 @@ pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &O
     published.extend(events.of_folded("offhours"));
     for event in published {
         let detail = serde_json::from_str(&event.detail).unwrap();
-        if let Err(error) = schemas[event.detail_type].validate(&detail) {
+        if let Err(error) = schemas[event.event_type.detail_type()].validate(&detail) {
             panic!("{detail:#} at {}: {error}", error.instance_path());
         }
     }
@@ -194,7 +195,7 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
     run(async {
         let schemas = schemas();
         let kept = RecordedEvents::default();
-        let ((), _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
+        let ((), _) = publishing(&kept, "offhours", &Log, async |listener: &dyn Listener| {
             // So many of each kind that the last ones are folded.
             for outcome in std::iter::repeat_n(outcomes(), 6).flatten() {
                 listener.happened(&outcome);
@@ -208,13 +209,13 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
         let mut sent: Vec<_> = schemas.keys().cloned().collect();
         for event in kept.0.into_inner().unwrap() {
             let mut detail: Value = serde_json::from_str(&event.detail).unwrap();
-            let schema = &schemas[event.detail_type];
+            let schema = &schemas[event.event_type.detail_type()];
             if let Err(error) = schema.validate(&detail) {
                 panic!("{detail:#} at {}: {error}", error.instance_path());
             }
             detail["more"] = json!(1);
             assert!(!schema.is_valid(&detail), "{detail:#}");
-            sent.retain(|title| title != event.detail_type);
+            sent.retain(|title| title != event.event_type.detail_type());
         }
         assert!(sent.is_empty(), "never sent: {sent:?}");
     });
@@ -246,16 +247,20 @@ fn check_metrics(metrics: &Metrics) -> Value {
 fn what_is_counted_has_the_form_that_cloudwatch_reads() {
     run(async {
         let account = "do-main".parse().unwrap();
-        let ((), metrics) =
-            publishing(&RecordedEvents::default(), "offhours", async |listener: &dyn Listener| {
+        let ((), metrics) = publishing(
+            &RecordedEvents::default(),
+            "offhours",
+            &Log,
+            async |listener: &dyn Listener| {
                 let stuck = Health::from_iter([Metric::Stuck; 3]);
                 listener.counted(&account, &stuck);
                 listener.counted(&account, &Health::default());
                 for outcome in outcomes() {
                     listener.happened(&outcome);
                 }
-            })
-            .await;
+            },
+        )
+        .await;
         let line = check_metrics(&metrics);
         assert_eq!(line["Seen"], 1);
         assert_eq!(line["Failed"], json!([0, 0]));
@@ -268,7 +273,7 @@ fn what_is_counted_has_the_form_that_cloudwatch_reads() {
 fn what_is_only_asked_about_is_neither_published_nor_measured() {
     run(async {
         let kept = RecordedEvents::default();
-        let ((), metrics) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
+        let ((), metrics) = publishing(&kept, "offhours", &Log, async |listener: &dyn Listener| {
             for outcome in outcomes() {
                 listener.answered(&outcome);
             }
@@ -283,15 +288,15 @@ fn what_is_only_asked_about_is_neither_published_nor_measured() {
 fn what_was_reported_before_the_work_failed_is_delivered() {
     run(async {
         let kept = RecordedEvents::default();
-        let (result, _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
+        let (result, _) = publishing(&kept, "offhours", &Log, async |listener: &dyn Listener| {
             listener.happened(&outcomes()[3]);
             Err::<(), _>("the store failed")
         })
         .await;
         result.unwrap_err();
         let kept = kept.0.into_inner().unwrap();
-        let types: Vec<_> = kept.iter().map(|event| event.detail_type).collect();
-        assert_eq!(types, ["Transition Refused"]);
+        let types: Vec<_> = kept.iter().map(|event| event.event_type).collect();
+        assert_eq!(types, [EventType::TransitionRefused]);
     });
 }
 
@@ -299,12 +304,12 @@ fn what_was_reported_before_the_work_failed_is_delivered() {
 fn a_failure_does_not_wait_for_the_end_of_the_work() {
     run(async {
         let kept = RecordedEvents::default();
-        publishing(&kept, "offhours", async |listener: &dyn Listener| {
+        publishing(&kept, "offhours", &Log, async |listener: &dyn Listener| {
             listener.happened(&outcomes()[4]);
             // Stands for an observation, or for the wait until the next one.
             tokio::task::yield_now().await;
             let kept = kept.0.lock().unwrap();
-            assert_eq!(kept[0].detail_type, "Transition Stuck");
+            assert_eq!(kept[0].event_type, EventType::TransitionStuck);
         })
         .await;
     });
@@ -363,7 +368,7 @@ fn events(count: usize) -> mpsc::UnboundedReceiver<BusEvent> {
     for number in 0..count {
         let event = BusEvent {
             at: monday("18:00:00"),
-            detail_type: "Transition Finished",
+            event_type: EventType::TransitionFinished,
             detail: json!({ "number": number }).to_string(),
         };
         sender.send(event).unwrap();
@@ -461,7 +466,7 @@ async fn invoke(
     event: Value,
 ) -> (Report, Metrics) {
     let work = async |listener: &dyn Listener| poll_status.handle("a test", event, listener).await;
-    publishing(bus, "offhours", work).await
+    publishing(bus, "offhours", &Log, work).await
 }
 
 async fn tick(poll_status: &PollStatus<'_>) -> (Report, Metrics) {

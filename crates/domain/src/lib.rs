@@ -8,6 +8,7 @@ pub mod configuration;
 pub mod decision;
 pub mod digest;
 pub mod edge;
+pub mod event_type;
 pub mod explanation;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;

@@ -1,5 +1,6 @@
 //! Events, published to a bus. Publishing is best effort: a failure never fails the caller.
 
+use domain::event_type::EventType;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -22,22 +23,21 @@ const GIVE_UP_AFTER: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusEvent {
     pub at: Timestamp,
-    pub detail_type: &'static str,
+    pub event_type: EventType,
     /// What happened, as a JSON object.
     pub detail: String,
 }
 
 impl BusEvent {
     fn bytes(&self) -> usize {
-        TIME_BYTES + SOURCE.len() + self.detail_type.len() + self.detail.len()
+        TIME_BYTES + SOURCE.len() + self.event_type.detail_type().len() + self.detail.len()
     }
 }
 
 /// An event that the bus did not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind of event it was.
-    pub detail_type: &'static str,
+    pub event_type: EventType,
     /// The bus's error code.
     pub code: String,
 }
@@ -70,10 +70,10 @@ pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl P
             match bus.publish(&batch).await {
                 Ok(refusals) => {
                     unanswered = 0;
-                    for Refusal { detail_type, code } in refusals {
+                    for Refusal { event_type, code } in refusals {
                         tracing::error!(
                             code,
-                            "The event bus refused an event, {detail_type}: {code}"
+                            "The event bus refused an event, {event_type}: {code}"
                         );
                     }
                 }
@@ -88,7 +88,7 @@ pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl P
 
 fn lost(events: &[BusEvent], why: &str) {
     for event in events {
-        tracing::error!("Could not publish an event, {}: {why}", event.detail_type);
+        tracing::error!("Could not publish an event, {}: {why}", event.event_type);
     }
 }
 
@@ -189,7 +189,7 @@ mod eventbridge {
             let refusals = results.filter_map(|(event, result)| {
                 result
                     .error_code()
-                    .map(|code| Refusal { detail_type: event.detail_type, code: code.to_owned() })
+                    .map(|code| Refusal { event_type: event.event_type, code: code.to_owned() })
             });
             Ok(refusals.collect())
         }
@@ -199,7 +199,7 @@ mod eventbridge {
         PutEventsRequestEntry::builder()
             .event_bus_name(bus)
             .source(SOURCE)
-            .detail_type(event.detail_type)
+            .detail_type(event.event_type.detail_type())
             .detail(&event.detail)
             .time(DateTime::from_millis(event.at.as_millisecond()))
             .build()
@@ -218,7 +218,7 @@ mod tests {
     fn event(bytes: usize) -> BusEvent {
         let event = BusEvent {
             at: Timestamp::UNIX_EPOCH,
-            detail_type: "Transition Stuck",
+            event_type: EventType::TransitionStuck,
             detail: String::new(),
         };
         BusEvent { detail: "x".repeat(bytes - event.bytes()), ..event }

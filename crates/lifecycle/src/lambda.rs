@@ -16,7 +16,7 @@ use store::{Store, Tables};
 
 use crate::{
     Access, Context, Error, Providers, Report,
-    report::{Listener, publishing},
+    report::{Listener, Log, publishing},
 };
 
 /// A handler. Its future is boxed: nested ones have types too deep for the compiler.
@@ -88,7 +88,7 @@ impl<With, Event: DeserializeOwned> lambda::Function for Function<With, Event> {
             };
             (self.handle)(context, &self.with, event).await
         };
-        let (result, metrics) = publishing(&self.bus, &self.stack, work).await;
+        let (result, metrics) = publishing(&self.bus, &self.stack, &Log, work).await;
         metrics.write(&self.stack, self.clock.now());
         result.map_err(|error| lambda::failed(error.kind(), &error))
     }

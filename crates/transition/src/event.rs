@@ -5,6 +5,7 @@ use std::fmt;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Generation,
+    event_type::EventType,
     metric::Metric,
     reason::Reason,
     record::{Cause, Direction, Record},
@@ -392,18 +393,17 @@ pub struct Class {
     pub course: Course,
     /// The metrics that it counts toward.
     pub metrics: &'static [Metric],
-    /// The detail type under which it is published to the bus; `None` for most, which are only
-    /// logged.
-    pub detail_type: Option<&'static str>,
+    /// The type of event as which it is published; `None` for most, which are only logged.
+    pub published_as: Option<EventType>,
 }
 
 impl Class {
     const fn of(severity: Severity, course: Course, metrics: &'static [Metric]) -> Self {
-        Self { severity, course, metrics, detail_type: None }
+        Self { severity, course, metrics, published_as: None }
     }
 
-    const fn published(self, detail_type: &'static str) -> Self {
-        Self { detail_type: Some(detail_type), ..self }
+    const fn published(self, event_type: EventType) -> Self {
+        Self { published_as: Some(event_type), ..self }
     }
 }
 
@@ -413,33 +413,30 @@ impl Event {
     pub fn class(&self) -> Class {
         use Course::{Ended, NeedsPerson, UnderWay, Unrelated};
         use Severity::{Usual, Warning};
-        const FINISHED: &str = "Transition Finished";
+        const FINISHED: EventType = EventType::TransitionFinished;
         let class = Class::of;
         match self {
             Self::Asked { answer, .. } => answer.class(),
             Self::Forced { answer, .. } if *answer == Answer::Accepted => {
-                class(Usual, Unrelated, &[]).published("Transition Forced")
+                class(Usual, Unrelated, &[]).published(EventType::TransitionForced)
             }
             Self::Seen { .. } => class(Usual, Ended, &[Metric::Seen]).published(FINISHED),
             Self::Overtaken { .. } | Self::LetGo { .. } | Self::Gone { saved: None } => {
                 class(Usual, Ended, &[]).published(FINISHED)
             }
             Self::Gone { saved: Some(_) } => class(Warning, Ended, &[]).published(FINISHED),
-            Self::Refused { .. } => {
-                class(Warning, NeedsPerson, &[Metric::Refused]).published("Transition Refused")
-            }
+            Self::Refused { .. } => class(Warning, NeedsPerson, &[Metric::Refused])
+                .published(EventType::TransitionRefused),
             Self::Stuck { .. } => {
-                class(Warning, NeedsPerson, &[Metric::Stuck]).published("Transition Stuck")
+                class(Warning, NeedsPerson, &[Metric::Stuck]).published(EventType::TransitionStuck)
             }
             Self::Held { .. } => {
-                class(Warning, NeedsPerson, &[Metric::Held]).published("Resources Held")
+                class(Warning, NeedsPerson, &[Metric::Held]).published(EventType::ResourcesHeld)
             }
-            Self::Orphaned { .. } => {
-                class(Warning, Unrelated, &[Metric::Orphaned]).published("Resource Orphaned")
-            }
-            Self::Conflict { .. } => {
-                class(Warning, Unrelated, &[Metric::Conflicts]).published("Resource In Conflict")
-            }
+            Self::Orphaned { .. } => class(Warning, Unrelated, &[Metric::Orphaned])
+                .published(EventType::ResourceOrphaned),
+            Self::Conflict { .. } => class(Warning, Unrelated, &[Metric::Conflicts])
+                .published(EventType::ResourceInConflict),
             Self::Postponed { token_refused, repeated, .. } => postponed(*token_refused, *repeated),
             Self::ConfigurationOverruled { .. } => class(Warning, Unrelated, &[Metric::Failed]),
             Self::UnknownSchedule { .. } | Self::UnlikePlans { .. } => {

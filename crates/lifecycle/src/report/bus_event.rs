@@ -8,6 +8,7 @@ use domain::{
     activity::{Action, Activity},
     configuration::{Generation, Target},
     digest::Digest,
+    event_type::EventType,
     record::{Cause, Direction, Ending},
     resource::SavedState,
     schedule::Desired,
@@ -19,9 +20,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::event::{Event, HeldResource, Outcome, Subject};
-
-/// The detail type of a digest.
-const EDGE_COMPLETED: &str = "Edge Completed";
 
 /// The fields of every event about a resource or an account.
 #[derive(Serialize)]
@@ -92,8 +90,8 @@ struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    /// Returns the detail type of an action's event, and its facts; `None` if it has none.
-    fn of(action: &'a Action) -> Option<(&'static str, Self)> {
+    /// Returns the type of an action's event, and its facts; `None` if it has none.
+    fn of(action: &'a Action) -> Option<(EventType, Self)> {
         let of_target = |target: &'a Target| match target {
             Target::Resource(resource) => Self { resource: Some(resource), ..Self::default() },
             Target::Schedule(schedule) => Self { schedule: Some(schedule), ..Self::default() },
@@ -102,9 +100,9 @@ impl<'a> Changed<'a> {
             Action::OverrideSet { target, desired, ends_at } => {
                 let changed =
                     Self { desired: Some(*desired), ends_at: Some(*ends_at), ..of_target(target) };
-                ("Override Set", changed)
+                (EventType::OverrideSet, changed)
             }
-            Action::OverrideCleared { target } => ("Override Cleared", of_target(target)),
+            Action::OverrideCleared { target } => (EventType::OverrideCleared, of_target(target)),
             Action::Applied { generation, repeats, changes } => {
                 let changed = Self {
                     generation: Some(*generation),
@@ -112,7 +110,7 @@ impl<'a> Changed<'a> {
                     changes: Some(changes),
                     ..Self::default()
                 };
-                ("Configuration Applied", changed)
+                (EventType::ConfigurationApplied, changed)
             }
             // Its effect on each resource has an event of its own.
             Action::Command { .. } | Action::Approved { .. } | Action::Forgotten { .. } => {
@@ -243,8 +241,12 @@ impl<'a> Facts<'a> {
 }
 
 /// The kinds of alerts of which one invocation may have hundreds, as after an outage.
-const FOLDED: [&str; 4] =
-    ["Transition Refused", "Transition Stuck", "Resource Orphaned", "Resource In Conflict"];
+const FOLDED: [EventType; 4] = [
+    EventType::TransitionRefused,
+    EventType::TransitionStuck,
+    EventType::ResourceOrphaned,
+    EventType::ResourceInConflict,
+];
 
 /// How many alerts of one kind an invocation has mailed. AWS ends a mail subscription that gets more
 /// than ten messages a second (SNSLIMIT).
@@ -257,15 +259,15 @@ const NAMED: usize = 20;
 /// be mailed, and one that stands for the rest.
 #[derive(Debug, Default)]
 pub struct Events {
-    mailed: BTreeMap<&'static str, usize>,
-    folded: BTreeMap<&'static str, Vec<ResourceRef>>,
+    mailed: BTreeMap<EventType, usize>,
+    folded: BTreeMap<EventType, Vec<ResourceRef>>,
     latest: Timestamp,
 }
 
 impl Events {
     /// Returns the event to publish for an outcome; `None` for most, which are only logged.
     pub fn of_outcome(&mut self, stack: &str, outcome: &Outcome) -> Option<BusEvent> {
-        let folds = outcome.event.class().detail_type;
+        let folds = outcome.event.class().published_as;
         let folds = folds.filter(|kind| FOLDED.contains(kind));
         let is_folded = folds.is_some_and(|kind| {
             let mailed = self.mailed.entry(kind).or_default();
@@ -283,7 +285,7 @@ impl Events {
     /// Returns the events that stand for the folded alerts, to be published last.
     #[must_use]
     pub fn of_folded(&self, stack: &str) -> Vec<BusEvent> {
-        let event = |(kind, resources): (&&'static str, &Vec<ResourceRef>)| {
+        let event = |(kind, resources): (&EventType, &Vec<ResourceRef>)| {
             let count = resources.len();
             let named = &resources[..count.min(NAMED)];
             let listed: Vec<_> = named.iter().map(ToString::to_string).collect();
@@ -293,11 +295,11 @@ impl Events {
                 stack,
                 at: self.latest,
                 text: in_one_line(&text),
-                kind,
+                kind: kind.detail_type(),
                 count,
                 resources: named,
             };
-            written(self.latest, "Alerts Folded", &detail)
+            written(self.latest, EventType::AlertsFolded, &detail)
         };
         self.folded.iter().filter_map(event).collect()
     }
@@ -305,7 +307,7 @@ impl Events {
 
 fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> {
     let event = &outcome.event;
-    let detail_type = event.class().detail_type?;
+    let event_type = event.class().published_as?;
     let (account, about, who) = match &outcome.subject {
         Subject::Resource { resource, name, follows } => {
             let about = About { resource, kind: resource.kind(), name, schedule: follows.as_ref() };
@@ -323,20 +325,20 @@ fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> 
         facts: Facts::of(event),
         folded,
     };
-    written(outcome.at, detail_type, &detail)
+    written(outcome.at, event_type, &detail)
 }
 
 /// Returns the event to publish once every resource that follows an edge has finished it.
 #[must_use]
 pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
     let detail = DigestDetail { stack, text: in_one_line(&digest.to_string()), digest };
-    written(digest.at, EDGE_COMPLETED, &detail)
+    written(digest.at, EventType::EdgeCompleted, &detail)
 }
 
 /// Returns the event to publish for what a person did; `None` if its effects have their own.
 #[must_use]
 pub fn of_activity(stack: &str, activity: &Activity) -> Option<BusEvent> {
-    let (detail_type, changed) = Changed::of(&activity.action)?;
+    let (event_type, changed) = Changed::of(&activity.action)?;
     let detail = ActivityDetail {
         stack,
         at: activity.at,
@@ -345,7 +347,7 @@ pub fn of_activity(stack: &str, activity: &Activity) -> Option<BusEvent> {
         reason: activity.why.as_deref(),
         changed,
     };
-    written(activity.at, detail_type, &detail)
+    written(activity.at, event_type, &detail)
 }
 
 impl About<'_> {
@@ -360,9 +362,9 @@ impl About<'_> {
     }
 }
 
-fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) -> Option<BusEvent> {
+fn written(at: Timestamp, event_type: EventType, detail: &impl Serialize) -> Option<BusEvent> {
     match serde_json::to_string(detail) {
-        Ok(detail) => Some(BusEvent { at, detail_type, detail }),
+        Ok(detail) => Some(BusEvent { at, event_type, detail }),
         Err(error) => {
             tracing::error!("Could not write an event: {error}");
             None
@@ -418,7 +420,7 @@ mod tests {
         let [event] = &events.of_folded("offhours")[..] else {
             panic!("one event stands for the rest");
         };
-        assert_eq!(event.detail_type, "Alerts Folded");
+        assert_eq!(event.event_type, EventType::AlertsFolded);
         let detail: Value = serde_json::from_str(&event.detail).unwrap();
         assert_eq!(detail["kind"], "Resource Orphaned");
         assert_eq!(detail["count"], 25);
@@ -428,14 +430,14 @@ mod tests {
         assert!(text.ends_with(", …"), "{text}");
     }
 
-    fn published(event: Event) -> Option<(&'static str, Value)> {
+    fn published(event: Event) -> Option<(EventType, Value)> {
         let event = of_outcome("offhours", &outcome(event), false)?;
-        Some((event.detail_type, serde_json::from_str(&event.detail).unwrap()))
+        Some((event.event_type, serde_json::from_str(&event.detail).unwrap()))
     }
 
     #[test]
     fn a_stop_that_was_seen_is_finished_and_says_all_that_is_known() {
-        let (detail_type, detail) = published(Event::Seen {
+        let (event_type, detail) = published(Event::Seen {
             direction: Direction::Stop,
             cause: Some(Cause::Manual { by: "ada".to_owned() }),
             seconds: 42,
@@ -445,7 +447,7 @@ mod tests {
             lost_storage: None,
         })
         .unwrap();
-        assert_eq!(detail_type, "Transition Finished");
+        assert_eq!(event_type, EventType::TransitionFinished);
         assert_eq!(
             detail,
             json!({
@@ -478,8 +480,9 @@ mod tests {
             (Event::LetGo { direction, cause }, "released"),
             (Event::Gone { saved: Some(saved) }, "gone"),
         ] {
-            let (detail_type, detail) = published(event).unwrap();
-            assert_eq!((detail_type, &detail["ending"]), ("Transition Finished", &json!(ending)));
+            let (event_type, detail) = published(event).unwrap();
+            let expected = (EventType::TransitionFinished, &json!(ending));
+            assert_eq!((event_type, &detail["ending"]), expected);
             let owed = (ending == "gone").then_some(3);
             assert_eq!(detail["saved"]["count"].as_u64(), owed);
         }
@@ -488,7 +491,7 @@ mod tests {
     #[test]
     fn a_cut_is_published_once_it_was_accepted() {
         let forced = |answer| Event::Forced { request: "power_off".to_owned(), answer };
-        assert_eq!(published(forced(Answer::Accepted)).unwrap().0, "Transition Forced");
+        assert_eq!(published(forced(Answer::Accepted)).unwrap().0, EventType::TransitionForced);
         assert_eq!(published(forced(Answer::Busy("locked".to_owned()))), None);
         assert_eq!(published(forced(Answer::Unknown("timeout".to_owned()))), None);
     }

@@ -24,7 +24,7 @@ use store::{ReadItems, Store, StoreError, Unreadable};
 
 use crate::{Context, Outcome, report::health::Health};
 
-pub use publish::publishing;
+pub use publish::{Log, publishing};
 
 /// Receives events as they happen, each after the write that it reports; a report comes only at the
 /// end, and not at all if the invocation fails.

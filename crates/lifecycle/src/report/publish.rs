@@ -12,20 +12,21 @@ use crate::{
     report::{Listener, bus_event, health::Health},
 };
 
-/// Runs a piece of work and publishes its events: log lines at once, bus events concurrently with
-/// the work, as soon as the bus takes them. Returns once everything is delivered, with the metrics.
+/// Runs a piece of work and publishes its events, concurrently with the work, as soon as the bus takes
+/// them; `also` hears of each at once. Returns once everything is delivered, with the metrics.
 ///
 /// Events are delivered even if the work fails. Publishing is best effort: a failure never fails
 /// the work.
 pub async fn publishing<T>(
     bus: &impl Publish,
     stack: &str,
+    also: &dyn Listener,
     work: impl AsyncFnOnce(&dyn Listener) -> T,
 ) -> (T, Metrics) {
     let (events, received) = mpsc::unbounded_channel();
     let work = async move {
-        let publisher =
-            Publisher { stack, events, alerts: RefCell::default(), metrics: RefCell::default() };
+        let (alerts, metrics) = (RefCell::default(), RefCell::default());
+        let publisher = Publisher { stack, also, events, alerts, metrics };
         let result = work(&publisher).await;
         for event in publisher.alerts.borrow().of_folded(stack) {
             publisher.send(Some(event));
@@ -39,6 +40,7 @@ pub async fn publishing<T>(
 
 struct Publisher<'a> {
     stack: &'a str,
+    also: &'a dyn Listener,
     events: mpsc::UnboundedSender<BusEvent>,
     alerts: RefCell<bus_event::Events>,
     metrics: RefCell<Metrics>,
@@ -55,7 +57,7 @@ impl Publisher<'_> {
 
 impl Listener for Publisher<'_> {
     fn happened(&self, outcome: &Outcome) {
-        log(outcome);
+        self.also.happened(outcome);
         let mut metrics = self.metrics.borrow_mut();
         for metric in outcome.event.class().metrics {
             metrics.record(*metric);
@@ -65,24 +67,43 @@ impl Listener for Publisher<'_> {
     }
 
     fn answered(&self, outcome: &Outcome) {
+        self.also.answered(outcome);
+    }
+
+    fn edge_completed(&self, digest: &Digest) {
+        self.also.edge_completed(digest);
+        self.send(bus_event::of_digest(self.stack, digest));
+    }
+
+    fn changed(&self, activity: &Activity) {
+        self.also.changed(activity);
+        self.send(bus_event::of_activity(self.stack, activity));
+    }
+
+    fn counted(&self, account: &AccountName, health: &Health) {
+        self.also.counted(account, health);
+        let mut metrics = self.metrics.borrow_mut();
+        for metric in Metric::GAUGES {
+            metrics.measure(metric, health.gauge(metric));
+        }
+    }
+}
+
+/// Writes a log line for each event.
+#[derive(Debug)]
+pub struct Log;
+
+impl Listener for Log {
+    fn happened(&self, outcome: &Outcome) {
         log(outcome);
     }
 
     fn edge_completed(&self, digest: &Digest) {
         tracing::info!(schedule = %digest.schedule, "{digest}");
-        self.send(bus_event::of_digest(self.stack, digest));
     }
 
     fn changed(&self, activity: &Activity) {
         tracing::info!("{activity}");
-        self.send(bus_event::of_activity(self.stack, activity));
-    }
-
-    fn counted(&self, _account: &AccountName, health: &Health) {
-        let mut metrics = self.metrics.borrow_mut();
-        for metric in Metric::GAUGES {
-            metrics.measure(metric, health.gauge(metric));
-        }
     }
 }
 

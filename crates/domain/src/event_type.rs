@@ -1,0 +1,56 @@
+//! The types of the events that are published.
+
+use serde::{Deserialize, Serialize};
+
+/// The type of a published event.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "title_case")]
+pub enum EventType {
+    /// A stop or a start has ended.
+    TransitionFinished,
+    /// A machine ignored its shutdown, and its power was cut.
+    TransitionForced,
+    /// The provider refused a stop or a start.
+    TransitionRefused,
+    /// A request was accepted, and its effect was not seen in time.
+    TransitionStuck,
+    /// A resource that is stopped follows no schedule any more.
+    ResourceOrphaned,
+    /// Two schedules, accounts or records claim a resource.
+    ResourceInConflict,
+    /// Too many resources joined schedules at once.
+    ResourcesHeld,
+    /// More alerts of one type, which are not sent one by one.
+    AlertsFolded,
+    /// A configuration came into force.
+    ConfigurationApplied,
+    /// A person set an override.
+    OverrideSet,
+    /// A person ended an override.
+    OverrideCleared,
+    /// What became of an edge of a schedule.
+    EdgeCompleted,
+}
+
+impl EventType {
+    /// Returns its name on the bus: `Transition Stuck`.
+    #[must_use]
+    pub fn detail_type(self) -> &'static str {
+        self.into()
+    }
+}
