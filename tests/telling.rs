@@ -128,6 +128,8 @@ fn digest() -> Digest {
         }),
         not_seen: vec![Named { name: "web".to_owned(), resource: web }],
         next_edge_at: Some(instant("2026-11-24T07:00:00Z")),
+        next_desired: Some(domain::schedule::Desired::Running),
+        timezone: "Europe/Berlin".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -79,6 +79,12 @@ pub struct Digest {
     /// When the schedule's desired state changes next; absent if no change is to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_edge_at: Option<Timestamp>,
+    /// The desired state from then on; absent if there is none, or if no change is to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_desired: Option<Desired>,
+    /// The schedule's time zone.
+    #[serde(default)]
+    pub timezone: String,
 }
 
 /// A resource, and how long it took.
@@ -147,6 +153,8 @@ impl Digest {
         let next_edge = rule.schedule.next_edge(now);
         let mut digest = Self::empty(schedule.clone(), edge.at, edge.desired?, now);
         digest.next_edge_at = next_edge.map(|edge| edge.at);
+        digest.next_desired = next_edge.and_then(|edge| edge.desired);
+        digest.timezone.clone_from(&rule.schedule.definition().timezone);
         for record in records {
             if let Some(state) = State::of(record, rules, schedule, edge, now) {
                 digest.count(record, state);
@@ -176,6 +184,8 @@ impl Digest {
             slowest: None,
             not_seen: Vec::new(),
             next_edge_at: None,
+            next_desired: None,
+            timezone: String::new(),
         }
     }
 
@@ -350,17 +360,28 @@ impl<'r> State<'r> {
 }
 
 /// One line for people: `office: 12 of 14 stopped (2 by resize), 1 refused, 1 stuck; slowest orders
-/// 480 s; next edge Tue 2026-11-24 07:00 UTC`.
+/// 480 s; opens Tue 08:00`, by the schedule's zone.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.schedule, self.counted())?;
         if let Some(Slowest { name, seconds, .. }) = &self.slowest {
             write!(f, "; slowest {name} {seconds} s")?;
         }
-        match self.next_edge_at {
-            Some(at) => write!(f, "; next edge {}", at.strftime("%a %Y-%m-%d %H:%M UTC")),
-            None => Ok(()),
+        if let Some(at) = self.next_edge_at {
+            let change = match self.next_desired {
+                Some(Desired::Running) => "opens",
+                Some(Desired::Stopped) => "closes",
+                None => "next edge",
+            };
+            let zone = TimeZone::get(&self.timezone).unwrap_or(TimeZone::UTC);
+            let is_near = at.duration_since(self.at) < SignedDuration::from_hours(6 * 24);
+            let form = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
+            write!(f, "; {change} {}", at.to_zoned(zone).strftime(form))?;
         }
+        if self.refused + self.stuck + self.unfinished > 0 {
+            f.write_str("; `offhours status --needs-person` says what to do")?;
+        }
+        Ok(())
     }
 }
 

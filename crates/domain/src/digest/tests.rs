@@ -126,8 +126,25 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(
         digest.to_string(),
         "office: 3 of 8 stopped (1 already, 1 by resize), 1 refused, 1 stuck, 1 overtaken by a \
-         person, 2 not finished; slowest web-2 480 s; next edge Tue 2026-06-16 08:00 UTC"
+         person, 2 not finished; slowest web-2 480 s; opens Tue 08:00; `offhours status \
+         --needs-person` says what to do"
     );
+}
+
+#[test]
+fn the_next_edge_is_named_by_the_clock_of_the_schedule() {
+    let records = [ended(numbered(1), Ending::Seen, 40)];
+    let digest = count(&world(), &records, "mon 19:30").unwrap();
+    let said = |change: fn(&mut Digest)| {
+        let mut digest = digest.clone();
+        change(&mut digest);
+        digest.to_string().rsplit("; ").next().unwrap().to_owned()
+    };
+    assert_eq!(said(|digest| digest.timezone = "Europe/Berlin".to_owned()), "opens Tue 10:00");
+    assert_eq!(said(|digest| digest.next_desired = Some(Desired::Stopped)), "closes Tue 08:00");
+    let in_a_week =
+        said(|digest| digest.next_edge_at = Some(digest.at + SignedDuration::from_hours(7 * 24)));
+    assert_eq!(in_a_week, "opens Mon 2026-06-22 19:30");
 }
 
 /// A machine that was to be hibernated but was only powered off was not deleted.
@@ -156,7 +173,7 @@ fn observing_says_what_would_have_been() {
     assert_eq!(digest.not_seen, []);
     assert_eq!(
         digest.to_string(),
-        "office: 0 of 1 stopped, 1 would be stopped but for observe mode; next edge Tue 2026-06-16 08:00 UTC"
+        "office: 0 of 1 stopped, 1 would be stopped but for observe mode; opens Tue 08:00"
     );
 }
 

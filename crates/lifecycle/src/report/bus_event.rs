@@ -319,13 +319,24 @@ fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> 
     let detail = Detail {
         stack,
         at: outcome.at,
-        text: in_one_line(&format!("{who}: {event}")),
+        text: in_one_line(&format!("{who}: {event}{}", what_to_do(outcome))),
         account,
         about,
         facts: Facts::of(event),
         folded,
     };
     written(outcome.at, event_type, &detail)
+}
+
+/// Names the command that says what to do about an event, unless its text does.
+fn what_to_do(outcome: &Outcome) -> String {
+    let needs_person = matches!(
+        outcome.event,
+        Event::Refused { .. } | Event::Stuck { .. } | Event::Conflict { .. }
+    );
+    let resource = outcome.resource().filter(|_| needs_person);
+    let command = |resource| format!("; `offhours why {resource}` says what to do");
+    resource.map_or_else(String::new, command)
 }
 
 /// Returns the event to publish once every resource that follows an edge has finished it.
@@ -518,7 +529,8 @@ mod tests {
         let text = detail["text"].as_str().unwrap();
         assert_eq!(
             text,
-            "web (do-main/droplet/1, schedule office): start refused: no capa/u200fcity"
+            "web (do-main/droplet/1, schedule office): start refused: no capa/u200fcity; `offhours why \
+             do-main/droplet/1` says what to do"
         );
     }
 
