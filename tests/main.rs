@@ -34,6 +34,7 @@ mod many_hibernated;
 mod mending;
 mod moving;
 mod newer_format;
+mod notifying;
 mod overdue;
 mod overrides;
 mod pacing;

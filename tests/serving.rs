@@ -27,22 +27,24 @@ use crate::{
 const WEB: &str = "do-main/droplet/1";
 
 /// A configuration in which nothing is to run today.
-fn closed_today() -> String {
+fn closed_today(top: &str) -> String {
     let in_three_days = Clock::machine().now().to_zoned(TimeZone::UTC).checked_add(3.days());
     let weekday = in_three_days.unwrap().strftime("%a").to_string().to_lowercase();
     let closed = format!(r#"{{ weekdays = "{weekday}", begin = "08:00", end = "19:00" }}"#);
     let office = r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#;
-    office_hours("", "", "").replace(office, &closed)
+    office_hours(top, "", "").replace(office, &closed)
 }
 
 /// A simulated cloud and a folder with a configuration, for the service.
-struct World {
+pub(crate) struct World {
     simulator: SimulatorProgram,
     folder: TempDir,
+    /// What its processes have in their environment.
+    pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 /// A running `offhours serve`.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     events: Lines<BufReader<ChildStdout>>,
     remarks: Lines<BufReader<ChildStderr>>,
@@ -50,10 +52,16 @@ struct Serving {
 
 impl World {
     async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// With these lines at the top of the configuration.
+    pub(crate) async fn with(top: &str) -> Self {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("offhours.toml"), closed_today()).unwrap();
-        Self { simulator: SimulatorProgram::running(&fleet).await, folder }
+        fs::write(folder.path().join("offhours.toml"), closed_today(top)).unwrap();
+        let simulator = SimulatorProgram::running(&fleet).await;
+        Self { simulator, folder, variables: Vec::new() }
     }
 
     fn data(&self) -> PathBuf {
@@ -61,19 +69,24 @@ impl World {
     }
 
     fn serve(&self, arguments: &[&str]) -> Command {
+        let serve = ["serve", "-o", "json", "--config", "offhours.toml"];
+        self.offhours(&[&serve, arguments].concat())
+    }
+
+    fn offhours(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program("offhours"));
         command
-            .args(["serve", "-o", "json", "--config", "offhours.toml"])
-            .arg(format!("--simulate={}", self.simulator.url))
             .args(arguments)
+            .arg(format!("--simulate={}", self.simulator.url))
             .current_dir(self.folder.path())
             .env("OFFHOURS_DATA", self.data())
             .envs([("DO_TOKEN", "secret-do-token"), ("HZ_TOKEN", "secret-hz-token")])
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .kill_on_drop(true);
         command
     }
 
-    fn start(&self, arguments: &[&str]) -> Serving {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Serving {
         let mut command = self.serve(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Serving {
@@ -84,14 +97,13 @@ impl World {
     }
 
     /// Runs it to its own end.
-    async fn run(&self, arguments: &[&str]) -> CommandOutput {
-        let output = self.serve(arguments).output().await.unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        CommandOutput {
-            code: output.status.code(),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        }
+    pub(crate) async fn run(&self, arguments: &[&str]) -> CommandOutput {
+        ended(self.serve(arguments)).await
+    }
+
+    /// Runs another command on the same store.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> CommandOutput {
+        ended(self.offhours(arguments)).await
     }
 
     async fn record(&self) -> Record {
@@ -100,7 +112,21 @@ impl World {
     }
 }
 
+async fn ended(mut command: Command) -> CommandOutput {
+    let output = command.output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    CommandOutput {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
 impl Serving {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// Waits for an event of this name.
     async fn event(&mut self, name: &str) {
         loop {
@@ -113,7 +139,7 @@ impl Serving {
     }
 
     /// Waits for its own end, and returns what it remarked.
-    async fn ends_well(mut self) -> String {
+    pub(crate) async fn ends_well(mut self) -> String {
         let status = self.child.wait().await.unwrap();
         let mut remarked = String::new();
         while let Some(line) = self.remarks.next_line().await.unwrap() {
@@ -131,10 +157,10 @@ async fn told_to_end_amid_a_request_it_records_the_answer_and_the_next_one_goes_
     let hold = world.simulator.hold(next_change_of(WEB, "answer", false)).await;
     let serving = world.start(&["--once"]);
     world.simulator.wait_until_caught(hold).await;
-    assert_eq!(listens_at(serving.child.id().unwrap()), [""; 0]);
+    assert_eq!(listens_at(serving.id()), [""; 0]);
     assert_eq!(world.record().await.request.unwrap().ask, Ask::Open);
 
-    signal(serving.child.id().unwrap(), "TERM").await;
+    signal(serving.id(), "TERM").await;
     world.simulator.release(hold).await;
     assert_eq!(serving.ends_well().await, "");
     let record = world.record().await;
@@ -205,7 +231,7 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
     let second = world.run(&[]).await;
     assert_eq!(second.code, Some(2), "{}", second.stderr);
     assert!(second.stderr.contains("another `offhours serve`"), "{}", second.stderr);
-    signal(serving.child.id().unwrap(), "INT").await;
+    signal(serving.id(), "INT").await;
     serving.ends_well().await;
 }
 

@@ -56,15 +56,12 @@ pub(crate) async fn replace_overrides(
     }
 }
 
-/// Asks poll-status to publish what was done, where there is a bus. Publishing is best effort: a
+/// Asks poll-status to publish what was done. Publishing is best effort: a
 /// failure is reported and nothing else.
 pub(crate) async fn publish(session: &Session, activity: Activity) {
     let asked = async {
         let functions = session.functions()?;
-        match functions.lambda() {
-            Some(_) => functions.ask(Question::Changed(Box::new(activity))).await.map(drop),
-            None => Ok(()),
-        }
+        functions.ask(Question::Changed(Box::new(activity))).await.map(drop)
     };
     if let Err(error) = asked.await {
         output::warn(&*error.context("no event was published"));

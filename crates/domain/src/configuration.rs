@@ -1,6 +1,7 @@
 //! The parsed configuration of one generation: accounts, schedules and guard rails.
 
 mod account;
+pub mod notify;
 mod overrides;
 mod pattern;
 mod policy;
@@ -15,11 +16,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
-use crate::schema::OneOrSeveral;
+use crate::schema::{self, OneOrSeveral};
 use crate::{
     edge::Direction,
     prices::OwnPrices,
-    reference::{AccountName, ResourceId, ResourceKind, ResourceRef},
+    reference::{AccountName, ResourceId, ResourceKind, ResourceRef, TargetName},
     schedule::{self, Schedule},
     ssh::Machine,
     stored::is_default,
@@ -149,6 +150,17 @@ pub struct Settings {
     /// Each is a number in the currency of the account's bill, without taxes.
     #[serde(skip_serializing_if = "is_default")]
     pub prices: OwnPrices,
+    /// Where the address is that is called after each minute in which the service worked well, and
+    /// with /fail after one in which it did not: that of a monitor such as healthchecks.io. Not on
+    /// AWS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["env:HEARTBEAT_URL"])))]
+    pub heartbeat: Option<TokenReference>,
+    /// The targets to which events are sent, by a name of your choice. Not on AWS, where events are
+    /// on a bus.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Named<notify::Target>"))]
+    pub notify: BTreeMap<TargetName, notify::Target>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -169,6 +181,8 @@ impl Default for Settings {
             max_stops: DEFAULT_MAX_STOPS,
             max_new: DEFAULT_MAX_NEW,
             prices: OwnPrices::default(),
+            heartbeat: None,
+            notify: BTreeMap::new(),
         }
     }
 }

@@ -53,4 +53,23 @@ impl EventType {
     pub fn detail_type(self) -> &'static str {
         self.into()
     }
+
+    /// Reports whether it is sent to people who have not chosen which events they want.
+    #[must_use]
+    pub fn is_for_people(self) -> bool {
+        match self {
+            Self::TransitionFinished
+            | Self::TransitionForced
+            | Self::OverrideSet
+            | Self::OverrideCleared => false,
+            Self::TransitionRefused
+            | Self::TransitionStuck
+            | Self::ResourceOrphaned
+            | Self::ResourceInConflict
+            | Self::ResourcesHeld
+            | Self::AlertsFolded
+            | Self::ConfigurationApplied
+            | Self::EdgeCompleted => true,
+        }
+    }
 }

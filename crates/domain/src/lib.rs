@@ -48,5 +48,5 @@ pub mod writer;
 
 pub use reference::{
     AccountName, ClusterId, DatabaseId, DropletId, MachineName, PoolId, ResourceId, ResourceKind,
-    ResourceRef, ScheduleName, ServerId,
+    ResourceRef, ScheduleName, ServerId, TargetName,
 };

@@ -104,6 +104,10 @@ name! {
     ScheduleName
 }
 name! {
+    /// The name of a target to which events are sent.
+    TargetName
+}
+name! {
     /// The name of a machine that an SSH account stops and starts.
     MachineName
 }

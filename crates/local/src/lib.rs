@@ -11,6 +11,7 @@ pub mod file;
 pub mod health;
 pub mod local_store;
 mod metrics;
+pub mod notify;
 pub mod service;
 
 use std::{sync::Arc, time::Duration};
@@ -99,7 +100,7 @@ impl Local {
         store.create_tables().await.context("cannot create the tables")?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
-            service: Service::new(store, clients, clock, stepped.clone(), Some(events)),
+            service: Service::new(store, clients, clock, stepped.clone(), Some(events))?,
             clouds,
             stepped,
             speed: options.speed,

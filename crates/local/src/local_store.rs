@@ -92,7 +92,7 @@ impl LocalStore {
             self.clock.clone(),
             self.stepped.clone(),
             Some(sender),
-        );
+        )?;
         Ok((service, events))
     }
 

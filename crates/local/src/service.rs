@@ -24,11 +24,14 @@ use domain::{
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Access, Context, Listener, Outcome, Providers, Report, report::health::Health};
+use lifecycle::{
+    Access, Context, Listener, Outcome, Providers, Report,
+    report::{health::Health, publishing},
+};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{clouds::Clouds, metrics::Counts};
+use super::{clouds::Clouds, metrics::Counts, notify::Notifier};
 
 pub use super::metrics::InvocationTotals;
 
@@ -57,6 +60,8 @@ pub struct Service {
     tasks: Mutex<JoinSet<()>>,
     invocation_totals: Mutex<BTreeMap<&'static str, InvocationTotals>>,
     counts: Counts,
+    /// Sends events; `None` on a stepped clock, for people need not hear of what is simulated.
+    notifier: Option<Notifier>,
 }
 
 /// An event that is reported as it happens.
@@ -94,15 +99,16 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service {
     /// Creates the handlers over a store and clouds. Events are sent to `events`.
-    #[must_use]
     pub fn new(
         store: Store,
         clients: Clients,
         clock: Clock,
         stepped: Option<SteppedClock>,
         events: Option<mpsc::UnboundedSender<ServiceEvent>>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> anyhow::Result<Arc<Self>> {
+        let notifier = stepped.is_none().then(|| Notifier::new(store.clone()));
+        Ok(Arc::new(Self {
+            notifier: notifier.transpose()?,
             store,
             clients,
             clock,
@@ -113,7 +119,7 @@ impl Service {
             tasks: Mutex::default(),
             invocation_totals: Mutex::default(),
             counts: Counts::default(),
-        })
+        }))
     }
 
     #[must_use]
@@ -167,6 +173,12 @@ impl Service {
 
     /// Observes, hands out what is due, and follows what began: a whole round without timers.
     pub(crate) async fn round(self: &Arc<Self>) -> anyhow::Result<()> {
+        let ended = self.observe_and_act().await;
+        self.notify(Some(ended.is_ok())).await;
+        ended
+    }
+
+    async fn observe_and_act(self: &Arc<Self>) -> anyhow::Result<()> {
         let failed = |error: Failure| anyhow::anyhow!(in_words(&*error));
         self.poll_status().await.map_err(failed)?;
         self.dispatch().await.map_err(failed)?;
@@ -208,8 +220,11 @@ impl Service {
         event: poll_status::Event,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let context = self.looking(&writer);
-        poll_status::handle(context, &Functions(self), event).await
+        self.publishing(async |listener: &dyn Listener| {
+            let context = self.looking(&writer, listener);
+            poll_status::handle(context, &Functions(self), event).await
+        })
+        .await
     }
 
     /// Invokes stop or start and waits for its report.
@@ -219,23 +234,50 @@ impl Service {
         invocation: Invocation,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let context = self.acting(&writer);
-        match direction {
-            Direction::Stop => stop::handle(context, invocation).await,
-            Direction::Start => start::handle(context, invocation).await,
-        }
+        self.publishing(async |listener: &dyn Listener| {
+            let context = self.acting(&writer, listener);
+            match direction {
+                Direction::Stop => stop::handle(context, invocation).await,
+                Direction::Start => start::handle(context, invocation).await,
+            }
+        })
+        .await
     }
 
     /// Observes once what is in flight.
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
-        lifecycle::observe::poll::look_once(self.looking(&writer), &Functions(self)).await?;
+        let looked = self.publishing(async |listener: &dyn Listener| {
+            let context = self.looking(&writer, listener);
+            lifecycle::observe::poll::look_once(context, &Functions(self)).await
+        });
+        looked.await?;
         Ok(())
     }
 
     /// Asks poll-status and waits for its report.
     pub async fn ask(self: &Arc<Self>, question: Question) -> Result<Report, lifecycle::Error> {
         self.observe(poll_status::Event::Question(question)).await
+    }
+
+    /// Runs a piece of work, of whose events the targets of `[notify]` are to hear.
+    async fn publishing<T>(&self, work: impl AsyncFnOnce(&dyn Listener) -> T) -> T {
+        match &self.notifier {
+            // Boxed, as on AWS: nested futures have types too deep for the compiler.
+            Some(notifier) => Box::pin(publishing(notifier, "offhours", self, work)).await.0,
+            None => Box::pin(work(self)).await,
+        }
+    }
+
+    /// Calls the monitor, if a tick has ended, and sends the events that wait.
+    async fn notify(&self, is_good_tick: Option<bool>) {
+        let Some(notifier) = self.notifier.as_ref().filter(|_| !self.clock.is_ending()) else {
+            return;
+        };
+        if let Some(is_good) = is_good_tick {
+            notifier.beat(is_good).await;
+        }
+        notifier.send_waiting(&self.clock).await;
     }
 
     /// Has all that waits come to an end, on the machine's clock: the process is about to end.
@@ -256,16 +298,21 @@ impl Service {
     }
 
     /// Returns the context of poll-status; [`Self::acting`] is for stop and start.
-    fn looking<'a>(&'a self, writer: &'a Writer) -> Context<'a> {
-        self.context(&self.clients.reading, writer)
+    fn looking<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
+        self.context(&self.clients.reading, writer, listener)
     }
 
-    fn acting<'a>(&'a self, writer: &'a Writer) -> Context<'a> {
-        self.context(&self.clients.changing, writer)
+    fn acting<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
+        self.context(&self.clients.changing, writer, listener)
     }
 
-    fn context<'a>(&'a self, providers: &'a Providers, writer: &'a Writer) -> Context<'a> {
-        Context { store: &self.store, providers, clock: &self.clock, writer, listener: self }
+    fn context<'a>(
+        &'a self,
+        providers: &'a Providers,
+        writer: &'a Writer,
+        listener: &'a dyn Listener,
+    ) -> Context<'a> {
+        Context { store: &self.store, providers, clock: &self.clock, writer, listener }
     }
 
     fn writer(&self) -> Writer {
@@ -298,17 +345,28 @@ impl Service {
                     false
                 }
             };
-            let now = service.now();
-            let mut totals = service.lock_totals();
-            let totals = totals.entry(function).or_default();
-            totals.count += 1;
-            totals.lasted += Duration::try_from(now.duration_since(began)).unwrap_or_default();
-            if is_good {
-                totals.last_good = Some(now);
-            } else {
-                totals.failed += 1;
+            service.count(function, began, is_good);
+            // Commands invoke no timers, and leave it to the service beside them to send anything.
+            if [DISPATCH.0, POLL_STATUS.0].contains(&function) {
+                // A minute is over when poll-status ends; dispatch was good by then, or has said so.
+                let is_over = function == POLL_STATUS.0 && service.is_healthy();
+                service.notify((is_over || !is_good).then_some(is_good)).await;
             }
         });
+    }
+
+    /// Counts an invocation that has ended.
+    fn count(&self, function: &'static str, began: Timestamp, is_good: bool) {
+        let now = self.now();
+        let mut totals = self.lock_totals();
+        let totals = totals.entry(function).or_default();
+        totals.count += 1;
+        totals.lasted += Duration::try_from(now.duration_since(began)).unwrap_or_default();
+        if is_good {
+            totals.last_good = Some(now);
+        } else {
+            totals.failed += 1;
+        }
     }
 
     fn lock_totals(&self) -> MutexGuard<'_, BTreeMap<&'static str, InvocationTotals>> {

@@ -95,15 +95,7 @@ impl Base {
     }
 
     fn checked(text: &str, plain: impl FnOnce(&Url) -> bool) -> Result<Self, EndpointError> {
-        let base = Url::parse(text).map_err(EndpointError::NotAUrl)?;
-        let secure = match base.scheme() {
-            "https" => base.host().is_some(),
-            "http" => plain(&base),
-            _ => false,
-        };
-        if !secure {
-            return Err(EndpointError::Insecure);
-        }
+        let base = secure(text, plain)?;
         let is_plain = base.username().is_empty()
             && base.password().is_none()
             && base.query().is_none()
@@ -113,6 +105,21 @@ impl Base {
         }
         Ok(Self(base))
     }
+}
+
+/// Parses a complete address, which may be a secret itself: https, or plain HTTP on loopback.
+pub fn secret_address(text: &str) -> Result<Url, EndpointError> {
+    secure(text, is_loopback)
+}
+
+fn secure(text: &str, plain: impl FnOnce(&Url) -> bool) -> Result<Url, EndpointError> {
+    let url = Url::parse(text).map_err(EndpointError::NotAUrl)?;
+    let is_secure = match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => plain(&url),
+        _ => false,
+    };
+    if is_secure { Ok(url) } else { Err(EndpointError::Insecure) }
 }
 
 impl FromStr for Base {
@@ -137,7 +144,9 @@ impl Deref for Base {
     }
 }
 
-fn is_loopback(base: &Url) -> bool {
+/// Reports whether an address is one of this machine alone.
+#[must_use]
+pub fn is_loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())

@@ -34,7 +34,7 @@ pub use cloud::MissingScope;
 pub use database_plans::DatabasePlans;
 pub use digitalocean::snapshot_price as digitalocean_snapshot_price;
 pub use domain::{reason::Refusal, step::Accepted};
-pub use endpoint::{Base, EndpointError, Endpoints};
+pub use endpoint::{Base, EndpointError, Endpoints, is_loopback, secret_address};
 pub use error::{ChangeError, ProviderError};
 pub use hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists};
 pub use http::{HttpClientError, http_client};

@@ -8,9 +8,10 @@ use std::{collections::HashMap, fmt};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceRef, ScheduleName, TargetName,
     activity::Activity,
     configuration::{Account, Generation, Override, Rule, Settings},
+    event_type::EventType,
     history::{HISTORY_DAYS, HistoryEntry},
     prices::PriceList,
     record::Record,
@@ -50,6 +51,12 @@ pub const PRICES: &str = "prices";
 /// The partition of the edge that was reported last for each schedule. It is in the table
 /// `accounts`, because no function writes the table `schedules`.
 pub const DIGEST: &str = "digest";
+
+/// The partition of the events that wait to be accepted by the targets of `[notify]`.
+pub const OUTBOX: &str = "outbox";
+
+/// The partition of the targets that fail.
+pub const TARGET: &str = "target";
 
 /// The partition of the log of what was applied, when and by whom.
 pub const LOG: &str = "log";
@@ -260,6 +267,56 @@ impl Stored for ReportedEdge {
 #[must_use]
 pub fn digest_key(schedule: &ScheduleName) -> Item {
     named(DIGEST, schedule.as_str())
+}
+
+/// An event that a target has not accepted yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingEvent {
+    pub target: TargetName,
+    /// The same for all targets, and for all tries.
+    pub id: String,
+    pub at: Timestamp,
+    pub event_type: EventType,
+    /// What happened, as a JSON object.
+    pub detail: String,
+    pub tries: u32,
+    pub retry_at: Timestamp,
+}
+
+impl WaitingEvent {
+    /// Its name within its partition, which sorts by target and instant.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}#{:020}#{}", self.target, self.at.as_millisecond(), self.id)
+    }
+}
+
+impl Stored for WaitingEvent {
+    fn key(&self) -> Item {
+        named(OUTBOX, &self.name())
+    }
+}
+
+/// A target that did not accept the latest event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingTarget {
+    pub target: TargetName,
+    pub since: Timestamp,
+    /// What went wrong with the latest try.
+    #[serde(deserialize_with = "line")]
+    pub error: String,
+    /// Whether it has answered that it is gone for good, so that it gets nothing more.
+    pub is_gone: bool,
+}
+
+impl Stored for FailingTarget {
+    fn key(&self) -> Item {
+        target_key(&self.target)
+    }
+}
+
+pub(crate) fn target_key(target: &TargetName) -> Item {
+    named(TARGET, target.as_str())
 }
 
 /// Its key makes writing it idempotent.

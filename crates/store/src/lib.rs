@@ -1,7 +1,8 @@
 //! Offhours' persisted state, in DynamoDB; every write names the revision it replaces.
 //!
 //! Four tables: `schedules` (the head, the overrides, and each generation's schedules), `accounts`
-//! (each generation's accounts, what was learned about them, and which edges were reported),
+//! (each generation's accounts, what was learned about them, which edges were reported, and events
+//! that wait to be sent),
 //! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs
 //! most often gets only that.
 
@@ -12,6 +13,7 @@ mod configure;
 mod digests;
 mod forgetting;
 pub mod item;
+mod outbox;
 mod overrides;
 mod pages;
 mod read;
@@ -38,7 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use backup::{StoredItem, Table};
 pub use condition::{TableCondition, TableProblem};
 pub use configure::{ApplyError, Applying};
-pub use item::{AccountPrices, Head, LogEntry, ReportedEdge};
+pub use item::{AccountPrices, FailingTarget, Head, LogEntry, ReportedEdge, WaitingEvent};
 pub use overrides::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, InForce, Reader};

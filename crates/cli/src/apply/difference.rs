@@ -95,6 +95,7 @@ impl TableChange {
                 ("machine", format!("{account}/{machine}"))
             }
             ["accounts", name] => ("account", name.to_owned()),
+            ["notify", name] => ("target", name.to_owned()),
             ["schedules", name] => ("schedule", name.to_owned()),
             _ => ("settings", String::new()),
         }

@@ -4,6 +4,7 @@
 mod accounts;
 mod document;
 mod holidays;
+mod notify;
 mod policy;
 #[cfg(test)]
 pub(crate) mod random;
@@ -153,8 +154,9 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
     };
     let root = Field::root(&document, &problems);
     let accounts = accounts::read(&root);
-    let settings = settings(&root, &accounts);
+    let mut settings = settings(&root, &accounts);
     let (schedules, places) = schedules::read(&root, &accounts, listed);
+    settings.notify = notify::read(&root);
     warn_if_idle(&root);
     let warnings = problems.into_result()?;
     let configuration = Configuration {

@@ -168,8 +168,26 @@ fn settings() -> impl Strategy<Value = Settings> {
             ("max_stops", number(1..=u32::MAX)),
             ("max_new", number(0..=u32::MAX)),
             ("prices", prices),
+            ("heartbeat", text("env:[A-Z]{1,9}")),
+            ("notify", named(target())),
         ],
     ))
+}
+
+fn target() -> Values {
+    let url = || text("(env:[A-Z]{1,9}|credential:[a-z]{1,9})");
+    let events = || words(&["transition-stuck", "edge-completed"]);
+    let to = Just(Value::from(vec!["ops@example.com", "Ä <a@example.org>"])).boxed();
+    let webhook = table(
+        [("kind", word(&["webhook"])), ("url", url()), ("secret", url())],
+        [("events", events())],
+    );
+    let chat = table([("kind", word(&["slack", "teams", "discord"])), ("url", url())], []);
+    let mail = table(
+        [("kind", word(&["mail"])), ("url", url()), ("from", text("[a-z]{1,9}")), ("to", to)],
+        [],
+    );
+    prop_oneof![webhook, chat, mail].boxed()
 }
 
 fn account() -> Values {

@@ -51,7 +51,7 @@ fn check_refused(text: &str) {
 }
 
 /// The tables of the schema, each with the path at which a test document puts one of its keys.
-fn tables(schema: &Value) -> [(&Value, &'static str); 8] {
+fn tables(schema: &Value) -> [(&Value, &'static str); 9] {
     let tables = &schema["$defs"];
     [
         (schema, ""),
@@ -62,6 +62,7 @@ fn tables(schema: &Value) -> [(&Value, &'static str); 8] {
         (&tables["period"], "schedules.s.periods[0]."),
         (&tables["methods"], "schedules.s.methods."),
         (&tables["prices"], "prices."),
+        (&tables["target"], "notify.n."),
     ]
 }
 
@@ -123,6 +124,7 @@ fn what_is_in_order_fits() {
     check_accepted(
         r#"
 timezone = "America/Argentina/Buenos_Aires"
+heartbeat = "env:HEARTBEAT"
 holidays = ["01-01", 2026-12-24]
 protect = "name:*"
 accounts.a = { provider = "hetzner", token = "env:T", datacenters = "sin", accept_new_prices = true }
@@ -164,6 +166,17 @@ start = "0 8 * * *"
 state = "stopped"
 methods.server = "hibernate"
 accept = []
+[notify.ops]
+kind = "webhook"
+url = "env:URL"
+secret = "credential:secret"
+events = "transition-stuck"
+schedules = ["s", "t"]
+[notify.mail]
+kind = "mail"
+url = "file:/run/secrets/smtp"
+from = "offhours@example.com"
+to = "ops@example.com"
 [schedules.y]
 periods = [{ end = "24:00" }, { from = 2026-12-01, until = "2027-02-28" }]
 holidays = []

@@ -1,0 +1,192 @@
+//! Events reach people without AWS: by webhook and by mail, from real processes, and each once.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    routing::any,
+};
+use serde_json::Value;
+use standardwebhooks::Webhook;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpListener,
+    sync::Semaphore,
+};
+
+use crate::{
+    programs::{CommandOutput, signal},
+    serving::World,
+};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+const TARGETS: &str = r#"
+heartbeat = "env:HEARTBEAT"
+[notify.ops]
+kind = "webhook"
+url = "env:OPS_URL"
+secret = "env:OPS_SECRET"
+events = "override-set"
+"#;
+
+const MAIL: &str = r#"
+[notify.team]
+kind = "mail"
+url = "env:SMTP_URL"
+from = "Offhours <offhours@example.com>"
+to = ["ops@example.com"]
+events = "override-set"
+"#;
+
+type Request = (String, HeaderMap, Bytes);
+
+/// A server that keeps each request, and answers it once it is allowed to.
+#[derive(Clone)]
+struct Receiver {
+    url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+    status: Arc<Mutex<StatusCode>>,
+    allowed: Arc<Semaphore>,
+    arrived: Arc<Semaphore>,
+}
+
+impl Receiver {
+    /// Answers as many requests as are allowed.
+    async fn allowing(requests: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let receiver = Self {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            requests: Arc::default(),
+            status: Arc::new(Mutex::new(StatusCode::NO_CONTENT)),
+            allowed: Arc::new(Semaphore::new(requests)),
+            arrived: Arc::new(Semaphore::new(0)),
+        };
+        let take =
+            async |State(receiver): State<Self>, uri: Uri, headers: HeaderMap, body: Bytes| {
+                receiver.requests.lock().unwrap().push((uri.path().to_owned(), headers, body));
+                receiver.arrived.add_permits(1);
+                receiver.allowed.acquire().await.unwrap().forget();
+                *receiver.status.lock().unwrap()
+            };
+        let router = Router::new().fallback(any(take)).with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        receiver
+    }
+
+    fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+
+    /// The requests to the webhook: their ids and bodies, each verified.
+    fn take_events(&self) -> Vec<(String, Value)> {
+        let requests = self.take().into_iter().filter(|(path, ..)| path == "/ops");
+        let verified = requests.map(|(_, headers, body)| {
+            Webhook::new(SECRET).unwrap().verify(&body, &headers).unwrap();
+            let id = headers["webhook-id"].to_str().unwrap().to_owned();
+            (id, serde_json::from_slice(&body).unwrap())
+        });
+        verified.collect()
+    }
+}
+
+/// A service whose configuration has these targets, and that has none of their events yet.
+async fn world(targets: &str, receiver: &Receiver) -> World {
+    let mut world = World::with(targets).await;
+    world.variables = vec![
+        ("OPS_URL", format!("{}/ops", receiver.url)),
+        ("OPS_SECRET", SECRET.to_owned()),
+        ("HEARTBEAT", format!("{}/beat", receiver.url)),
+    ];
+    world
+}
+
+async fn done(world: &World, arguments: &[&str]) -> CommandOutput {
+    let ended = world.command(arguments).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended
+}
+
+#[tokio::test]
+async fn asked_to_end_while_it_sends_it_records_the_answer_and_sends_nothing_twice() {
+    let receiver = Receiver::allowing(1).await;
+    let world = world(&TARGETS.replace("heartbeat", "# heartbeat"), &receiver).await;
+    world.run(&["--once"]).await;
+    for length in ["1h", "2h"] {
+        done(&world, &["override", "running", "web", "--for", length]).await;
+    }
+    assert_eq!(receiver.take_events(), [], "a command sends nothing itself");
+
+    receiver.allowed.acquire().await.unwrap().forget();
+    let serving = world.start(&[]);
+    receiver.arrived.acquire().await.unwrap().forget();
+    signal(serving.id(), "TERM").await;
+    receiver.allowed.add_permits(10);
+    serving.ends_well().await;
+    let first = receiver.take_events();
+    let [(id, event)] = &first[..] else { panic!("{first:?}") };
+    assert_eq!(event["type"], "override-set");
+    assert!(event["data"]["text"].as_str().unwrap().starts_with("do-main/droplet/1 is overridden"));
+
+    let ended = world.run(&["--once"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let second = receiver.take_events();
+    assert!(second.len() == 1 && second[0].0 != *id, "{second:?}");
+    world.run(&["--once"]).await;
+    assert_eq!(receiver.take_events(), []);
+}
+
+#[tokio::test]
+async fn a_mail_has_the_text_of_the_event_and_its_id() {
+    let receiver = Receiver::allowing(100).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut world = world(&format!("{TARGETS}{MAIL}"), &receiver).await;
+    world.variables.push(("SMTP_URL", format!("smtp://{}", listener.local_addr().unwrap())));
+    world.run(&["--once"]).await;
+    done(&world, &["override", "running", "web", "--for", "1h"]).await;
+    receiver.take();
+    let (ended, mail) = tokio::join!(world.run(&["--once"]), receive_mail(listener));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (id, event) = receiver.take_events().remove(0);
+    let header = |name: &str| mail.iter().find_map(|line| line.strip_prefix(name)).unwrap();
+    assert_eq!(header("Message-ID: "), format!("<{id}@offhours>"));
+    assert!(header("Subject: ").starts_with("Offhours: do-main/droplet/1 is overridden"));
+    let text = event["data"]["text"].as_str().unwrap();
+    assert!(mail.concat().replace("=\r\n", "").contains(&text[..40]), "{mail:?}");
+}
+
+/// Takes one mail, as a mail server does, and returns its lines.
+async fn receive_mail(listener: TcpListener) -> Vec<String> {
+    let (stream, _) = listener.accept().await.unwrap();
+    let mut stream = BufReader::new(stream);
+    stream.write_all(b"220 mail.example.com\r\n").await.unwrap();
+    let (mut mail, mut is_data, mut line) = (Vec::new(), false, String::new());
+    while stream.read_line(&mut line).await.unwrap() > 0 {
+        let text = line.trim_end().to_owned();
+        line.clear();
+        let answer = match text.as_str() {
+            "." if is_data => {
+                is_data = false;
+                "250 accepted\r\n"
+            }
+            _ if is_data => {
+                mail.push(text);
+                continue;
+            }
+            "DATA" => {
+                is_data = true;
+                "354 go on\r\n"
+            }
+            "QUIT" => "221 bye\r\n",
+            _ => "250 ok\r\n",
+        };
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        if text == "QUIT" {
+            break;
+        }
+    }
+    mail
+}
