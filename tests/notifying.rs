@@ -140,6 +140,37 @@ async fn asked_to_end_while_it_sends_it_records_the_answer_and_sends_nothing_twi
 }
 
 #[tokio::test]
+async fn a_target_that_is_gone_is_a_finding_until_it_accepts_a_test() {
+    let receiver = Receiver::allowing(100).await;
+    let world = world(TARGETS, &receiver).await;
+    world.run(&["--once"]).await;
+    let beats: Vec<_> = receiver.take().into_iter().map(|(path, ..)| path).collect();
+    assert_eq!(beats, ["/beat"]);
+    done(&world, &["override", "running", "web", "--for", "1h"]).await;
+    *receiver.status.lock().unwrap() = StatusCode::GONE;
+    let ended = world.run(&["--once"]).await;
+    assert!(ended.stderr.contains("ops does not accept events: answered 410"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("/ops"), "an address was printed: {}", ended.stderr);
+
+    let finding = async || {
+        let doctor = world.command(&["doctor", "-o", "json"]).await;
+        let findings: Vec<Value> = serde_json::from_str(&doctor.stdout).unwrap();
+        findings.into_iter().find(|one| one["check"] == "notify").unwrap()
+    };
+    let found = finding().await;
+    assert_eq!((&found["level"], &found["subject"]), (&"problem".into(), &"ops".into()));
+    let tested = world.command(&["notify", "test"]).await;
+    assert_eq!(tested.code, Some(1), "{}", tested.stdout);
+    *receiver.status.lock().unwrap() = StatusCode::OK;
+    let tested = done(&world, &["notify", "test", "ops"]).await;
+    assert!(tested.stdout.contains("accepted"), "{}", tested.stdout);
+    assert_eq!(finding().await["level"], "ok");
+    let mistyped = world.command(&["notify", "test", "opps"]).await;
+    assert_eq!(mistyped.code, Some(2));
+    assert!(mistyped.stderr.contains("did you mean `ops`?"), "{}", mistyped.stderr);
+}
+
+#[tokio::test]
 async fn a_mail_has_the_text_of_the_event_and_its_id() {
     let receiver = Receiver::allowing(100).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -48,7 +48,7 @@ use output::Format;
 
 use commands::{
     activity, apply as apply_command, approve, backup, completions, config,
-    doctor as doctor_command, forget, history, import as import_command, init, man, manual,
+    doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
     overrides, preview, rehearse, restore, saved, savings, serve, status, validate, why,
 };
 use context::Context;
@@ -116,6 +116,7 @@ enum Command {
     Restore(restore::Args),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
+    Notify(notify::Args),
     Man(man::Args),
     #[command(hide = true)]
     Environment(help::Environment),
@@ -139,6 +140,7 @@ impl Command {
                 | Self::Saved(_)
                 | Self::Savings(_)
                 | Self::Doctor(_)
+                | Self::Notify(_)
         )
     }
 }
@@ -199,6 +201,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Environment(help::Environment {}) => help::environment(),
         Command::Import(args) => import_command::run(args, context),
         Command::Doctor(args) => wait_for(doctor_command::run(args, context)),
+        Command::Notify(args) => wait_for(notify::run(args, context)),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

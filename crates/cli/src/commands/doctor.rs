@@ -6,7 +6,8 @@ use crate::{
     connection::Session,
     context::Context,
     doctor::{
-        Check, Finding, Level, accounts, alerts, clock, functions, hibernation, records, rules,
+        Check, Finding, Level, accounts, alerts, clock, functions, hibernation, notify, records,
+        rules,
         store::{self, StoreContents},
     },
     output::{self, Format, Paint, Style},
@@ -88,6 +89,11 @@ async fn examine(
         for name in contents.in_force.configuration.accounts.keys() {
             findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;
         }
+    }
+    let configuration = &contents.in_force.configuration;
+    match notify::check(&session.store, configuration, &zone).await {
+        Ok(found) => findings.add(found)?,
+        Err(error) => findings.add([store::unread(&error)])?,
     }
     findings.add(hibernation::check(&session.functions()?, &contents).await)?;
     findings.add(accounts::inventories(&contents, now))?;

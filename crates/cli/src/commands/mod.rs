@@ -14,6 +14,7 @@ pub mod init;
 pub mod local;
 pub mod man;
 pub mod manual;
+pub mod notify;
 pub mod overrides;
 pub mod preview;
 pub mod rehearse;

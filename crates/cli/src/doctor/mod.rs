@@ -7,6 +7,7 @@ pub(crate) mod alerts;
 pub(crate) mod clock;
 pub(crate) mod functions;
 pub(crate) mod hibernation;
+pub(crate) mod notify;
 pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -50,6 +51,8 @@ pub(crate) enum Check {
     Functions,
     /// Whether the stack's alerts and alarms reach someone.
     Alerts,
+    /// Whether the targets of `[notify]` accept events.
+    Notify,
     /// What prevents hibernating machines.
     Hibernation,
     /// Resources that are stuck, refused, held, owed a size or overdue.

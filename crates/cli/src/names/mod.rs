@@ -182,7 +182,7 @@ pub(crate) fn check_account<'a>(
 }
 
 /// Checks that a name exists. The error says what to write instead.
-fn exists<'n>(
+pub(crate) fn exists<'n>(
     what: &str,
     name: &str,
     known: impl Iterator<Item = &'n str> + Clone,

@@ -20,8 +20,8 @@ use crate::{ScheduleName, event_type::EventType, token::TokenReference};
 pub struct Target {
     /// What receives the events.
     pub kind: TargetKind,
-    /// Where its address is: an https URL, which is often a secret, or, for mail,
-    /// smtps://USER:PASSWORD@HOST (smtp:// for STARTTLS). Never the address itself.
+    /// Where its address is: an https URL, which is often a secret; for mail, `smtps://` (or `smtp://`
+    /// for STARTTLS) and then USER:PASSWORD@HOST. Never the address itself.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["env:OPS_WEBHOOK"])))]
     pub url: TokenReference,
     /// For a webhook: where the secret is that signs each request (whsec_…).

@@ -10,7 +10,9 @@ use super::log;
 use crate::{
     Exit,
     apply::moves::MovingStop,
-    commands::{apply, approve, forget, import, overrides, preview::Coming, status, validate, why},
+    commands::{
+        apply, approve, forget, import, notify, overrides, preview::Coming, status, validate, why,
+    },
     configuration_file::written::File,
     doctor::Finding,
     output,
@@ -42,7 +44,7 @@ pub(super) struct Args {
 /// A document, by the command that prints it, and its schema.
 type Document = (&'static str, fn() -> Schema);
 
-const DOCUMENTS: [Document; 21] = [
+const DOCUMENTS: [Document; 22] = [
     ("configuration", configuration),
     ("activity", shape::schema_of::<Vec<Activity>>),
     ("apply", shape::schema_of::<apply::Plan>),
@@ -53,6 +55,7 @@ const DOCUMENTS: [Document; 21] = [
     ("import", shape::schema_of::<import::Report>),
     ("local", shape::schema_of::<Line>),
     ("log", shape::schema_of::<Vec<log::AppliedGeneration>>),
+    ("notify-test", shape::schema_of::<Vec<notify::Tested>>),
     ("outcome", shape::schema_of::<Outcome>),
     ("override", shape::schema_of::<overrides::Answer>),
     ("override-list", shape::schema_of::<Vec<overrides::OverrideView>>),
