@@ -73,6 +73,9 @@ pub struct StepFacts {
     /// Whether it may show as a change of power against its transition, so that a person's opposite
     /// action counts only from when it was seen done.
     pub may_oppose: bool,
+    /// Whether its refusal is reported at once: what a machine is not given back is reported when
+    /// the machine runs.
+    pub reports_refusal: bool,
     /// How old the observation may be that it rests on, and how long after its permit it may leave.
     pub fresh_for: SignedDuration,
 }
@@ -101,6 +104,7 @@ impl Step {
             exclusive: true,
             towards: None,
             may_oppose: false,
+            reports_refusal: true,
             fresh_for: LOOK_AGE,
         };
         let shared = StepFacts { exclusive: false, may_oppose: true, ..alone };
@@ -119,10 +123,10 @@ impl Step {
             Self::Resize(_) => StepFacts { logged_as: &[ActionEffect::Resize], ..shared },
             Self::Delete => StepFacts { may_oppose: true, fresh_for: DELETION_AGE, ..alone },
             Self::Create { .. } => StepFacts { may_oppose: true, ..alone },
+            Self::Attach(_) => StepFacts { reports_refusal: false, ..alone },
             Self::KeepAddress(_)
             | Self::Snapshot(_)
             | Self::Protect { .. }
-            | Self::Attach(_)
             | Self::RemoveSnapshot(_) => alone,
         }
     }

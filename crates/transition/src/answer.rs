@@ -33,10 +33,9 @@ pub fn effect_of(asked: &Record, answer: &Answered) -> AnswerEffect {
     let words = failure.words.clone();
     AnswerEffect::Answer(match &failure.kind {
         FailureKind::Refused(refusal) => {
-            // The same refusal of a start is reported once, however often it is repeated. What the
-            // machine is not given back is reported when it runs.
+            // The same refusal of a start is reported once, however often it is repeated.
             let reason = Reason::of(refusal);
-            if !asks(asked, |step| matches!(step, Step::Attach(_))) && !is_known(asked, &reason) {
+            if asks(asked, |step| step.facts().reports_refusal) && !is_known(asked, &reason) {
                 return AnswerEffect::Refused(reason);
             }
             Answer::NotAccepted(words)
@@ -57,24 +56,14 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
 
 /// Applies an answer to a record, and returns what that ends.
 pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<HistoryEntry> {
-    methods::note(record, answer);
+    let goes_on = methods::answered(record, answer);
     let forced = record.request.as_ref().map(|request| request.forced);
     match answer.as_ref().map_err(Box::as_ref) {
-        // A machine runs without what its cloud no longer has.
-        Err(failure) if refuses_attachment(record, failure) => {
+        Err(failure) if goes_on => {
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at: now };
             }
-            methods::go_without(record);
             record.last_error = Some(failure.reason.clone());
-            None
-        }
-        // A failed removal holds nothing up.
-        Err(Failure { kind: FailureKind::Refused(refusal), .. }) if asks(record, Step::removes) => {
-            if let Some(request) = &mut record.request {
-                request.ask = Ask::Failed { retry_at: now };
-            }
-            record.last_error = Some(Reason::of(refusal));
             None
         }
         Err(Failure { kind: FailureKind::Refused(refusal), .. }) => {
@@ -98,13 +87,6 @@ pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<H
 
 fn asks(record: &Record, of: impl Fn(&Step) -> bool) -> bool {
     record.request.as_ref().is_some_and(|request| of(&request.step))
-}
-
-/// Reports whether a cloud certainly does not give an attachment back to a machine: it refuses, or
-/// does not know it any more.
-fn refuses_attachment(record: &Record, failure: &Failure) -> bool {
-    let refused = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::NotFound);
-    refused && asks(record, |step| matches!(step, Step::Attach(_)))
 }
 
 fn note_cut(record: &mut Record, answer: &Answered) {

@@ -21,7 +21,7 @@ use crate::{
     backoff,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{self, Method, Next, Outcome, power::may_be_forced},
+    methods::{self, Method, Next, Outcome},
     view::{Observation, PlanContext, View, Write},
 };
 
@@ -242,7 +242,7 @@ impl Follower<'_> {
         let forceable = verdict.desired == Some(direction.desired())
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
-            && may_be_forced(self.view);
+            && methods::may_be_forced(self.view);
         if forceable {
             return if policy.force {
                 Follow::Force
@@ -388,9 +388,8 @@ impl Follower<'_> {
             return Some(match rules.outcome(self.view, request)? {
                 Outcome::Open => self.observed(),
                 Outcome::Done => self.step_done(),
-                Outcome::Overdue if matches!(request.step, Step::Snapshot(_)) => self.give_up(),
                 Outcome::Overdue => self.overdue(),
-                Outcome::Void => self.void(request),
+                outcome @ (Outcome::Void | Outcome::GivenUp) => self.void(request, outcome),
             });
         }
         let opposed = is_opposed(self.view.record, self.view.seen.log);
@@ -420,21 +419,10 @@ impl Follower<'_> {
 
     /// Handles a request that had no effect, and can no longer have any: what comes next is derived
     /// again.
-    fn void(&self, request: &Request) -> Follow {
+    fn void(&self, request: &Request, outcome: Outcome) -> Follow {
         let mut record = self.failed("it had no effect, and is asked for again");
-        let waited = self.view.now.duration_since(self.transition.claimed_at);
-        let reason = methods::void(&mut record, self.view, request, waited);
+        let reason = self.rules().void(&mut record, self.view, request, outcome);
         let stuck = reason.and_then(|reason| self.report_problem(&mut record, reason));
-        self.write(record, None, stuck.into_iter().collect())
-    }
-
-    /// Handles a snapshot that does not end: the machine stays off, and may be switched on.
-    fn give_up(&self) -> Follow {
-        let reason = "its snapshot has not ended in the longest time that it may take, and is not \
-                      waited for any more";
-        let mut record = self.failed(reason);
-        methods::give_up(&mut record);
-        let stuck = self.report_problem(&mut record, reason);
         self.write(record, None, stuck.into_iter().collect())
     }
 
@@ -523,16 +511,11 @@ impl Follower<'_> {
         let mut ended = self.ended(Ending::Seen);
         ended.reason = reason;
         ended.method = method;
-        let put_back = (!self.is_small()).then_some(&self.view.record.saved);
-        if let (None, Some(saved)) = (put_back, &self.view.record.saved) {
-            ended.reason = Some(if methods::woke_small(self.view, self.transition) {
-                format!("on its small plan: its next start puts {saved} back")
-            } else {
-                format!("on its small plan: {saved} was not to be had")
-            });
-        }
-        let saved = put_back.and_then(Option::as_ref);
-        let saved = saved.filter(|_| direction == Direction::Start);
+        let still_owes = self.still_owes();
+        let owes = still_owes.is_some();
+        let put_back = self.view.record.saved.as_ref().filter(|_| !owes);
+        ended.reason = still_owes.or(ended.reason);
+        let saved = put_back.filter(|_| direction == Direction::Start);
         let seen = methods::size_of(self.view.seen.resource, self.view.record);
         let lost_storage = saved.zip(seen).and_then(|(saved, seen)| saved.lost_storage_in(&seen));
         let event = Event::Seen {
@@ -541,13 +524,13 @@ impl Follower<'_> {
             seconds: now.duration_since(self.transition.claimed_at).as_secs(),
             forced: ended.forced,
             method: ended.method,
-            saved: put_back.cloned().flatten(),
+            saved: put_back.cloned(),
             lost_storage,
         };
         let mut record = self.with_observation();
         record.last = ended.last(self.view.record);
         record.phase = Phase::Settled { at: direction.target_state() };
-        let lacking = methods::settle(&mut record, self.view, self.transition);
+        let lacking = methods::settle(&mut record, self.view, Some(self.transition));
         if lacking.is_some() {
             ended.reason.clone_from(&lacking);
         }
@@ -557,7 +540,7 @@ impl Follower<'_> {
         record.last_error = None;
         match direction {
             // It runs on its small plan, and is still owed its own.
-            Direction::Start if self.is_small() => {
+            Direction::Start if owes => {
                 record.used = true;
                 record.last_error.clone_from(&self.view.record.last_error);
             }
@@ -580,11 +563,10 @@ impl Follower<'_> {
         self.write(record, Some(ended), events)
     }
 
-    /// Reports whether a start leaves a machine on its small plan for now.
-    fn is_small(&self) -> bool {
-        let request = self.view.record.request.as_ref();
-        request.is_some_and(|request| request.step == Step::On { small: true })
-            || methods::woke_small(self.view, self.transition)
+    /// Returns why a start leaves a machine on its small plan for now, if it does.
+    fn still_owes(&self) -> Option<String> {
+        let starts = self.transition.direction == Direction::Start;
+        starts.then(|| methods::rules(self.transition.method).still_owes(self.view)).flatten()
     }
 
     /// Ends the transition where the resource stands. What is saved stays, and the request too

@@ -13,7 +13,7 @@ use domain::{
         Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
         PERMIT, Permit, Phase, Record, Request, Transition, effect_timeout,
     },
-    resource::{Power, SavedState},
+    resource::Power,
     schedule::Desired,
     step::Step,
     stop_method::StopMethod,
@@ -24,7 +24,7 @@ use crate::{
     answer::note_accepted,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{self, Method, Next, power::may_be_forced, smaller_plan},
+    methods::{self, Displaced, Method, Next},
     view::{Observation, Plan, PlanContext, Send, View, Withheld, Write},
 };
 
@@ -68,7 +68,7 @@ pub fn plan(
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
         Decision::Act(_) | Decision::AskAgain(_) => Plan::Leave,
         Decision::Leave(LeaveReason::Handled)
-            if verdict.desired == Some(direction.desired()) && may_be_forced(view) =>
+            if verdict.desired == Some(direction.desired()) && methods::may_be_forced(view) =>
         {
             planner.force()
         }
@@ -267,7 +267,6 @@ impl Planner<'_> {
         let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
         // An unanswered shrink may have landed, whatever size a person has left since.
         record.used = self.view.record.may_have_shrunk();
-        let (ended, events) = self.save_before_shrink(&mut record, &step);
         let asked = self.request(step);
         let before = request.filter(|before| asked.step.repeats(&before.step) && !step_done);
         record.request = Some(Request {
@@ -276,7 +275,7 @@ impl Planner<'_> {
             problem: before.and_then(|before| before.problem.clone()),
             ..asked
         });
-        self.send(record, events, ended)
+        self.send(record, None)
     }
 
     /// Refuses a stop from which the resource could not come back. Nothing is sent; a machine that
@@ -348,7 +347,7 @@ impl Planner<'_> {
                     ended = Some(self.unasked(due, &record, Ending::Resized));
                 }
                 if unlike {
-                    events.extend(self.unlike_plans());
+                    events.extend(methods::unlike_plans(self.view));
                 } else if !small {
                     record.clear_saved();
                 }
@@ -370,7 +369,7 @@ impl Planner<'_> {
         }
         record.phase = Phase::Settled { at };
         record.drop_request();
-        methods::acknowledge(&mut record, self.view);
+        methods::settle(&mut record, self.view, None);
         record.used &= record.saved.is_some();
         record.last = self.unasked(due, &record, ending).last(&record);
         let direction = self.direction;
@@ -382,14 +381,6 @@ impl Planner<'_> {
     fn came_to_nothing(&self) -> bool {
         let last = self.view.record.last.as_ref().map(|last| last.ending);
         matches!(last, Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate))
-    }
-
-    /// Reports that a plan of a person's does not compare with the saved one.
-    fn unlike_plans(&self) -> Option<Event> {
-        Some(Event::UnlikePlans {
-            saved: self.view.record.saved.clone()?,
-            seen: self.view.seen.resource.size.to_save()?,
-        })
     }
 
     /// Reports whether a person gave a database its own size back, or more, and no request of ours
@@ -466,7 +457,6 @@ impl Planner<'_> {
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
         record.used = self.view.record.may_have_shrunk();
-        let (replaced, events) = self.save_before_shrink(&mut record, &step);
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         record.opposite = quiet_at.map(|until| Opposite { until, may_become: None });
@@ -474,8 +464,7 @@ impl Planner<'_> {
         record.attempts = 0;
         record.last_error = None;
         record.retained = false;
-        // The entry of a turned transition names what was saved as well.
-        self.send(record, events, ended.or(replaced))
+        self.send(record, ended)
     }
 
     /// Permits the hard cut.
@@ -538,7 +527,7 @@ impl Planner<'_> {
     /// not have its own plan back.
     fn runs_without_its_plan(&self) -> Option<&str> {
         let starts = self.direction == Direction::Start;
-        let small = smaller_plan::runs_small(self.view.seen.resource, self.view.record);
+        let small = methods::runs_small(self.view.seen.resource, self.view.record);
         self.view.seen.refusal.filter(|_| starts && small)
     }
 
@@ -606,7 +595,7 @@ impl Planner<'_> {
                 .filter(|_| self.direction == Direction::Stop)
                 .cloned(),
             was_running: self.direction == Direction::Start
-                && smaller_plan::runs_small(self.view.seen.resource, self.view.record),
+                && methods::runs_small(self.view.seen.resource, self.view.record),
         }
     }
 
@@ -664,64 +653,6 @@ impl Planner<'_> {
         stops && (step.target().is_some() || step.facts().exclusive)
     }
 
-    /// Applies the whole rule of what is saved before a shrink, from the look that permits it. What
-    /// is no longer kept goes to history, and is reported.
-    fn save_before_shrink(
-        &self,
-        record: &mut Record,
-        step: &Step,
-    ) -> (Option<HistoryEntry>, Vec<Event>) {
-        let nothing = (None, Vec::new());
-        let to = step.target().filter(|_| self.direction == Direction::Stop);
-        let Some((to, seen)) = to.zip(self.view.seen.resource.size.to_save()) else {
-            return nothing;
-        };
-        if let SavedState::Machine(to) = to {
-            if !record.used {
-                record.small_plans.clear();
-            }
-            let is_ours = record.small_plans.contains(self.view.seen.resource.size.plan());
-            record.small_plans.insert(to.plan.clone());
-            record.small_runs =
-                self.view.policy.rescaled_runs && self.method() == StopMethod::Rescale;
-            if is_ours && record.saved.is_some() {
-                return nothing;
-            }
-        }
-        match record.saved.take() {
-            None => {
-                record.saved = Some(seen);
-                record.used = false;
-                nothing
-            }
-            // Nothing can have shrunk it: what is there now is the original.
-            Some(_) if !record.used => {
-                record.saved = Some(seen);
-                nothing
-            }
-            // A part that a person made larger, such as storage, would shrink with the rest.
-            Some(saved) => {
-                let joined = saved.joined_with(&seen);
-                record.saved = Some(joined.state);
-                if joined.unlike {
-                    let reported = self.unlike_plans().into_iter().collect();
-                    return (Some(self.not_put_back(seen)), reported);
-                }
-                nothing
-            }
-        }
-    }
-
-    /// Returns the entry for a size that no start will put back. The stop now claimed writes an entry
-    /// of its own.
-    fn not_put_back(&self, seen: SavedState) -> HistoryEntry {
-        let (cause, now) = (Cause::Schedule, self.view.now);
-        HistoryEntry {
-            seen: Some(seen),
-            ..HistoryEntry::unasked(self.view.record, cause, Ending::Resized, now)
-        }
-    }
-
     fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Plan {
         Plan::Write(Box::new(self.written(record, history, events)))
     }
@@ -738,13 +669,15 @@ impl Planner<'_> {
         Write { record: self.view.dated(record), history, events }
     }
 
-    fn send(&self, mut record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
-        if !self.permit_request(&mut record) {
+    /// Permits the request of a record, in the write that may end a transition.
+    fn send(&self, mut record: Record, ended: Option<HistoryEntry>) -> Plan {
+        let Some(Displaced { history, events }) = self.permit_request(&mut record) else {
             return Plan::Leave;
-        }
+        };
         record.permit = Some(self.permit());
         record.retry_at = None;
-        self.permitted(record, events, history)
+        // The entry of a turned transition names what was saved as well.
+        self.permitted(record, events, ended.or(history))
     }
 
     fn permitted(&self, record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
@@ -752,15 +685,15 @@ impl Planner<'_> {
         Plan::Send(Box::new(Send { record: self.view.dated(record), resource, history, events }))
     }
 
-    /// Writes into a record what its request may make of it. Returns false if the request cannot
-    /// rest on the look, because that is too old or did not read enough.
-    fn permit_request(&self, record: &mut Record) -> bool {
+    /// Writes into a record what its request may make of it. `None` if the request cannot rest on
+    /// the look, because that is too old or did not read enough.
+    fn permit_request(&self, record: &mut Record) -> Option<Displaced> {
         let now = self.view.now;
         let step = record.request.as_ref().map(|request| &request.step);
         let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
         let mark = Mark::of(&record.reference, record.revision, self.view.writer, now);
-        now.duration_since(self.view.seen.requested_at) <= fresh_for
-            && methods::permit(record, self.view, mark)
+        let is_fresh = now.duration_since(self.view.seen.requested_at) <= fresh_for;
+        is_fresh.then(|| methods::permit(record, self.view, &mark)).flatten()
     }
 }
 

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
-use transition::methods::{hibernate::WORTH_IT, smaller_plan};
+use transition::methods::{hibernate::WORTH_IT, runs_small};
 
 use crate::{failure::ObservationError, report::Obstacle};
 
@@ -102,7 +102,7 @@ impl Plans {
         record: &Record,
         resource: &Resource,
     ) -> Result<StopTarget, ObservationError> {
-        let small = smaller_plan::runs_small(resource, record);
+        let small = runs_small(resource, record);
         let Some(SavedState::Machine(saved)) = record.saved.as_ref().filter(|_| small) else {
             return Ok(StopTarget::default());
         };

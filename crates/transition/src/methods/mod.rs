@@ -2,27 +2,33 @@
 //! around them do not know which method it is.
 
 pub mod hibernate;
-pub mod power;
-pub mod smaller_plan;
+mod owed;
+mod power;
+mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
 
-pub use hibernate::{
-    acknowledge, adopted, give_up, go_without, learn, note, permit, settle, trying_again, void,
-    woke_small,
-};
+pub use hibernate::{adopted, answered, take_stock, trying_again};
+pub use owed::unlike_plans;
+pub use power::may_be_forced;
+pub use smaller_plan::runs_small;
 
 use std::cmp::Ordering;
 
 use domain::{
     ResourceKind,
-    record::{Direction, Observed, Record, Request},
+    hibernation::Mark,
+    history::HistoryEntry,
+    record::{Direction, Observed, Record, Request, Transition},
     resource::{Busy, Power, Resource, SavedState, Size},
     step::Step,
     stop_method::StopMethod,
 };
 
-use crate::view::{Observation, View};
+use crate::{
+    event::Event,
+    view::{Observation, View},
+};
 
 /// A way to stop a resource, and to bring it back.
 pub trait Method: Sync {
@@ -46,6 +52,42 @@ pub trait Method: Sync {
     fn always_yields(&self) -> bool {
         false
     }
+
+    /// Returns why a start that is done still owes the machine its own plan; `None` if it does not.
+    fn still_owes(&self, _: View<'_>) -> Option<String> {
+        None
+    }
+
+    /// Updates a record after its request came to nothing. Returns what a person has to look at
+    /// meanwhile, if anything.
+    fn void(&self, _: &mut Record, _: View<'_>, _: &Request, _: Outcome) -> Option<&'static str> {
+        None
+    }
+
+    /// Records, in the write that permits the request of a record, what that may take away or make,
+    /// and gives the request its mark: the size that it makes smaller, unless the method keeps more.
+    /// `None` if the request cannot rest on the look, because that did not read enough.
+    fn permit(&self, record: &mut Record, view: View<'_>, _: &Mark) -> Option<Displaced> {
+        Some(owed::save_before_shrink(record, view))
+    }
+
+    /// Records what a look shows.
+    fn learn(&self, _: &mut Record, _: Observation<'_>) {}
+
+    /// Records that the resource is where it should be: at the end of its transition, or because an
+    /// edge finds it there. Returns what it lacks, in words.
+    fn settle(&self, _: &mut Record, _: View<'_>, _: Option<&Transition>) -> Option<String> {
+        None
+    }
+}
+
+/// What a record no longer keeps once a request is permitted: it goes to history, and is reported.
+#[derive(Debug, Default)]
+pub struct Displaced {
+    /// The entry for a size that no start will put back.
+    pub history: Option<HistoryEntry>,
+    /// What to report.
+    pub events: Vec<Event>,
 }
 
 /// What comes next.
@@ -70,8 +112,10 @@ pub enum Outcome {
     Done,
     /// It had none, and can no longer have any.
     Void,
-    /// It has not ended in the longest time that it may take.
+    /// It has not ended in the longest time that it may take, and is waited for.
     Overdue,
+    /// It has not ended in the longest time that it may take, and is not waited for any more.
+    GivenUp,
 }
 
 /// Returns the rules of a method: the only match on stop methods.
@@ -85,6 +129,41 @@ pub fn rules(method: StopMethod) -> &'static dyn Method {
         StopMethod::ZeroNodes => &zero_nodes::ZeroNodes,
         StopMethod::Hibernate => &hibernate::Hibernate,
     }
+}
+
+/// Returns the rules of all methods that keep something in a record: that of its transition, and
+/// hibernation, if the machine was ever hibernated.
+fn keepers(record: &Record) -> impl Iterator<Item = &'static dyn Method> + use<> {
+    let under_way = record.transition().map(|now| now.method);
+    let hibernated = record.hibernation.as_ref().map(|_| StopMethod::Hibernate);
+    let hibernated = hibernated.filter(|_| under_way != hibernated);
+    under_way.into_iter().chain(hibernated).map(rules)
+}
+
+/// Applies [`Method::permit`] of all that a record keeps.
+pub(crate) fn permit(record: &mut Record, view: View<'_>, mark: &Mark) -> Option<Displaced> {
+    let mut all = Displaced::default();
+    for method in keepers(record) {
+        let Displaced { history, events } = method.permit(record, view, mark)?;
+        all.history = all.history.or(history);
+        all.events.extend(events);
+    }
+    Some(all)
+}
+
+/// Applies [`Method::learn`] of all that a record keeps.
+pub(crate) fn learn(record: &mut Record, seen: Observation<'_>) {
+    keepers(record).for_each(|method| method.learn(record, seen));
+}
+
+/// Applies [`Method::settle`] of all that the record kept until then.
+pub(crate) fn settle(
+    record: &mut Record,
+    view: View<'_>,
+    transition: Option<&Transition>,
+) -> Option<String> {
+    let lacking = keepers(view.record).map(|method| method.settle(record, view, transition));
+    lacking.fold(None, Option::or)
 }
 
 /// Returns the method of this direction: for a stop the one that its claim found configured,

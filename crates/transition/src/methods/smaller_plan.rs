@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use domain::{
+    hibernation::Mark,
     record::{Ask, Direction, Record, effect_timeout},
     resource::{MachineSize, Power, Resource, SavedState},
     schedule::Desired,
@@ -11,7 +12,7 @@ use domain::{
     stop_method::StopMethod,
 };
 
-use super::{Method, Next};
+use super::{Displaced, Method, Next, owed};
 use crate::view::View;
 
 /// Off on a smaller plan.
@@ -43,6 +44,37 @@ impl Method for SmallerPlan {
     fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
         reached(view.seen.resource, view.record, direction, target)
     }
+
+    fn still_owes(&self, view: View<'_>) -> Option<String> {
+        runs_without_its_own(view.record)
+    }
+
+    fn permit(&self, record: &mut Record, view: View<'_>, _: &Mark) -> Option<Displaced> {
+        let request = record.request.as_ref().filter(|request| request.is_shrink());
+        let to = request.and_then(|request| request.step.target()).and_then(machine);
+        let mut was_ours = false;
+        if let Some(to) = to.map(|to| to.plan.clone()) {
+            if !record.used {
+                record.small_plans.clear();
+            }
+            was_ours = record.small_plans.contains(view.seen.resource.size.plan());
+            record.small_plans.insert(to);
+            let method = record.in_flight().map(|now| now.method);
+            record.small_runs = view.policy.rescaled_runs && method == Some(StopMethod::Rescale);
+        }
+        if was_ours && record.saved.is_some() {
+            return Some(Displaced::default());
+        }
+        Some(owed::save_before_shrink(record, view))
+    }
+}
+
+/// Returns why a start that has switched a machine on with its small plan still owes it its own.
+pub(super) fn runs_without_its_own(record: &Record) -> Option<String> {
+    let request = record.request.as_ref();
+    let saved = record.saved.as_ref();
+    let saved = saved.filter(|_| request.is_some_and(|one| one.step == Step::On { small: true }));
+    saved.map(|saved| format!("on its small plan: {saved} was not to be had"))
 }
 
 /// Reports whether a start switches the machine on without the saved plan.

@@ -11,7 +11,11 @@ use domain::{
 };
 
 use super::*;
-use crate::{answer::apply, log::log_from, methods::hibernate};
+use crate::{
+    answer::apply,
+    log::log_from,
+    methods::{self, hibernate},
+};
 
 /// The machine, and the one that is recreated from it.
 const FIRST: &str = "server/1";
@@ -544,7 +548,7 @@ fn a_deletion_that_had_no_effect_is_over() {
     let may_be_ours = |case: Case| {
         let seen = case.with(|seen, _| {
             let mut record = case.record.clone();
-            crate::methods::hibernate::learn(&mut record, seen);
+            methods::learn(&mut record, seen);
             record
         });
         seen.hibernation.unwrap().delete_asked
@@ -1408,4 +1412,22 @@ fn a_machine_that_goes_off_after_each_start_proves_nothing() {
     assert!(is_settled(&again.record, Power::Running));
     assert_eq!(again.kept().snapshots[0].proven_at, None);
     assert!(again.kept().running_since > first);
+}
+
+#[test]
+fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
+    let mut case = droplet();
+    let mut kept = Hibernation::of(case.resource.id.clone());
+    kept.running_since = Some(at("08:00"));
+    case.record.hibernation = Some(Box::new(kept));
+    for (power, since) in [
+        (Power::Running, Some(at("08:00"))),
+        (Power::Between, Some(at("08:00"))),
+        (Power::Stopped, None),
+    ] {
+        case.resource.power = power;
+        let mut record = case.record.clone();
+        case.with(|seen, _| methods::take_stock(&mut record, seen));
+        assert_eq!(record.hibernation.unwrap().running_since, since, "{power:?}");
+    }
 }

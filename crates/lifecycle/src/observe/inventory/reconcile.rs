@@ -8,13 +8,13 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     decision::{Verdict, due_at, judge},
-    hibernation::{HibernationState, OF_LABEL, of_label},
+    hibernation::{OF_LABEL, of_label},
     joining::{self, follows},
     left_behind::{Barrier, LeftBehind, barrier, left_behind},
     look::Look,
     membership::{Exclusion, Membership, Subject},
-    record::{Direction, Phase, Record, Request},
-    resource::{Power, Resource},
+    record::{Direction, Phase, Record},
+    resource::Resource,
 };
 use environment::Invoke;
 use futures_util::{StreamExt as _, stream};
@@ -22,7 +22,7 @@ use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
 use transition::{
     follow::{self, Follow},
-    methods::{self, hibernate},
+    methods,
     view::Observation,
 };
 
@@ -249,7 +249,7 @@ impl Inventory<'_> {
             *at = standing;
         }
         record.observe(observed);
-        note_hibernation(record, look);
+        methods::take_stock(record, Observation::of(look));
     }
 
     fn verdict(&self, record: &Record, resource: &Resource) -> Verdict {
@@ -452,34 +452,6 @@ fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
 pub(super) fn made_of(resource: &Resource) -> Option<String> {
     let mut pairs = resource.tags.iter().filter_map(|tag| tag.split_once(['=', ':']));
     pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
-}
-
-/// Updates what is kept of a hibernated machine with what a look shows.
-fn note_hibernation(record: &mut Record, look: &Look) {
-    let runs = look.resource.power == Power::Running;
-    let is_off = look.resource.power == Power::Stopped;
-    let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
-    let settled = matches!(record.phase, Phase::Settled { .. });
-    let sight = look.sight.as_deref();
-    let kept = record.hibernation.as_deref();
-    let problem = kept.and_then(|kept| hibernate::problem_of(kept, sight));
-    hibernate::learn(record, Observation::of(look));
-    let Some(kept) = record.hibernation.as_deref_mut() else {
-        return;
-    };
-    kept.problem = problem;
-    if let Some(sight) = sight
-        && settled
-        && let HibernationState::Created(machine) = sight.hibernation_state(kept)
-    {
-        kept.adopt(machine.resource.id.clone());
-    }
-    if is_off {
-        kept.record_off();
-    }
-    if runs && resolved && settled {
-        kept.record_running(look.requested_at);
-    }
 }
 
 /// How many held resources are named; the event that names them has to stay within its limits.

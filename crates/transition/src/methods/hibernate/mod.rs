@@ -7,30 +7,27 @@ use domain::{
         Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, MAX_SNAPSHOTS,
         Mark, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
     },
-    record::{Ask, Direction, Record, Request},
+    record::{Ask, Direction, Record, Request, Transition},
     resource::{Power, SavedState},
     step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Method, Next, Outcome,
-    smaller_plan::{off, on},
+    Displaced, Method, Next, Outcome,
+    smaller_plan::{off, on, runs_without_its_own},
 };
-use crate::view::View;
+use crate::view::{Observation, View};
 
 mod outcome;
 mod shown;
 mod state;
 
-pub use outcome::{give_up, void};
 pub use shown::{problem, problem_of, refused_creation, shown, withheld};
 pub(super) use state::is_hibernated;
-pub use state::{
-    acknowledge, adopted, go_without, learn, note, permit, settle, trying_again, woke_small,
-};
+pub use state::{adopted, answered, take_stock, trying_again};
 
-use outcome::{is_deleting, outcome};
+use outcome::{give_up, is_deleting, outcome, void};
 
 /// A machine that is to run again this soon is not deleted.
 pub const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
@@ -60,6 +57,42 @@ impl Method for Hibernate {
 
     fn always_yields(&self) -> bool {
         true
+    }
+
+    fn still_owes(&self, view: View<'_>) -> Option<String> {
+        state::woke_small(view).or_else(|| runs_without_its_own(view.record))
+    }
+
+    fn void(
+        &self,
+        record: &mut Record,
+        view: View<'_>,
+        request: &Request,
+        outcome: Outcome,
+    ) -> Option<&'static str> {
+        match outcome {
+            Outcome::GivenUp => Some(give_up(record)),
+            Outcome::Open | Outcome::Done | Outcome::Void | Outcome::Overdue => {
+                void(record, view, request)
+            }
+        }
+    }
+
+    fn permit(&self, record: &mut Record, view: View<'_>, mark: &Mark) -> Option<Displaced> {
+        state::permit(record, view, mark).then(Displaced::default)
+    }
+
+    fn learn(&self, record: &mut Record, seen: Observation<'_>) {
+        state::learn(record, seen);
+    }
+
+    fn settle(
+        &self,
+        record: &mut Record,
+        view: View<'_>,
+        transition: Option<&Transition>,
+    ) -> Option<String> {
+        state::settle(record, view, transition)
     }
 }
 

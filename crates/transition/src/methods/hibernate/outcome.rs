@@ -14,6 +14,9 @@ use crate::{
     view::View,
 };
 
+/// Why a snapshot is not waited for any more.
+const GIVEN_UP: &str = "its snapshot has not ended in the longest time that it may take, and is not waited for any more";
+
 /// A start that has waited this long for a machine to be created is reported.
 const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
 
@@ -31,15 +34,19 @@ pub(super) fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
     let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
     let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
     let open = if quiet { Outcome::Overdue } else { Outcome::Open };
+    let unfinished = if quiet { Outcome::GivenUp } else { Outcome::Open };
     Some(match &request.step {
         Step::Snapshot(_) => {
             let newest = kept.snapshots.first();
             let seen = newest.and_then(|one| sight.snapshot(&one.mark));
             match seen.map(|seen| seen.state) {
                 Some(SnapshotState::Available) => Outcome::Done,
-                Some(SnapshotState::Creating | SnapshotState::Unknown) => open,
+                Some(SnapshotState::Creating | SnapshotState::Unknown) => unfinished,
                 Some(SnapshotState::Failed) => Outcome::Void,
-                None => unlisted(request, seen_at, view.seen.whole_log(), (open, quiet || unheard)),
+                None => {
+                    let passed = quiet || unheard;
+                    unlisted(request, seen_at, view.seen.whole_log(), passed).unwrap_or(unfinished)
+                }
             }
         }
         Step::Delete if sight.is_deleted(kept) => Outcome::Done,
@@ -81,13 +88,9 @@ pub(super) fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
 }
 
 /// Returns the result of a snapshot that is not listed. A cloud may list it only some time after it
-/// was made: until then the machine's log alone shows that it is coming (DOLISTS).
-fn unlisted(
-    request: &Request,
-    seen_at: Timestamp,
-    log: Log<'_>,
-    (open, passed): (Outcome, bool),
-) -> Outcome {
+/// was made: until then the machine's log alone shows that it is coming (DOLISTS). `None` if it is
+/// being made.
+fn unlisted(request: &Request, seen_at: Timestamp, log: Log<'_>, passed: bool) -> Option<Outcome> {
     let read = log.from.is_some_and(|from| from <= request.asked_at);
     let answered = match &request.ask {
         Ask::Accepted { action, .. } => *action,
@@ -98,13 +101,13 @@ fn unlisted(
         None => log.snapshot_since(request.asked_at),
     };
     let void = match ours.map(|action| (action.state, action.ended_at)) {
-        Some((ActionState::Running, _)) => return open,
+        Some((ActionState::Running, _)) => return None,
         Some((ActionState::Failed, _)) => true,
         Some((ActionState::Done, Some(ended_at))) => seen_at >= ended_at + UNLISTED,
         Some((ActionState::Done, None)) => passed,
         None => read && passed,
     };
-    if void { Outcome::Void } else { Outcome::Open }
+    Some(if void { Outcome::Void } else { Outcome::Open })
 }
 
 pub(super) fn is_deleting(resource: &Resource) -> bool {
@@ -113,12 +116,7 @@ pub(super) fn is_deleting(resource: &Resource) -> bool {
 
 /// Updates the record after a request that had no effect, and can no longer have any. Returns what a
 /// person has to look at meanwhile, if anything.
-pub fn void(
-    record: &mut Record,
-    view: View<'_>,
-    request: &Request,
-    waited: SignedDuration,
-) -> Option<&'static str> {
+pub(super) fn void(record: &mut Record, view: View<'_>, request: &Request) -> Option<&'static str> {
     if let Some(kept) = record.hibernation.as_deref_mut()
         && matches!(request.step, Step::Snapshot(_))
     {
@@ -141,7 +139,9 @@ pub fn void(
         kept.refused.push(what);
     }
     let is_told = request.problem.is_some();
-    let waits = waited >= NO_ROOM_FOR && !is_told;
+    let claimed_at = record.transition().map(|now| now.claimed_at);
+    let waited = claimed_at.is_some_and(|at| view.now.duration_since(at) >= NO_ROOM_FOR);
+    let waits = waited && !is_told;
     match (&request.step, accepted) {
         (Step::Create { .. }, true) if waits => {
             Some("its cloud takes the request, and makes no machine: it may have no room")
@@ -157,12 +157,15 @@ pub fn void(
     }
 }
 
-/// Records that the newest snapshot is not waited for any more.
-pub fn give_up(record: &mut Record) {
+/// Records that the newest snapshot is not waited for any more: the machine stays off, and may be
+/// switched on.
+pub(super) fn give_up(record: &mut Record) -> &'static str {
+    record.last_error = Some(GIVEN_UP.into());
     if let Some(kept) = record.hibernation.as_deref_mut() {
         kept.failed += 1;
         if let Some(newest) = kept.snapshots.first_mut() {
             newest.given_up = true;
         }
     }
+    GIVEN_UP
 }

@@ -4,8 +4,8 @@ use domain::{
     ResourceId,
     decision::next_start,
     hibernation::{Hibernation, HibernationState, KeptSnapshot, Mark},
-    record::{Ask, Direction, Record, Request, Transition},
-    resource::Size,
+    record::{Ask, Direction, Phase, Record, Request, Transition},
+    resource::{Power, Size},
     step::Step,
     stop_method::StopMethod,
 };
@@ -51,15 +51,6 @@ pub fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
     Some(record)
 }
 
-/// Records that an edge finds the machine deleted by us, if it does.
-pub fn acknowledge(record: &mut Record, view: View<'_>) {
-    if is_hibernated(view)
-        && let Some(kept) = record.hibernation.as_deref_mut()
-    {
-        kept.record_deletion();
-    }
-}
-
 /// Reports whether there is no machine because we have deleted it.
 pub(in crate::methods) fn is_hibernated(view: View<'_>) -> bool {
     let kept = view.record.hibernation.as_deref();
@@ -71,7 +62,7 @@ pub(in crate::methods) fn is_hibernated(view: View<'_>) -> bool {
 
 /// Writes into a record what a request that is about to leave may make of it, and gives the request
 /// its mark. Returns false if a deletion cannot rest on a look that did not read enough.
-pub fn permit(record: &mut Record, view: View<'_>, mark: Mark) -> bool {
+pub(super) fn permit(record: &mut Record, view: View<'_>, mark: &Mark) -> bool {
     let View { seen, now, .. } = view;
     let claimed = record.in_flight().filter(|now_on| now_on.claimed_at == now).cloned();
     if let Some(transition) = claimed {
@@ -89,7 +80,7 @@ pub fn permit(record: &mut Record, view: View<'_>, mark: Mark) -> bool {
             let from = kept.present.clone();
             let from = from.unwrap_or_else(|| label.of.clone());
             let looked_at = Some(*looked_at);
-            let entry = KeptSnapshot { looked_at, ..KeptSnapshot::of(from, mark, now) };
+            let entry = KeptSnapshot { looked_at, ..KeptSnapshot::of(from, mark.clone(), now) };
             kept.snapshots.insert(0, entry);
         }
         Step::Delete => {
@@ -120,7 +111,7 @@ pub fn permit(record: &mut Record, view: View<'_>, mark: Mark) -> bool {
             let replaced = own.map(|own| own.replaced_by(manifest)).unwrap_or_default();
             kept.refused.retain(|one| !replaced.contains(one));
             kept.refused.extend(replaced);
-            kept.wakes.push(mark);
+            kept.wakes.push(mark.clone());
         }
         Step::Protect { snapshot, on: false } | Step::RemoveSnapshot(snapshot) => {
             let mut all = kept.snapshots.iter_mut();
@@ -163,7 +154,7 @@ fn begin(record: &mut Record, view: View<'_>, transition: &Transition) {
 }
 
 /// Updates what is kept of a machine with what a look shows.
-pub fn learn(record: &mut Record, seen: Observation<'_>) {
+pub(super) fn learn(record: &mut Record, seen: Observation<'_>) {
     let kind = record.kind();
     let request = record.request.as_ref();
     let may_delete = request.is_some_and(|request| {
@@ -182,45 +173,77 @@ pub fn learn(record: &mut Record, seen: Observation<'_>) {
     }
 }
 
+/// Updates what is kept of a machine with what an inventory shows.
+pub fn take_stock(record: &mut Record, seen: Observation<'_>) {
+    let power = seen.resource.power;
+    let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
+    let settled = matches!(record.phase, Phase::Settled { .. });
+    let kept = record.hibernation.as_deref();
+    let problem = kept.and_then(|kept| problem_of(kept, seen.sight));
+    learn(record, seen);
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    kept.problem = problem;
+    if let Some(sight) = seen.sight
+        && settled
+        && let HibernationState::Created(machine) = sight.hibernation_state(kept)
+    {
+        kept.adopt(machine.resource.id.clone());
+    }
+    if power == Power::Stopped {
+        kept.record_off();
+    }
+    if power == Power::Running && resolved && settled {
+        kept.record_running(seen.requested_at);
+    }
+}
+
 /// Updates what is kept of the machine at the end of the transition. Returns what a woken
 /// machine lacks, in words.
-pub fn settle(record: &mut Record, view: View<'_>, transition: &Transition) -> Option<String> {
-    let started = transition.direction == Direction::Start;
-    let woken = started && view.record.is_hibernating();
-    let took = view.now.duration_since(transition.claimed_at);
+pub(super) fn settle(
+    record: &mut Record,
+    view: View<'_>,
+    transition: Option<&Transition>,
+) -> Option<String> {
+    let started = transition.filter(|now| now.direction == Direction::Start);
+    let woken = started.filter(|now| now.method == StopMethod::Hibernate);
     let asleep = view.seen.sight.is_some_and(|sight| sight.machine.is_none());
     let kept = record.hibernation.as_deref_mut()?;
     if asleep {
         kept.record_deletion();
-    } else if started {
-        if woken && let Some(sight) = view.seen.sight {
+    } else if started.is_some() {
+        if let (Some(woken), Some(sight)) = (woken, view.seen.sight) {
             let machine = sight.machine.as_ref();
             kept.refused = machine.map_or_else(Vec::new, |machine| withheld(kept, machine));
             kept.incomplete = !kept.refused.is_empty();
             kept.problem = problem_of(kept, Some(sight));
-            kept.record_wake(took);
+            kept.record_wake(view.now.duration_since(woken.claimed_at));
         }
         kept.record_off();
         kept.record_running(view.seen.requested_at);
     }
-    kept.problem.clone().filter(|_| woken && !asleep)
+    kept.problem.clone().filter(|_| woken.is_some() && !asleep)
 }
 
-/// Reports whether a machine has everything that it had when it was hibernated, except its own
-/// plan: another stop moved it before it was complete.
-#[must_use]
-pub fn woke_small(view: View<'_>, transition: &Transition) -> bool {
-    let Transition { method, direction, .. } = transition;
-    let (start, moved) = (Direction::Start, StopMethod::Rescale);
-    *direction == start
-        && *method == StopMethod::Hibernate
-        && view.record.saved.is_some()
-        && !rules(moved).reached(view, start, None)
+/// Returns why a machine that has everything that it had when it was hibernated lacks its own plan:
+/// another stop moved it before it was complete.
+pub(super) fn woke_small(view: View<'_>) -> Option<String> {
+    let saved = view.record.saved.as_ref()?;
+    let is_small = !rules(StopMethod::Rescale).reached(view, Direction::Start, None);
+    is_small.then(|| format!("on its small plan: its next start puts {saved} back"))
+}
+
+/// Records what an answer says about what the request was to make. Returns true if the transition
+/// goes on without that, though the request was refused.
+pub fn answered(record: &mut Record, answer: &Answered) -> bool {
+    note(record, answer);
+    answer.as_ref().is_err_and(|failure| goes_on_without(record, failure))
 }
 
 /// Records what an answer says about what a hibernation request was to make. What was certainly not
 /// accepted has deleted and made nothing; a 404 may be our own deletion.
-pub fn note(record: &mut Record, answer: &Answered) {
+fn note(record: &mut Record, answer: &Answered) {
     let Some(request) = &mut record.request else {
         return;
     };
@@ -251,12 +274,21 @@ pub fn note(record: &mut Record, answer: &Answered) {
     }
 }
 
-/// Records that a machine runs without what the latest request was to give back to it.
-pub fn go_without(record: &mut Record) {
-    if let Some(Request { step: Step::Attach(what), .. }) = &record.request
-        && let Some(kept) = record.hibernation.as_deref_mut()
-    {
-        kept.refused.push(what.clone());
+/// Reports whether a transition goes on though its request certainly had no effect. A failed removal
+/// holds nothing up, and a machine runs without what its cloud no longer has, which is recorded.
+fn goes_on_without(record: &mut Record, failure: &Failure) -> bool {
+    let Some(Request { step, .. }) = &record.request else {
+        return false;
+    };
+    match (step, &failure.kind) {
+        (Step::Attach(what), FailureKind::Refused(_) | FailureKind::NotFound) => {
+            if let Some(kept) = record.hibernation.as_deref_mut() {
+                kept.refused.push(what.clone());
+            }
+            true
+        }
+        (step, FailureKind::Refused(_)) => step.removes(),
+        (_, _) => false,
     }
 }
 

@@ -407,24 +407,6 @@ fn a_name_that_two_schedules_list_is_a_conflict_from_its_first_inventory_on() {
 }
 
 #[test]
-fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
-    let mut case = droplet();
-    let mut kept = Hibernation::of(case.resource.id.clone());
-    kept.running_since = Some(at("08:00"));
-    case.record.hibernation = Some(Box::new(kept));
-    for (power, since) in [
-        (Power::Running, Some(at("08:00"))),
-        (Power::Between, Some(at("08:00"))),
-        (Power::Stopped, None),
-    ] {
-        case.resource.power = power;
-        let mut record = case.record.clone();
-        note_hibernation(&mut record, &look(&case));
-        assert_eq!(record.hibernation.unwrap().running_since, since, "{power:?}");
-    }
-}
-
-#[test]
 fn a_second_machine_is_reported_once_and_until_it_is_gone() {
     let mut case = droplet().at("20:00");
     let kept = Hibernation::of(case.resource.id.clone());
