@@ -382,15 +382,6 @@ impl Record {
         hibernation.is_some_and(|one| one.may_be_hibernated() || one.incomplete)
     }
 
-    /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
-    /// may be hibernated, lacks something that it had, or is kept busy by a snapshot that was given
-    /// up.
-    #[must_use]
-    pub fn needs_sight(&self) -> bool {
-        let given_up = self.hibernation.as_deref().is_some_and(Hibernation::has_given_up);
-        self.is_irreplaceable() || given_up || self.is_hibernating()
-    }
-
     /// Reports whether the transition that is in flight or stuck hibernates the machine or wakes
     /// it.
     #[must_use]

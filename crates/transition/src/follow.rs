@@ -21,7 +21,7 @@ use crate::{
     backoff,
     event::Event,
     log::{is_opposed, our_action},
-    methods::{self, Method, Next, Outcome},
+    methods::{self, Method, Next, Outcome, Reads, Sighted},
     view::{Observation, PlanContext, View, Write},
 };
 
@@ -63,10 +63,15 @@ pub fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool
     !record.kind().is_sized() && resource.busy.is_none() && wanted
 }
 
-/// Reports whether the log of a record's machine may be needed by its next look.
+/// Returns what is read to follow a transition, besides the resource. [`needs_log`] says whether the
+/// log is still worth reading once the resource is seen.
 #[must_use]
-pub fn may_need_log(record: &Record, now: Timestamp) -> bool {
-    !record.kind().is_sized() && is_patient(record, now)
+pub fn reads(record: &Record, now: Timestamp) -> Reads {
+    let own = Reads::of(record);
+    let moves = record.request.as_ref().is_some_and(Request::is_shrink);
+    let wanted = own.sight == Sighted::Always || is_patient(record, now) || moves;
+    let transition = record.in_flight().filter(|_| wanted);
+    Reads { log: transition.and_then(|now| methods::rules(now.method).log_from(record)), ..own }
 }
 
 /// Reports whether the latest request was sent so long ago that its effect should show.

@@ -1,7 +1,6 @@
 //! What a machine's action log says about a transition.
 
 use domain::{
-    hibernation::KeptSnapshot,
     record::{Ask, Direction, Record, Request, SKEW},
     resource::{ActionEffect, LoggedAction},
 };
@@ -24,14 +23,10 @@ pub fn log_since(record: &Record) -> Option<Timestamp> {
 }
 
 /// Returns the instant from which the log is read, by the provider's clock: our own entry may be
-/// dated before our request. For a machine with snapshots, from the observation on which the first
-/// of them rests.
+/// dated before our request.
+#[must_use]
 pub fn log_from(record: &Record) -> Option<Timestamp> {
-    let kept = record.hibernation.as_deref();
-    let copies = kept.into_iter().flat_map(|kept| &kept.snapshots);
-    let copies = copies.filter(|one| Some(&one.from) == record.present());
-    let since = log_since(record).map(|since| since - SKEW);
-    copies.map(KeptSnapshot::off_since).chain(since).min()
+    log_since(record).map(|since| since - SKEW)
 }
 
 /// Reports whether the latest power action since a look is a person's, against the transition in

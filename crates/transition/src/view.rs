@@ -69,7 +69,8 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Puts together what a decision rests on.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         record: &'a Record,
         seen: Observation<'a>,
         policy: &'a Policy,

@@ -10,15 +10,13 @@ use domain::{
     membership::Subject,
     pacing::ListRequests,
     record::{Direction, Record},
-    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use provider::Client;
 use transition::{
-    log::log_from,
-    methods::hibernate,
+    methods::{Basis, Extent, NextStep, Reads, Sighted},
     plan::plan,
-    view::{Observation, Plan, PlanContext},
+    view::{Observation, Plan, PlanContext, View},
 };
 
 use crate::{
@@ -27,8 +25,8 @@ use crate::{
     event::{Event, Outcome},
     failure::ObservationError,
     observe::{
-        look::{Extent, LookResult, Looks, SharedLists},
-        stop_target::{Hibernates, Plans, is_to_hibernate},
+        look::{Looks, SharedLists},
+        stop_target::{Plans, is_to_hibernate},
     },
 };
 
@@ -63,31 +61,9 @@ impl Batch<'_> {
         client: &'c Client,
         records: &[Record],
     ) -> Looks<'c> {
-        let listed = records.iter().filter(|record| !record.needs_sight());
+        let listed = records.iter().filter(|one| Reads::of(one).sight != Sighted::Always);
         let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
         Looks::to_act(client, (self.budget, &self.shared), &ids, lists).await
-    }
-
-    /// Looks at one resource before its next step is planned.
-    pub(super) async fn look(
-        &self,
-        client: &Client,
-        record: &Record,
-        looks: &Looks<'_>,
-    ) -> LookResult {
-        let stop = record.under_way_towards(Direction::Stop);
-        let hibernates = stop.is_some_and(|stop| stop.method == StopMethod::Hibernate);
-        let may_delete = self.direction == Direction::Stop && record.wants_next_step();
-        if hibernates && may_delete {
-            self.inspected(client, record).await
-        } else {
-            looks.of(record).await
-        }
-    }
-
-    /// Looks at a machine that may be deleted, with whatever may be in the way of that.
-    async fn inspected(&self, client: &Client, record: &Record) -> LookResult {
-        self.shared.sight(client, self.budget, record, Extent::Obstacles).await
     }
 
     /// Reads what the plan needs besides the look, and plans the next step.
@@ -100,14 +76,16 @@ impl Batch<'_> {
         let rules = self.in_force.rules();
         let now = self.context.clock.now();
         let verdict = judge(record, Subject::seen(record, &look.resource), rules, now);
+        let policy = verdict.membership.policy(rules.configuration);
+        let view = |look| View::new(record, Observation::of(look), &policy, self.plan_context());
+        let reads = |look| NextStep::of(view(look), self.direction).reads();
         let mut inspected = None;
         let target = match self.direction {
             Direction::Stop => {
-                let policy = verdict.membership.policy(rules.configuration);
                 if is_to_hibernate(record, &policy) {
-                    let whether = Hibernates::of(record, look, rules);
-                    if whether == Hibernates::IfNothingIsInTheWay && !shows_obstacles(look) {
-                        inspected = self.inspected(client, record).await?;
+                    if reads(look).basis == Basis::Surroundings && !shows_obstacles(look) {
+                        let extent = Extent::Obstacles;
+                        inspected = self.shared.sight(client, self.budget, record, extent).await?;
                     }
                     let target = self.plans.to_hibernate(
                         (client, self.context.store),
@@ -125,39 +103,47 @@ impl Batch<'_> {
             Direction::Start => self.plans.way_back(client, record, &look.resource).await?,
         };
         let look = inspected.as_ref().unwrap_or(look);
-        let log_from = log_from(record).filter(|_| is_there(look));
-        let log = match log_from {
+        let reads = reads(look);
+        let log = match reads.log {
             Some(since) => {
                 let log = client.actions(&look.resource.id, since).await;
                 log.map_err(|error| ObservationError::from(&error))?
             }
             None => Vec::new(),
         };
-        let creates = match hibernate::refused_creation(record) {
-            Some(manifest) if self.direction == Direction::Start => {
+        let kept = record.hibernation.as_deref().filter(|_| reads.remains);
+        let creates = match kept.and_then(|kept| kept.manifest.as_ref()) {
+            Some(manifest) => {
                 let account = rules.configuration.accounts.get(self.account);
                 let key = account.and_then(Account::cloud);
                 let key = key.and_then(|cloud| cloud.ssh_key.as_deref());
                 let there = client.still_there(manifest, key).await;
                 Some(there.map_err(|error| ObservationError::from(&error))?)
             }
-            Some(_) | None => None,
+            None => None,
         };
         let seen = Observation {
             refusal: target.refusal.as_deref(),
             log: &log,
-            log_from,
+            log_from: reads.log,
             target: target.size.as_ref(),
             ssh_key: target.ssh_key.as_deref(),
             creates: creates.as_ref(),
             ..Observation::of(look)
         };
-        let plan_context =
-            PlanContext { rules, writer: self.context.writer, now: self.context.clock.now() };
+        let plan_context = self.plan_context();
         // Reading the log and the plans took longer than a look is good for.
         match ObservationError::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
             None => Ok(plan(self.direction, record, seen, plan_context)),
+        }
+    }
+
+    fn plan_context(&self) -> PlanContext<'_> {
+        PlanContext {
+            rules: self.in_force.rules(),
+            writer: self.context.writer,
+            now: self.context.clock.now(),
         }
     }
 }
@@ -167,12 +153,6 @@ fn shows_obstacles(look: &Look) -> bool {
     let sight = look.sight.as_ref();
     let machine = sight.and_then(|sight| sight.machine.as_ref());
     machine.is_some_and(|machine| machine.around.is_some())
-}
-
-/// Reports whether there is a machine whose log can be read.
-fn is_there(look: &Look) -> bool {
-    let sight = look.sight.as_ref();
-    sight.is_none_or(|sight| sight.machine.is_some())
 }
 
 pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {

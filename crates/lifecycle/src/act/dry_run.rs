@@ -9,7 +9,10 @@ use transition::view::{Plan, Withheld};
 use crate::{
     Context,
     account::by_account,
-    act::batch::{Batch, outcomes},
+    act::{
+        batch::{Batch, outcomes},
+        pace::may_read,
+    },
     budget::Budget,
     event::{Event, Outcome},
     observe::{
@@ -69,7 +72,8 @@ impl Batch<'_> {
         record: Record,
         looks: &Looks<'_>,
     ) -> Vec<Outcome> {
-        let events = match self.look(client, &record, looks).await {
+        let reads = may_read(&record, self.direction, &self.in_force.configuration);
+        let events = match looks.of(&record, reads).await {
             Ok(Some(look)) => match self.plan(client, &record, &look).await {
                 Ok(plan) => self.foresee(client, plan),
                 Err(failure) => vec![Event::postponed(failure.reason)],

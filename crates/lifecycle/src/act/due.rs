@@ -11,14 +11,14 @@ use domain::{
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use provider::{AT_ONCE, Client};
-use transition::view::Plan;
+use transition::{methods::Basis, view::Plan};
 
 use crate::{
     Context, Error,
     account::by_account,
     act::{
         batch::Batch,
-        pace::{Pace, Room},
+        pace::{Pace, Room, may_read},
     },
     budget::Budget,
     event::Outcome,
@@ -217,12 +217,12 @@ impl Batch<'_> {
         if self.budget.is_over() {
             return Ok(None);
         }
-        if self.direction == Direction::Stop {
-            // Before the look, which only gets older.
-            let configuration = &self.in_force.configuration;
-            self.plans.ask(client, record.kind(), configuration).await;
+        // Before the look, which only gets older.
+        let reads = may_read(&record, self.direction, &self.in_force.configuration);
+        if reads.basis != Basis::Itself {
+            self.plans.ask(client, record.kind()).await;
         }
-        let acted = match self.look(client, &record, looks).await {
+        let acted = match looks.of(&record, reads).await {
             Ok(Some(look)) => match self.plan(client, &record, &look).await {
                 Ok(plan) => self.carry_out(client, record, plan).await,
                 Err(failure) => self.postpone(record, &failure).await,

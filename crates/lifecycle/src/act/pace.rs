@@ -3,7 +3,7 @@
 //! If a provider counts requests per minute, that many may leave at once, and more only as requests
 //! of other invocations drop out of the count.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceRef,
@@ -15,13 +15,12 @@ use domain::{
 use jiff::Timestamp;
 use provider::Client;
 use store::AccountState;
-use transition::log::log_from;
+use transition::methods::{Basis, NextStep, Reads};
 
-use crate::{
-    Context, account, budget::Budget, ledger::Ledger, observe::stop_target::is_to_hibernate,
-};
+use crate::{Context, account, budget::Budget, ledger::Ledger};
 
-/// The requests for the lists of plans, which a stop may read once, whatever it stops.
+/// The requests for the lists of plans, which are read once for all that need them. A stop leaves
+/// room for them whatever it stops: what poll-status sends meanwhile is only estimated.
 const PLANS: u64 = 3;
 
 /// How many of the remaining records may be acted on.
@@ -40,8 +39,8 @@ pub(super) struct Pace<'a> {
     context: Context<'a>,
     ledger: Ledger,
     direction: Direction,
-    /// Those of the records of which more is read than their own state.
-    sighted: Sighted,
+    /// What may be read of each record besides its own state.
+    reads: BTreeMap<ResourceRef, Reads>,
     /// What others take, as measured in this invocation.
     others: Option<Others>,
 }
@@ -55,13 +54,18 @@ impl<'a> Pace<'a> {
         records: &[Record],
     ) -> Self {
         let mut ledger = Ledger::unread(account, configuration, false);
-        let sighted = Sighted::of(records, direction, configuration);
+        let reads = records.iter().map(|record| {
+            let reads = may_read(record, direction, configuration);
+            (record.reference.clone(), reads)
+        });
+        let reads: BTreeMap<_, _> = reads.collect();
         // Where no minute is counted, one alone needs no list and exceeds no limit, unless much has
         // to be read about it.
-        if ledger.counts_minutes() || records.len() > 1 || !sighted.0.is_empty() {
+        let much = reads.values().any(|reads| reads.may_sight());
+        if ledger.counts_minutes() || records.len() > 1 || much {
             ledger.read(context).await;
         }
-        Self { context, ledger, direction, sighted, others: None }
+        Self { context, ledger, direction, reads, others: None }
     }
 
     /// Puts what is in flight first, beginning with what needs no room. What has failed before does
@@ -69,7 +73,7 @@ impl<'a> Pace<'a> {
     pub(super) fn sort(&self, records: &mut [Record]) {
         records.sort_by_key(|record| {
             let waits = record.in_flight().is_none();
-            (waits, !waits && self.sighted.has(record), record.attempts)
+            (waits, !waits && self.cost().may_sight(record), record.attempts)
         });
     }
 
@@ -104,7 +108,8 @@ impl<'a> Pace<'a> {
         let latest = client.rate().filter(|_| requests > 0);
         let rate = state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
         let mut allowance = Allowance::of(facts, rate, state.lists(), now);
-        if left.iter().any(|record| self.sighted.has(record)) {
+        let cost = self.cost();
+        if left.iter().any(|record| cost.may_sight(record)) {
             // poll-status looks at them as well.
             allowance.observing += allowance.to_follow();
         }
@@ -113,13 +118,12 @@ impl<'a> Pace<'a> {
         } else {
             allowance.remaining = None;
         }
-        let sight = sight(state, self.direction);
         let taken = requests + self.plans();
         let minute = |counted| allowance.left_to_act(counted).saturating_sub(taken);
         let most = minute(Counted::default());
         let room = |counted| {
             let room = minute(counted).min(allowance.in_the_hour());
-            fitting(left, (room, most), (&self.sighted, sight))
+            cost.fitting(left, room, most)
         };
         match room(state.counted(now)) {
             0 if room(Counted::default()) > 0 => {
@@ -139,17 +143,17 @@ impl<'a> Pace<'a> {
         requests: u64,
         budget: Budget<'_>,
     ) -> bool {
-        let sight = sight(self.state(), self.direction);
-        let cost = cost(records, self.state(), (&self.sighted, sight));
-        let planned = requests + self.plans() + cost;
+        let planned = requests + self.plans() + self.cost().of(records, self.state());
         self.ledger.plan(self.context, planned, budget.until()).await
     }
 
     fn plans(&self) -> u64 {
-        match self.direction {
-            Direction::Stop => PLANS,
-            Direction::Start => 0,
-        }
+        let reads = self.reads.values().any(|reads| reads.basis != Basis::Itself);
+        if self.direction == Direction::Stop || reads { PLANS } else { 0 }
+    }
+
+    fn cost(&self) -> Cost<'_> {
+        Cost { reads: &self.reads, sight: sight(self.state(), self.direction) }
     }
 
     /// Stores what this invocation has spent, and what the provider says is left. Both are hints.
@@ -174,68 +178,65 @@ fn sight(state: &AccountState, direction: Direction) -> SightRequests {
     }
 }
 
-/// Returns how many requests acting on these takes at most.
-fn cost(records: &[Record], state: &AccountState, by: (&Sighted, SightRequests)) -> u64 {
-    let (sighted, sight) = by;
-    let sighted: u64 = records.iter().map(|record| u64::from(sighted.has(record))).sum();
-    let logs: u64 = records.iter().map(log_of).sum();
-    requests_to_act(records.iter().map(Record::kind), state.lists())
-        + logs
-        + sight.for_machines(sighted)
+/// Returns what may be read of a resource, besides its own state, before the next step is planned.
+pub(super) fn may_read(
+    record: &Record,
+    direction: Direction,
+    configuration: &Configuration,
+) -> Reads {
+    let membership = Membership::of(Subject::recorded(record), configuration);
+    let policy = &membership.policy(configuration);
+    NextStep { record, policy, direction, seen: None }.reads()
 }
 
-/// The records of which more is read than their own state: machines that are or were hibernated, and
-/// those whose stop may hibernate them.
-#[derive(Debug, Default)]
-struct Sighted(BTreeSet<ResourceRef>);
+/// What acting costs.
+#[derive(Clone, Copy)]
+struct Cost<'a> {
+    reads: &'a BTreeMap<ResourceRef, Reads>,
+    /// The requests for machines that are seen with their snapshots.
+    sight: SightRequests,
+}
 
-impl Sighted {
-    fn of(records: &[Record], direction: Direction, configuration: &Configuration) -> Self {
-        let is_sighted = |record: &&Record| {
-            let is_to_hibernate = || {
-                let membership = Membership::of(Subject::recorded(record), configuration);
-                is_to_hibernate(record, &membership.policy(configuration))
-            };
-            record.hibernation.is_some() || direction == Direction::Stop && is_to_hibernate()
+impl Cost<'_> {
+    /// Returns how many requests acting on these takes at most.
+    fn of(self, records: &[Record], state: &AccountState) -> u64 {
+        let sighted = records.iter().map(|record| u64::from(self.may_sight(record))).sum();
+        let logs: u64 = records.iter().map(|record| self.log(record)).sum();
+        requests_to_act(records.iter().map(Record::kind), state.lists())
+            + logs
+            + self.sight.for_machines(sighted)
+    }
+
+    /// Returns how many of the first there is room for. What is in flight continues in any case,
+    /// since half a transition is worse than a refusal; but the next part of a hibernation can wait.
+    /// What takes more than `most`, which an empty minute has room for, has the minute to itself.
+    fn fitting(self, records: &[Record], room: u64, most: u64) -> usize {
+        let mut left = room;
+        let mut machines = 0;
+        let fits = |record: &&Record| {
+            let is_sighted = self.may_sight(record);
+            if record.in_flight().is_some() && !is_sighted {
+                return true;
+            }
+            let before = self.sight.for_machines(machines);
+            machines += u64::from(is_sighted);
+            let sight = self.sight.for_machines(machines) - before;
+            let cost = requests_each(record.kind()) + self.log(record) + sight;
+            let rest = left.checked_sub(cost.min(most.max(1)));
+            left = rest.unwrap_or(left);
+            rest.is_some()
         };
-        let sighted = records.iter().filter(is_sighted);
-        Self(sighted.map(|record| record.reference.clone()).collect())
+        records.iter().take_while(fits).count()
     }
 
-    fn has(&self, record: &Record) -> bool {
-        self.0.contains(&record.reference)
+    fn may_sight(self, record: &Record) -> bool {
+        self.reads.get(&record.reference).is_some_and(|reads| reads.may_sight())
     }
-}
 
-/// Returns how many requests it takes to read what has happened to a record since its request.
-fn log_of(record: &Record) -> u64 {
-    u64::from(log_from(record).is_some())
-}
-
-/// Returns how many of the first there is room for. What is in flight continues in any case, since
-/// half a transition is worse than a refusal; but the next part of a hibernation can wait. What takes
-/// more than `most`, which an empty minute has room for, has the minute to itself.
-fn fitting(
-    records: &[Record],
-    (room, most): (u64, u64),
-    (sighted, sight): (&Sighted, SightRequests),
-) -> usize {
-    let mut left = room;
-    let mut machines = 0;
-    let fits = |record: &&Record| {
-        let is_sighted = sighted.has(record);
-        if record.in_flight().is_some() && !is_sighted {
-            return true;
-        }
-        let before = sight.for_machines(machines);
-        machines += u64::from(is_sighted);
-        let sight = sight.for_machines(machines) - before;
-        let cost = requests_each(record.kind()) + log_of(record) + sight;
-        let rest = left.checked_sub(cost.min(most.max(1)));
-        left = rest.unwrap_or(left);
-        rest.is_some()
-    };
-    records.iter().take_while(fits).count()
+    /// Returns how many requests it takes to read what has happened to a record since its request.
+    fn log(self, record: &Record) -> u64 {
+        self.reads.get(&record.reference).map_or(0, |reads| u64::from(reads.log.is_some()))
+    }
 }
 
 #[cfg(test)]
@@ -260,14 +261,16 @@ mod tests {
         let mut part = droplet().in_flight(Direction::Stop, "19:00").record;
         part.hibernation = Some(Box::new(Hibernation::of(part.reference.id.clone())));
         let parts = vec![part; 3];
-        let sighted = Sighted(BTreeSet::from([parts[0].reference.clone()]));
+        let reads = may_read(&parts[0], Direction::Stop, &droplet().configuration);
+        let reads = BTreeMap::from([(parts[0].reference.clone(), reads)]);
         let sight = SightRequests::acting(Direction::Stop);
+        let cost = Cost { reads: &reads, sight };
         // Each is read with its log, and changed.
         let (first, each) = (sight.around + sight.each + 2, sight.each + 2);
-        let room = |of: u64| fitting(&parts, (of, u64::MAX), (&sighted, sight));
+        let room = |of: u64| cost.fitting(&parts, of, u64::MAX);
         assert_eq!([first - 1, first, first + each, first + 2 * each].map(room), [0, 1, 2, 3]);
         // It takes more than there ever is.
-        let alone = |of: u64| fitting(&parts, (of, first - 1), (&sighted, sight));
+        let alone = |of: u64| cost.fitting(&parts, of, first - 1);
         assert_eq!([first - 2, first - 1].map(alone), [0, 1]);
     }
 
@@ -277,8 +280,7 @@ mod tests {
             policy.methods.droplet = DropletMethod::Hibernate;
         });
         let sighted = |case: &Case, direction| {
-            let records = [case.record.clone()];
-            Sighted::of(&records, direction, &case.configuration).has(&records[0])
+            may_read(&case.record, direction, &case.configuration).may_sight()
         };
         let directions = [Direction::Stop, Direction::Start];
         assert_eq!(directions.map(|direction| sighted(&hibernating, direction)), [true, false]);
@@ -294,9 +296,8 @@ mod tests {
             let under_way = vec![under_way.clone(); 2];
             if under_way_first { [under_way, waiting].concat() } else { waiting }
         };
-        let sight = SightRequests::acting(Direction::Stop);
-        let sighted = Sighted::default();
-        let fitting = |first, room| fitting(&records(first), (room, u64::MAX), (&sighted, sight));
+        let cost = Cost { reads: &BTreeMap::new(), sight: SightRequests::acting(Direction::Stop) };
+        let fitting = |first, room| cost.fitting(&records(first), room, u64::MAX);
         assert_eq!([0, 2, 9].map(|room| fitting(true, room)), [2, 4, 5]);
         assert_eq!([0, 2, 9].map(|room| fitting(false, room)), [0, 2, 3]);
     }

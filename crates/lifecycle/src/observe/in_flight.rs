@@ -21,7 +21,7 @@ use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
 use transition::{
     follow::{self, Follow},
-    log::log_from,
+    methods::{Reads, Sighted},
     view::{Observation, PlanContext, Write},
 };
 
@@ -138,7 +138,7 @@ impl Follower<'_> {
     }
 
     async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
-        let looked = looks.of(&record).await;
+        let looked = looks.of(&record, Reads::of(&record)).await;
         if let Err(failure) = &looked {
             self.reported_errors.log_once(&record, failure);
         }
@@ -182,7 +182,7 @@ impl Follower<'_> {
         let now = self.context.clock.now();
         too_old(now)?;
         let needed = follow::needs_log(record, Observation::of(look), now);
-        let Some(since) = log_from(record).filter(|_| needed) else {
+        let Some(since) = follow::reads(record, now).log.filter(|_| needed) else {
             return Ok(ReadLog::default());
         };
         if self.budget.is_over() {
@@ -280,11 +280,10 @@ impl LookCost {
         is_busy: bool,
         now: Timestamp,
     ) -> Self {
-        let count = |counts: &dyn Fn(&Record) -> bool| {
-            records.iter().map(|record| u64::from(counts(record))).sum::<u64>()
-        };
-        let sighted = count(&Record::needs_sight);
-        let logs = count(&|one| !one.needs_sight() && follow::may_need_log(one, now));
+        let reads = || records.iter().map(|record| follow::reads(record, now));
+        let sighted = reads().map(|reads| u64::from(reads.sight == Sighted::Always)).sum();
+        let others = reads().filter(|reads| reads.sight != Sighted::Always);
+        let logs = others.map(|reads| u64::from(reads.log.is_some())).sum::<u64>();
         Self {
             sights: SightRequests::FOLLOWING.for_machines(sighted),
             others: requests_to_follow(&ids(records), requests, is_busy) + logs,
@@ -304,7 +303,7 @@ impl LookCost {
 
 /// Returns what is looked at by lists, or one by one.
 fn ids(records: &[Record]) -> BTreeSet<ResourceId> {
-    let others = records.iter().filter(|record| !record.needs_sight());
+    let others = records.iter().filter(|record| !is_sighted(record));
     others.filter_map(Record::present).cloned().collect()
 }
 
@@ -313,10 +312,14 @@ fn ids(records: &[Record]) -> BTreeSet<ResourceId> {
 fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
     let mut sights = SightRequests::FOLLOWING.machines_in(room);
     records.into_iter().partition(|record| {
-        let fits = !record.needs_sight() || sights > 0;
-        sights -= u64::from(record.needs_sight() && fits);
+        let fits = !is_sighted(record) || sights > 0;
+        sights -= u64::from(is_sighted(record) && fits);
         fits
     })
+}
+
+fn is_sighted(record: &Record) -> bool {
+    Reads::of(record).sight == Sighted::Always
 }
 
 /// Returns the index that a look begins with: a different one each minute, so that when time is
@@ -399,7 +402,7 @@ mod tests {
         if let Phase::InFlight { transition } = &mut hibernating.phase {
             transition.method = StopMethod::Hibernate;
         }
-        assert!(hibernating.needs_sight() && !stopping.needs_sight());
+        assert!(is_sighted(&hibernating) && !is_sighted(&stopping));
         let three = vec![hibernating; 3];
         let records = [three, vec![stopping]].concat();
         let looked_at = |room| {

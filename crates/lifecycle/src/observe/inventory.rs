@@ -26,6 +26,7 @@ use provider::{Client, Listed};
 use store::{
     AccountPrices, AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable,
 };
+use transition::methods::{Reads, Sighted};
 
 use self::{
     covered::{Covered, present_id},
@@ -491,7 +492,7 @@ async fn all_vanished(
     // Without its machine, a hibernated resource is in no list.
     let expected = records.iter().filter(|record| {
         let is_gone = matches!(record.phase, Phase::Gone { .. });
-        !is_gone && !record.needs_sight() && !unread.contains(&record.kind())
+        !is_gone && Reads::of(record).sight != Sighted::Always && !unread.contains(&record.kind())
     });
     let expected: Vec<_> = expected.collect();
     let is_listed = |record: &&Record| record.present().is_some_and(|id| listed.contains(id));

@@ -10,7 +10,7 @@ use domain::{
     ResourceId, ResourceKind,
     look::Look,
     pacing::ListRequests,
-    record::{Ask, Direction, Record},
+    record::{Ask, Record},
     step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ use provider::{
     ProviderError, Reading,
 };
 use tokio::sync::OnceCell;
-use transition::methods::hibernate;
+use transition::methods::{Extent, Reads, Sighted, hibernate};
 
 use crate::{budget::Budget, failure::ObservationError};
 
@@ -39,26 +39,6 @@ const NO_TIME: &str = "there was no time left to look at it";
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type LookResult = Result<Option<Look>, ObservationError>;
-
-/// How much is read of a machine that is hibernated or about to be. Each includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
-    /// The machine and its snapshots: a stop is being followed.
-    Progress,
-    /// What is attached to it: it was recreated.
-    Attached,
-    /// What may stand in its way: it may be deleted.
-    Obstacles,
-}
-
-impl Extent {
-    pub(crate) fn of(record: &Record) -> Self {
-        match record.under_way_towards(Direction::Stop) {
-            Some(_) => Self::Progress,
-            None => Self::Attached,
-        }
-    }
-}
 
 /// The lists of an account, read once for all of its machines that are looked at together.
 #[derive(Debug, Default)]
@@ -239,9 +219,10 @@ impl<'a> Looks<'a> {
 
     /// Returns what one resource shows: as the list just saw it, or by its Status operation. A
     /// resource that a list does not show may still be there, because pages shift.
-    pub(crate) async fn of(&self, record: &Record) -> LookResult {
-        let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
-            return self.shared.sight(self.client, self.budget, record, Extent::of(record)).await;
+    pub(crate) async fn of(&self, record: &Record, reads: Reads) -> LookResult {
+        let Reads { sight, extent, .. } = reads;
+        let Some(id) = record.present().filter(|_| sight != Sighted::Always) else {
+            return self.shared.sight(self.client, self.budget, record, extent).await;
         };
         if let Some(look) = self.listed.get(id)
             && !is_old(look, self.budget.now())
@@ -252,8 +233,7 @@ impl<'a> Looks<'a> {
             return Err(failure.clone());
         }
         let looked = by_status(self.client, self.budget, id).await;
-        if matches!(looked, Ok(None)) && record.hibernation.is_some() {
-            let extent = Extent::of(record);
+        if matches!(looked, Ok(None)) && sight == Sighted::IfMissing {
             let sight = self.shared.sight(self.client, self.budget, record, extent);
             return Box::pin(sight).await;
         }
@@ -354,14 +334,15 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
 /// Looks at a record's resource by whatever shows it. What was ever hibernated is not gone because
 /// its Status operation returns 404: its record may be older than its cloud.
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> LookResult {
-    if let Some(id) = record.present().filter(|_| !record.needs_sight()) {
+    let Reads { sight, extent, .. } = Reads::of(record);
+    if let Some(id) = record.present().filter(|_| sight != Sighted::Always) {
         let looked = by_status(client, budget, id).await;
-        if !matches!(looked, Ok(None)) || record.hibernation.is_none() {
+        if !matches!(looked, Ok(None)) || sight == Sighted::Never {
             return looked;
         }
     }
     let lists = SharedLists::default();
-    Box::pin(lists.sight(client, budget, record, Extent::of(record))).await
+    Box::pin(lists.sight(client, budget, record, extent)).await
 }
 
 #[cfg(test)]

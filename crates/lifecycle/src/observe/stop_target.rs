@@ -242,30 +242,12 @@ impl Plans {
     }
 
     /// Fetches the plans for a kind, unless that has been done already.
-    pub(crate) async fn ask(
-        &self,
-        client: &Client,
-        kind: ResourceKind,
-        configuration: &Configuration,
-    ) {
-        let mut rules = configuration.schedules.values();
-        match kind {
-            ResourceKind::Database => {
-                self.databases(client).await;
-            }
-            ResourceKind::Droplet | ResourceKind::Server
-                if rules.any(|rule| {
-                    let method = StopMethod::of(kind, &rule.policy);
-                    method.changes_plan() || method == StopMethod::Hibernate
-                }) =>
-            {
-                self.machines(client).await;
-                self.autoscaled(client).await;
-            }
-            ResourceKind::Droplet
-            | ResourceKind::Server
-            | ResourceKind::Machine
-            | ResourceKind::NodePool => {}
+    pub(crate) async fn ask(&self, client: &Client, kind: ResourceKind) {
+        if kind == ResourceKind::Database {
+            self.databases(client).await;
+        } else {
+            self.machines(client).await;
+            self.autoscaled(client).await;
         }
     }
 

@@ -4,6 +4,7 @@
 pub mod hibernate;
 mod owed;
 mod power;
+mod reads;
 mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
@@ -11,12 +12,14 @@ mod zero_nodes;
 pub use hibernate::{adopted, answered, take_stock, trying_again};
 pub use owed::unlike_plans;
 pub use power::may_be_forced;
+pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
 pub use smaller_plan::runs_small;
 
 use std::cmp::Ordering;
 
 use domain::{
     ResourceKind,
+    configuration::Policy,
     hibernation::Mark,
     history::HistoryEntry,
     record::{Direction, Observed, Record, Request, Transition},
@@ -24,14 +27,26 @@ use domain::{
     step::Step,
     stop_method::StopMethod,
 };
+use jiff::Timestamp;
 
 use crate::{
     event::Event,
+    log::log_from,
     view::{Observation, View},
 };
 
 /// A way to stop a resource, and to bring it back.
 pub trait Method: Sync {
+    /// Returns what is read besides the resource before the next step is planned, apart from the log.
+    fn reads(&self, next: NextStep<'_>) -> Reads {
+        Reads::of(next.record)
+    }
+
+    /// Returns the instant from which a machine's action log is read; `None` if it is not.
+    fn log_from(&self, record: &Record) -> Option<Timestamp> {
+        log_from(record)
+    }
+
     /// Returns what comes next in a transition.
     fn next(&self, view: View<'_>, direction: Direction) -> Next;
 
@@ -171,19 +186,10 @@ pub(crate) fn settle(
 /// switched off.
 #[must_use]
 pub fn method(view: View<'_>, direction: Direction) -> StopMethod {
-    let kind = view.record.kind();
-    let under_way = view.record.under_way_towards(direction);
-    if let Some(now) = under_way {
-        return now.method;
+    let method = expected(view.record, view.policy, direction);
+    if view.record.under_way_towards(direction).is_some() {
+        return method;
     }
-    let method = match direction {
-        Direction::Stop => StopMethod::of(kind, view.policy),
-        Direction::Start => {
-            let saved = view.record.saved.as_ref();
-            let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
-            left.unwrap_or_else(|| StopMethod::of(kind, view.policy))
-        }
-    };
     let kept = view.record.hibernation.as_deref();
     let incomplete = kept.is_some_and(|kept| kept.incomplete);
     if hibernate::is_hibernated(view) || incomplete && direction == Direction::Start {
@@ -201,6 +207,17 @@ pub fn method(view: View<'_>, direction: Direction) -> StopMethod {
     };
     let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
     if is_chosen && !moves { view.switch_off() } else { method }
+}
+
+/// Returns the method of this direction as far as the record and the configuration say.
+fn expected(record: &Record, policy: &Policy, direction: Direction) -> StopMethod {
+    let kind = record.kind();
+    if let Some(now) = record.under_way_towards(direction) {
+        return now.method;
+    }
+    let saved = record.saved.as_ref().filter(|_| direction == Direction::Start);
+    let left = saved.and_then(|saved| StopMethod::from_saved(kind, saved));
+    left.unwrap_or_else(|| StopMethod::of(kind, policy))
 }
 
 /// Returns the rules by which a transition is followed: those of its method, unless the machine is

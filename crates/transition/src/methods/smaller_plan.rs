@@ -12,13 +12,28 @@ use domain::{
     stop_method::StopMethod,
 };
 
-use super::{Displaced, Method, Next, owed};
+use super::{Basis, Displaced, Method, Next, NextStep, Reads, owed};
 use crate::view::View;
 
 /// Off on a smaller plan.
 pub(super) struct SmallerPlan;
 
 impl Method for SmallerPlan {
+    fn reads(&self, next: NextStep<'_>) -> Reads {
+        let NextStep { record, direction, seen, .. } = next;
+        let resource = seen.map(|view| view.seen.resource);
+        let offers = match direction {
+            Direction::Stop => {
+                !is_switching_off(record) && !resource.is_some_and(|seen| is_moved(seen, record))
+            }
+            Direction::Start => {
+                record.saved.is_some() && resource.is_none_or(|seen| runs_small(seen, record))
+            }
+        };
+        let basis = if offers { Basis::Plans } else { Basis::Itself };
+        Reads { basis, ..Reads::of(record) }
+    }
+
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
         let (record, resource) = (view.record, view.seen.resource);
         let to = match direction {
@@ -75,6 +90,19 @@ pub(super) fn runs_without_its_own(record: &Record) -> Option<String> {
     let saved = record.saved.as_ref();
     let saved = saved.filter(|_| request.is_some_and(|one| one.step == Step::On { small: true }));
     saved.map(|saved| format!("on its small plan: {saved} was not to be had"))
+}
+
+/// Reports whether the first part of a stop is still under way, which no plan decides.
+fn is_switching_off(record: &Record) -> bool {
+    let request = record.request_towards(Direction::Stop);
+    record.under_way_towards(Direction::Stop).is_some()
+        && request.is_some_and(|request| matches!(request.step, Step::Off { .. }))
+        && !record.wants_next_step()
+}
+
+/// Reports whether a stop has moved the machine already: no plan needs to be for sale for that.
+fn is_moved(resource: &Resource, record: &Record) -> bool {
+    record.small_plans.contains(resource.size.plan())
 }
 
 /// Reports whether a start switches the machine on without the saved plan.

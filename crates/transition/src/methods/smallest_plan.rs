@@ -3,18 +3,27 @@
 use std::cmp::Ordering;
 
 use domain::{
+    configuration::DatabaseMethod,
     record::{Direction, Record},
     resource::{Power, Resource, SavedState, Size},
     step::Step,
 };
 
-use super::{Method, Next, seen_against};
+use super::{Basis, Method, Next, NextStep, Reads, seen_against};
 use crate::view::View;
 
 /// A smaller plan, or fewer nodes.
 pub(super) struct SmallestPlan;
 
 impl Method for SmallestPlan {
+    fn reads(&self, next: NextStep<'_>) -> Reads {
+        let NextStep { record, policy, direction, .. } = next;
+        let standbys = policy.methods.database == DatabaseMethod::Standbys;
+        let offers = direction == Direction::Stop && policy.stop_size.is_none() && !standbys;
+        let basis = if offers { Basis::Plans } else { Basis::Itself };
+        Reads { basis, ..Reads::of(record) }
+    }
+
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
         match step(view, direction) {
             Some(step) => Next::Ask(step),

@@ -13,8 +13,7 @@ use domain::{
 use super::*;
 use crate::{
     answer::apply,
-    log::log_from,
-    methods::{self, hibernate},
+    methods::{self, Reads, Sighted, hibernate},
 };
 
 /// The machine, and the one that is recreated from it.
@@ -379,6 +378,7 @@ fn a_snapshot_of_a_machine_that_was_switched_on_before_it_began_is_no_whole_copy
 #[test]
 fn the_log_is_read_back_to_the_look_on_which_the_first_snapshot_of_the_machine_rests() {
     let case = hibernated().copied().at("19:05:10");
+    let log_from = |record: &Record| methods::rules(StopMethod::Hibernate).log_from(record);
     assert_eq!(log_from(&case.record), Some(at("19:00:45")));
     let earlier = |from: &'static str| {
         case.clone().keeping(|kept| {
@@ -1033,7 +1033,7 @@ fn a_snapshot_that_does_not_end_is_given_up_and_holds_up_no_start() {
         let wanted = given_up.clone().overridden(RUNNING, "tue 00:51", "tue 06:00").at("tue 00:52");
         let on = wanted.sends(START);
         assert_eq!((on.step(), &on.resource.id), (ON, &FIRST.parse().unwrap()));
-        assert!(on.record.needs_sight());
+        assert_eq!(Reads::of(&on.record).sight, Sighted::Always);
         // Another one is asked for, but nothing is deleted while that goes on.
         let Ask::Failed { retry_at } = *given_up.ask() else {
             panic!("it came to nothing");
@@ -1264,7 +1264,7 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
         record.phase = Phase::Settled { at: Power::Stopped };
         record.drop_request();
     });
-    assert!(off.record.needs_sight());
+    assert_eq!(Reads::of(&off.record).sight, Sighted::Always);
     let off = off.seeing(SECOND, Power::Stopped);
     let off = off.machine(|machine| machine.manifest = Some(bare()));
     let wanted = off.at("tue 08:02").overridden(RUNNING, "tue 08:01", "tue 12:00");

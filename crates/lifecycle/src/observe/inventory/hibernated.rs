@@ -13,12 +13,12 @@ use domain::{
 };
 use jiff::Timestamp;
 use provider::{Client, ListedSnapshots};
-use transition::methods::hibernate;
+use transition::methods::{Reads, Sighted, hibernate};
 
 use super::reconcile::{Inventory, made_of, needs_no_look};
 use crate::{
     failure::ObservationError,
-    observe::look::{self, Extent, LookResult, SharedLists},
+    observe::look::{self, LookResult, SharedLists},
 };
 
 /// Why a machine is left out.
@@ -89,8 +89,9 @@ impl<'a> UnlistedLooks<'a> {
             return known.clone();
         }
         let budget = self.inventory.budget;
-        if record.needs_sight() {
-            return self.shared.sight(&self.client, budget, record, Extent::of(record)).await;
+        let Reads { sight, extent, .. } = Reads::of(record);
+        if sight == Sighted::Always {
+            return self.shared.sight(&self.client, budget, record, extent).await;
         }
         look::of_record(self.inventory.client, budget, record).await
     }

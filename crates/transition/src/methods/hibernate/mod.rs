@@ -3,6 +3,7 @@
 //! the last one is, because no other leaves before that is known.
 
 use domain::{
+    decision::next_start,
     hibernation::{
         Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, MAX_SNAPSHOTS,
         Mark, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
@@ -14,10 +15,13 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Displaced, Method, Next, Outcome,
+    Basis, Displaced, Extent, Method, Next, NextStep, Outcome, Reads,
     smaller_plan::{off, on, runs_without_its_own},
 };
-use crate::view::{Observation, View};
+use crate::{
+    log::log_from,
+    view::{Observation, View},
+};
 
 mod outcome;
 mod shown;
@@ -42,6 +46,29 @@ const TRIES: usize = 3;
 pub struct Hibernate;
 
 impl Method for Hibernate {
+    fn reads(&self, next: NextStep<'_>) -> Reads {
+        let NextStep { record, direction, seen, .. } = next;
+        let reads = Reads::of(record);
+        if direction == Direction::Start {
+            return reads;
+        }
+        let around = seen.is_none_or(|view| !goes_on(view) && !is_too_near(view));
+        let begun = record.under_way_towards(Direction::Stop).is_some();
+        let may_delete = begun && record.wants_next_step();
+        Reads {
+            extent: if may_delete { Extent::Obstacles } else { reads.extent },
+            basis: if around { Basis::Surroundings } else { Basis::Itself },
+            ..reads
+        }
+    }
+
+    fn log_from(&self, record: &Record) -> Option<Timestamp> {
+        let kept = record.hibernation.as_deref();
+        let copies = kept.into_iter().flat_map(|kept| &kept.snapshots);
+        let copies = copies.filter(|one| Some(&one.from) == record.present());
+        copies.map(KeptSnapshot::off_since).chain(log_from(record)).min()
+    }
+
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
         let next = next(view, direction);
         next.unwrap_or_else(|| Next::Wait("its snapshots were not read".to_owned()))
@@ -94,6 +121,23 @@ impl Method for Hibernate {
     ) -> Option<String> {
         state::settle(record, view, transition)
     }
+}
+
+/// Reports whether a stop to hibernation is past what could keep the machine from being recreated:
+/// the machine is not there, or is still being switched off.
+#[must_use]
+pub fn goes_on(view: View<'_>) -> bool {
+    let asleep = view.seen.sight.is_some_and(|sight| sight.machine.is_none());
+    let begun = view.record.under_way_towards(Direction::Stop).is_some();
+    asleep || begun && view.seen.resource.power != Power::Stopped
+}
+
+/// Reports whether the next start comes too soon for a stop to hibernation to begin.
+fn is_too_near(view: View<'_>) -> bool {
+    let looked_at = view.seen.requested_at;
+    let start = next_start(view.record, view.rules, looked_at);
+    let near = start.is_some_and(|start| start.duration_since(looked_at) < WORTH_IT);
+    near && view.record.under_way_towards(Direction::Stop).is_none()
 }
 
 /// Returns the next request of a transition.
