@@ -88,6 +88,13 @@ impl MachinePlan {
 pub struct Catalog(BTreeMap<String, MachinePlan>);
 
 impl Catalog {
+    /// Returns no plans.
+    #[must_use]
+    pub fn none() -> &'static Self {
+        static NONE: Catalog = Catalog(BTreeMap::new());
+        &NONE
+    }
+
     /// Returns the plan with this slug.
     #[must_use]
     pub fn plan(&self, slug: &str) -> Option<&MachinePlan> {

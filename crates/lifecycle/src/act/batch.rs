@@ -26,7 +26,7 @@ use crate::{
     failure::ObservationError,
     observe::{
         look::{Looks, SharedLists},
-        stop_target::{Plans, is_to_hibernate},
+        stop_target::Plans,
     },
 };
 
@@ -82,23 +82,12 @@ impl Batch<'_> {
         let mut inspected = None;
         let target = match self.direction {
             Direction::Stop => {
-                if is_to_hibernate(record, &policy) {
-                    if reads(look).basis == Basis::Surroundings && !shows_obstacles(look) {
-                        let extent = Extent::Obstacles;
-                        inspected = self.shared.sight(client, self.budget, record, extent).await?;
-                    }
-                    let target = self.plans.to_hibernate(
-                        (client, self.context.store),
-                        (record, inspected.as_ref().unwrap_or(look)),
-                        &verdict,
-                        rules,
-                    );
-                    target.await?
-                } else {
-                    let rules = (&policy, rules.configuration);
-                    let target = self.plans.stop_target(client, record, &look.resource, rules);
-                    target.await?
+                if reads(look).basis == Basis::Surroundings && !shows_obstacles(look) {
+                    let extent = Extent::Obstacles;
+                    inspected = self.shared.sight(client, self.budget, record, extent).await?;
                 }
+                let view = view(inspected.as_ref().unwrap_or(look));
+                self.plans.stop_target(client, self.context.store, view, &verdict).await?
             }
             Direction::Start => self.plans.way_back(client, record, &look.resource).await?,
         };

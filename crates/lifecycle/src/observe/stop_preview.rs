@@ -9,30 +9,31 @@ use std::{
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Otherwise, Policy},
-    hibernation::{self, Hibernation, HibernationTerms, OffPeriod, Surroundings},
+    configuration::{Account, Configuration, Overrides, Policy},
+    decision::Rules,
+    hibernation::{Hibernation, Surroundings},
+    look::Look,
     membership::{Membership, Subject},
     money::Money,
-    plan::{self, Catalog, Machine, StopPlan},
-    record::Record,
-    resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
+    plan::{Catalog, StopPlan, may_have_kept_price},
+    record::{Direction, Record},
+    resource::{SavedState, Size},
     stop_method::StopMethod,
 };
 use environment::in_words;
-use jiff::{SignedDuration, Timestamp};
 use provider::{Client, Lists, ProviderError};
 use store::{Store, StoreError};
+use transition::{
+    methods::{Basis, Grounds, NextStep, Obstacle, Target, judge},
+    view::{Observation, PlanContext, View},
+};
 
 use crate::{
     Access, Context, Error,
     budget::Budget,
     failure::ObservationError,
-    observe::{
-        look,
-        stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes, terms},
-        token_check::NOT_ASKED,
-    },
-    report::{AccountPreview, MissingScope, MoveTarget, Obstacle, StopPreview},
+    observe::{look, token_check::NOT_ASKED},
+    report::{AccountPreview, MissingScope, MoveTarget, StopPreview},
 };
 
 /// Checks the accounts for which a schedule changes plans, drops standbys or hibernates machines.
@@ -95,12 +96,9 @@ async fn hibernates(
 
 /// A resource whose schedule would change its plan, drop its standbys or hibernate it.
 struct Follower<'c> {
-    reference: ResourceRef,
-    /// Whether one of its snapshots has been seen to boot.
-    rehearsed: bool,
-    /// The size of its latest snapshot, in hundredths of a GB.
-    latest: Option<u64>,
-    resource: Resource,
+    /// Its record as far as that counts before a stop: what is kept of a machine that was hibernated.
+    record: Record,
+    look: Look,
     schedule: ScheduleName,
     policy: &'c Policy,
     method: StopMethod,
@@ -158,15 +156,13 @@ async fn previews_of(
     let unread = ObservationError::of_unread(&listed.unread).map(|one| one.reason.to_string());
     let known = recorded(context.store, account, configuration).await;
     let (known, hibernated) = known.map_err(|error| in_words(&error))?;
-    let resources = listed.looks.into_iter().map(|look| look.resource);
-    let followers: Vec<_> = resources
-        .filter_map(|resource| {
-            let record = known.get(&resource.id);
-            follower(account, as_it_runs(resource, record), record, configuration)
-        })
-        .collect();
-    let offered = Offered::to(client, &followers).await.map_err(&failed)?;
-    let lists = if followers.iter().any(|one| one.method == StopMethod::Hibernate) {
+    let followers = listed.looks.into_iter().filter_map(|look| {
+        let record = known.get(&look.resource.id);
+        follower(account, as_it_runs(look, record), record, configuration)
+    });
+    let followers: Vec<_> = followers.collect();
+    let offered = Offered { hibernated, ..Offered::to(client, &followers).await.map_err(&failed)? };
+    let lists = if followers.iter().any(|one| one.basis() == Basis::Surroundings) {
         let attachments = client.attachments().await.map_err(&failed)?;
         Some((attachments, client.preflight().await.map_err(&failed)?))
     } else {
@@ -176,26 +172,24 @@ async fn previews_of(
         attachments: Some(attachments),
         preflight: Some(preflight),
     });
+    let overrides = Overrides::default();
+    let rules = Rules { configuration, overrides: &overrides };
+    let context = PlanContext { rules, writer: context.writer, now: budget.now() };
     let mut found = Vec::new();
     for follower in &followers {
-        if follower.method != StopMethod::Hibernate {
-            found.extend(offered.judge(follower, configuration));
-            continue;
+        let mut around = None;
+        if follower.basis() == Basis::Surroundings {
+            if budget.is_over() {
+                return Err("there was no time to look at all that it would hibernate".to_owned());
+            }
+            let machine = client.machine(&follower.look.resource.id, lists).await;
+            around = machine.map_err(&failed)?.and_then(|machine| machine.around);
+            if around.is_none() {
+                // It was deleted since it was listed.
+                continue;
+            }
         }
-        if budget.is_over() {
-            return Err("there was no time to look at all that it would hibernate".to_owned());
-        }
-        let machine = client.machine(&follower.resource.id, lists);
-        let around = machine.await.map_err(&failed)?.and_then(|machine| machine.around);
-        // It was deleted since it was listed.
-        let Some(around) = around else { continue };
-        let terms = HibernationTerms {
-            hibernated,
-            off_period: follower.off_period(configuration, budget.now()),
-            longest_run: follower.longest_run(configuration, budget.now()),
-            ..terms(account, follower.policy, configuration)
-        };
-        found.extend(offered.snapshot(follower, &around, configuration, &terms));
+        found.extend(offered.judge(follower, around.as_ref(), context));
     }
     Ok((found, unread))
 }
@@ -219,88 +213,76 @@ async fn recorded(
 }
 
 /// Gives a machine that is stopped on a small plan the size that it has to come back to.
-fn as_it_runs(mut resource: Resource, record: Option<&Record>) -> Resource {
-    let seen = match &resource.size {
+fn as_it_runs(mut look: Look, record: Option<&Record>) -> Look {
+    let seen = match &look.resource.size {
         Size::Machine(seen) => SavedState::Machine(seen.clone()),
-        Size::Database(_) | Size::NodePool(_) => return resource,
+        Size::Database(_) | Size::NodePool(_) => return look,
     };
     if let Some(owed @ SavedState::Machine(own)) = record.and_then(|record| record.saved.as_ref())
         && !matches!(seen.compare(owed), Some(Ordering::Greater | Ordering::Equal))
     {
-        resource.size = Size::Machine(own.clone());
+        look.resource.size = Size::Machine(own.clone());
     }
-    resource
+    look
 }
 
 /// Returns the resource as a follower of its schedule, if that chooses a stop method for it.
 fn follower<'c>(
     account: &AccountName,
-    resource: Resource,
+    look: Look,
     known: Option<&Record>,
     configuration: &'c Configuration,
 ) -> Option<Follower<'c>> {
-    let id = known.map_or(&resource.id, |record| &record.reference.id);
+    let id = known.map_or(&look.resource.id, |record| &record.reference.id);
     let reference = ResourceRef { account: account.clone(), id: id.clone() };
-    let kept = known.and_then(|record| record.hibernation.as_deref());
-    let record = Record::first_seen(reference.clone(), &resource);
-    let membership = Membership::of(Subject::seen(&record, &resource), configuration);
+    let record = Record {
+        hibernation: known.and_then(|record| record.hibernation.clone()),
+        ..Record::first_seen(reference, &look.resource)
+    };
+    let membership = Membership::of(Subject::seen(&record, &look.resource), configuration);
     let schedule = membership.schedule()?.clone();
     let policy = &configuration.schedules.get(&schedule)?.policy;
-    let method = StopMethod::of(resource.kind(), policy);
-    method.is_chosen().then_some(Follower {
-        rehearsed: kept.is_some_and(Hibernation::is_rehearsed),
-        latest: kept.and_then(Hibernation::latest_centi_gb),
-        reference,
-        resource,
-        schedule,
-        policy,
-        method,
-    })
+    let method = StopMethod::of(record.kind(), policy);
+    method.is_chosen().then_some(Follower { record, look, schedule, policy, method })
 }
 
 impl Follower<'_> {
-    /// Returns the longest stop of its schedule: one that is too short for a snapshot is refused
-    /// individually.
-    fn off_period(&self, configuration: &Configuration, now: Timestamp) -> Option<OffPeriod> {
-        let rule = configuration.schedules.get(&self.schedule)?;
-        let off = rule.schedule.longest_stop(now)?;
-        let latest = self.latest;
-        Some(OffPeriod { off, latest })
+    /// Returns what decides where its stop would lead.
+    fn basis(&self) -> Basis {
+        let Self { record, policy, .. } = self;
+        NextStep { record, policy, direction: Direction::Stop, seen: None }.reads().basis
     }
 
-    /// Returns the longest run of its schedule: one of which each is too short to prove a snapshot
-    /// is refused.
-    fn longest_run(&self, configuration: &Configuration, now: Timestamp) -> Option<SignedDuration> {
-        let rule = configuration.schedules.get(&self.schedule)?;
-        rule.schedule.longest_run(now)
-    }
-
-    fn leads(&self, from: String, to: MoveTarget) -> StopPreview {
+    fn leads(&self, to: MoveTarget) -> StopPreview {
+        let resource = &self.look.resource;
         StopPreview {
-            resource: self.reference.clone(),
-            name: self.resource.name.clone(),
+            resource: self.record.reference.clone(),
+            name: resource.name.clone(),
             schedule: self.schedule.clone(),
             method: self.method,
-            created_at: self.resource.facts.created_at,
-            from,
+            created_at: resource.facts.created_at,
+            from: resource.size.plan().to_owned(),
             to,
         }
     }
 }
 
-/// What a provider offers, and which machines an autoscale pool created.
+/// What a provider offers, and what counts besides that.
 #[derive(Debug, Default)]
 struct Offered {
     catalog: Catalog,
+    /// The machines that an autoscale pool created.
     autoscaled: BTreeSet<ResourceId>,
     /// What a GB of a snapshot costs per month, if something is to be hibernated.
     per_gb_month: Option<Money>,
+    /// How many machines of the account are hibernated.
+    hibernated: u64,
 }
 
 impl Offered {
     /// Fetches the offers, but only if a machine is among the followers.
     async fn to(client: &Client, followers: &[Follower<'_>]) -> Result<Self, ProviderError> {
-        let mut resources = followers.iter().map(|follower| &follower.resource);
+        let mut resources = followers.iter().map(|follower| &follower.look.resource);
         if !resources.any(|resource| matches!(resource.size, Size::Machine(_))) {
             return Ok(Self::default());
         }
@@ -308,87 +290,38 @@ impl Offered {
         if let Some(currency) = client.currency().await? {
             catalog = catalog.in_currency(currency);
         }
-        let hibernates = |one: &Follower<'_>| one.method == StopMethod::Hibernate;
-        let per_gb_month =
-            if followers.iter().any(hibernates) { client.snapshot_price().await? } else { None };
-        Ok(Self { catalog, autoscaled: client.autoscaled().await?, per_gb_month })
+        let hibernates = followers.iter().any(|one| one.basis() == Basis::Surroundings);
+        let per_gb_month = if hibernates { client.snapshot_price().await? } else { None };
+        let autoscaled = client.autoscaled().await?;
+        Ok(Self { catalog, autoscaled, per_gb_month, hibernated: 0 })
     }
 
-    /// Judges by its surroundings whether a machine could be hibernated.
-    fn snapshot(
+    /// Judges where a stop would lead; `None` if that needs no mention. The longest stop and the
+    /// longest run of its schedule count: one stop that is too short for a snapshot is refused by
+    /// itself.
+    fn judge(
         &self,
         follower: &Follower<'_>,
-        around: &Surroundings,
-        configuration: &Configuration,
-        terms: &HibernationTerms,
+        around: Option<&Surroundings>,
+        context: PlanContext<'_>,
     ) -> Option<StopPreview> {
-        let Size::Machine(size) = &follower.resource.size else {
-            return None;
+        let Follower { record, look, policy, .. } = follower;
+        let rule = context.rules.configuration.schedules.get(&follower.schedule)?;
+        let by = Grounds {
+            catalog: &self.catalog,
+            autoscaled: self.autoscaled.contains(&look.resource.id),
+            around,
+            hibernated: self.hibernated,
+            off: rule.schedule.longest_stop(context.now),
+            longest_run: rule.schedule.longest_run(context.now),
+            ..Grounds::default()
         };
-        let machine = self.as_machine(follower, size, configuration);
-        let obstacles = hibernation::preflight(machine, around, &self.catalog, terms);
-        let to = match (Obstacle::all(&obstacles), follower.policy.otherwise) {
-            (Some(all), Otherwise::Refuse) => MoveTarget::Refused(all),
-            (Some(all), Otherwise::PowerOff) => MoveTarget::Same { reason: all.reason },
-            (None, _) => {
-                let offer = self.catalog.offer(&size.plan, &follower.resource.region);
-                MoveTarget::Snapshot {
-                    size: size.clone(),
-                    offer: offer.filter(|_| !machine.may_have_kept_price()).cloned(),
-                    per_gb_month: self.per_gb_month,
-                    address_costs: around.address_costs(follower.resource.kind()),
-                    rehearsed: follower.rehearsed,
-                    put_back: around.put_back(),
-                    lost: around.lost(&follower.resource),
-                }
-            }
-        };
-        Some(follower.leads(size.plan.clone(), to))
-    }
-
-    fn as_machine<'m>(
-        &self,
-        follower: &'m Follower<'_>,
-        size: &'m MachineSize,
-        configuration: &Configuration,
-    ) -> Machine<'m> {
-        let resource = &follower.resource;
-        Machine {
-            resource,
-            size,
-            autoscaled: self.autoscaled.contains(&resource.id),
-            accepts_new_prices: accepts_new_prices(&follower.reference.account, configuration),
-        }
-    }
-
-    /// Returns where a stop would lead; `None` for a pool, or a database that may drop its
-    /// standbys.
-    fn judge(&self, follower: &Follower<'_>, configuration: &Configuration) -> Option<StopPreview> {
-        let (from, to) = match &follower.resource.size {
-            Size::Machine(size) => {
-                let to = self.machine(follower, size, configuration);
-                (size.plan.clone(), to)
-            }
-            Size::Database(size) => (size.plan.clone(), database(size)?),
-            Size::NodePool(_) => return None,
-        };
-        Some(follower.leads(from, to))
-    }
-
-    fn machine(
-        &self,
-        follower: &Follower<'_>,
-        size: &MachineSize,
-        configuration: &Configuration,
-    ) -> MoveTarget {
-        let resource = &follower.resource;
-        let wanted = match plan::requested_plan(resource.kind(), &resource.tags, follower.policy) {
-            Ok(wanted) => wanted,
-            Err(refusal) => return MoveTarget::Refused((&refusal).into()),
-        };
-        let machine = self.as_machine(follower, size, configuration);
-        match SmallStop::of(machine, &self.catalog, wanted.as_deref()) {
-            SmallStop::On(StopPlan { plan, offer, present, has_kept_price }) => {
+        let view = View::new(record, Observation::of(look), policy, context);
+        let to = match judge(view, &by) {
+            Target::Size(_) => return None,
+            Target::Off(reasons) => MoveTarget::Same { reason: Obstacle::all(reasons)?.reason },
+            Target::Refused(reasons) => MoveTarget::Refused(Obstacle::all(reasons)?),
+            Target::Smaller { plan: StopPlan { plan, offer, present, has_kept_price }, .. } => {
                 MoveTarget::Smaller {
                     plan: plan.slug.clone(),
                     offer: offer.clone(),
@@ -396,14 +329,29 @@ impl Offered {
                     has_kept_price,
                 }
             }
-            SmallStop::Off(refusal) => MoveTarget::Same { reason: refusal.to_string() },
-            SmallStop::Refused(refusal) => MoveTarget::Refused((&refusal).into()),
-        }
+            Target::Snapshot { .. } => self.snapshot(follower, around?)?,
+        };
+        Some(follower.leads(to))
     }
-}
 
-fn database(size: &DatabaseSize) -> Option<MoveTarget> {
-    keeps_its_nodes(size).map(MoveTarget::Refused)
+    fn snapshot(&self, follower: &Follower<'_>, around: &Surroundings) -> Option<MoveTarget> {
+        let resource = &follower.look.resource;
+        let Size::Machine(size) = &resource.size else {
+            return None;
+        };
+        let has_kept_price = may_have_kept_price(resource.kind(), resource.facts.created_at);
+        let offer = self.catalog.offer(&size.plan, &resource.region);
+        let kept = follower.record.hibernation.as_deref();
+        Some(MoveTarget::Snapshot {
+            size: size.clone(),
+            offer: offer.filter(|_| !has_kept_price).cloned(),
+            per_gb_month: self.per_gb_month,
+            address_costs: around.address_costs(resource.kind()),
+            rehearsed: kept.is_some_and(Hibernation::is_rehearsed),
+            put_back: around.put_back(),
+            lost: around.lost(resource),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -4,18 +4,9 @@ pub mod bus_event;
 pub mod health;
 mod publish;
 
-use std::fmt;
-
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
-    activity::Activity,
-    digest::Digest,
-    hibernation,
-    money::Money,
-    plan::{MoveRefusal, Offer},
-    record::Record,
-    resource::MachineSize,
-    stop_method::StopMethod,
+    AccountName, ResourceRef, ScheduleName, activity::Activity, digest::Digest, money::Money,
+    plan::Offer, record::Record, resource::MachineSize, stop_method::StopMethod,
 };
 use environment::left_alone;
 use jiff::Timestamp;
@@ -25,6 +16,7 @@ use store::{ReadItems, Store, StoreError, Unreadable};
 use crate::{Context, Outcome, report::health::Health};
 
 pub use publish::{Log, publishing};
+pub use transition::methods::Obstacle;
 
 /// Receives events as they happen, each after the write that it reports; a report comes only at the
 /// end, and not at all if the invocation fails.
@@ -211,39 +203,6 @@ pub enum MoveTarget {
     },
     /// The stop is not made, because the resource could not come back.
     Refused(Obstacle),
-}
-
-/// Why a stop that a schedule asks for is not made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Obstacle {
-    /// The reason.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: String,
-}
-
-impl From<&MoveRefusal> for Obstacle {
-    fn from(refusal: &MoveRefusal) -> Self {
-        Self { reason: refusal.to_string(), remedy: refusal.remedy().to_owned() }
-    }
-}
-
-/// Joins everything that prevents hibernating a machine; `None` if nothing does.
-impl Obstacle {
-    pub(crate) fn all(obstacles: &[hibernation::Obstacle]) -> Option<Self> {
-        let (reasons, remedies): (Vec<_>, Vec<_>) =
-            obstacles.iter().map(|one| (one.to_string(), one.remedy())).unzip();
-        (!reasons.is_empty())
-            .then(|| Self { reason: reasons.join("; "), remedy: remedies.join("; ") })
-    }
-}
-
-/// The form that a record keeps.
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason, self.remedy)
-    }
 }
 
 /// An item that this program cannot read, because a newer program wrote it.

@@ -2,6 +2,7 @@
 //! around them do not know which method it is.
 
 pub mod hibernate;
+mod judge;
 mod owed;
 mod power;
 mod reads;
@@ -10,10 +11,12 @@ mod smallest_plan;
 mod zero_nodes;
 
 pub use hibernate::{adopted, answered, take_stock, trying_again};
+pub use judge::{Grounds, Obstacle, Target, judge};
 pub use owed::unlike_plans;
 pub use power::may_be_forced;
 pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
 pub use smaller_plan::runs_small;
+pub use smallest_plan::stop_nodes;
 
 use std::cmp::Ordering;
 
@@ -45,6 +48,11 @@ pub trait Method: Sync {
     /// Returns the instant from which a machine's action log is read; `None` if it is not.
     fn log_from(&self, record: &Record) -> Option<Timestamp> {
         log_from(record)
+    }
+
+    /// Judges where a stop leads.
+    fn judge<'a>(&self, _: View<'_>, _: &Grounds<'a>) -> Target<'a> {
+        Target::Off(Vec::new())
     }
 
     /// Returns what comes next in a transition.

@@ -5,14 +5,15 @@ use std::cmp::Ordering;
 
 use domain::{
     hibernation::Mark,
+    plan::{MoveRefusal, requested_plan, stop_plan},
     record::{Ask, Direction, Record, effect_timeout},
-    resource::{MachineSize, Power, Resource, SavedState},
+    resource::{MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
     step::Step,
     stop_method::StopMethod,
 };
 
-use super::{Basis, Displaced, Method, Next, NextStep, Reads, owed};
+use super::{Basis, Displaced, Grounds, Method, Next, NextStep, Reads, Target, owed};
 use crate::view::View;
 
 /// Off on a smaller plan.
@@ -32,6 +33,36 @@ impl Method for SmallerPlan {
         };
         let basis = if offers { Basis::Plans } else { Basis::Itself };
         Reads { basis, ..Reads::of(record) }
+    }
+
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+        let View { record, policy, .. } = view;
+        let resource = view.seen.resource;
+        let Size::Machine(seen) = &resource.size else {
+            return Target::Off(Vec::new());
+        };
+        if is_switching_off(record) {
+            return Target::Off(Vec::new());
+        }
+        if is_moved(resource, record) {
+            return Target::Size(SavedState::Machine(seen.clone()));
+        }
+        // A stop under way keeps the plan that it began with.
+        let under_way = record.under_way_towards(Direction::Stop);
+        let wanted = match under_way.and_then(|now| now.target.as_ref()).and_then(machine) {
+            Some(to) => Ok(Some(to.plan.clone())),
+            None => requested_plan(record.kind(), &resource.tags, policy),
+        };
+        let of = by.machine(view, seen);
+        match wanted.and_then(|wanted| stop_plan(of, by.catalog, wanted.as_deref())) {
+            Ok(plan) => {
+                // The machine keeps its own disk.
+                let size = MachineSize { disk_gib: seen.disk_gib, ..plan.plan.size() };
+                Target::Smaller { plan, size: SavedState::Machine(size) }
+            }
+            Err(refusal) if has_nothing_to_save(&refusal) => Target::Off(vec![(&refusal).into()]),
+            Err(refusal) => Target::Refused(vec![(&refusal).into()]),
+        }
     }
 
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
@@ -103,6 +134,15 @@ fn is_switching_off(record: &Record) -> bool {
 /// Reports whether a stop has moved the machine already: no plan needs to be for sale for that.
 fn is_moved(resource: &Resource, record: &Record) -> bool {
     record.small_plans.contains(resource.size.plan())
+}
+
+/// Reports whether a move is refused because the machine could not cost less, so that it is only
+/// switched off.
+fn has_nothing_to_save(refusal: &MoveRefusal) -> bool {
+    if let MoveRefusal::TargetNotCheaper { target, plan } = refusal {
+        return target == plan;
+    }
+    matches!(refusal, MoveRefusal::AlreadyCheapest { .. } | MoveRefusal::DiskTooLarge { .. })
 }
 
 /// Reports whether a start switches the machine on without the saved plan.

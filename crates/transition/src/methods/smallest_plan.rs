@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use domain::{
-    configuration::DatabaseMethod,
+    configuration::{DatabaseMethod, Policy},
     record::{Direction, Record},
-    resource::{Power, Resource, SavedState, Size},
+    resource::{DatabaseSize, Power, Resource, SavedState, Size},
     step::Step,
 };
 
-use super::{Basis, Method, Next, NextStep, Reads, seen_against};
+use super::{Basis, Grounds, Method, Next, NextStep, Obstacle, Reads, Target, seen_against};
 use crate::view::View;
 
 /// A smaller plan, or fewer nodes.
@@ -18,10 +18,32 @@ pub(super) struct SmallestPlan;
 impl Method for SmallestPlan {
     fn reads(&self, next: NextStep<'_>) -> Reads {
         let NextStep { record, policy, direction, .. } = next;
-        let standbys = policy.methods.database == DatabaseMethod::Standbys;
-        let offers = direction == Direction::Stop && policy.stop_size.is_none() && !standbys;
+        let is_named = policy.stop_size.is_some() || drops_standbys(policy);
+        let offers = direction == Direction::Stop && !is_named;
         let basis = if offers { Basis::Plans } else { Basis::Itself };
         Reads { basis, ..Reads::of(record) }
+    }
+
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+        let policy = view.policy;
+        let Size::Database(seen) = &view.seen.resource.size else {
+            return Target::Off(Vec::new());
+        };
+        let standbys = drops_standbys(policy);
+        let keeps = seen.keeps_its_nodes().filter(|_| standbys && seen.nodes > 1);
+        if let Some(reason) = keeps {
+            let remedy = "set methods.database = \"smallest-plan\" for it".to_owned();
+            return Target::Refused(vec![Obstacle { reason, remedy }]);
+        }
+        let own = standbys.then_some(&*seen.plan).or(by.smallest);
+        match policy.stop_size.as_deref().or(own) {
+            Some(plan) => Target::Size(SavedState::Database {
+                plan: plan.to_owned(),
+                nodes: stop_nodes(seen, policy),
+                storage_mib: None,
+            }),
+            None => Target::Off(Vec::new()),
+        }
     }
 
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
@@ -34,6 +56,17 @@ impl Method for SmallestPlan {
     fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
         reached(view.seen.resource, view.record, direction, target)
     }
+}
+
+fn drops_standbys(policy: &Policy) -> bool {
+    policy.methods.database == DatabaseMethod::Standbys
+}
+
+/// Returns the number of nodes that a stop leaves to a database: never more than it has.
+#[must_use]
+pub fn stop_nodes(seen: &DatabaseSize, policy: &Policy) -> u32 {
+    let wanted = if drops_standbys(policy) { Some(1) } else { policy.stop_nodes };
+    wanted.map_or(seen.nodes, |nodes| nodes.min(seen.nodes))
 }
 
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.

@@ -25,6 +25,8 @@ mod forcing;
 #[cfg(test)]
 mod hibernating;
 #[cfg(test)]
+mod judging;
+#[cfg(test)]
 mod lasting;
 #[cfg(test)]
 mod machines;
@@ -69,7 +71,7 @@ use crate::{
     failure::{Failure, FailureKind},
     follow::{Follow, follow, missing, unlisted},
     plan::plan,
-    view::{Observation, Plan, PlanContext, Send, Withheld, Write},
+    view::{Observation, Plan, PlanContext, Send, View, Withheld, Write},
 };
 
 const STOP: Direction = Direction::Stop;
@@ -467,6 +469,11 @@ impl Case {
     pub fn following(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(&mut self.configuration.schedules.get_mut(&office()).unwrap().policy);
         self
+    }
+
+    /// Returns how its schedule treats it.
+    pub fn policy(&self) -> &Policy {
+        &self.configuration.schedules[&office()].policy
     }
 
     fn observing(self) -> Self {

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    configuration::{DatabaseMethod, DropletMethod, Pattern, ServerMethod},
+    configuration::{DatabaseMethod, DropletMethod, Otherwise, Pattern, ServerMethod},
     hibernation::{KeptSnapshot, Mark, SshKey},
     money::{Currency, Money},
     plan::{MachinePlan, Offer},
+    resource::MachineSize,
 };
 
 use super::*;
+use crate::observe::stop_target::StopTarget;
 use transition::tests::{Case, database as a_database, droplet, office, server};
 
 fn offer(hourly: &str) -> Offer {
@@ -68,9 +70,23 @@ fn size(plan: &str, memory_mib: u64) -> MachineSize {
 /// Returns what is reported about the case's resource where these plans are sold.
 fn said(case: &Case, catalog: Catalog) -> Option<StopPreview> {
     let account = &case.record.reference.account;
-    let follower = follower(account, case.resource.clone(), None, &case.configuration)?;
-    let offered = Offered { catalog, autoscaled: BTreeSet::new(), per_gb_month: None };
-    offered.judge(&follower, &case.configuration)
+    let follower = follower(account, look(case), None, &case.configuration)?;
+    let offered = Offered { catalog, ..Offered::default() };
+    case.with(|_, context| offered.judge(&follower, None, context))
+}
+
+fn look(case: &Case) -> Look {
+    Look { requested_at: case.now, resource: case.resource.clone(), sight: None }
+}
+
+/// Returns where a claim of the case's stop leads, where these plans are for sale.
+fn claimed(case: &Case, catalog: &Catalog, around: Option<&Surroundings>) -> StopTarget {
+    let by = Grounds { catalog, around, ..Grounds::default() };
+    let look = look(case);
+    case.with(|_, context| {
+        let view = View::new(&case.record, Observation::of(&look), case.policy(), context);
+        judge(view, &by).into()
+    })
 }
 
 #[track_caller]
@@ -190,7 +206,7 @@ fn a_machine_on_its_small_plan_is_judged_by_the_one_that_it_is_owed() {
     let owed = |size| Record { saved: Some(SavedState::Machine(size)), ..case.record.clone() };
     let (large, larger) = (owed(size("large", 4096)), owed(size("larger", 8192)));
     let is_on =
-        |case: &Case, record: &Record| match as_it_runs(case.resource.clone(), Some(record)).size {
+        |case: &Case, record: &Record| match as_it_runs(look(case), Some(record)).resource.size {
             Size::Machine(size) => size.plan,
             other @ (Size::Database(_) | Size::NodePool(_)) => panic!("{other:?}"),
         };
@@ -238,20 +254,48 @@ fn hibernating(otherwise: Otherwise) -> Case {
 
 fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> StopPreview {
     let account = &case.record.reference.account;
-    let resource = case.resource.clone();
-    let follower = follower(account, resource, record, &case.configuration).unwrap();
-    let offered = Offered {
-        catalog: plans(),
-        autoscaled: BTreeSet::new(),
-        per_gb_month: Money::parse("0.0143", Currency::Usd).ok(),
-    };
-    let terms = HibernationTerms {
-        off_period: follower.off_period(&case.configuration, case.now),
-        longest_run: follower.longest_run(&case.configuration, case.now),
-        ..terms(account, follower.policy, &case.configuration)
-    };
-    let found = offered.snapshot(&follower, around, &case.configuration, &terms);
+    let follower = follower(account, look(case), record, &case.configuration).unwrap();
+    let per_gb_month = Money::parse("0.0143", Currency::Usd).ok();
+    let offered = Offered { catalog: plans(), per_gb_month, ..Offered::default() };
+    let found = case.with(|_, context| offered.judge(&follower, Some(around), context));
     found.unwrap()
+}
+
+#[test]
+fn a_claim_leads_where_its_preview_does() {
+    let named = [None, Some("small"), Some("tiny"), Some("large")].map(|plan| {
+        let case = on_large(droplet());
+        Box::new(case.following(|policy| policy.resize_to = plan.map(str::to_owned)))
+    });
+    let cases = named.into_iter().chain([Box::new(on_large(server()))]);
+    let none = Catalog::default();
+    let previews = cases.flat_map(|case| {
+        [plans(), none.clone()].map(|catalog| {
+            let claimed = claimed(&case, &catalog, None);
+            (said(&case, catalog).unwrap().to, claimed)
+        })
+    });
+    let around = Surroundings { ssh_keys: vec![key()], ..Surroundings::default() };
+    let backups = Surroundings { backups: true, ..around.clone() };
+    let hibernated = [Otherwise::Refuse, Otherwise::PowerOff].into_iter().flat_map(|otherwise| {
+        let case = hibernating(otherwise);
+        [&around, &backups]
+            .map(|around| (led_to(&case, None, around).to, claimed(&case, &plans(), Some(around))))
+    });
+    for (previewed, claimed) in previews.chain(hibernated) {
+        match &previewed {
+            MoveTarget::Smaller { plan, .. } => {
+                let size = claimed.size.as_ref();
+                assert!(
+                    matches!(size, Some(SavedState::Machine(size)) if size.plan == *plan),
+                    "{claimed:?}"
+                );
+            }
+            MoveTarget::Snapshot { .. } => assert_eq!(claimed.ssh_key.as_deref(), Some("team")),
+            MoveTarget::Same { .. } => assert_eq!(claimed, StopTarget::default()),
+            MoveTarget::Refused(why) => assert_eq!(claimed.refusal, Some(why.to_string())),
+        }
+    }
 }
 
 #[test]

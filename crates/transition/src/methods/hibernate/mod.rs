@@ -3,19 +3,21 @@
 //! the last one is, because no other leaves before that is known.
 
 use domain::{
+    configuration::{Account, Otherwise},
     decision::next_start,
     hibernation::{
-        Attachment, Hibernation, HibernationState, KEPT_FOR, KeptSnapshot, Label, MAX_SNAPSHOTS,
-        Mark, ObservedMachine, SNAPSHOTS_TO_KEEP, SeenSnapshot, Sight, SnapshotState,
+        self, Attachment, Hibernation, HibernationState, HibernationTerms, KEPT_FOR, KeptSnapshot,
+        Label, MAX_SNAPSHOTS, Mark, ObservedMachine, OffPeriod, SNAPSHOTS_TO_KEEP, SeenSnapshot,
+        Sight, SnapshotState, preflight,
     },
     record::{Ask, Direction, Record, Request, Transition},
-    resource::{Power, SavedState},
+    resource::{Power, SavedState, Size},
     step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Basis, Displaced, Extent, Method, Next, NextStep, Outcome, Reads,
+    Basis, Displaced, Extent, Grounds, Method, Next, NextStep, Obstacle, Outcome, Reads, Target,
     smaller_plan::{off, on, runs_without_its_own},
 };
 use crate::{
@@ -60,6 +62,10 @@ impl Method for Hibernate {
             basis: if around { Basis::Surroundings } else { Basis::Itself },
             ..reads
         }
+    }
+
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+        judge(view, by)
     }
 
     fn log_from(&self, record: &Record) -> Option<Timestamp> {
@@ -123,10 +129,47 @@ impl Method for Hibernate {
     }
 }
 
+/// Judges whether a machine may be hibernated. A hibernation under way continues only while nothing
+/// stands in its way.
+fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+    let View { record, policy, .. } = view;
+    let account = view.rules.configuration.accounts.get(&record.reference.account);
+    let ssh_key = account.and_then(Account::cloud).and_then(|cloud| cloud.ssh_key.clone());
+    if goes_on(view) {
+        return Target::Snapshot { ssh_key: ssh_key.unwrap_or_default() };
+    }
+    let (Size::Machine(size), Some(around)) = (&view.seen.resource.size, by.around) else {
+        return Target::Off(Vec::new());
+    };
+    let kept = record.hibernation.as_deref();
+    let latest = kept.and_then(Hibernation::latest_centi_gb);
+    let terms = HibernationTerms {
+        accepted: policy.accept.clone(),
+        needs_private_ip: policy.needs_private_ip,
+        hibernated: by.hibernated,
+        off_period: by.off.map(|off| OffPeriod { off, latest }),
+        longest_run: by.longest_run,
+        ssh_key,
+    };
+    let mut obstacles = preflight(by.machine(view, size), around, by.catalog, &terms);
+    if by.must_be_rehearsed && !kept.is_some_and(Hibernation::is_rehearsed) {
+        obstacles.push(hibernation::Obstacle::NotRehearsed);
+    }
+    let obstacles: Vec<_> = obstacles.iter().map(Obstacle::from).collect();
+    let begun = record.under_way_towards(Direction::Stop).is_some();
+    match policy.otherwise {
+        _ if obstacles.is_empty() => {
+            let key = terms.ssh_key.as_deref().and_then(|key| around.ssh_key(key));
+            Target::Snapshot { ssh_key: key.map(|key| key.sent_as.clone()).unwrap_or_default() }
+        }
+        Otherwise::PowerOff if !begun => Target::Off(obstacles),
+        Otherwise::PowerOff | Otherwise::Refuse => Target::Refused(obstacles),
+    }
+}
+
 /// Reports whether a stop to hibernation is past what could keep the machine from being recreated:
 /// the machine is not there, or is still being switched off.
-#[must_use]
-pub fn goes_on(view: View<'_>) -> bool {
+fn goes_on(view: View<'_>) -> bool {
     let asleep = view.seen.sight.is_some_and(|sight| sight.machine.is_none());
     let begun = view.record.under_way_towards(Direction::Stop).is_some();
     asleep || begun && view.seen.resource.power != Power::Stopped
