@@ -163,9 +163,9 @@ pub struct Allowance {
     pub remaining: Option<u64>,
     /// Requests per minute that others use.
     pub others: u64,
-    /// Requests that an inventory takes.
+    /// Requests that the lists of an inventory take. They are counted nowhere else.
     pub inventory: u64,
-    /// Requests per minute that stop and start leave to poll-status: an inventory and one
+    /// Requests per minute that stop and start leave to poll-status besides an inventory: one
     /// observation.
     pub observing: u64,
 }
@@ -209,7 +209,7 @@ impl Allowance {
             remaining,
             others,
             inventory: all,
-            observing: all + largest,
+            observing: largest,
         }
     }
 
@@ -218,7 +218,8 @@ impl Allowance {
     /// instant they are sent.
     #[must_use]
     pub fn left_to_act(&self, counted: Counted) -> u64 {
-        self.left(counted.acting + self.observing.max(counted.observing))
+        let following = self.observing.max(counted.observing);
+        self.left(counted.acting + self.inventory + following)
     }
 
     /// Returns how many requests poll-status may still send under the per-minute limit to follow
@@ -244,7 +245,7 @@ impl Allowance {
     #[must_use]
     pub fn in_the_hour(&self) -> u64 {
         self.remaining.map_or(u64::MAX, |remaining| {
-            let kept = kept_back(self.per_hour) + self.others + self.observing;
+            let kept = kept_back(self.per_hour) + self.others + self.inventory + self.observing;
             remaining.saturating_sub(kept)
         })
     }
@@ -448,9 +449,10 @@ mod tests {
             let counted = Counted { acting, observing };
             [allowance.left_to_act(counted), allowance.left_to_follow(counted)]
         };
-        assert_eq!(left(0, 0), [250 - 2 - 7, 250 - 2 - 4]);
-        assert_eq!(left(0, 7), [250 - 2 - 7, 250 - 2 - 4 - 7]);
-        assert_eq!(left(100, 50), [250 - 2 - 150, 250 - 2 - 4 - 150]);
+        assert_eq!(left(0, 0), [250 - 2 - 4 - 3, 250 - 2 - 4]);
+        // What has been sent to follow leaves room for an inventory all the same.
+        assert_eq!(left(0, 7), [250 - 2 - 4 - 7, 250 - 2 - 4 - 7]);
+        assert_eq!(left(100, 50), [250 - 2 - 4 - 150, 250 - 2 - 4 - 150]);
         // Following has its part, whatever acting takes, and an inventory has its own.
         assert_eq!(left(250 - 2 - 7, 0), [0, 3]);
         assert_eq!(left(250 - 2 - 7, 3), [0, 0]);

@@ -19,8 +19,7 @@ use transition::methods::{Basis, NextStep, Reads};
 
 use crate::{Context, account, budget::Budget, ledger::Ledger};
 
-/// The requests for the lists of plans, which are read once for all that need them. A stop leaves
-/// room for them whatever it stops: what poll-status sends meanwhile is only estimated.
+/// The requests for the lists of plans, which are read once for all that need them.
 const PLANS: u64 = 3;
 
 /// How many of the remaining records may be acted on.
@@ -149,7 +148,7 @@ impl<'a> Pace<'a> {
 
     fn plans(&self) -> u64 {
         let reads = self.reads.values().any(|reads| reads.basis != Basis::Itself);
-        if self.direction == Direction::Stop || reads { PLANS } else { 0 }
+        if reads { PLANS } else { 0 }
     }
 
     fn cost(&self) -> Cost<'_> {
