@@ -256,13 +256,10 @@ fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
     let Some(account) = rules.configuration.accounts.get(&record.reference.account) else {
         return false;
     };
-    match &record.reference.id {
-        ResourceId::Machine(name) => account.machine(name).is_some(),
-        ResourceId::Droplet(_)
-        | ResourceId::Database(_)
-        | ResourceId::NodePool(..)
-        | ResourceId::Server(_) => true,
-    }
+    let ResourceId::Machine(name) = &record.reference.id else {
+        return true;
+    };
+    account.machine(name).is_some()
 }
 
 /// Reports whether an enforced schedule or an override would decline or undo a command to start it.

@@ -347,11 +347,8 @@ pub(super) fn of_tag(of: &ResourceId) -> String {
 }
 
 pub(super) fn droplet_id(id: &ResourceId) -> Result<u64, ProviderError> {
-    match id {
-        ResourceId::Droplet(DropletId(number)) => Ok(*number),
-        ResourceId::Server(_)
-        | ResourceId::Database(_)
-        | ResourceId::NodePool(..)
-        | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
-    }
+    let ResourceId::Droplet(DropletId(number)) = id else {
+        return Err(ProviderError::foreign(id));
+    };
+    Ok(*number)
 }

@@ -273,13 +273,10 @@ fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
 }
 
 fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {
-    match id {
-        ResourceId::Server(number) => Ok(number),
-        ResourceId::Droplet(_)
-        | ResourceId::Database(_)
-        | ResourceId::NodePool(..)
-        | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
-    }
+    let ResourceId::Server(number) = id else {
+        return Err(ProviderError::foreign(id));
+    };
+    Ok(number)
 }
 
 /// An unknown status does not prove that the action has ended: it counts as in progress.

@@ -110,11 +110,8 @@ fn command<'r>(
 }
 
 fn machine_name(id: &ResourceId) -> Result<&MachineName, ProviderError> {
-    match id {
-        ResourceId::Machine(name) => Ok(name),
-        ResourceId::Droplet(_)
-        | ResourceId::Database(_)
-        | ResourceId::NodePool(..)
-        | ResourceId::Server(_) => Err(ProviderError::foreign(id)),
-    }
+    let ResourceId::Machine(name) = id else {
+        return Err(ProviderError::foreign(id));
+    };
+    Ok(name)
 }
