@@ -2,9 +2,8 @@
 //! recreated from.
 
 use domain::{
-    ResourceKind,
+    configuration::Provider,
     hibernation::{Hibernation, KeptSnapshot, Manifest},
-    money::Money,
     record::{Ask, Record},
 };
 use jiff::Timestamp;
@@ -13,12 +12,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{configuration_file::count, time::length};
-
-/// The monthly price of a GB of a machine's snapshots, where it is known without asking a provider:
-/// `DigitalOcean`'s API has no such price, and its documentation does.
-fn snapshot_price(kind: ResourceKind) -> Option<Money> {
-    (kind == ResourceKind::Droplet).then(provider::digitalocean_snapshot_price)
-}
 
 /// What a machine is recreated from, with everything that a person needs to do it manually.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -40,7 +33,8 @@ impl Hibernated {
     /// Returns `None` for a machine that was never hibernated.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let kept = record.hibernation.as_deref()?.clone();
-        let price = snapshot_price(record.kind());
+        // It is shown only if it is known without asking a provider.
+        let price = record.kind().cloud().and_then(Provider::snapshot_price);
         let month = price.and_then(|price| snapshots_month(&kept, price));
         Some(Self {
             asleep: record.is_hibernated(),

@@ -20,7 +20,7 @@ use crate::schema::{self, OneOrSeveral};
 use crate::{
     edge::Direction,
     prices::OwnPrices,
-    reference::{AccountName, ResourceId, ResourceKind, ResourceRef, TargetName},
+    reference::{AccountName, Family, ResourceId, ResourceRef, TargetName},
     schedule::{self, Schedule},
     ssh::Machine,
     stored::is_default,
@@ -89,10 +89,10 @@ impl Configuration {
     /// command for that.
     #[must_use]
     pub fn has_power_cut(&self, reference: &ResourceRef) -> bool {
-        match reference.kind() {
-            ResourceKind::Droplet | ResourceKind::Server => true,
-            ResourceKind::Machine => self.machine(reference).is_some_and(|m| m.force.is_some()),
-            ResourceKind::Database | ResourceKind::NodePool => false,
+        match reference.kind().family() {
+            Family::CloudMachine => true,
+            Family::OwnMachine => self.machine(reference).is_some_and(|m| m.force.is_some()),
+            Family::Database | Family::NodePool => false,
         }
     }
 

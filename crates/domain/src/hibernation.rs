@@ -126,22 +126,22 @@ impl Surroundings {
     #[must_use]
     pub fn lost(&self, resource: &Resource) -> Vec<String> {
         let lost = self.addresses.iter().filter(|address| !address.stays);
+        let always_lost = resource.kind().cloud_facts().map(|cloud| cloud.always_lost);
         let outgoing = self.outgoing.iter();
         let outgoing =
             outgoing.map(|ip| format!("address {ip}, from which its outgoing traffic comes"));
         lost.map(|address| format!("address {}", address.ip))
             .chain(outgoing)
-            .chain(always_lost(resource).iter().map(|&what| what.to_owned()))
+            .chain(always_lost.into_iter().flatten().map(|&what| what.to_owned()))
             .collect()
     }
 
-    /// Reports whether the machine has an address that costs money while it is unassigned. A
-    /// reserved IPv4 address does at `DigitalOcean` (DOSNAPSHOTS); Hetzner's primary addresses cost
-    /// the same either way (HZPRICES).
+    /// Reports whether the machine has an address that costs money while it is unassigned.
     #[must_use]
     pub fn address_costs(&self, kind: ResourceKind) -> bool {
         let is_v4 = |address: &Address| address.stays && address.ip.contains('.');
-        kind == ResourceKind::Droplet && self.addresses.iter().any(is_v4)
+        kind.cloud_facts().is_some_and(|cloud| cloud.idle_addresses_cost)
+            && self.addresses.iter().any(is_v4)
     }
 }
 
@@ -404,7 +404,8 @@ fn key(around: &Surroundings, terms: &HibernationTerms) -> Option<Obstacle> {
 fn slow_snapshot(machine: Machine<'_>, OffPeriod { off, latest }: OffPeriod) -> Option<Obstacle> {
     let gb = latest.map_or(machine.size.disk_gib, |centi_gb| centi_gb.div_ceil(100));
     let takes = snapshot_of(gb);
-    let is_slow = has_snapshot_time(machine.resource.kind()) && takes * PARTS_OFF > off;
+    let cloud = machine.resource.kind().cloud_facts();
+    let is_slow = cloud.is_some_and(|cloud| cloud.has_snapshot_time) && takes * PARTS_OFF > off;
     is_slow.then_some(Obstacle::SlowSnapshot {
         gb,
         minutes: takes.as_mins(),
@@ -415,12 +416,6 @@ fn slow_snapshot(machine: Machine<'_>, OffPeriod { off, latest }: OffPeriod) -> 
 
 fn snapshot_of(gigabytes: u64) -> SignedDuration {
     SNAPSHOT_PER_GB * i32::try_from(gigabytes).unwrap_or(i32::MAX)
-}
-
-/// Reports whether a machine's provider documents how long a snapshot takes. Hetzner does not.
-#[must_use]
-pub fn has_snapshot_time(kind: ResourceKind) -> bool {
-    kind == ResourceKind::Droplet
 }
 
 /// Returns the longest time that a stop takes for its first snapshot. It assumes that the disk is
@@ -443,29 +438,6 @@ pub fn first_lead(size: &MachineSize) -> SignedDuration {
 #[must_use]
 pub fn snapshots_at_most(size: &MachineSize, per_gb_month: Money) -> Money {
     per_gb_month.share(size.disk_gib * SNAPSHOTS_TO_KEEP, 1)
-}
-
-/// Returns what is lost however a machine is recreated.
-fn always_lost(resource: &Resource) -> &'static [&'static str] {
-    if resource.kind() == ResourceKind::Server {
-        &[
-            "its id and creation date",
-            "its actions and metrics",
-            "its hardware address",
-            "its own user data",
-            "its counter of included traffic",
-            "its place in Terraform's state",
-        ]
-    } else {
-        &[
-            "its id and creation date",
-            "its actions and metrics",
-            "its private and anchor addresses",
-            "its own user data",
-            "the free traffic of the hours in which it is not there",
-            "its place in Terraform's state",
-        ]
-    }
 }
 
 #[cfg(test)]

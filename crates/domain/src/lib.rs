@@ -47,6 +47,6 @@ pub mod token;
 pub mod writer;
 
 pub use reference::{
-    AccountName, ClusterId, DatabaseId, DropletId, MachineName, PoolId, ResourceId, ResourceKind,
-    ResourceRef, ScheduleName, ServerId, TargetName,
+    AccountName, ClusterId, DatabaseId, DropletId, Family, MachineName, PoolId, ResourceId,
+    ResourceKind, ResourceRef, ScheduleName, ServerId, TargetName,
 };

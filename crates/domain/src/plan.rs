@@ -18,12 +18,9 @@ use crate::{
     money::{Currency, Money},
     prices::Rate,
     resource::{MachineSize, Resource},
+    stop_method::StopMethod,
     tags::target_tags,
 };
-
-/// The instant from which Hetzner bills orders, and moves to another type, by a new price list. A
-/// server created earlier keeps its old price until it is moved (HZPRICES).
-pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
 
 /// What a plan costs in a region, and whether it can be ordered there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,8 +160,8 @@ impl Machine<'_> {
 /// Reports whether a machine of a kind that was created then may still be billed at an old price.
 #[must_use]
 pub fn may_have_kept_price(kind: ResourceKind, created_at: Option<Timestamp>) -> bool {
-    let is_old = created_at.is_none_or(|created_at| created_at < HETZNER_NEW_PRICES);
-    kind == ResourceKind::Server && is_old
+    let new_prices = kind.cloud_facts().and_then(|cloud| cloud.new_prices_since);
+    new_prices.is_some_and(|since| created_at.is_none_or(|created_at| created_at < since))
 }
 
 /// The plan on which a machine stops.
@@ -389,11 +386,7 @@ pub fn requested_plan(
     tags: &BTreeSet<String>,
     policy: &Policy,
 ) -> Result<Option<String>, MoveRefusal> {
-    let configured = match kind {
-        ResourceKind::Droplet => &policy.resize_to,
-        ResourceKind::Server => &policy.rescale_to,
-        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => return Ok(None),
-    };
+    let Some(configured) = StopMethod::smaller_plan(kind, policy) else { return Ok(None) };
     let mut named = target_tags(tags).into_iter();
     match (named.next(), named.next()) {
         (Some(first), Some(second)) => Err(MoveRefusal::TwoTargets { first, second }),

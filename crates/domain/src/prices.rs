@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
-    ResourceKind,
+    Family, ResourceKind,
     money::{Currency, Money},
-    provider::Provider,
+    provider::{Billing, Provider},
     resource::SavedState,
 };
 
@@ -128,12 +128,11 @@ impl OwnPrices {
     /// Returns the prices of a plan for machines or nodes that are given here.
     fn of_plan(&self, kind: ResourceKind, plan: &str) -> (Option<Price>, Option<Price>) {
         let of = |prices: &BTreeMap<String, Price>| prices.get(plan).copied();
-        match kind {
-            ResourceKind::NodePool => (of(&self.node_hour), None),
-            ResourceKind::Droplet
-            | ResourceKind::Server
-            | ResourceKind::Database
-            | ResourceKind::Machine => (of(&self.machine_hour), of(&self.machine_month)),
+        match kind.family() {
+            Family::NodePool => (of(&self.node_hour), None),
+            Family::CloudMachine | Family::Database | Family::OwnMachine => {
+                (of(&self.machine_hour), of(&self.machine_month))
+            }
         }
     }
 
@@ -257,12 +256,10 @@ impl Prices<'_> {
         let (hourly, monthly) = self.own.of_plan(kind, plan);
         let hourly = hourly.or(listed.map(|price| price.hourly));
         let monthly = monthly.or(listed.map(|price| price.monthly));
-        match (hourly, monthly, kind) {
+        match (hourly, monthly, kind.billing()) {
             (Some(hourly), Some(monthly), _) => Ok((hourly, monthly)),
-            // Only Hetzner has a price that caps a month.
-            (Some(hourly), None, ResourceKind::NodePool | ResourceKind::Droplet) => {
-                Ok((hourly, hourly))
-            }
+            // No price caps its month.
+            (Some(hourly), None, Billing::Seconds) => Ok((hourly, hourly)),
             (_, _, _) if self.list.is_none() => {
                 Err("the prices of its account have not been read yet".to_owned())
             }

@@ -189,15 +189,36 @@ impl ResourceKind {
         self.into()
     }
 
+    #[must_use]
+    pub fn family(self) -> Family {
+        match self {
+            Self::Droplet | Self::Server => Family::CloudMachine,
+            Self::Database => Family::Database,
+            Self::NodePool => Family::NodePool,
+            Self::Machine => Family::OwnMachine,
+        }
+    }
+
     /// Reports whether a stop makes the resource smaller (and its size must be saved) rather than
     /// off.
     #[must_use]
     pub fn is_sized(self) -> bool {
-        match self {
-            Self::Database | Self::NodePool => true,
-            Self::Droplet | Self::Server | Self::Machine => false,
+        match self.family() {
+            Family::Database | Family::NodePool => true,
+            Family::CloudMachine | Family::OwnMachine => false,
         }
     }
+}
+
+/// What kinds of different clouds have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// A machine with a plan, which its cloud can cut off, move and copy.
+    CloudMachine,
+    Database,
+    NodePool,
+    /// A machine over SSH.
+    OwnMachine,
 }
 
 /// A resource within its account: the kind, and the provider's id for it.
@@ -227,6 +248,16 @@ impl ResourceId {
             Self::NodePool(..) => ResourceKind::NodePool,
             Self::Server(_) => ResourceKind::Server,
             Self::Machine(_) => ResourceKind::Machine,
+        }
+    }
+
+    /// Returns another machine of the same cloud, by its number.
+    #[must_use]
+    pub fn with_number(&self, number: u64) -> Option<Self> {
+        match self {
+            Self::Droplet(_) => Some(Self::Droplet(DropletId(number))),
+            Self::Server(_) => Some(Self::Server(ServerId(number))),
+            Self::Database(_) | Self::NodePool(..) | Self::Machine(_) => None,
         }
     }
 

@@ -69,10 +69,26 @@ impl StopMethod {
     /// its power was cut.
     #[must_use]
     pub fn from_saved(kind: ResourceKind, saved: &SavedState) -> Option<Self> {
-        match (kind, saved) {
-            (ResourceKind::Droplet, SavedState::Machine(_)) => Some(Self::Resize),
-            (ResourceKind::Server, SavedState::Machine(_)) => Some(Self::Rescale),
-            _ => None,
+        Self::to_smaller_plan(kind).filter(|_| matches!(saved, SavedState::Machine(_)))
+    }
+
+    /// Returns the method that moves a machine of a kind to a smaller plan.
+    #[must_use]
+    pub fn to_smaller_plan(kind: ResourceKind) -> Option<Self> {
+        match kind {
+            ResourceKind::Droplet => Some(Self::Resize),
+            ResourceKind::Server => Some(Self::Rescale),
+            ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => None,
+        }
+    }
+
+    /// Returns the plan that a policy names for machines that move to a smaller one; `None` for other
+    /// kinds.
+    pub(crate) fn smaller_plan(kind: ResourceKind, policy: &Policy) -> Option<&Option<String>> {
+        match kind {
+            ResourceKind::Droplet => Some(&policy.resize_to),
+            ResourceKind::Server => Some(&policy.rescale_to),
+            ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => None,
         }
     }
 

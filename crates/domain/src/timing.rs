@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::reference::ResourceKind;
+use crate::{Family, ResourceKind};
 
 /// How long a provider's response may support a write, counted from the instant of its request; and
 /// how long after the write that permits it a request may be sent.
@@ -32,11 +32,9 @@ pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 /// Returns how long an accepted request may take to show its effect. After that, it never will.
 #[must_use]
 pub fn effect_timeout(kind: ResourceKind) -> SignedDuration {
-    match kind {
-        ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-            SignedDuration::from_mins(10)
-        }
-        ResourceKind::NodePool => SignedDuration::from_mins(15),
-        ResourceKind::Database => SignedDuration::from_mins(30),
-    }
+    SignedDuration::from_mins(match kind.family() {
+        Family::CloudMachine | Family::OwnMachine => 10,
+        Family::NodePool => 15,
+        Family::Database => 30,
+    })
 }

@@ -80,7 +80,10 @@ pub(crate) trait Cloud {
     }
 
     async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
-        Ok(None)
+        Ok(match self.kind() {
+            AccountKind::Cloud(cloud) => cloud.snapshot_price(),
+            AccountKind::Ssh => None,
+        })
     }
 
     async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {

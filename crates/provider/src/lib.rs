@@ -32,7 +32,6 @@ pub use attachments::{Attachments, Preflight};
 pub use client::Client;
 pub use cloud::MissingScope;
 pub use database_plans::DatabasePlans;
-pub use digitalocean::snapshot_price as digitalocean_snapshot_price;
 pub use domain::{reason::Refusal, step::Accepted};
 pub use endpoint::{Base, EndpointError, Endpoints, is_loopback, secret_address};
 pub use error::{ChangeError, ProviderError};

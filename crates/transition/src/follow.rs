@@ -80,14 +80,16 @@ fn is_patient(record: &Record, now: Timestamp) -> bool {
     request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
 }
 
-/// Reports whether a Droplet runs that a stop has just moved. It stays off while it is moved, so a
-/// person may have started it; a server is started by the change of its type itself.
+/// Reports whether a machine runs that a stop has just moved, though its cloud leaves it off: a person
+/// may have started it.
 fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
     let moved = request.is_some_and(|request| {
         request.is_shrink() && methods::is_done(record, seen.resource, request)
     });
-    moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
+    let cloud = record.kind().cloud_facts();
+    let stays_off = cloud.is_some_and(|cloud| !cloud.starts_what_it_moves);
+    moved && stays_off && seen.resource.power == Power::Running
 }
 
 /// Applies the first rule that fits to a record that is in flight or stuck.

@@ -8,6 +8,7 @@ use std::{
 use domain::{
     AccountName, MachineName,
     configuration::{Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount},
+    provider::Facts,
     ssh::{Endpoint, Host, LoginError, Machine, SshLogin},
     text::{LONGEST_TAG, one_line},
 };
@@ -44,9 +45,9 @@ pub(super) fn read(root: &Field) -> Accounts {
 fn account(field: &Field) -> (Option<AccountKind>, Option<Account>) {
     let kind = field.field("provider").and_then(|provider| {
         let word = provider.value.as_str()?;
-        let kind = AccountKind::ALL.into_iter().find(|kind| kind.word() == word);
+        let kind = AccountKind::all().find(|kind| kind.word() == word);
         if kind.is_none() {
-            provider.give_up(&not_known(word, AccountKind::ALL.map(AccountKind::word).to_vec()));
+            provider.give_up(&not_known(word, AccountKind::all().map(AccountKind::word).collect()));
         }
         kind
     });
@@ -61,10 +62,15 @@ fn account(field: &Field) -> (Option<AccountKind>, Option<Account>) {
 fn at_cloud(field: &Field, provider: Option<Provider>) -> Option<Account> {
     let account = field.read::<CloudAccount>();
     if provider.is_some_and(|provider| !provider.facts().has_datacenters) {
-        field.refuse("datacenters", "only Hetzner accounts have locations; remove the key");
+        let clouds = named(|cloud| cloud.has_datacenters);
+        field.refuse(
+            "datacenters",
+            format!("only {clouds} accounts have locations; remove the key"),
+        );
     }
-    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
-        let message = "only Hetzner bills old servers at old prices; remove the key";
+    if provider.is_some_and(|provider| provider.facts().new_prices_since.is_none()) {
+        let clouds = named(|cloud| cloud.new_prices_since.is_some());
+        let message = format!("only {clouds} bills old servers at old prices; remove the key");
         field.refuse("accept_new_prices", message);
     }
     if field.get::<String>("ssh_key").is_some_and(|key| key.is_empty()) {
@@ -75,6 +81,13 @@ fn at_cloud(field: &Field, provider: Option<Provider>) -> Option<Account> {
     Some(Account::Cloud(CloudAccount { datacenters, url, ..account? }))
 }
 
+/// Names the clouds of which something is true.
+fn named(applies: impl Fn(&Facts) -> bool) -> String {
+    let facts = Provider::ALL.map(Provider::facts).into_iter();
+    let names: Vec<_> = facts.filter(|facts| applies(facts)).map(|facts| facts.name).collect();
+    names.join(" and ")
+}
+
 /// The locations of an account, each once.
 fn locations(field: &Field) -> Vec<Location> {
     let mut locations = Vec::<Location>::new();
@@ -82,7 +95,8 @@ fn locations(field: &Field) -> Vec<Location> {
         let name = location.name();
         if !Location::KNOWN.contains(&name) {
             let advice = advice(name, "known locations", Location::KNOWN);
-            field.warning(format!("`{name}` is not a known location of Hetzner's; {advice}"));
+            let clouds = named(|cloud| cloud.has_datacenters);
+            field.warning(format!("`{name}` is not a known location of {clouds}'s; {advice}"));
         }
         if locations.iter().any(|one| one.name() == name) {
             field.warning("is listed twice");

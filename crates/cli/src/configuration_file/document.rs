@@ -8,6 +8,7 @@ use std::{
     str::FromStr, sync::LazyLock,
 };
 
+use domain::configuration::{AccountKind, Provider};
 use serde_json::Value;
 use toml::{Spanned, de::DeValue};
 
@@ -376,7 +377,8 @@ impl<'t> Field<'t> {
 
     fn advice_to_write(&self, key: &str) -> String {
         if key == "provider" {
-            return "\"digitalocean\", \"hetzner\" or \"ssh\"".to_owned();
+            let clouds = Provider::ALL.map(|cloud| format!("\"{cloud}\"")).join(", ");
+            return format!("{clouds} or \"{}\"", AccountKind::Ssh);
         }
         let examples = self.schema["properties"][key]["examples"].as_array().into_iter().flatten();
         let examples = examples.map(|example| example.to_string().replace("build-01", self.key));

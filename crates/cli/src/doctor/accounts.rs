@@ -124,9 +124,12 @@ fn token(
     } else if !refused.is_empty() {
         let remedy = "give the token what it lacks, if the account has such resources to stop";
         Finding::warning(Check::Token, found, remedy)
-    } else if provider == Provider::DigitalOcean && !records.iter().any(has_tags) {
-        let found = "no tag was seen so far: none is set, or the token lacks tag:read";
-        Finding::warning(Check::Token, found, "give the token tag:read if resources have tags")
+    } else if let Some(scope) = provider.facts().tag_permission
+        && !records.iter().any(has_tags)
+    {
+        let found = format!("no tag was seen so far: none is set, or the token lacks {scope}");
+        let remedy = format!("give the token {scope} if resources have tags");
+        Finding::warning(Check::Token, found, remedy)
     } else {
         let found =
             "the token reads what is stopped; whether it may change it shows only when it does";

@@ -3,8 +3,7 @@
 //! obstacle.
 
 use domain::{
-    ResourceKind,
-    configuration::{Account, AccountKind, CloudAccount, Configuration},
+    configuration::{Account, AccountKind, CloudAccount, Configuration, Provider},
     invocation::Question,
     record::Record,
     stop_method::StopMethod,
@@ -34,25 +33,27 @@ pub(crate) async fn check(functions: &Functions, contents: &StoreContents) -> Ve
     }
 }
 
-/// How many snapshots a customer of Hetzner's may have by default (HZLIMITS).
-const HETZNER_SNAPSHOTS: usize = 30;
-
-/// Warns if the snapshots of servers may exceed what a customer may have. A stop takes a new one
-/// before the oldest is removed.
-fn snapshots(records: &[Record]) -> Option<Finding> {
-    let servers = records.iter().filter(|record| record.kind() == ResourceKind::Server);
-    let kept = servers.filter_map(|record| record.hibernation.as_deref());
-    let kept: Vec<_> = kept.map(|kept| kept.snapshots.len()).filter(|&own| own > 0).collect();
-    let ours: usize = kept.iter().sum();
-    (ours + kept.len() > HETZNER_SNAPSHOTS).then(|| {
-        let found = format!(
-            "Offhours keeps {} at Hetzner, where a customer may have {HETZNER_SNAPSHOTS} by default, \
-             in all projects together",
-            count(ours, "snapshot")
-        );
-        let remedy = "delete other snapshots, or ask Hetzner for a higher limit: a server whose \
-                      snapshot is refused is only powered off";
-        Finding::warning(Check::Hibernation, found, remedy)
+/// Warns of each cloud at which our snapshots may exceed what a customer may have. A stop takes a new
+/// one before the oldest is removed.
+fn snapshots(records: &[Record]) -> impl Iterator<Item = Finding> {
+    Provider::ALL.into_iter().filter_map(|cloud| {
+        let (name, most) = (cloud.facts().name, cloud.facts().most_snapshots?);
+        let machines = records.iter().filter(|record| record.kind().cloud() == Some(cloud));
+        let kept = machines.filter_map(|record| record.hibernation.as_deref());
+        let kept: Vec<_> = kept.map(|kept| kept.snapshots.len()).filter(|&own| own > 0).collect();
+        let ours: usize = kept.iter().sum();
+        (ours + kept.len() > most).then(|| {
+            let found = format!(
+                "Offhours keeps {} at {name}, where a customer may have {most} by default, in all \
+                 projects together",
+                count(ours, "snapshot")
+            );
+            let remedy = format!(
+                "delete other snapshots, or ask {name} for a higher limit: a server whose snapshot is \
+                 refused is only powered off"
+            );
+            Finding::warning(Check::Hibernation, found, remedy)
+        })
     })
 }
 
@@ -154,8 +155,8 @@ mod tests {
     #[test]
     fn our_snapshots_are_counted_against_what_a_customer_of_hetzners_may_have() {
         // Each has two, and takes a third one before the first is removed.
-        assert_eq!(snapshots(&vec![asleep(); 10]), None);
-        let many = snapshots(&vec![asleep(); 11]).unwrap();
+        assert_eq!(snapshots(&vec![asleep(); 10]).next(), None);
+        let many = snapshots(&vec![asleep(); 11]).next().unwrap();
         assert_eq!(many.level, Level::Warning);
         assert!(many.found.starts_with("Offhours keeps 22 snapshots at Hetzner"), "{many:?}");
     }

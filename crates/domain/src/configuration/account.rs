@@ -119,8 +119,9 @@ pub enum AccountKind {
 }
 
 impl AccountKind {
-    pub const ALL: [Self; 3] =
-        [Self::Cloud(Provider::DigitalOcean), Self::Cloud(Provider::Hetzner), Self::Ssh];
+    pub fn all() -> impl Iterator<Item = Self> {
+        Provider::ALL.into_iter().map(Self::Cloud).chain([Self::Ssh])
+    }
 
     /// Returns the word for the kind in a configuration.
     #[must_use]
@@ -175,7 +176,7 @@ impl JsonSchema for AccountKind {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let words = Self::ALL.map(Self::word);
+        let words: Vec<_> = Self::all().map(Self::word).collect();
         schemars::json_schema!({ "type": "string", "enum": words })
     }
 }

@@ -34,7 +34,6 @@ use crate::{
 };
 
 pub(crate) use schema::read_error;
-pub use surroundings::snapshot_price;
 
 /// The maximum page size (DODESC).
 const PER_PAGE: u32 = 200;
@@ -173,10 +172,6 @@ impl Cloud for Api {
 
     async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
         Ok(Some(Currency::Usd))
-    }
-
-    async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
-        Ok(Some(snapshot_price()))
     }
 
     /// Nothing on a Droplet says that an autoscale pool created it (DOSPEC).
@@ -319,7 +314,7 @@ fn catalog(sizes: Vec<schema::PlanSize>) -> Result<Catalog, NotAnAmount> {
 }
 
 fn price_list(sizes: &[schema::PlanSize], now: Timestamp) -> Result<PriceList, NotAnAmount> {
-    let mut list = PriceList::new(Currency::Usd, now, Some(snapshot_price()));
+    let mut list = PriceList::new(Currency::Usd, now, Provider::DigitalOcean.snapshot_price());
     for size in sizes {
         list.add(&size.slug, None, rate(size)?);
     }

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{
-    hibernation::{Address, Attachment, Balanced, PrivateAddress, SshKey, Surroundings},
-    money::{Currency, Money},
-};
+use domain::hibernation::{Address, Attachment, Balanced, PrivateAddress, SshKey, Surroundings};
 use serde::Deserialize;
 
 use super::schema::{self, DropletWithAttachments, Numbered, Uuid, ips};
@@ -14,13 +11,6 @@ use crate::{
     attachments::{Attachments, Preflight, Reference, Thing},
     http::null_is_empty,
 };
-
-/// The monthly price of one GB of a snapshot: 0.06 USD (DOSNAPSHOTS). No response contains it.
-#[must_use]
-#[expect(clippy::missing_panics_doc, reason = "the text is an amount")]
-pub fn snapshot_price() -> Money {
-    Money::parse("0.06", Currency::Usd).expect("an amount")
-}
 
 #[derive(Deserialize)]
 pub(super) struct ReservedIp {

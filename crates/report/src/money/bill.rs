@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use domain::{ResourceKind, money::Money, prices::Rate};
+use domain::{ResourceKind, money::Money, prices::Rate, provider::Billing};
 
 /// The most that `DigitalOcean` bills of a month, in seconds.
 const CAP_SECONDS: u64 = 672 * 3600;
@@ -28,12 +28,9 @@ pub(super) fn of_database(monthly: Money) -> Rate {
 /// Returns what a time costs at one rate after another, each for a number of seconds. `None` if the
 /// rates are in several currencies.
 pub(super) fn cost(kind: ResourceKind, spans: &[(Rate, u64)]) -> Option<Money> {
-    match kind {
-        ResourceKind::Server => hetzner(spans),
-        ResourceKind::Droplet
-        | ResourceKind::Database
-        | ResourceKind::NodePool
-        | ResourceKind::Machine => digitalocean(spans),
+    match kind.billing() {
+        Billing::Seconds => by_the_second(spans),
+        Billing::Hours => by_the_hour(spans),
     }
 }
 
@@ -51,7 +48,7 @@ pub(super) fn saved(
     cost(kind, &[(own, seconds)])?.minus(cost(kind, &then)?)
 }
 
-fn digitalocean(spans: &[(Rate, u64)]) -> Option<Money> {
+fn by_the_second(spans: &[(Rate, u64)]) -> Option<Money> {
     let mut spans = spans.to_vec();
     let hourly = |(rate, _): &(Rate, u64)| rate.hourly;
     spans.sort_by(|one, next| hourly(next).compare(hourly(one)).unwrap_or(Ordering::Equal));
@@ -63,16 +60,16 @@ fn digitalocean(spans: &[(Rate, u64)]) -> Option<Money> {
     }))
 }
 
-fn hetzner(spans: &[(Rate, u64)]) -> Option<Money> {
+fn by_the_hour(spans: &[(Rate, u64)]) -> Option<Money> {
     let used = || spans.iter().filter(|(_, seconds)| *seconds > 0);
     let Some((first, _)) = used().next() else {
         return spans.first().map(|(rate, _)| Money::zero(rate.hourly.currency()));
     };
-    let by_the_hour = sum(used().map(|(rate, seconds)| rate.hourly.for_seconds(*seconds)))?;
+    let hours = sum(used().map(|(rate, seconds)| rate.hourly.for_seconds(*seconds)))?;
     let at_most = used().try_fold(first.monthly, |most, (rate, _)| {
         Some(if most.compare(rate.monthly)? == Ordering::Less { rate.monthly } else { most })
     })?;
-    Some(if by_the_hour.compare(at_most)? == Ordering::Greater { at_most } else { by_the_hour })
+    Some(if hours.compare(at_most)? == Ordering::Greater { at_most } else { hours })
 }
 
 fn sum(mut amounts: impl Iterator<Item = Money>) -> Option<Money> {

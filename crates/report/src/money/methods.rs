@@ -129,13 +129,7 @@ impl Candidate<'_> {
 
     fn other_plan(&self, machine: Machine<'_>) -> Method {
         let kind = machine.resource.kind();
-        let method = match kind {
-            ResourceKind::Server => StopMethod::Rescale,
-            ResourceKind::Droplet
-            | ResourceKind::Database
-            | ResourceKind::NodePool
-            | ResourceKind::Machine => StopMethod::Resize,
-        };
+        let method = StopMethod::to_smaller_plan(kind).unwrap_or(StopMethod::Resize);
         let wanted = requested_plan(kind, &self.resource.tags, self.policy);
         let smaller = wanted.and_then(|wanted| stop_plan(machine, self.catalog, wanted.as_deref()));
         let smaller = match smaller {
@@ -251,7 +245,8 @@ impl Candidate<'_> {
             return Method::refused(method, "it is no larger than that already");
         }
         let found = self.smaller_database(method, size, &small);
-        let why = found.why.unwrap_or("DigitalOcean may refuse to make a plan smaller".to_owned());
+        let cloud = self.resource.kind().cloud_facts().map_or("its cloud", |cloud| cloud.name);
+        let why = found.why.unwrap_or(format!("{cloud} may refuse to make a plan smaller"));
         Method { why: Some(why), ..found }
     }
 

@@ -2,6 +2,7 @@
 
 use domain::{
     ResourceKind,
+    provider::Billing,
     schedule::{Desired, Schedule},
 };
 use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
@@ -97,7 +98,7 @@ impl TimesOff {
     /// off begins or ends is billed as running; its hours are counted from its creation.
     #[must_use]
     pub fn billed_off(&self, kind: ResourceKind, created_at: Option<Timestamp>) -> u64 {
-        if kind != ResourceKind::Server {
+        if kind.billing() == Billing::Seconds {
             return self.off();
         }
         let whole = self.stretches.iter().map(|stretch| {
@@ -115,7 +116,11 @@ impl TimesOff {
         let until = |since: Timestamp, until: Timestamp| {
             let seconds = until.duration_since(since).as_secs().max(0);
             let begun = (seconds + HOUR - 1).div_euclid(HOUR) * HOUR;
-            if kind == ResourceKind::Server { begun } else { seconds }.unsigned_abs()
+            match kind.billing() {
+                Billing::Seconds => seconds,
+                Billing::Hours => begun,
+            }
+            .unsigned_abs()
         };
         for stretch in &self.stretches {
             lives.push(until(since, stretch.from));

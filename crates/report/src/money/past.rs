@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use domain::{
-    ResourceKind,
+    Family, ResourceKind,
     money::Money,
     plan::may_have_kept_price,
     prices::{Prices, Rate},
@@ -80,7 +80,7 @@ impl<'a> Billed<'a> {
             .collect();
         // Where a stop alone changes nothing about a bill, it does not matter that it is unclear.
         let unclear = within.iter().any(|interval| {
-            let is_machine = matches!(self.kind, ResourceKind::Droplet | ResourceKind::Server);
+            let is_machine = self.kind.family() == Family::CloudMachine;
             let matters = !is_machine || interval.hibernated || was_moved(interval);
             interval.kind == Kind::Unclear && matters
         });
@@ -91,8 +91,8 @@ impl<'a> Billed<'a> {
             bill.assumed.insert("leaves out what is unclear");
         }
         let full = bill.full();
-        let saved = match (self.kind, bill.stopped.is_empty()) {
-            (ResourceKind::Machine, _) => full.clone().map(|zero| (zero, None)),
+        let saved = match (self.kind.family(), bill.stopped.is_empty()) {
+            (Family::OwnMachine, _) => full.clone().map(|zero| (zero, None)),
             (_, true) if unclear => Err("whether it was stopped is unclear".to_owned()),
             (_, true) => self.nothing(None),
             (_, false) => bill.saved(),
@@ -138,13 +138,13 @@ impl<'a> Bill<'a> {
 
     fn full(&self) -> Result<Money, String> {
         let kind = self.of.kind;
-        let (rate, count) = match kind {
-            ResourceKind::Machine => {
+        let (rate, count) = match kind.family() {
+            Family::OwnMachine => {
                 return Err("Offhours knows no price of a machine over SSH".to_owned());
             }
-            ResourceKind::Droplet | ResourceKind::Server => (self.of_machine()?, 1),
-            ResourceKind::NodePool => (self.of.rate(None)?, self.nodes()),
-            ResourceKind::Database => {
+            Family::CloudMachine => (self.of_machine()?, 1),
+            Family::NodePool => (self.of.rate(None)?, self.nodes()),
+            Family::Database => {
                 let size = self.own().ok_or("its size is not known")?;
                 (self.of_database(size)?, 1)
             }
@@ -155,16 +155,16 @@ impl<'a> Bill<'a> {
 
     fn saved(&mut self) -> SavedBecause {
         let kind = self.of.kind;
-        let saved = match kind {
-            ResourceKind::Machine => None,
-            ResourceKind::NodePool => self.of_pool()?,
-            ResourceKind::Database => {
+        let saved = match kind.family() {
+            Family::OwnMachine => None,
+            Family::NodePool => self.of_pool()?,
+            Family::Database => {
                 self.assumed.insert("compares plans alone, without storage");
                 let own = self.own().ok_or("its size is not known")?;
                 let own = (own, self.of_database(own)?);
                 self.on_smaller(own, Self::of_database)?
             }
-            ResourceKind::Droplet | ResourceKind::Server => {
+            Family::CloudMachine => {
                 let hibernated = |interval: &&StoppedInterval| interval.hibernated;
                 let moved = self.stopped.iter().any(|interval| was_moved(interval));
                 match (self.stopped.iter().any(hibernated), moved) {
@@ -284,8 +284,9 @@ impl<'a> Bill<'a> {
         let snapshots = snapshots.ok_or("the size of its snapshots is not known")?;
         self.assumed.insert("takes each snapshot to be as large as the largest");
         let mut addresses = hibernation.manifest.iter().flat_map(|manifest| &manifest.addresses);
-        let address_costs =
-            self.of.kind == ResourceKind::Droplet && addresses.any(|address| !address.is_ipv6);
+        let cloud = self.of.kind.cloud_facts();
+        let idle_addresses_cost = cloud.is_some_and(|cloud| cloud.idle_addresses_cost);
+        let address_costs = idle_addresses_cost && addresses.any(|address| !address.is_ipv6);
         let gone = gone().filter(|interval| interval.kind == Kind::Stopped);
         let gone = TimesOff::within(self.counted, gone.map(|interval| interval.period));
         Ok(hibernation::saved(self.of.kind, rate, &gone, (snapshots, address_costs)))

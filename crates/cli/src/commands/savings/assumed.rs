@@ -10,22 +10,17 @@ use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
 use crate::exit::UsageError;
 
-/// The variables in which the providers' own tools look for a token, and the account of each.
-const VARIABLES: [(Provider, &str, &str); 2] = [
-    (Provider::DigitalOcean, "DIGITALOCEAN_TOKEN", "digitalocean"),
-    (Provider::Hetzner, "HCLOUD_TOKEN", "hetzner"),
-];
-
 /// Returns a configuration with an account for each variable that has a token, and no schedule.
 pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
-    let set = VARIABLES.into_iter().filter(|(_, name, _)| is_set(name));
+    let set = Provider::ALL.into_iter().filter(|cloud| is_set(cloud.facts().token_variable));
     let accounts: BTreeMap<_, _> = set
-        .filter_map(|(provider, variable, name)| {
+        .filter_map(|provider| {
+            let facts = provider.facts();
             let account = CloudAccount {
                 provider,
                 was: None,
-                token: TokenReference::Env(variable.to_owned()),
+                token: TokenReference::Env(facts.token_variable.to_owned()),
                 read_token: None,
                 datacenters: Vec::new(),
                 mode: Mode::Observe,
@@ -33,15 +28,15 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
                 accept_new_prices: false,
                 ssh_key: None,
             };
-            Some((name.parse().ok()?, Account::from(account)))
+            Some((facts.word.parse().ok()?, Account::from(account)))
         })
         .collect();
     if accounts.is_empty() {
-        return Err(UsageError(
-            "no account to ask: set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN to a token that may read, \
-             or name a configuration with --config"
-                .to_owned(),
-        ));
+        let variables = Provider::ALL.map(|cloud| cloud.facts().token_variable).join(" or ");
+        return Err(UsageError(format!(
+            "no account to ask: set {variables} to a token that may read, or name a configuration \
+             with --config"
+        )));
     }
     Ok(Configuration {
         generation: Generation::default(),

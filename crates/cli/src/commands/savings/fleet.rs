@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
-    configuration::{Account, AccountKind, Configuration, Policy, Provider},
+    configuration::{Account, AccountKind, Configuration, Policy},
     look::Look,
     plan::Catalog,
     prices::PriceList,
@@ -22,10 +22,6 @@ use crate::{
     listing::{Failure, Waiting},
     output, remedies,
 };
-
-/// The remedy for a refused `DigitalOcean` token: the scopes for everything that is read here.
-const SCOPES: &str = "give the account a valid token with the scopes droplet:read, database:read, \
-                      kubernetes:read, tag:read, sizes:read and regions:read";
 
 /// The addresses of accounts' own that a person trusts with their tokens.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -143,10 +139,9 @@ fn remedy_of_client(error: &ProvidersError, configuration: &Configuration) -> St
 }
 
 fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
-    if kind == AccountKind::Cloud(Provider::DigitalOcean) && error.is_about_token() {
-        SCOPES
-    } else {
-        remedies::of_provider(error, kind)
+    match kind {
+        AccountKind::Cloud(cloud) if error.is_about_token() => cloud.facts().reading_remedy,
+        AccountKind::Cloud(_) | AccountKind::Ssh => remedies::of_provider(error, kind),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What the record keeps of a machine that is, or was, hibernated.
 
 use domain::{
-    ResourceId,
     decision::next_start,
     hibernation::{Hibernation, HibernationState, KeptSnapshot, Mark},
     record::{Ask, Direction, Phase, Record, Request, Transition},
@@ -250,7 +249,7 @@ fn note(record: &mut Record, answer: &Answered) {
     let number = answer.as_ref().ok().and_then(|accepted| accepted.made);
     let of = &record.reference.id;
     if matches!(request.step, Step::Create { .. }) {
-        request.made = number.and_then(|number| made(of, number));
+        request.made = number.and_then(|number| of.with_number(number));
     }
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;
@@ -289,15 +288,5 @@ fn goes_on_without(record: &mut Record, failure: &Failure) -> bool {
         }
         (step, FailureKind::Refused(_)) => step.removes(),
         (_, _) => false,
-    }
-}
-
-/// Returns the machine that an answer said it had begun to create.
-fn made(of: &ResourceId, number: u64) -> Option<ResourceId> {
-    use domain::{DropletId, ServerId};
-    match of {
-        ResourceId::Server(_) => Some(ResourceId::Server(ServerId(number))),
-        ResourceId::Droplet(_) => Some(ResourceId::Droplet(DropletId(number))),
-        ResourceId::Database(_) | ResourceId::NodePool(..) | ResourceId::Machine(_) => None,
     }
 }
