@@ -21,7 +21,7 @@ use provider::{
     Accepted, ChangeError, Client, DatabasePlans, Listed, ProviderError, Reading, Transport,
     http_client,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::item::Stored as _;
 use testing::{everything, seen};
 
@@ -69,10 +69,9 @@ static HTTP: LazyLock<reqwest::Client> =
 fn client(provider: Provider, script: Arc<Script>) -> Client {
     let transport = Transport::with_carrier(HTTP.clone(), script);
     let base = format!("https://{HOST}").parse().expect("an address");
-    match provider {
-        Provider::DigitalOcean => Client::digitalocean(base, TOKEN.into(), transport),
-        Provider::Hetzner => Client::hetzner(base, TOKEN.into(), transport, Vec::new()),
-    }
+    let account = json!({"provider": provider, "token": "env:TOKEN"});
+    let account = serde_json::from_value(account).expect("an account");
+    Client::at(&account, base, TOKEN.into(), transport)
 }
 
 /// A client of one account, and the responses that it gets.

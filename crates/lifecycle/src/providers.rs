@@ -7,7 +7,7 @@ use std::{
 
 use domain::{
     AccountName,
-    configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
+    configuration::{Account, CloudAccount, Configuration, TokenReference},
 };
 use environment::{
     TokenError, Tokens, in_words,
@@ -153,13 +153,7 @@ impl Providers {
     fn cloud(&self, account: &CloudAccount, token: SecretString) -> Result<Client, EndpointError> {
         let base = self.endpoints.base_of(account)?;
         let transport = self.transport.clone();
-        Ok(match account.provider {
-            Provider::DigitalOcean => Client::digitalocean(base, token, transport),
-            Provider::Hetzner => {
-                let locations = account.datacenters.iter().map(|one| one.name().to_owned());
-                Client::hetzner(base, token, transport, locations.collect())
-            }
-        })
+        Ok(Client::at(account, base, token, transport))
     }
 
     /// Forgets a client whose token was refused, and the token itself, which may have been rotated.

@@ -4,6 +4,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
+    configuration::CloudAccount,
     hibernation::{Manifest, ObservedMachine, Sight},
     money::{Currency, Money},
     plan::Catalog,
@@ -17,12 +18,10 @@ use secrecy::SecretString;
 
 use crate::{
     attachments::{Attachments, Preflight},
-    cloud::{Cloud as _, Hibernates as _, MissingScope},
+    cloud::{Api, Cloud as _, Hibernates as _, Login, MissingScope, each},
     database_plans::DatabasePlans,
-    digitalocean,
     endpoint::Base,
     error::{ChangeError, ProviderError},
-    hetzner,
     hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists},
     http::Http,
     pacing::RateLimit,
@@ -33,57 +32,24 @@ use crate::{
 
 /// A client for one account. Clones share the token's allowance and are cheap.
 #[derive(Debug, Clone)]
-pub struct Client {
-    /// `None` over SSH.
-    http: Option<Http>,
-    api: Api,
-}
-
-#[derive(Debug, Clone)]
-enum Api {
-    DigitalOcean(digitalocean::Api),
-    Hetzner(hetzner::Api),
-    Ssh(ssh::Api),
-}
-
-/// Does the same with whichever cloud an account is at.
-macro_rules! each {
-    ($client:expr, $cloud:ident => $what:expr) => {
-        match &$client.api {
-            Api::DigitalOcean($cloud) => $what,
-            Api::Hetzner($cloud) => $what,
-            Api::Ssh($cloud) => $what,
-        }
-    };
-}
+pub struct Client(Api);
 
 impl Client {
-    /// Creates a client for the `DigitalOcean` account that the token belongs to.
+    /// Creates a client for the account at a cloud that the token belongs to.
     #[must_use]
-    pub fn digitalocean(base: Base, token: SecretString, transport: impl Into<Transport>) -> Self {
-        let http = Http::new(transport.into(), base, token, digitalocean::read_error);
-        let api = Api::DigitalOcean(digitalocean::Api(http.clone()));
-        Self { http: Some(http), api }
-    }
-
-    /// Creates a client for the named locations of the Hetzner Cloud project that the token belongs
-    /// to; an empty list means all locations.
-    #[must_use]
-    pub fn hetzner(
+    pub fn at(
+        account: &CloudAccount,
         base: Base,
         token: SecretString,
         transport: impl Into<Transport>,
-        locations: Vec<String>,
     ) -> Self {
-        let http = Http::new(transport.into(), base, token, hetzner::read_error);
-        let api = Api::Hetzner(hetzner::Api::new(http.clone(), locations));
-        Self { http: Some(http), api }
+        Self(Api::at(account, Login { transport: transport.into(), base, token }))
     }
 
     /// Creates a client for the machines of an SSH login, with its private key.
     pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
         let api = ssh::Api::new(Arc::new(login), key)?;
-        Ok(Self { http: None, api: Api::Ssh(api) })
+        Ok(Self(Api::Ssh(api)))
     }
 
     /// Returns a client of the same account that counts its requests separately.
@@ -100,20 +66,16 @@ impl Client {
     }
 
     fn by(&self, connection: impl Fn(&Http) -> Http) -> Self {
-        let http = self.http.as_ref().map(connection);
-        let api = match (&self.api, &http) {
-            (Api::DigitalOcean(_), Some(http)) => {
-                Api::DigitalOcean(digitalocean::Api(http.clone()))
-            }
-            (Api::Hetzner(api), Some(http)) => Api::Hetzner(api.with(http.clone())),
-            (api, _) => api.clone(),
-        };
-        Self { http, api }
+        let mut client = self.clone();
+        if let Some(http) = each!(&mut client.0, cloud => cloud.http_mut()) {
+            *http = connection(http);
+        }
+        client
     }
 
     #[must_use]
     pub fn kinds(&self) -> &'static [ResourceKind] {
-        each!(self, cloud => cloud.kind()).kinds()
+        each!(&self.0, cloud => cloud.kind()).kinds()
     }
 
     /// Lists every resource of the requested kinds, all pages; kinds of other providers have none.
@@ -123,20 +85,20 @@ impl Client {
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
-        let listed = each!(self, cloud => cloud.list(kinds, reading).await)?;
+        let listed = each!(&self.0, cloud => cloud.list(kinds, reading).await)?;
         Ok(listed.sorted().printable())
     }
 
     /// Checks that the token may read a kind of resource, with one small request; kinds of other
     /// providers need none. Over SSH, runs every machine's status.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        let tried = each!(self, cloud => cloud.try_reading(kind).await);
+        let tried = each!(&self.0, cloud => cloud.try_reading(kind).await);
         tried.map_err(|error| self.needing_to_read(kind, error))
     }
 
     /// Adds to an error the permission that reading a kind of resource needs.
     fn needing_to_read(&self, kind: ResourceKind, error: ProviderError) -> ProviderError {
-        match each!(self, cloud => cloud.to_read(kind)) {
+        match each!(&self.0, cloud => cloud.to_read(kind)) {
             Some(permission) => error.needing(permission),
             None => error,
         }
@@ -149,7 +111,7 @@ impl Client {
 
     /// Like [`Self::status`], but a 404 is an error with the provider's words.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        let found = each!(self, cloud => cloud.status(id).await);
+        let found = each!(&self.0, cloud => cloud.status(id).await);
         let found = found.map_err(|error| self.needing_to_read(id.kind(), error))?;
         Ok(found.map(Resource::printable))
     }
@@ -162,7 +124,7 @@ impl Client {
         id: &ResourceId,
         since: Timestamp,
     ) -> Result<Vec<LoggedAction>, ProviderError> {
-        let mut actions = each!(self, cloud => cloud.actions(id, since).await)?;
+        let mut actions = each!(&self.0, cloud => cloud.actions(id, since).await)?;
         actions.retain(|action| !action.is_over_before(since));
         actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
         actions.dedup_by_key(|action| action.id);
@@ -172,20 +134,20 @@ impl Client {
     /// Fetches the plans that the provider offers for databases, with one request however many
     /// databases are asked about afterwards.
     pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
-        each!(self, cloud => cloud.database_plans().await)
+        each!(&self.0, cloud => cloud.database_plans().await)
     }
 
     /// Fetches the plans that the provider offers for machines, with their prices and where they
     /// are sold. Hetzner's prices are marked as euros; [`Self::currency`] returns the actual
     /// currency.
     pub async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
-        each!(self, cloud => cloud.machine_plans().await)
+        each!(&self.0, cloud => cloud.machine_plans().await)
     }
 
     /// Fetches all prices of the provider, with one request for each page of the list; `None` over
     /// SSH.
     pub async fn prices(&self, now: Timestamp) -> Result<Option<PriceList>, ProviderError> {
-        each!(self, cloud => cloud.prices(now).await)
+        each!(&self.0, cloud => cloud.prices(now).await)
     }
 
     /// Fetches the plans for machines and all prices, with as few requests as the provider needs.
@@ -193,34 +155,34 @@ impl Client {
         &self,
         now: Timestamp,
     ) -> Result<(Catalog, Option<PriceList>), ProviderError> {
-        each!(self, cloud => cloud.plans_and_prices(now).await)
+        each!(&self.0, cloud => cloud.plans_and_prices(now).await)
     }
 
     /// Returns the currency of the provider's prices; `None` if it has no prices.
     pub async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
-        each!(self, cloud => cloud.currency().await)
+        each!(&self.0, cloud => cloud.currency().await)
     }
 
     /// Returns the machines that the provider itself creates and deletes: the members of autoscale
     /// pools.
     pub async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
-        each!(self, cloud => cloud.autoscaled().await)
+        each!(&self.0, cloud => cloud.autoscaled().await)
     }
 
     /// Lists all snapshots of an account's machines.
     pub async fn snapshots(&self) -> Result<ListedSnapshots, ProviderError> {
-        each!(self, cloud => cloud.snapshots().await)
+        each!(&self.0, cloud => cloud.snapshots().await)
     }
 
     /// Reads what is attached to an account's machines and refers to them, with several requests.
     pub async fn attachments(&self) -> Result<Attachments, ProviderError> {
-        each!(self, cloud => cloud.attachments().await)
+        each!(&self.0, cloud => cloud.attachments().await)
     }
 
     /// Reads what else an account shows that may keep a machine from being hibernated. At
     /// `DigitalOcean`, this takes one request for each database and several more.
     pub async fn preflight(&self) -> Result<Preflight, ProviderError> {
-        each!(self, cloud => cloud.preflight().await)
+        each!(&self.0, cloud => cloud.preflight().await)
     }
 
     /// Inspects one machine, without its snapshots; `None` if the provider does not know it.
@@ -229,13 +191,13 @@ impl Client {
         id: &ResourceId,
         lists: Lists<'_>,
     ) -> Result<Option<ObservedMachine>, ProviderError> {
-        let machine = each!(self, cloud => cloud.machine(id, lists).await)?;
+        let machine = each!(&self.0, cloud => cloud.machine(id, lists).await)?;
         Ok(machine.map(ObservedMachine::printable))
     }
 
     /// Inspects a machine that is hibernated or about to be, with several requests.
     pub async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
-        Ok(each!(self, cloud => cloud.inspect(lookup).await)?.printable())
+        Ok(each!(&self.0, cloud => cloud.inspect(lookup).await)?.printable())
     }
 
     /// Returns a machine to be created, without what its account no longer has. The key of this name
@@ -246,49 +208,54 @@ impl Client {
         ssh_key: Option<&str>,
     ) -> Result<Manifest, ProviderError> {
         let mut manifest = manifest.clone();
-        each!(self, cloud => cloud.drop_missing(&mut manifest, ssh_key).await)?;
+        each!(&self.0, cloud => cloud.drop_missing(&mut manifest, ssh_key).await)?;
         Ok(manifest)
     }
 
     /// Returns the scopes that the token lacks for hibernating machines, as far as reading shows:
     /// at `DigitalOcean` with a small request for each; elsewhere tokens have none.
     pub async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
-        each!(self, cloud => cloud.missing_scopes().await)
+        each!(&self.0, cloud => cloud.missing_scopes().await)
     }
 
     /// Returns the monthly price of one GB of a snapshot; `None` over SSH.
     pub async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
-        each!(self, cloud => cloud.snapshot_price().await)
+        each!(&self.0, cloud => cloud.snapshot_price().await)
     }
 
     /// Sends one step of a resource, as it was seen, as one request, and never retries it.
     pub async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
-        each!(self, cloud => cloud.send(resource, step).await)
+        each!(&self.0, cloud => cloud.send(resource, step).await)
     }
 
     /// Returns the request that a step is sent as, in one line:
     /// `POST /v2/droplets/3164444/actions power_off`.
     #[must_use]
     pub fn shown(&self, resource: &Resource, step: &Step) -> String {
-        let shown = each!(self, cloud => cloud.shown(resource, step));
+        let shown = each!(&self.0, cloud => cloud.shown(resource, step));
         shown.unwrap_or_else(|error| error.to_string())
     }
 
     /// The rate limit in the provider's latest headers; `None` before the first response.
     #[must_use]
     pub fn rate(&self) -> Option<RateLimit> {
-        self.http.as_ref()?.rate()
+        self.http()?.rate()
     }
 
     /// The number of requests sent so far by this client and its clones.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.http.as_ref().map_or(0, Http::requests)
+        self.http().map_or(0, Http::requests)
     }
 
     /// The provider's clock, to the second: the `Date` of its latest response.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
-        self.http.as_ref()?.date()
+        self.http()?.date()
+    }
+
+    /// `None` over SSH.
+    fn http(&self) -> Option<&Http> {
+        each!(&self.0, cloud => cloud.http())
     }
 }

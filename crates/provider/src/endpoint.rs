@@ -154,7 +154,7 @@ pub fn is_loopback(base: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::configuration::Mode;
+    use domain::fixtures::account;
 
     use super::*;
 
@@ -227,17 +227,8 @@ mod tests {
 
     #[test]
     fn an_account_names_an_address_only_if_it_is_allowed() {
-        let account = |url: &str| CloudAccount {
-            provider: Provider::Hetzner,
-            was: None,
-            token: "ssm:/offhours/hz".parse().unwrap(),
-            read_token: None,
-            datacenters: Vec::new(),
-            accept_new_prices: false,
-            ssh_key: None,
-            mode: Mode::Act,
-            url: Some(url.to_owned()),
-        };
+        let account =
+            |url: &str| CloudAccount { url: Some(url.to_owned()), ..account(Provider::Hetzner) };
         let public = Endpoints::given(|_| Ok::<_, EndpointError>(None)).unwrap();
         let any = public.base_of(&account("https://gateway.example/hz"));
         assert_eq!(any.unwrap().as_str(), "https://gateway.example/hz");

@@ -27,6 +27,7 @@ use serde::{
 
 use crate::{
     Refusal,
+    cloud::Login,
     endpoint::Base,
     error::ProviderError,
     pacing::{self, Pacing, RateLimit},
@@ -216,12 +217,8 @@ impl Account {
 }
 
 impl Http {
-    pub(crate) fn new(
-        transport: Transport,
-        base: Base,
-        token: SecretString,
-        read_error: fn(&[u8]) -> Option<ErrorWords>,
-    ) -> Self {
+    pub(crate) fn new(login: Login, read_error: fn(&[u8]) -> Option<ErrorWords>) -> Self {
+        let Login { transport, base, token } = login;
         let account = Account {
             transport,
             base,

@@ -25,15 +25,13 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    cloud::Cloud,
+    cloud::{Cloud, Login},
     database_plans::{DatabasePlans, OPTIONS},
     error::{ChangeError, ProviderError},
     http::{Http, Request},
     pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
-
-pub(crate) use schema::read_error;
 
 /// The maximum page size (DODESC).
 const PER_PAGE: u32 = 200;
@@ -42,7 +40,7 @@ const PER_PAGE: u32 = 200;
 const SIZES: &str = "/v2/sizes";
 
 #[derive(Debug, Clone)]
-pub(crate) struct Api(pub(crate) Http);
+pub(crate) struct Api(Http);
 
 /// The list of one kind.
 type ResourcesRead = Read<Result<Resource, Box<Unread>>>;
@@ -50,6 +48,14 @@ type ResourcesRead = Read<Result<Resource, Box<Unread>>>;
 impl Cloud for Api {
     fn kind(&self) -> AccountKind {
         AccountKind::Cloud(Provider::DigitalOcean)
+    }
+
+    fn http(&self) -> Option<&Http> {
+        Some(&self.0)
+    }
+
+    fn http_mut(&mut self) -> Option<&mut Http> {
+        Some(&mut self.0)
     }
 
     async fn list(
@@ -197,6 +203,10 @@ impl Cloud for Api {
 }
 
 impl Api {
+    pub(crate) fn new(login: Login) -> Self {
+        Self(Http::new(login, schema::read_error))
+    }
+
     /// GPU Droplets are listed only if their type is asked for (DOSPEC). The others do not depend on
     /// that list.
     async fn droplets(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {

@@ -12,7 +12,7 @@ use crate::{
     pages::Element,
 };
 
-pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
+pub(super) fn read_error(body: &[u8]) -> Option<ErrorWords> {
     #[derive(Deserialize)]
     struct Error {
         id: String,

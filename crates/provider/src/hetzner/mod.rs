@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use domain::{
     ResourceId, ResourceKind, ServerId,
-    configuration::{AccountKind, Provider},
+    configuration::{AccountKind, CloudAccount, Provider},
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
@@ -23,13 +23,11 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
-    cloud::Cloud,
+    cloud::{Cloud, Login},
     error::{ChangeError, ProviderError},
     http::{Http, Request},
     pages::{self, Element, Listed, Page, Reading},
 };
-
-pub(crate) use schema::read_error;
 
 /// The maximum page size (HZSPEC).
 const PER_PAGE: u32 = 50;
@@ -48,6 +46,14 @@ pub(crate) struct Api {
 impl Cloud for Api {
     fn kind(&self) -> AccountKind {
         AccountKind::Cloud(Provider::Hetzner)
+    }
+
+    fn http(&self) -> Option<&Http> {
+        Some(&self.http)
+    }
+
+    fn http_mut(&mut self) -> Option<&mut Http> {
+        Some(&mut self.http)
     }
 
     async fn list(
@@ -164,13 +170,9 @@ impl Cloud for Api {
 }
 
 impl Api {
-    pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
-        Self { http, locations: locations.into() }
-    }
-
-    /// Returns the same client over another connection.
-    pub(crate) fn with(&self, http: Http) -> Self {
-        Self { http, locations: self.locations.clone() }
+    pub(crate) fn new(login: Login, account: &CloudAccount) -> Self {
+        let locations = account.datacenters.iter().map(|one| one.name().to_owned());
+        Self { http: Http::new(login, schema::read_error), locations: locations.collect() }
     }
 
     async fn page<T: DeserializeOwned>(

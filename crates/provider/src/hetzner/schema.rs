@@ -12,7 +12,7 @@ use crate::{
     http::{ErrorWords, null_is_empty},
 };
 
-pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
+pub(super) fn read_error(body: &[u8]) -> Option<ErrorWords> {
     #[derive(Deserialize)]
     struct Wrapped {
         error: Error,

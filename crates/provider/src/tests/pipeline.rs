@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    DatabaseId, ResourceId, ResourceKind, hibernation::Attachment, reason::Reason,
-    resource::SavedState, step::Step,
+    DatabaseId, ResourceId, ResourceKind, configuration::Provider, fixtures::account,
+    hibernation::Attachment, reason::Reason, resource::SavedState, step::Step,
 };
 use futures_util::future::BoxFuture;
 use testing::seen;
@@ -312,7 +312,12 @@ async fn a_change_whose_answer_cannot_be_read_is_unknown() {
 async fn a_time_out_is_unknown_for_a_change_and_not_repeated_for_a_read() {
     let cloud = Script::play([(DROPLET, Answer::Silent), (POWER_ON, Answer::Silent)]).await;
     let short = builder().unwrap().timeout(Duration::from_millis(100));
-    let client = Client::digitalocean(cloud.base(), TOKEN.into(), short.build().unwrap());
+    let client = Client::at(
+        &account(Provider::DigitalOcean),
+        cloud.base(),
+        TOKEN.into(),
+        short.build().unwrap(),
+    );
     let error = client.status(&droplet()).await.unwrap_err();
     assert!(matches!(&error, ProviderError::Transport { source, .. } if source.is_timeout()));
     let sent = client.send(&seen(droplet()), &ON).await;
@@ -325,7 +330,12 @@ async fn a_change_without_a_connection_is_certainly_not_accepted() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
-    let client = Client::digitalocean(base.parse().unwrap(), TOKEN.into(), http_client().unwrap());
+    let client = Client::at(
+        &account(Provider::DigitalOcean),
+        base.parse().unwrap(),
+        TOKEN.into(),
+        http_client().unwrap(),
+    );
     let error = client.send(&seen(droplet()), &ON).await.unwrap_err();
     assert!(matches!(&error, ChangeError::NotAccepted(ProviderError::Transport { .. })));
     let said = everything(&error);
@@ -336,7 +346,8 @@ async fn a_change_without_a_connection_is_certainly_not_accepted() {
 async fn a_token_that_fits_no_header_leaves_nowhere() {
     let cloud = Script::play::<String>([]).await;
     let token = "5ec2e7\n".into();
-    let client = Client::digitalocean(cloud.base(), token, http_client().unwrap());
+    let client =
+        Client::at(&account(Provider::DigitalOcean), cloud.base(), token, http_client().unwrap());
     let error = client.send(&seen(droplet()), &ON).await.unwrap_err();
     assert_eq!(change_kind(&error), "not accepted");
     assert!(!everything(&error).contains("5ec2e7"));
@@ -440,7 +451,7 @@ async fn a_body_that_did_not_come_over_the_network_has_the_same_limit() {
         let carrier = Arc::new(Fixed(padded(length).into()));
         let transport = Transport::with_carrier(http_client().unwrap(), carrier);
         let base = "http://127.0.0.1:1".parse().unwrap();
-        let client = Client::digitalocean(base, TOKEN.into(), transport);
+        let client = Client::at(&account(Provider::DigitalOcean), base, TOKEN.into(), transport);
         assert_eq!(client.look(&droplet()).await.is_ok(), is_read, "{length}");
     }
 }
@@ -478,7 +489,8 @@ async fn a_resource_that_cannot_be_shown_as_it_is_is_never_touched() {
 async fn a_base_with_a_path_keeps_it() {
     let cloud = Script::play([("GET /gateway/v2/droplets/1", ok(off()))]).await;
     let base = cloud.base().join("/gateway/").unwrap().as_str().parse().unwrap();
-    let client = Client::digitalocean(base, TOKEN.into(), http_client().unwrap());
+    let client =
+        Client::at(&account(Provider::DigitalOcean), base, TOKEN.into(), http_client().unwrap());
     assert!(client.status(&droplet()).await.unwrap().is_some());
     cloud.finish();
 }

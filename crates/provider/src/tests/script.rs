@@ -6,6 +6,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use domain::{
+    configuration::{CloudAccount, Provider},
+    fixtures::account,
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -102,12 +106,14 @@ impl Script {
     }
 
     pub(super) fn digitalocean(&self) -> Client {
-        Client::digitalocean(self.base(), TOKEN.into(), http_client().unwrap())
+        let account = account(Provider::DigitalOcean);
+        Client::at(&account, self.base(), TOKEN.into(), http_client().unwrap())
     }
 
     pub(super) fn hetzner(&self, locations: &[&str]) -> Client {
-        let locations = locations.iter().map(|&name| name.to_owned()).collect();
-        Client::hetzner(self.base(), TOKEN.into(), http_client().unwrap(), locations)
+        let datacenters = locations.iter().map(|name| name.parse().unwrap()).collect();
+        let account = CloudAccount { datacenters, ..account(Provider::Hetzner) };
+        Client::at(&account, self.base(), TOKEN.into(), http_client().unwrap())
     }
 
     #[track_caller]

@@ -5,7 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use domain::{
-    configuration::{Adopt, Rule},
+    configuration::{Adopt, Provider, Rule},
+    fixtures::account,
     hibernation::Hibernation,
     record::{EdgeKey, Rank, Writer},
     resource::{Power, Size},
@@ -57,7 +58,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         overrides: case.overrides.clone(),
         since: None,
     };
-    let client = Client::digitalocean(base, "token".into(), http);
+    let client = Client::at(&account(Provider::DigitalOcean), base, "token".into(), http);
     todo(Inventory {
         context,
         budget: Budget::begin(&clock),
