@@ -4,12 +4,14 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use domain::hibernation::{Attachment, Manifest, Room, SshKey};
+use tokio::sync::OnceCell;
 
 /// What is attached to an account's machines and refers to them, as far as the machines do not show
 /// it themselves.
 #[derive(Debug, Clone, Default)]
 pub struct Attachments {
     pub(crate) things: Vec<Thing>,
+    pub(crate) projects: Vec<Project>,
     pub(crate) references: Vec<Reference>,
     /// The tags by which firewalls apply to machines.
     pub(crate) firewall_tags: BTreeSet<String>,
@@ -23,8 +25,18 @@ pub(crate) struct Thing {
     pub(crate) what: Attachment,
     /// What people call it: `firewall web`; `None` for an address.
     pub(crate) words: Option<String>,
-    /// The machines to which it is attached, by their numbers; `None` for all of them.
-    pub(crate) machines: Option<BTreeSet<u64>>,
+    /// The machines to which it is attached, by their numbers.
+    pub(crate) machines: BTreeSet<u64>,
+}
+
+/// A project in which machines are.
+#[derive(Debug, Clone)]
+pub(crate) struct Project {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Its machines, by their numbers. They are in a list of its own, which is read only while the
+    /// project of a machine is searched for.
+    pub(crate) machines: OnceCell<BTreeSet<u64>>,
 }
 
 /// What else is read of an account before its machines are hibernated: what refers to them, the keys
@@ -51,25 +63,12 @@ pub(crate) struct Reference {
 impl Attachments {
     /// Returns what is attached to a machine.
     pub(crate) fn to(&self, machine: u64) -> impl Iterator<Item = &Thing> {
-        self.things.iter().filter(move |thing| thing.is_attached_to(machine))
+        self.things.iter().filter(move |thing| thing.machines.contains(&machine))
     }
 
     /// Adds to a manifest what is attached to its machine.
     pub(crate) fn add_to(&self, manifest: &mut Manifest, machine: u64) {
         self.to(machine).for_each(|thing| manifest.add(thing.what.clone()));
-    }
-
-    /// Reports whether the account has projects, none of which lists a machine.
-    pub(crate) fn hide_the_project_of(&self, machine: u64) -> bool {
-        let is_project = |thing: &&Thing| matches!(thing.what, Attachment::Project(_));
-        let mut projects = self.things.iter().filter(is_project).peekable();
-        projects.peek().is_some() && !projects.any(|project| project.is_attached_to(machine))
-    }
-}
-
-impl Thing {
-    fn is_attached_to(&self, machine: u64) -> bool {
-        self.machines.as_ref().is_none_or(|machines| machines.contains(&machine))
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     },
 };
 use crate::{
-    attachments::{Attachments, Preflight, Reference, Thing},
+    attachments::{Attachments, Preflight, Project, Reference, Thing},
     cloud::{Hibernates, MissingScope},
     error::ProviderError,
     hibernation_lookup::{
@@ -58,14 +58,8 @@ impl Hibernates for Api {
             found.references.push(balancer.reference());
             found.things.push(balancer.into());
         }
-        // Only the projects' own lists show what is in them. A project that is the only one has all.
         let projects: Vec<schema::Project> = self.things("/v2/projects").await?;
-        let several = projects.len() > 1;
-        for project in projects {
-            let path = format!("/v2/projects/{}/resources", project.id.0);
-            let resources = if several { Some(self.things(&path).await?) } else { None };
-            found.things.push(project.with(resources));
-        }
+        found.projects = projects.into_iter().map(Project::from).collect();
         Ok(found)
     }
 
@@ -87,12 +81,16 @@ impl Hibernates for Api {
         id: &ResourceId,
         lists: Lists<'_>,
     ) -> Result<Option<ObservedMachine>, ProviderError> {
+        let project = match lists.attachments {
+            Some(attachments) => self.project_of(droplet_id(id)?, attachments).await?,
+            None => None,
+        };
         let Some(whole) = self.with_attachments(id).await? else {
             return Ok(None);
         };
         let has_backups = lists.attachments.is_some() && whole.features.contains("backups");
         let policy = if has_backups { self.backup_policy(whole.droplet.id).await? } else { None };
-        Ok(Some(body(whole, lists, policy)))
+        Ok(Some(body(whole, lists, project, policy)))
     }
 
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
@@ -116,7 +114,7 @@ impl Hibernates for Api {
         if let Some(made) = lookup.made {
             others.extend(self.with_attachments(made).await?);
         }
-        let others = others.into_iter().map(|whole| body(whole, Lists::default(), None));
+        let others = others.into_iter().map(|whole| body(whole, Lists::default(), None, None));
         Ok(Sight { machine, snapshots, others: others.collect(), create_failed }.distinct())
     }
 
@@ -239,6 +237,29 @@ impl Api {
         Ok(whole)
     }
 
+    /// Finds the project that a Droplet is in, which only the projects' own lists show: they are read
+    /// one after the other until one has it. If there is only one project, it is that one.
+    async fn project_of<'a>(
+        &self,
+        droplet: u64,
+        attachments: &'a Attachments,
+    ) -> Result<Option<&'a Project>, ProviderError> {
+        if let [only] = attachments.projects.as_slice() {
+            return Ok(Some(only));
+        }
+        for project in &attachments.projects {
+            let machines = project.machines.get_or_try_init(async || {
+                let path = format!("/v2/projects/{}/resources", project.id);
+                let resources: Vec<schema::Resource> = self.things(&path).await?;
+                Ok(resources.iter().filter_map(schema::Resource::droplet).collect())
+            });
+            if machines.await?.contains(&droplet) {
+                return Ok(Some(project));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns when a Droplet's backups would be made; `None` if there are none.
     async fn backup_policy(&self, droplet: u64) -> Result<Option<BackupPolicy>, ProviderError> {
         let request = Request::get(format!("/v2/droplets/{droplet}/backups/policy"));
@@ -263,11 +284,13 @@ fn is_copy(one: &DropletWithAttachments, hibernation: Option<&Hibernation>) -> b
 fn body(
     whole: DropletWithAttachments,
     lists: Lists<'_>,
+    project: Option<&Project>,
     backup_policy: Option<BackupPolicy>,
 ) -> ObservedMachine {
     let made_from = whole.image.as_ref().and_then(|image| image.id);
     let read = lists.attachments.zip(lists.preflight);
-    let around = read.map(|(attachments, preflight)| whole.surroundings(attachments, preflight));
+    let around =
+        read.map(|(attachments, preflight)| whole.surroundings(attachments, preflight, project));
     let number = whole.droplet.id;
     let resource = droplet(whole.droplet);
     let own = |tag: &&String| !is_own_label(tag);
@@ -286,6 +309,7 @@ fn body(
             size,
             volumes: whole.volume_ids,
             vpc: whole.vpc_uuid,
+            project: project.map(|project| project.id.clone()),
             features,
             backups,
             backup_policy,

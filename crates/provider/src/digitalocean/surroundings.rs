@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use domain::hibernation::{Address, Attachment, Balanced, PrivateAddress, SshKey, Surroundings};
 use serde::Deserialize;
+use tokio::sync::OnceCell;
 
 use super::schema::{self, DropletWithAttachments, Numbered, Uuid, ips};
 use crate::{
-    attachments::{Attachments, Preflight, Reference, Thing},
+    attachments::{Attachments, Preflight, Project, Reference, Thing},
     http::null_is_empty,
 };
 
@@ -21,7 +22,7 @@ pub(super) struct ReservedIp {
 impl From<ReservedIp> for Thing {
     fn from(reserved: ReservedIp) -> Self {
         let machines = reserved.droplet.iter().map(|droplet| droplet.id).collect();
-        Self { what: Attachment::FloatingIp(reserved.ip), words: None, machines: Some(machines) }
+        Self { what: Attachment::FloatingIp(reserved.ip), words: None, machines }
     }
 }
 
@@ -77,7 +78,7 @@ impl From<Firewall> for Thing {
         Self {
             what: Attachment::Firewall(firewall.id.0),
             words: Some(format!("firewall {}", firewall.name)),
-            machines: Some(firewall.droplet_ids),
+            machines: firewall.droplet_ids,
         }
     }
 }
@@ -124,20 +125,21 @@ impl From<LoadBalancer> for Thing {
         Self {
             what: Attachment::LoadBalancer(Balanced { id: balancer.id.0, privately: false }),
             words: Some(format!("load balancer {}", balancer.name)),
-            machines: Some(machines),
+            machines,
         }
     }
 }
 
-impl schema::Project {
-    /// Returns it with its Droplets; without a list of them, it has all.
-    pub(super) fn with(self, resources: Option<Vec<schema::Resource>>) -> Thing {
-        let droplet = |one: schema::Resource| one.urn.strip_prefix("do:droplet:")?.parse().ok();
-        Thing {
-            what: Attachment::Project(self.id.0),
-            words: Some(format!("project {}", self.name)),
-            machines: resources.map(|all| all.into_iter().filter_map(droplet).collect()),
-        }
+impl From<schema::Project> for Project {
+    fn from(project: schema::Project) -> Self {
+        Self { id: project.id.0, name: project.name, machines: OnceCell::new() }
+    }
+}
+
+impl schema::Resource {
+    /// Returns the number of a Droplet; `None` for what is none.
+    pub(super) fn droplet(&self) -> Option<u64> {
+        self.urn.strip_prefix("do:droplet:")?.parse().ok()
     }
 }
 
@@ -242,6 +244,7 @@ impl DropletWithAttachments {
         &self,
         attachments: &Attachments,
         preflight: &Preflight,
+        project: Option<&Project>,
     ) -> Surroundings {
         let (id, tags) = (self.droplet.id, self.droplet.tags.as_ref());
         let things = || attachments.to(id);
@@ -253,7 +256,7 @@ impl DropletWithAttachments {
         let unreadable = [
             (tags.is_none(), "its tags"),
             (self.vpc_uuid.is_none(), "its VPC"),
-            (attachments.hide_the_project_of(id), "its project"),
+            (project.is_none() && !attachments.projects.is_empty(), "its project"),
         ];
         let unreadable = unreadable.into_iter().filter(|(is_so, _)| *is_so);
         let volumes = self.volume_ids.iter().map(|volume| format!("volume {volume}"));
@@ -271,7 +274,10 @@ impl DropletWithAttachments {
             private: ips(&self.networks.v4, "private")
                 .map(|ip| PrivateAddress { ip: ip.to_owned(), stays: false })
                 .collect(),
-            attached: volumes.chain(things().filter_map(|thing| thing.words.clone())).collect(),
+            attached: volumes
+                .chain(things().filter_map(|thing| thing.words.clone()))
+                .chain(project.map(|project| format!("project {}", project.name)))
+                .collect(),
             named_by: named_by.map(|one| one.by.clone()).collect(),
             backups: self.features.contains("backups"),
             custom_image: image == Some("custom"),

@@ -169,7 +169,7 @@ impl LoadBalancer {
         self.targets.iter().filter_map(|target| {
             let server = target.server.as_ref()?.id;
             let one = Balanced { id: self.id.to_string(), privately: target.use_private_ip };
-            let machines = Some(BTreeSet::from([server]));
+            let machines = BTreeSet::from([server]);
             Some(Thing { what: Attachment::LoadBalancer(one), words: None, machines })
         })
     }

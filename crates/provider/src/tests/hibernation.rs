@@ -156,10 +156,10 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
             list("load_balancers", &[balancer("b1", ""), balancer("b2", "env:staging")]),
         ),
         (all("projects"), list("projects", &projects)),
-        (all("projects/p1/resources"), in_project("do:droplet:1")),
-        (all("projects/p2/resources"), in_project("do:droplet:42")),
         ("GET /v2/images/7".to_owned(), ok(json!({"image": {"status": "available"}}))),
         (TAGGED.to_owned(), list("droplets", &[])),
+        (all("projects/p1/resources"), in_project("do:droplet:1")),
+        (all("projects/p2/resources"), in_project("do:droplet:42")),
         ("GET /v2/droplets/42".to_owned(), ok(json!({"droplet": droplet(42, "off")}))),
         (
             "GET /v2/droplets/42/backups/policy".to_owned(),
@@ -204,15 +204,25 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
         let seen = ok(json!({"droplet": seen}));
         [nothing(&tagged, "droplets"), of(format!("droplets/{number}"), seen)]
     };
+    let projects = ["p1", "p2", "p3"].map(|id| json!({"id": id, "name": id}));
     let lists = vec![
         nothing("snapshots?resource_type=droplet&", "snapshots"),
         nothing("reserved_ips?", "reserved_ips"),
         nothing("reserved_ipv6?", "reserved_ipv6s"),
         nothing("firewalls?", "firewalls"),
         nothing("load_balancers?", "load_balancers"),
-        nothing("projects?", "projects"),
+        of(page("projects?"), list("projects", &projects)),
     ];
-    let conversation = lists.into_iter().chain([42, 43, 43].into_iter().flat_map(inspected));
+    let in_project = |project: &str, number: u64| {
+        let urn = json!({"urn": format!("do:droplet:{number}")});
+        of(page(&format!("projects/{project}/resources?")), list("resources", &[urn]))
+    };
+    // They are read until one has the machine, and not again for the next one.
+    let (first, second) = (in_project("p1", 42), in_project("p2", 43));
+    let mut machines = [42, 43, 43].map(inspected).map(Vec::from);
+    machines[0].insert(1, first);
+    machines[1].insert(1, second);
+    let conversation = lists.into_iter().chain(machines.into_iter().flatten());
     let cloud = Script::play(conversation).await;
     let client = cloud.digitalocean();
     let snapshots = client.snapshots().await.unwrap();
@@ -231,8 +241,10 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
         });
         let machine = seen.await.unwrap().machine.unwrap();
         assert_eq!(machine.resource.id, of);
+        let project = if number == 42 { "p1" } else { "p2" };
+        assert_eq!(machine.manifest.unwrap().project.as_deref(), Some(project));
     }
-    assert_eq!(client.requests(), 12);
+    assert_eq!(client.requests(), 14);
     cloud.finish();
 }
 
