@@ -330,12 +330,13 @@ impl SightRequests {
     pub const FOLLOWING: Self = Self { around: 8, each: 6 };
 
     /// Returns the requests for acting. Before a deletion, whatever could keep a machine from being
-    /// recreated is read as well, and then everything is read once more.
+    /// recreated is read as well. Where a look shows that the machine was just switched off, that is
+    /// read with the machine once more.
     #[must_use]
     pub const fn acting(direction: Direction) -> Self {
         match direction {
             Direction::Start => Self { around: 10, each: 7 },
-            Direction::Stop => Self { around: 32, each: 14 },
+            Direction::Stop => Self { around: 16, each: 13 },
         }
     }
 
@@ -494,9 +495,9 @@ mod tests {
                 .map(|direction| requests_to_finish(direction, &hibernated(machines), None))
         };
         assert_eq!(night(0), [0, 0]);
-        assert_eq!(night(1), [608, 334]);
+        assert_eq!(night(1), [540, 334]);
         // What is around them is seen once for eight of them.
-        assert_eq!(night(60), [17_344, 10_160]);
+        assert_eq!(night(60), [16_592, 10_160]);
         let lists = ListRequests::from([(ResourceKind::Droplet, 3)]);
         let others = [StopMethod::PowerOff, StopMethod::Resize];
         let others: Vec<_> = others.map(|method| (ResourceKind::Droplet, method)).into();

@@ -17,7 +17,8 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Basis, Displaced, Extent, Grounds, Method, Next, NextStep, Obstacle, Outcome, Reads, Target,
+    Basis, Displaced, Extent, Grounds, Method, Next, NextStep, Obstacle, Outcome, Reads, Sighted,
+    Target,
     smaller_plan::{off, on, runs_without_its_own},
 };
 use crate::{
@@ -55,8 +56,11 @@ impl Method for Hibernate {
             return reads;
         }
         let around = seen.is_none_or(|view| !goes_on(view) && !is_too_near(view));
+        // The next step may bring the machine nearer to its deletion: not while it is still switched
+        // off.
         let begun = record.under_way_towards(Direction::Stop).is_some();
-        let may_delete = begun && record.wants_next_step();
+        let is_seen_whole = reads.sight == Sighted::Always && record.present().is_some();
+        let may_delete = is_seen_whole && (record.wants_next_step() || !begun);
         Reads {
             extent: if may_delete { Extent::Obstacles } else { reads.extent },
             basis: if around { Basis::Surroundings } else { Basis::Itself },
