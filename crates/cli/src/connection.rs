@@ -62,7 +62,8 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub store: Store,
-    /// The instant at which the command was given: by the store's clock, or the simulator's.
+    /// The instant at which the command was given: by the store's clock, or the simulator's. Overrides
+    /// are compared with edges that functions have handled, and this machine's clock may be slow.
     pub now: Timestamp,
     clock: Clock,
     /// Why the guard rails of the deployment are unknown, if they are.

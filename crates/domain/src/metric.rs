@@ -39,7 +39,9 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metrics that every inventory counts anew, for each account, and that alarms watch.
+    /// The metrics that every inventory counts anew, for each account, and that alarms watch: an
+    /// alarm clears by itself once its cause is gone, however it was fixed. A failure is also counted
+    /// when it happens, because an alarm must not wait for five minutes.
     pub const GAUGES: [Self; 8] = [
         Self::Failed,
         Self::Overdue,

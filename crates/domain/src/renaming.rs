@@ -1,4 +1,9 @@
 //! Renamed accounts: which records, sizes and overrides belong to which name.
+//!
+//! The configuration has to declare a new name: two accounts may reach the same resource, and a token
+//! does not say which account it belongs to. The name is part of every key: a record is written under
+//! the new name and deleted under the old one in one transaction, so that exactly one of the two exists
+//! at any instant. Overrides are copied before the configuration takes effect and ended after it.
 
 use std::cmp::Ordering;
 

@@ -102,6 +102,9 @@ impl From<SteppedClock> for Clock {
 }
 
 /// A clock that stands still until its driver, or a slow simulated cloud, moves it.
+///
+/// A simulated day takes a minute: on a clock that ran on while handlers work, a slow answer of 20 ms would
+/// count as half a minute, and observations would be too old to act on.
 #[derive(Debug, Clone)]
 pub struct SteppedClock {
     state: Arc<Mutex<State>>,

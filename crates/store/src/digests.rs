@@ -40,6 +40,9 @@ impl Store {
     /// Claims the report of an edge. Returns true to the only caller that may report it: a second
     /// claim is refused, and so is one for an earlier edge.
     ///
+    /// The claim comes before the report: two mails every evening are ignored by the third day, while
+    /// a digest lost in a crash does no harm, because problems are reported by events of their own.
+    ///
     /// If the response to an earlier try of this write was lost, `by` shows that the claim is ours.
     pub async fn claim_digest(&self, claim: &ReportedEdge) -> Result<bool, StoreError> {
         let key = claim.key();

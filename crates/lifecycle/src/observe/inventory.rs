@@ -57,7 +57,8 @@ const ALL_VANISHED: &str = "every recorded resource vanished at once: ignored. I
 /// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
 
-/// How long the prices of an account are kept before they are read again.
+/// How long the prices of an account are kept before they are read again. They are stored so that
+/// `saved` needs neither a token nor a provider.
 const PRICES_LAST: SignedDuration = SignedDuration::from_hours(24);
 
 /// How long after a failure the prices are read again.

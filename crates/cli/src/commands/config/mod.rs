@@ -59,6 +59,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
+/// Applies an earlier generation, with the same checks as any other configuration: it too may strand
+/// resources that are stopped now.
 async fn roll_back(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let wanted = args.generation.map_or(Wanted::BeforeIt, Wanted::Number);
