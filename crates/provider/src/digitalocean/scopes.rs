@@ -1,7 +1,7 @@
 //! The scopes that requests need, and which of them a token lacks for hibernating Droplets, as far
 //! as reading shows (DOSPEC).
 
-use domain::{ResourceKind, hibernation::Attachment, resource::SavedState, step::Step};
+use domain::{Family, ResourceKind, hibernation::Attachment, resource::SavedState, step::Step};
 use serde::de::IgnoredAny;
 
 use super::Api;
@@ -9,11 +9,11 @@ use crate::{cloud::MissingScope, error::ProviderError, http::Request};
 
 /// Returns the scope that listing a kind needs, and reading one of it.
 pub(super) fn to_read(kind: ResourceKind) -> &'static str {
-    match kind {
-        ResourceKind::Droplet => "the scope droplet:read",
-        ResourceKind::Database => "the scope database:read",
-        ResourceKind::NodePool => "the scope kubernetes:read",
-        ResourceKind::Server | ResourceKind::Machine => "a scope",
+    match kind.family() {
+        Family::CloudMachine => "the scope droplet:read",
+        Family::Database => "the scope database:read",
+        Family::NodePool => "the scope kubernetes:read",
+        Family::OwnMachine => "a scope",
     }
 }
 
