@@ -375,7 +375,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    fn advice_to_write(&self, key: &str) -> String {
+    pub(super) fn advice_to_write(&self, key: &str) -> String {
         if key == "provider" {
             let clouds = Provider::ALL.map(|cloud| format!("\"{cloud}\"")).join(", ");
             return format!("{clouds} or \"{}\"", AccountKind::Ssh);

@@ -19,25 +19,24 @@ pub(super) fn read(root: &Field) -> BTreeMap<TargetName, Target> {
                 listed.warning(format!("there is no schedule `{schedule}`"));
             }
         }
-        let target = field.read::<Target>()?;
-        check_keys(&field, target.kind);
-        name.map(|name| (name, target))
+        if let Some(kind) = field.get("kind") {
+            check_keys(&field, kind);
+        }
+        name.zip(field.read::<Target>())
     });
     targets.collect()
 }
 
 /// Reports the keys that a kind of target lacks or cannot have.
 fn check_keys(field: &Field, kind: TargetKind) {
-    for (key, owner, what) in [
-        ("secret", TargetKind::Webhook, "the secret that signs each request, \"env:OPS_SECRET\""),
-        ("from", TargetKind::Mail, "the address of the sender, \"offhours@example.com\""),
-        ("to", TargetKind::Mail, "the recipients, [\"ops@example.com\"]"),
-    ] {
+    for (key, owner) in
+        [("secret", TargetKind::Webhook), ("from", TargetKind::Mail), ("to", TargetKind::Mail)]
+    {
         let is_given = field.field(key).is_some();
         if is_given && kind != owner {
             field.refuse(key, format!("is for targets of the kind {owner}; remove the key"));
         } else if !is_given && kind == owner {
-            field.error(format!("has no {key}; write {key} = {what}"));
+            field.error(format!("has no {key}; write {key} = {}", field.advice_to_write(key)));
         }
     }
 }

@@ -975,3 +975,27 @@ database-month."db-s-1vcpu-1gb" = 15
     x.toml:6: database-month: unknown key; it belongs in the prices, [prices]
     ");
 }
+
+#[test]
+fn each_kind_of_target_has_its_own_keys() {
+    let problems = problems(
+        r#"
+heartbeat = "https://example.com/secret"
+notify.OPS = { kind = "slack", url = "env:URL" }
+notify.a = { kind = "webhook", url = "env:URL", from = "a@example.com" }
+notify.b = { kind = "mail", url = "env:URL", to = [] }
+notify.c = { kind = "pager", url = "env:URL" }
+notify.d = { kind = "slack", url = "env:URL", events = "transition-stuk" }
+"#,
+    );
+    insta::assert_snapshot!(problems, @r#"
+    x.toml:2: heartbeat: write where it is kept, ssm:/PATH/NAME, env:VARIABLE, file:/PATH or credential:NAME, never the secret itself
+    x.toml:3: notify.OPS: invalid name `OPS`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:4: notify.a: has no secret; write secret = "env:OPS_SECRET"
+    x.toml:4: notify.a.from: is for targets of the kind mail; remove the key
+    x.toml:5: notify.b: has no from; write from = "offhours@example.com"
+    x.toml:5: notify.b.to: is empty; write "ops@example.com", or leave the key out for all
+    x.toml:6: notify.c.kind: `pager` is not known; the choices are webhook, slack, teams, discord, mail
+    x.toml:7: notify.d.events: `transition-stuk` is not known; did you mean `transition-stuck`?
+    "#);
+}

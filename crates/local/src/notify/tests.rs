@@ -69,8 +69,11 @@ impl World {
             "secret": secret("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
         });
         let notify = json!({ OPS: target });
-        let settings =
-            Settings { notify: serde_json::from_value(notify).unwrap(), ..Settings::default() };
+        let settings = Settings {
+            notify: serde_json::from_value(notify).unwrap(),
+            heartbeat: Some(secret("beat", &format!("{url}/?of=me")).parse().unwrap()),
+            ..Settings::default()
+        };
         let configuration = Configuration {
             generation: Generation::default(),
             settings,

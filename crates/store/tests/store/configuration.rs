@@ -2,7 +2,11 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings},
+    configuration::{
+        CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings,
+        notify::{Target, TargetKind},
+    },
+    event_type::EventType,
     prices::{OwnPrices, Price},
     schedule::{Definition, Schedule},
 };
@@ -154,6 +158,8 @@ async fn everything_that_a_configuration_says_comes_back() {
                     .into(),
                 ..OwnPrices::default()
             },
+            heartbeat: Some("env:HEARTBEAT".parse().unwrap()),
+            notify: [("ops".parse().unwrap(), target())].into(),
         },
         accounts: [("hz-eu".parse().unwrap(), account)].into(),
         schedules: [
@@ -491,4 +497,16 @@ async fn an_apply_writes_no_record_that_it_does_not_concern() {
     let saved = store.save(server(1)).await.unwrap();
     apply(&store, with_office_hours()).await;
     assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
+}
+
+fn target() -> Target {
+    Target {
+        kind: TargetKind::Mail,
+        url: "file:/run/secrets/smtp".parse().unwrap(),
+        secret: None,
+        from: Some("offhours@example.com".to_owned()),
+        to: ["ops@example.com".to_owned()].into(),
+        events: [EventType::TransitionStuck].into(),
+        schedules: [office_hours_name()].into(),
+    }
 }
