@@ -24,7 +24,7 @@ use crate::{Exit, configuration_file::count, context::Context, exit::UsageError,
 #[command(after_help = "\
 Examples:
   offhours backup offhours.backup
-  offhours backup --data /var/lib/offhours/offhours.db /backup/offhours-$(date +%u)
+  offhours backup --data /var/lib/offhours/offhours.db /backup/offhours
   grep '\"resource\":\"droplet/42\"' offhours.backup | jq
 
 `offhours restore` reads it. At AWS, it takes the right to scan the four tables.")]
