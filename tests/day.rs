@@ -142,7 +142,7 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
     assert_eq!(
         evening,
         "berlin-office: 8 of 9 stopped (1 already), 1 refused; slowest berlin-orders 480 s; \
-         next edge Tue 2026-11-24 07:00 UTC"
+         opens Tue 08:00; `offhours status --needs-person` says what to do"
     );
 }
 

@@ -17,13 +17,14 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
+    api::{Api, each},
     attachments::{Attachments, Preflight},
-    cloud::{Api, Cloud as _, Hibernates as _, Login, MissingScope, each},
+    cloud::{Cloud as _, Hibernates as _, MissingScope},
     database_plans::DatabasePlans,
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists},
-    http::Http,
+    http::{Http, Login},
     pacing::RateLimit,
     pages::{Listed, Reading},
     ssh,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     ResourceId, ResourceKind,
-    configuration::{AccountKind, CloudAccount, Provider},
+    configuration::AccountKind,
     hibernation::{Manifest, ObservedMachine, Sight},
     money::{Currency, Money},
     plan::Catalog,
@@ -13,58 +13,15 @@ use domain::{
     step::{Accepted, Step},
 };
 use jiff::Timestamp;
-use secrecy::SecretString;
 
 use crate::{
     attachments::{Attachments, Preflight},
     database_plans::DatabasePlans,
-    digitalocean,
-    endpoint::Base,
     error::{ChangeError, ProviderError},
-    hetzner,
     hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists},
     http::Http,
     pages::{Listed, Reading},
-    ssh,
-    transport::Transport,
 };
-
-/// One login: a line for each cloud.
-#[derive(Debug, Clone)]
-pub(crate) enum Api {
-    DigitalOcean(digitalocean::Api),
-    Hetzner(hetzner::Api),
-    Ssh(ssh::Api),
-}
-
-/// Does the same with whichever cloud a login is at.
-macro_rules! each {
-    ($api:expr, $cloud:ident => $what:expr) => {
-        match $api {
-            $crate::cloud::Api::DigitalOcean($cloud) => $what,
-            $crate::cloud::Api::Hetzner($cloud) => $what,
-            $crate::cloud::Api::Ssh($cloud) => $what,
-        }
-    };
-}
-
-pub(crate) use each;
-
-impl Api {
-    pub(crate) fn at(account: &CloudAccount, login: Login) -> Self {
-        match account.provider {
-            Provider::DigitalOcean => Self::DigitalOcean(digitalocean::Api::new(login)),
-            Provider::Hetzner => Self::Hetzner(hetzner::Api::new(login, account)),
-        }
-    }
-}
-
-/// How a cloud is reached.
-pub(crate) struct Login {
-    pub(crate) transport: Transport,
-    pub(crate) base: Base,
-    pub(crate) token: SecretString,
-}
 
 /// One login at a cloud, or at a host. What it lacks, it leaves to the defaults. The client says what
 /// each function promises.

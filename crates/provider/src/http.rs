@@ -27,7 +27,6 @@ use serde::{
 
 use crate::{
     Refusal,
-    cloud::Login,
     endpoint::Base,
     error::ProviderError,
     pacing::{self, Pacing, RateLimit},
@@ -177,6 +176,13 @@ pub(crate) struct ErrorWords {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) request_id: Option<String>,
+}
+
+/// How a cloud is reached.
+pub(crate) struct Login {
+    pub(crate) transport: Transport,
+    pub(crate) base: Base,
+    pub(crate) token: SecretString,
 }
 
 /// A connection to one account. Clones are cheap.

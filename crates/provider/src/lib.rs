@@ -6,6 +6,7 @@
 //! does next, and the next tick is the retry. An accepted change proves nothing either; only a
 //! later observation of the resource does.
 
+mod api;
 mod attachments;
 mod client;
 mod cloud;

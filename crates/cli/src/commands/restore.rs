@@ -20,7 +20,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   offhours restore --data offhours.db offhours.backup
-  offhours restore --data offhours.db offhours.backup && offhours doctor --data offhours.db")]
+  offhours doctor --data offhours.db    afterward: tokens, and what is owed")]
 pub struct Args {
     /// File that `offhours backup` has written.
     #[arg(value_name = "FILE")]

@@ -25,10 +25,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    cloud::{Cloud, Login},
+    cloud::Cloud,
     database_plans::{DatabasePlans, OPTIONS},
     error::{ChangeError, ProviderError},
-    http::{Http, Request},
+    http::{Http, Login, Request},
     pages::{self, AT_ONCE, Element, Listed, Page, Read, Reading, Unread},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };

@@ -23,9 +23,9 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
-    cloud::{Cloud, Login},
+    cloud::Cloud,
     error::{ChangeError, ProviderError},
-    http::{Http, Request},
+    http::{Http, Login, Request},
     pages::{self, Element, Listed, Page, Reading},
 };
 
