@@ -40,8 +40,14 @@ async fn a_restored_store_has_every_item_as_it_was() {
 async fn nothing_is_in_force_until_all_of_a_backup_is_restored() {
     let world = World::new().await;
     apply_office_hours(&world.store()).await;
-    world.store().save(stopped_on_friday(1)).await.unwrap();
-    let items = everything(&world.store()).await;
+    // More than one batch.
+    for id in 1..40 {
+        world.store().save(stopped_on_friday(id)).await.unwrap();
+    }
+    let mut items = everything(&world.store()).await;
+    let is_head =
+        |one: &StoredItem| one.item.get("generation_key").is_some_and(|key| key == "head");
+    items.sort_by_key(|one| !is_head(one));
     let store = World::new().await.store();
     let whole = items.iter().cloned().map(Ok);
     let cut_off = whole.clone().chain([Err(StoreError::NoGeneration(Generation(9)))]);
