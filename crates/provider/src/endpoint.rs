@@ -169,6 +169,7 @@ mod tests {
             "http://[::1]:8100",
         ] {
             assert!(text.parse::<Base>().is_ok(), "{text}");
+            assert!(secret_address(text).is_ok(), "{text}");
         }
         for text in [
             "http://api.example.com",
@@ -181,6 +182,8 @@ mod tests {
             "file:///tmp/socket",
         ] {
             let error = text.parse::<Base>().unwrap_err();
+            assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
+            let error = secret_address(text).unwrap_err();
             assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
         }
     }
