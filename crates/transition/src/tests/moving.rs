@@ -504,4 +504,6 @@ fn what_is_saved_stays_when_a_later_stop_leads_to_another_small_plan() {
     assert_eq!(send.step(), resize_to("s-1vcpu-512mb-10gb"));
     assert_eq!(send.record.saved, Some(saved()));
     assert_eq!(send.record.small_plans.len(), 2, "it may be on either");
+    // It is ours, and no plan of a person's that would be given up.
+    assert_eq!((send.history, send.events.len()), (None, 0));
 }
