@@ -108,8 +108,7 @@ fn resize(seen: &Resource, to: &SavedState) -> Option<Step> {
         return None;
     };
     // If a change of plan leaves out the storage, it becomes the new plan's own (TFDO,
-    // resource_database_cluster.go). It only ever grows.
-    let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
+    // resource_database_cluster.go).
     Some(Step::Resize(SavedState::Database {
         plan: plan.clone(),
         nodes: *nodes,

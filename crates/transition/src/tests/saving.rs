@@ -73,6 +73,18 @@ fn storage_that_a_person_adds_after_an_unanswered_shrink_belongs_to_the_original
 }
 
 #[test]
+fn a_start_takes_no_storage_that_a_person_added_at_night() {
+    let saved = SavedState::Database {
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: Some(40_960),
+    };
+    // It has 60 GiB now.
+    let case = database().saved(saved).used().sized("db-s-1vcpu-2gb", 1).at("tue 08:00");
+    assert_eq!(case.sends(START).step(), Step::Resize(original()));
+}
+
+#[test]
 fn what_a_person_enlarges_after_an_unanswered_shrink_is_the_new_original() {
     let case = database().saved(database_of("db-s-1vcpu-2gb", 2));
     let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");
