@@ -1,5 +1,5 @@
-//! What the lists of an account show of all its machines. They are values: whoever inspects several
-//! machines reads them once.
+//! What the lists of an account show of all its machines. They are values, read once for several
+//! machines.
 
 use std::{collections::BTreeSet, net::IpAddr};
 

@@ -29,7 +29,7 @@ enum Command {
 /// Send a test to each target of the configuration in force.
 ///
 /// A target that accepts it gets events again, even if it answered before that it was gone. The
-/// secrets are read by this command, as whoever runs it. Exit code 1 if a target does not accept it.
+/// command reads the secrets with your rights. Exit code 1 if a target does not accept it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -16,7 +16,7 @@ pub(super) fn read(root: &Field) -> BTreeMap<TargetName, Target> {
     let targets = targets.filter_map(|(name, field)| {
         for (listed, schedule) in field.list::<String>("schedules") {
             if schedules.as_ref().is_none_or(|all| all.field(&schedule).is_none()) {
-                listed.warning(format!("there is no schedule `{schedule}`"));
+                listed.warning(format!("unknown schedule `{schedule}`"));
             }
         }
         if let Some(kind) = field.get("kind") {

@@ -1,5 +1,5 @@
-//! What is read of a resource besides its own state: decided once, for whoever reads it and for
-//! whoever counts the requests.
+//! What is read of a resource besides its own state: decided once, for the reading and for the count
+//! of its requests.
 
 use domain::{
     configuration::Policy,
