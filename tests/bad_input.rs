@@ -289,7 +289,7 @@ fn a_token_that_may_only_read() {
             assert!(!world.was_seen(resource));
             let record = world.record(resource).await;
             assert!(record.in_flight().is_some(), "{record:#?}");
-            assert!(!record.used, "nothing can have shrunk it");
+            assert!(!record.may_have_shrunk, "nothing can have shrunk it");
         }
         // It is sent again less and less often: a token with the permission may never come.
         let tried = world.changes().len();

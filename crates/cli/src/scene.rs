@@ -154,12 +154,12 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
         asked_at: at,
         looked_at: at,
         ask,
-        unknown: false,
+        earlier_unanswered: false,
         forced: domain::record::Forced::No,
-        late: None,
+        effect_timeout: None,
         first_accepted_at: None,
         step: Step::Off { gracefully: false },
-        made: None,
+        created_machine: None,
         problem: None,
     }
 }

@@ -32,7 +32,7 @@ pub fn usual_time(
         Direction::Stop => {
             let request = record.request.as_ref();
             let copies = request.filter(|request| request.step.facts().exclusive);
-            copies.and_then(|request| request.late)
+            copies.and_then(|request| request.effect_timeout)
         }
     };
     configured.unwrap_or_else(|| effect_timeout(record.kind())) + SLACK + more.unwrap_or_default()

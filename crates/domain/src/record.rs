@@ -104,7 +104,7 @@ pub struct Record {
     pub saved: Option<SavedState>,
     /// Whether a shrink may have been accepted since `saved` was set.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub used: bool,
+    pub may_have_shrunk: bool,
     /// The plans to which a machine may have been moved since `saved` was set. On none of them does
     /// it count as restored, whatever it has more of there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -318,7 +318,7 @@ impl Record {
             permit: None,
             opposite: None,
             saved: None,
-            used: false,
+            may_have_shrunk: false,
             small_plans: BTreeSet::new(),
             small_runs: false,
             hibernation: None,
@@ -459,13 +459,13 @@ impl Record {
         self.not_before().filter(|_| observed.power == end && observed.busy.is_none())
     }
 
-    /// Reports whether a shrink may have been accepted since `saved` was set. A size seen from then
-    /// on may be our own doing and must not be taken for the original.
+    /// Reports whether a shrink may have run since `saved` was set. A size seen from then on may be our
+    /// own doing and must not be taken for the original.
     #[must_use]
-    pub fn may_have_shrunk(&self) -> bool {
+    pub fn may_be_smaller(&self) -> bool {
         let asked =
             self.request.as_ref().is_some_and(|request| request.is_shrink() && request.may_act());
-        self.used || asked
+        self.may_have_shrunk || asked
     }
 
     /// Returns the saved state of a database that runs as desired on a plan that does not compare
@@ -482,7 +482,7 @@ impl Record {
     /// Forgets the saved state: it was restored, or cannot have been lost.
     pub fn clear_saved(&mut self) {
         self.saved = None;
-        self.used = false;
+        self.may_have_shrunk = false;
         self.small_plans.clear();
         self.small_runs = false;
     }
@@ -490,7 +490,7 @@ impl Record {
     /// Drops the latest request and what depends on it, but remembers that it may have shrunk the
     /// resource.
     pub fn drop_request(&mut self) {
-        self.used = self.may_have_shrunk();
+        self.may_have_shrunk = self.may_be_smaller();
         self.request = None;
         self.opposite = None;
     }

@@ -110,7 +110,7 @@ pub fn joined(
 fn inherit(record: &mut Record, older: &Record) -> Option<SavedState> {
     let owed = older.saved.clone()?;
     // Nothing tracked the older record meanwhile, so its shrink may have been accepted.
-    record.used = true;
+    record.may_have_shrunk = true;
     let Some(own) = record.saved.take() else {
         record.saved = Some(owed);
         return None;

@@ -131,12 +131,12 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
             Forced::Intended => ", cut intended",
             Forced::Accepted => ", cut accepted",
         };
-        let unknown = if request.unknown { ", one unknown" } else { "" };
+        let unknown = if request.earlier_unanswered { ", one unknown" } else { "" };
         format!("; {} {}: {ask}{forced}{unknown}", request.direction, request.step)
     });
     let saved = record.saved.as_ref().map(|saved| {
-        let used = if record.used { ", used" } else { "" };
-        format!("; saved {saved}{used}")
+        let shrunk = if record.may_have_shrunk { ", may have shrunk" } else { "" };
+        format!("; saved {saved}{shrunk}")
     });
     let permit = record.permit.as_ref().map(|_| "; permit");
     let due = record.due_at.map(|due| format!("; due {}", due.strftime("%a %H:%M:%S")));

@@ -183,12 +183,12 @@ pub fn request(direction: Direction, asked: &str) -> Request {
         asked_at: at(asked),
         looked_at: at(asked),
         ask: Ask::Open,
-        unknown: false,
+        earlier_unanswered: false,
         forced: Forced::No,
-        late: None,
+        effect_timeout: None,
         first_accepted_at: None,
         step: Step::Off { gracefully: true },
-        made: None,
+        created_machine: None,
         problem: None,
     }
 }

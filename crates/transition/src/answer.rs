@@ -98,7 +98,7 @@ fn note_cut(record: &mut Record, answer: &Answered) {
         request.forced = match answer {
             Ok(_) => Forced::Accepted,
             // It is looked at again: off by itself, or cut after a while.
-            Err(_) if !request.unknown => Forced::No,
+            Err(_) if !request.earlier_unanswered => Forced::No,
             // An earlier ask was never answered: it may have been a cut.
             Err(_) => Forced::Intended,
         };
@@ -169,11 +169,10 @@ fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<H
         ..HistoryEntry::of(record, &transition, Ending::Refused, now)
     };
     // An unanswered ask, or the accepted shutdown whose cut was refused.
-    let may_act = record
-        .request
-        .as_ref()
-        .is_some_and(|request| request.unknown || matches!(request.ask, Ask::Accepted { .. }));
-    if !record.used && !may_act {
+    let may_act = record.request.as_ref().is_some_and(|request| {
+        request.earlier_unanswered || matches!(request.ask, Ask::Accepted { .. })
+    });
+    if !record.may_have_shrunk && !may_act {
         record.clear_saved();
     }
     record.request = record.request.take().filter(|_| may_act);
@@ -195,7 +194,7 @@ pub fn note_accepted(
 ) {
     if let Some(request) = &mut record.request {
         request.ask = Ask::Accepted { at: now, action };
-        record.used |= request.is_shrink();
+        record.may_have_shrunk |= request.is_shrink();
         if request.first_accepted_at.is_none() {
             request.first_accepted_at = Some(now);
             request.problem = None;

@@ -355,7 +355,7 @@ impl Follower<'_> {
         let mut reported = false;
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
-            request.unknown = false;
+            request.earlier_unanswered = false;
             if self.transition.was_running && request.step.moves() {
                 request.ask = Ask::Failed { retry_at: now };
             }
@@ -380,7 +380,7 @@ impl Follower<'_> {
         let mut record = self.failed(reason);
         if let Some(request) = &mut record.request {
             // It may still take effect.
-            request.unknown = true;
+            request.earlier_unanswered = true;
         }
         let stuck = self.report_problem(&mut record, reason);
         self.write(record, None, stuck.into_iter().collect())
@@ -494,7 +494,7 @@ impl Follower<'_> {
     fn step_done(&self) -> Follow {
         let mut record = self.with_observation();
         let mut transition = self.transition.clone();
-        record.used = self.view.record.may_have_shrunk();
+        record.may_have_shrunk = self.view.record.may_be_smaller();
         if let Some(request) = &mut record.request {
             transition.forced |= request.forced == Forced::Accepted;
             request.forced = Forced::No;
@@ -548,14 +548,14 @@ impl Follower<'_> {
         match direction {
             // It runs on its small plan, and is still owed its own.
             Direction::Start if owes => {
-                record.used = true;
+                record.may_have_shrunk = true;
                 record.last_error.clone_from(&self.view.record.last_error);
             }
             // A person chose a plan that does not compare: which one it is owed is theirs to say.
             Direction::Start
                 if methods::has_unlike_plan(self.view.seen.resource, self.view.record) =>
             {
-                record.used = true;
+                record.may_have_shrunk = true;
             }
             Direction::Start => {
                 record.clear_saved();
@@ -563,7 +563,7 @@ impl Follower<'_> {
                 record.held |= lost_storage.is_some();
                 record.lost_storage = lost_storage;
             }
-            Direction::Stop => record.used |= record.saved.is_some(),
+            Direction::Stop => record.may_have_shrunk |= record.saved.is_some(),
         }
         let lacking = lacking.map(|reason| Event::Conflict { reason });
         let events = [event].into_iter().chain(lacking).collect();

@@ -220,7 +220,7 @@ impl Planner<'_> {
             return false;
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
-        let certain = !request.unknown && request.forced != Forced::Intended;
+        let certain = !request.earlier_unanswered && request.forced != Forced::Intended;
         accepted && certain && methods::is_done(self.view.record, self.view.seen.resource, request)
     }
 
@@ -237,10 +237,12 @@ impl Planner<'_> {
         }
         let step_done = self.view.record.wants_next_step();
         let always = self.rules().always_yields();
-        if request.is_none_or(|request| open.is_some() || request.unknown || step_done || always)
-            && (is_opposed(self.view.record, self.view.seen.log)
-                || methods::is_resized(self.view.seen.resource, self.view.record))
-        {
+        let yields = request.is_none_or(|request| {
+            open.is_some() || request.earlier_unanswered || step_done || always
+        });
+        let opposed = is_opposed(self.view.record, self.view.seen.log)
+            || methods::is_resized(self.view.seen.resource, self.view.record);
+        if yields && opposed {
             return self.overtaken();
         }
         if let Some(ours) = open.and_then(|request| our_action(self.view.seen.log, request)) {
@@ -264,13 +266,13 @@ impl Planner<'_> {
             return self.refuse(transition.clone(), None, reason);
         }
         let mut record = self.view.record.clone();
-        let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
+        let unknown = request.is_some_and(|request| request.earlier_unanswered) || open.is_some();
         // An unanswered shrink may have landed, whatever size a person has left since.
-        record.used = self.view.record.may_have_shrunk();
+        record.may_have_shrunk = self.view.record.may_be_smaller();
         let asked = self.request(step);
         let before = request.filter(|before| asked.step.repeats(&before.step) && !step_done);
         record.request = Some(Request {
-            unknown,
+            earlier_unanswered: unknown,
             first_accepted_at: before.and_then(|before| before.first_accepted_at),
             problem: before.and_then(|before| before.problem.clone()),
             ..asked
@@ -370,7 +372,7 @@ impl Planner<'_> {
         record.phase = Phase::Settled { at };
         record.drop_request();
         methods::settle(&mut record, self.view, None);
-        record.used &= record.saved.is_some();
+        record.may_have_shrunk &= record.saved.is_some();
         record.last = self.unasked(due, &record, ending).last(&record);
         let direction = self.direction;
         events.insert(0, Event::AlreadyThere { direction, reason });
@@ -398,7 +400,7 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
-        record.used = self.view.record.may_have_shrunk();
+        record.may_have_shrunk = self.view.record.may_be_smaller();
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         let known = record.opposite.take().and_then(|before| before.may_become);
@@ -456,7 +458,7 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
-        record.used = self.view.record.may_have_shrunk();
+        record.may_have_shrunk = self.view.record.may_be_smaller();
         record.phase = Phase::InFlight { transition: self.transition(due) };
         record.handled = Some(due.handled.clone());
         record.opposite = quiet_at.map(|until| Opposite { until, may_become: None });
@@ -476,7 +478,7 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         if let Some(request) = &mut record.request {
             // A cut that was never answered may still take effect.
-            request.unknown |= request.forced == Forced::Intended;
+            request.earlier_unanswered |= request.forced == Forced::Intended;
             request.forced = Forced::Intended;
             request.asked_at = self.view.now;
         }
@@ -611,13 +613,13 @@ impl Planner<'_> {
             asked_at: self.view.now,
             looked_at: self.view.seen.requested_at,
             ask: Ask::Open,
-            unknown: false,
+            earlier_unanswered: false,
             forced: Forced::No,
-            late: step
+            effect_timeout: step
                 .effect_timeout(&self.view.seen.resource.size)
                 .or_else(|| configuration.effect_timeout(reference, self.direction)),
             step,
-            made: None,
+            created_machine: None,
             first_accepted_at: None,
             problem: None,
         }

@@ -278,12 +278,12 @@ fn request(ask: Ask) -> Request {
         asked_at: at("mon 19:00"),
         looked_at: at("mon 19:00"),
         ask,
-        unknown: false,
+        earlier_unanswered: false,
         forced: Forced::No,
-        late: None,
+        effect_timeout: None,
         first_accepted_at: None,
         step: Step::Off { gracefully: false },
-        made: None,
+        created_machine: None,
         problem: None,
     }
 }
@@ -381,7 +381,7 @@ fn only_a_request_that_certainly_failed_cannot_act() {
     assert!(request(Ask::Open).may_act());
     assert!(!request(failed.clone()).may_act());
     let mut unknown = request(failed.clone());
-    unknown.unknown = true;
+    unknown.earlier_unanswered = true;
     assert!(unknown.may_act());
     let mut cut = request(failed);
     cut.forced = Forced::Intended;

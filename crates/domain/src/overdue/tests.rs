@@ -42,12 +42,12 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         asked_at: at(edge),
         looked_at: at(edge),
         ask,
-        unknown: false,
+        earlier_unanswered: false,
         forced: Forced::No,
-        late: None,
+        effect_timeout: None,
         first_accepted_at: None,
         step: Step::Off { gracefully: false },
-        made: None,
+        created_machine: None,
         problem: None,
     });
     record

@@ -29,21 +29,21 @@ pub struct Request {
     pub ask: Ask,
     /// Whether an earlier ask of this transition never got a response.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub unknown: bool,
+    pub earlier_unanswered: bool,
     /// The forced power-off that follows a shutdown.
     #[serde(default)]
     pub forced: Forced,
     /// How long it may take to show its effect, if its account sets that; otherwise
     /// [`effect_timeout`] decides by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<SignedDuration>,
+    pub effect_timeout: Option<SignedDuration>,
     /// When an ask of this transition was first accepted. An ask whose action ended in an error is
     /// repeated, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_accepted_at: Option<Timestamp>,
     /// The machine that the cloud reported it has begun to create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<ResourceId>,
+    pub created_machine: Option<ResourceId>,
     /// What a person has to look at while the transition goes on: the provider's refusal of a start,
     /// an action that ends in an error every time, or a request of a hibernation that does not end
     /// or has no effect.
@@ -55,7 +55,7 @@ impl Request {
     /// Returns the time from acceptance to *stuck*: how long it may take to show its effect.
     #[must_use]
     pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
-        self.late.unwrap_or_else(|| effect_timeout(kind))
+        self.effect_timeout.unwrap_or_else(|| effect_timeout(kind))
     }
 
     /// Returns until when an effect of this request, or of the forced power-off after it, may still
@@ -75,7 +75,7 @@ impl Request {
     /// Reports whether the provider may have accepted it: it was accepted, or never answered.
     #[must_use]
     pub fn may_act(&self) -> bool {
-        self.unknown
+        self.earlier_unanswered
             || self.forced != Forced::No
             || match self.ask {
                 Ask::Open | Ask::Accepted { .. } => true,

@@ -127,6 +127,6 @@ fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
             (kept.map(pool), dropped.map(pool)),
             "{old:?} {new:?}"
         );
-        assert_eq!(record.used, old.is_some());
+        assert_eq!(record.may_have_shrunk, old.is_some());
     }
 }

@@ -111,7 +111,7 @@ impl SharedLists {
         let sight = client.inspect(HibernationLookup {
             of: &record.reference.id,
             present: record.present(),
-            made: request.and_then(|request| request.made.as_ref()),
+            made: request.and_then(|request| request.created_machine.as_ref()),
             making: request.and_then(|request| match (&request.step, &request.ask) {
                 (Step::Create { .. }, Ask::Accepted { action, .. }) => *action,
                 (_, _) => None,

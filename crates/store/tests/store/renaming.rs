@@ -268,7 +268,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         // The new record is the one that is kept.
         assert_eq!(joined.name, "hz-us");
         assert_eq!(joined.saved, kept.map(pool));
-        assert_eq!(joined.used, old.is_some());
+        assert_eq!(joined.may_have_shrunk, old.is_some());
         let history = history(&store, &joined.reference).await;
         let shown = history.into_iter().map(|entry| (entry.ending, entry.saved));
         let expected = dropped.map(|count| (Ending::Resized, Some(pool(count))));

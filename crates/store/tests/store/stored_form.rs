@@ -172,6 +172,7 @@ fn the_form_of_a_record_in_flight() {
       "due_at": "2026-06-15T19:00:30.25Z",
       "due_ms": 1781550030250,
       "format": 1,
+      "may_have_shrunk": true,
       "name": "web",
       "observed": {
         "at": "2026-06-15T19:00:20Z",
@@ -212,6 +213,7 @@ fn the_form_of_a_record_in_flight() {
         },
         "asked_at": "2026-06-15T19:00:01.5Z",
         "direction": "stop",
+        "earlier_unanswered": true,
         "forced": "no",
         "looked_at": "2026-06-15T19:00:00.123456789Z",
         "step": {
@@ -219,8 +221,7 @@ fn the_form_of_a_record_in_flight() {
             "count": 0,
             "kind": "node-pool"
           }
-        },
-        "unknown": true
+        }
       },
       "resource": "node-pool/c1/p1",
       "revision": 0,
@@ -232,8 +233,7 @@ fn the_form_of_a_record_in_flight() {
         "count": 3,
         "kind": "node-pool"
       },
-      "tags": [],
-      "used": true
+      "tags": []
     }
     "#);
 }
@@ -258,12 +258,12 @@ fn the_form_of_a_refused_record() {
             asked_at: monday(),
             looked_at: monday(),
             ask: Ask::Failed { retry_at: monday() },
-            unknown: false,
+            earlier_unanswered: false,
             forced: Forced::No,
-            late: None,
+            effect_timeout: None,
             first_accepted_at: None,
             step: Step::On { small: false },
-            made: None,
+            created_machine: None,
             problem: None,
         }),
         ..server(1)
@@ -333,12 +333,12 @@ fn the_form_of_a_stuck_record() {
             asked_at: monday(),
             looked_at: monday(),
             ask: Ask::Open,
-            unknown: false,
+            earlier_unanswered: false,
             forced: Forced::Intended,
-            late: None,
+            effect_timeout: None,
             first_accepted_at: None,
             step: Step::Off { gracefully: true },
-            made: None,
+            created_machine: None,
             problem: None,
         }),
         opposite: Some(Opposite { until: monday(), may_become: None }),

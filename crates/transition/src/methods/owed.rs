@@ -19,11 +19,11 @@ pub(super) fn save_before_shrink(record: &mut Record, view: View<'_>) -> Displac
     match record.saved.take() {
         None => {
             record.saved = Some(seen);
-            record.used = false;
+            record.may_have_shrunk = false;
             Displaced::default()
         }
         // Nothing can have shrunk it: what is there now is the original.
-        Some(_) if !record.used => {
+        Some(_) if !record.may_have_shrunk => {
             record.saved = Some(seen);
             Displaced::default()
         }

@@ -100,7 +100,7 @@ impl Method for SmallerPlan {
         let to = request.and_then(|request| request.step.target()).and_then(machine);
         let mut was_ours = false;
         if let Some(to) = to.map(|to| to.plan.clone()) {
-            if !record.used {
+            if !record.may_have_shrunk {
                 record.small_plans.clear();
             }
             was_ours = record.small_plans.contains(view.seen.resource.size.plan());

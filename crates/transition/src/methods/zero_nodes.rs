@@ -46,7 +46,7 @@ pub(super) fn reached(
 ) -> bool {
     match (direction, &record.saved) {
         (Direction::Stop, _) => resource.power == Power::Stopped,
-        (Direction::Start, Some(saved)) => is_restored(seen, saved, record.may_have_shrunk()),
+        (Direction::Start, Some(saved)) => is_restored(seen, saved, record.may_be_smaller()),
         (Direction::Start, None) => true,
     }
 }

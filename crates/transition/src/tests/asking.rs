@@ -12,7 +12,7 @@ fn lost(case: Case) -> Case {
 fn a_lost_request_is_asked_again() {
     let send = lost(server()).sends(STOP);
     is_asked(&send, STOP, at("19:02"));
-    assert!(send.record.request.as_ref().unwrap().unknown);
+    assert!(send.record.request.as_ref().unwrap().earlier_unanswered);
     let transition = send.record.in_flight().unwrap();
     assert_eq!(transition.claimed_at, at("19:00"), "it is still the same transition");
     assert_eq!(send.history, None);
@@ -107,9 +107,9 @@ fn what_failed_is_asked_again_when_its_time_has_come() {
     let case = droplet().asked(STOP, "19:00", failed("19:05"));
     case.clone().at("19:04:59").leaves(STOP);
     let send = case.clone().at("19:05").sends(STOP);
-    assert!(!send.record.request.unwrap().unknown, "no answer is missing");
+    assert!(!send.record.request.unwrap().earlier_unanswered, "no answer is missing");
     let send = case.unknown().at("19:05").sends(STOP);
-    assert!(send.record.request.unwrap().unknown, "once unknown, always unknown");
+    assert!(send.record.request.unwrap().earlier_unanswered, "once unknown, always unknown");
 }
 
 #[test]

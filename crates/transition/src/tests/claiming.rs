@@ -17,8 +17,8 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
     assert_eq!((record.attempts, &record.last_error), (0, &None));
     let handled = record.handled.as_ref().unwrap();
     assert_eq!((handled.key.instant, handled.desired), (at("19:00"), Some(STOPPED)));
-    assert_eq!((record.not_before(), record.used), (None, false));
-    assert!(!record.request.as_ref().unwrap().unknown);
+    assert_eq!((record.not_before(), record.may_have_shrunk), (None, false));
+    assert!(!record.request.as_ref().unwrap().earlier_unanswered);
     assert_eq!(record.due_at, Some(at("19:00:05")));
     assert_eq!(send.step(), CUT);
     assert_eq!(record.revision, case.record.revision, "the store raises it");
@@ -236,7 +236,7 @@ fn what_was_stuck_is_in_history_once_a_newer_edge_has_come() {
 fn a_database_that_is_as_small_as_it_gets_is_acknowledged_and_nothing_is_saved() {
     let write = database().smallest().writes(STOP);
     assert!(is_settled(&write.record, Power::Stopped));
-    assert_eq!((write.record.saved, write.record.used), (None, false));
+    assert_eq!((write.record.saved, write.record.may_have_shrunk), (None, false));
     assert!(matches!(
         &write.events[..],
         [Event::AlreadyThere { reason, .. }] if reason == "already smallest"
@@ -253,7 +253,7 @@ fn a_database_that_a_person_enlarged_beyond_shrinking_is_owed_nothing() {
         .used();
     let write = enlarged.clone().writes(STOP);
     assert!(is_settled(&write.record, Power::Stopped));
-    assert_eq!((write.record.saved, write.record.used), (None, false));
+    assert_eq!((write.record.saved, write.record.may_have_shrunk), (None, false));
     // A request that was never answered may still shrink it.
     let asked = enlarged.asked(STOP, "18:00", Ask::Open).settled(Power::Running);
     assert!(asked.writes(STOP).record.saved.is_some());

@@ -119,7 +119,7 @@ fn movement_shows_that_an_unanswered_request_was_accepted() {
         let record = case.records().record;
         let noted = record.request.unwrap().ask;
         assert!(matches!(noted, Ask::Accepted { at: noted, .. } if noted == at("19:02")));
-        assert!(record.used, "from here on a shrink may have happened");
+        assert!(record.may_have_shrunk, "from here on a shrink may have happened");
     }
     lost(server()).busy().goes_on();
     lost(pool().saved(pool_of(3))).nodes(2, 3, 3).goes_on();
@@ -202,7 +202,7 @@ fn our_action_that_ended_in_an_error_is_to_be_asked_again() {
     let record = with_state(7, ActionState::Failed).records().record;
     let request = record.request.unwrap();
     assert_eq!(request.ask, failed("19:02"));
-    assert!(!request.unknown);
+    assert!(!request.earlier_unanswered);
     assert!(record.last_error.is_some());
     assert_eq!(record.attempts, 1);
     with_state(8, ActionState::Failed).goes_on();
@@ -352,7 +352,7 @@ fn past_its_deadline_a_start_without_effect_needs_a_person_and_is_sent_again() {
     let write = off().at("08:10:10").records();
     let request = write.record.request.clone().unwrap();
     assert_eq!(request.ask, failed("08:11"));
-    assert!(request.unknown, "it may still take effect");
+    assert!(request.earlier_unanswered, "it may still take effect");
     assert!(request.problem.is_some() && write.record.last_error.is_some());
     assert!(matches!(write.events[..], [Event::Stuck { direction: START, .. }]));
     // Sent again, it is reported no more, and waits longer each time.

@@ -122,10 +122,10 @@ fn it_is_cut_once() {
 #[test]
 fn a_cut_that_was_never_answered_is_remembered_by_the_next_one() {
     let first = cuts(&ignored());
-    assert!(!first.record.request.unwrap().unknown);
+    assert!(!first.record.request.unwrap().earlier_unanswered);
     let unanswered = ignored().request(|request| request.forced = Forced::Intended);
     let second = cuts(&unanswered.permitted_until("19:01:15", "other"));
-    assert!(second.record.request.unwrap().unknown);
+    assert!(second.record.request.unwrap().earlier_unanswered);
 }
 
 #[test]

@@ -1251,7 +1251,7 @@ fn a_machine_that_was_moved_before_it_was_complete_is_owed_its_own_plan_still() 
         let moved = moved.machine(|machine| machine.manifest = Some(manifest())).then();
         assert!(is_settled(&moved.record, Power::Running));
         let saved = moved.record.saved.clone();
-        assert_eq!((saved, moved.record.used), (is_owed.then_some(own), is_owed));
+        assert_eq!((saved, moved.record.may_have_shrunk), (is_owed.then_some(own), is_owed));
         assert!(!moved.kept().incomplete);
     }
 }

@@ -48,7 +48,7 @@ impl Case {
 fn asked_to_stop(ask: Ask) -> Case {
     let late = Some(SignedDuration::from_mins(3));
     let asked = machine().asked(STOP, "19:00", ask);
-    asked.request(|request| request.late = late)
+    asked.request(|request| request.effect_timeout = late)
 }
 
 #[track_caller]
@@ -65,7 +65,7 @@ fn stuck_because(case: &Case, words: &str) {
 
 #[test]
 fn a_request_has_the_deadline_that_its_machine_has_in_that_direction() {
-    let late = |send: Send| send.record.request.unwrap().late;
+    let late = |send: Send| send.record.request.unwrap().effect_timeout;
     let minutes = SignedDuration::from_mins;
     assert_eq!(late(machine().sends(STOP)), Some(minutes(3)));
     let stopped = machine().off().settled(Power::Stopped);

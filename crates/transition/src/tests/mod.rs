@@ -292,11 +292,11 @@ impl Case {
             asked_at: at(since),
             looked_at: at(since),
             ask,
-            unknown: false,
+            earlier_unanswered: false,
             forced: Forced::No,
-            late: None,
+            effect_timeout: None,
             first_accepted_at: None,
-            made: None,
+            created_machine: None,
             problem: None,
         };
         self.in_flight(direction, since).record(|record| record.request = Some(request))
@@ -323,7 +323,7 @@ impl Case {
 
     /// An earlier ask of the transition was never answered.
     fn unknown(self) -> Self {
-        self.request(|request| request.unknown = true)
+        self.request(|request| request.earlier_unanswered = true)
     }
 
     fn permitted_until(self, until: &str, writer: &str) -> Self {
@@ -343,7 +343,7 @@ impl Case {
     }
 
     fn used(self) -> Self {
-        self.record(|record| record.used = true)
+        self.record(|record| record.may_have_shrunk = true)
     }
 
     fn observed(self, power: Power) -> Self {

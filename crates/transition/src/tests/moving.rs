@@ -60,7 +60,7 @@ impl Case {
             })
             .record(|record| {
                 let request = record.request.as_ref().unwrap();
-                record.used |= request.is_shrink();
+                record.may_have_shrunk |= request.is_shrink();
             })
     }
 
@@ -113,7 +113,7 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     let send = off.at("19:00:35").sends(STOP);
     assert_eq!(send.step(), resize_to(SMALL));
     assert_eq!(send.record.saved, Some(saved()), "saved before it leaves");
-    assert!(!send.record.used, "nothing was accepted yet");
+    assert!(!send.record.may_have_shrunk, "nothing was accepted yet");
 
     let moved = resized().off().accepted(send, "19:00:36");
     assert!(moved.record.request.as_ref().unwrap().is_shrink());
@@ -123,7 +123,7 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     let entry = write.history.unwrap();
     assert_eq!(entry.method, Some(StopMethod::Resize));
     assert_eq!((entry.saved, entry.seen), (Some(saved()), resized().target));
-    assert!(write.record.used);
+    assert!(write.record.may_have_shrunk);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_start_moves_back_then_switches_on_and_clears_only_then() {
     let write = on.at("tue 08:02").records();
     assert!(is_settled(&write.record, Power::Running));
     assert_eq!(write.record.saved, None);
-    assert!(write.record.small_plans.is_empty() && !write.record.used);
+    assert!(write.record.small_plans.is_empty() && !write.record.may_have_shrunk);
     let entry = write.history.unwrap();
     assert_eq!((entry.method, entry.saved), (Some(StopMethod::Resize), Some(saved())));
 }
@@ -192,7 +192,7 @@ fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
     let write = started.records();
     assert_eq!(ending(&write), Some(&Ending::Superseded));
     assert_eq!(write.record.saved, Some(saved()), "it is owed its plan");
-    assert!(write.record.used);
+    assert!(write.record.may_have_shrunk);
 }
 
 #[test]
@@ -211,12 +211,12 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
     let late_look = open.clone().at("19:03").logged(ActionEffect::Resize, "19:00:31");
     let write = late_look.writes(STOP);
     assert!(matches!(write.record.request.unwrap().ask, Ask::Accepted { .. }));
-    assert!(write.record.used);
+    assert!(write.record.may_have_shrunk);
     // Without a trace it never arrived, and what is saved stays as it was.
     let again = open.at("19:03").sends(STOP);
     assert_eq!(again.step(), resize_to(SMALL));
     assert_eq!(again.record.saved, Some(saved()));
-    assert!(again.record.used, "an unanswered one may have landed");
+    assert!(again.record.may_have_shrunk, "an unanswered one may have landed");
 }
 
 impl Case {

@@ -65,7 +65,7 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
 
 #[test]
 fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
-    let used = |case: Case, direction| noted(&asked(case, direction), &TAKEN).0.used;
+    let used = |case: Case, direction| noted(&asked(case, direction), &TAKEN).0.may_have_shrunk;
     assert!(used(pool().saved(pool_of(3)), STOP));
     assert!(used(database().saved(pool_of(1)), STOP));
     assert!(!used(pool().saved(pool_of(3)), START));
@@ -100,7 +100,7 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
 fn a_refused_stop_keeps_what_is_saved_if_an_earlier_shrink_used_it() {
     let record = asked(pool().saved(pool_of(3)).used(), STOP);
     let (record, _) = noted(&record, &refused());
-    assert_eq!((record.saved, record.used), (Some(pool_of(3)), true));
+    assert_eq!((record.saved, record.may_have_shrunk), (Some(pool_of(3)), true));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn busy_is_not_a_refusal_and_is_asked_again_after_a_while() {
     }
     let case = droplet().asked(STOP, "19:00", Ask::Open).unknown();
     let (record, _) = noted(&case.record, &busy());
-    assert!(record.request.unwrap().unknown);
+    assert!(record.request.unwrap().earlier_unanswered);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
 #[test]
 fn an_earlier_cut_may_still_come_though_a_later_one_was_not_taken() {
     let mut twice = cut();
-    twice.request.as_mut().unwrap().unknown = true;
+    twice.request.as_mut().unwrap().earlier_unanswered = true;
     let (record, _) = noted(&twice, &busy());
     let request = record.request.as_ref().unwrap();
     assert_eq!(request.forced, Forced::Intended);

@@ -6,7 +6,7 @@ use super::*;
 #[track_caller]
 fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
     let send = case.sends(STOP);
-    assert_eq!((&send.record.saved, send.record.used), (&Some(expected), used));
+    assert_eq!((&send.record.saved, send.record.may_have_shrunk), (&Some(expected), used));
     send
 }
 
@@ -104,7 +104,7 @@ fn what_opts_out_after_an_unanswered_shrink_keeps_its_original() {
     let released = case.untagged().nodes(1, 1, 1).at("19:17:05").records();
     assert_eq!(released.record.request, None);
     assert_eq!(released.record.saved, Some(pool_of(3)));
-    assert!(released.record.used, "the next stop would save the 1");
+    assert!(released.record.may_have_shrunk, "the next stop would save the 1");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_disappears_after_an_unanswered_shrink_keeps_its_original() {
     let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
     let missing = case.record(|record| record.missing_since = Some(at("19:01")));
     let gone = recorded(missing.at("19:02").unlisted()).record;
-    assert!(gone.used && gone.saved == Some(pool_of(3)));
+    assert!(gone.may_have_shrunk && gone.saved == Some(pool_of(3)));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_start_leaves_what_is_saved_until_the_restore_is_seen() {
     let stopped = database().saved(original()).used().smallest();
     let stopped = stopped.settled(Power::Stopped).handled("sun 19:00", STOPPED);
     let send = stopped.at("08:00").sends(START);
-    assert_eq!((send.record.saved, send.record.used), (Some(original()), true));
+    assert_eq!((send.record.saved, send.record.may_have_shrunk), (Some(original()), true));
 }
 
 /// The night is over: the database as a person left it, at its begin edge.
@@ -227,7 +227,7 @@ fn at_the_begin_edge_what_is_smaller_than_saved_is_restored() {
 #[test]
 fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
     let write = morning(database()).writes(START);
-    assert_eq!((write.record.saved, write.record.used), (None, false));
+    assert_eq!((write.record.saved, write.record.may_have_shrunk), (None, false));
     assert_eq!(write.history, None, "the same size is no news");
     let write = morning(database().sized("db-s-4vcpu-8gb", 3)).writes(START);
     assert_eq!(write.record.saved, None);
@@ -260,7 +260,7 @@ fn a_plan_that_does_not_compare_with_the_saved_one_stays_and_needs_a_person() {
     let saved = database_of("db-s-2vcpu-4gb", 2);
     let write = morning(database().sized("so-1vcpu-16gb", 2)).writes(START);
     assert_eq!(write.record.unlike_saved(), Some(&saved));
-    assert!(write.record.used, "the next stop would replace it");
+    assert!(write.record.may_have_shrunk, "the next stop would replace it");
     let unlike = |event: &Event| matches!(event, Event::UnlikePlans { .. });
     assert!(write.events.iter().any(unlike), "{:?}", write.events);
     // The same where its standby node had to be restored first.
@@ -268,7 +268,7 @@ fn a_plan_that_does_not_compare_with_the_saved_one_stays_and_needs_a_person() {
     let restored =
         starting.asked(START, "08:00", accepted("08:00:10")).handled("08:00", RUNNING).at("08:12");
     let record = restored.records().record;
-    assert_eq!((record.unlike_saved(), record.used), (Some(&saved), true));
+    assert_eq!((record.unlike_saved(), record.may_have_shrunk), (Some(&saved), true));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_stop_that_sees_a_larger_pool_carries_the_autoscaler_over() {
 fn an_acknowledged_stop_clears_nothing() {
     let case = database().saved(original()).used().smallest();
     let record = case.writes(STOP).record;
-    assert_eq!((record.saved, record.used), (Some(original()), true));
+    assert_eq!((record.saved, record.may_have_shrunk), (Some(original()), true));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn an_acknowledged_stop_knows_that_an_unanswered_shrink_led_there() {
     let case = case.asked(STOP, "sun 19:00", failed("sun 19:10")).unknown();
     let case = case.refused(STOP, "sun 19:00").handled("08:00", RUNNING);
     let record = case.writes(STOP).record;
-    assert_eq!((record.used, record.request), (true, None));
+    assert_eq!((record.may_have_shrunk, record.request), (true, None));
 }
 
 #[test]
@@ -324,10 +324,10 @@ fn what_is_seen_restored_is_cleared_and_what_is_seen_stopped_is_used() {
     let starting = database().saved(saved.clone()).used();
     let restored = starting.asked(START, "08:00", accepted("08:00:10")).at("08:12");
     let record = restored.records().record;
-    assert_eq!((record.saved, record.used), (None, false));
+    assert_eq!((record.saved, record.may_have_shrunk), (None, false));
     let stopping = database().saved(saved.clone()).asked(STOP, "19:00", Ask::Open);
     let record = stopping.smallest().at("19:12").records().record;
-    assert_eq!((record.saved, record.used), (Some(saved), true));
+    assert_eq!((record.saved, record.may_have_shrunk), (Some(saved), true));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn what_is_seen_stopped_is_used_though_its_own_request_failed() {
     let failing = database().saved(original());
     let failing = failing.asked(STOP, "19:00", failed("19:30"));
     let record = failing.smallest().at("19:12").records().record;
-    assert_eq!((record.saved, record.used), (Some(original()), true));
+    assert_eq!((record.saved, record.may_have_shrunk), (Some(original()), true));
 }
 
 #[test]

@@ -154,15 +154,15 @@ fn a_turn_remembers_that_a_shrink_was_asked() {
     let case = |ask| turned(database().saved(original.clone()), ask);
     for ask in [Ask::Open, accepted("19:00:10")] {
         let watching = case(ask.clone()).writes(START).record;
-        assert!(watching.used);
+        assert!(watching.may_have_shrunk);
         assert_eq!(watching.saved, Some(original.clone()));
         let opposite = watching.opposite.unwrap();
         assert_eq!(opposite.may_become, Some(database_of(SMALLEST, 1)));
         let claimed = case(ask).smallest().sends(START).record;
-        assert!(claimed.used);
+        assert!(claimed.may_have_shrunk);
     }
-    assert!(!case(failed("19:30")).writes(START).record.used);
-    assert!(case(failed("19:30")).unknown().writes(START).record.used);
+    assert!(!case(failed("19:30")).writes(START).record.may_have_shrunk);
+    assert!(case(failed("19:30")).unknown().writes(START).record.may_have_shrunk);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_watch_out_asks_as_soon_as_the_late_stop_has_acted() {
     let send = case.sends(START);
     is_asked(&send, START, at("08:03"));
     assert_eq!(send.record.not_before(), Some(at("08:10")));
-    assert!(!send.record.request.unwrap().unknown);
+    assert!(!send.record.request.unwrap().earlier_unanswered);
     watching(server()).observed(Power::Stopped).leaves(START);
 }
 

@@ -128,7 +128,7 @@ pub(super) fn void(record: &mut Record, view: View<'_>, request: &Request) -> Op
         }
     }
     if let Some(request) = &mut record.request {
-        request.made = None;
+        request.created_machine = None;
     }
     let accepted = matches!(request.ask, Ask::Accepted { .. });
     if record.attempts >= TRIES_TO_ATTACH

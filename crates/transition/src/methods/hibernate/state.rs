@@ -249,7 +249,7 @@ fn note(record: &mut Record, answer: &Answered) {
     let number = answer.as_ref().ok().and_then(|accepted| accepted.made);
     let of = &record.reference.id;
     if matches!(request.step, Step::Create { .. }) {
-        request.made = number.and_then(|number| of.with_number(number));
+        request.created_machine = number.and_then(|number| of.with_number(number));
     }
     let Some(kept) = record.hibernation.as_deref_mut() else {
         return;

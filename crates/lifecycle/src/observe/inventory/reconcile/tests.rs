@@ -221,13 +221,13 @@ fn what_leaves_keeps_its_record_and_is_reported_as_orphaned_once() {
     let case = database().smallest().untagged().at("22:00");
     let old = Record {
         saved: saved.clone(),
-        used: true,
+        may_have_shrunk: true,
         phase: Phase::Settled { at: Power::Stopped },
         ..known(&case)
     };
     let one = compared(&case, Some(old));
     assert!(!one.record.opted_in);
-    assert_eq!((&one.record.saved, one.record.used), (&saved, true));
+    assert_eq!((&one.record.saved, one.record.may_have_shrunk), (&saved, true));
     assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
     assert_eq!(one.events(), [Event::Orphaned { barrier: None }]);
     let again = compared(&case, Some(one.record));
@@ -240,7 +240,7 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
     let case = case.commanded(Desired::Stopped, "18:00");
     let mut old = Record {
         saved: Some(database_of("db-s-2vcpu-4gb", 2)),
-        used: true,
+        may_have_shrunk: true,
         phase: Phase::Settled { at: Power::Stopped },
         ..known(&case)
     };
@@ -321,7 +321,7 @@ fn an_inventory_never_touches_what_is_saved() {
     let saved = Some(transition::tests::pool_of(3));
     let old = Record { saved: saved.clone(), ..known(&case) };
     let one = compared(&case, Some(old));
-    assert_eq!((one.record.saved, one.record.used), (saved, false));
+    assert_eq!((one.record.saved, one.record.may_have_shrunk), (saved, false));
 }
 
 #[test]
