@@ -184,8 +184,8 @@ fn what_a_machine_was_not_given_back_is_a_problem_with_a_remedy() {
     let kept = record.hibernation.as_mut().unwrap();
     kept.present = Some(record.reference.id.clone());
     kept.refused = vec![Attachment::Volume("8".to_owned())];
-    kept.problem = Some("it was made again without volume 8".to_owned());
-    let what = "it was made again without volume 8";
+    kept.problem = Some("it was recreated without volume 8".to_owned());
+    let what = "it was recreated without volume 8";
     check(&record, true, what, "`offhours start hz-eu/server/42`");
 }
 

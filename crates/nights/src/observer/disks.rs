@@ -256,8 +256,8 @@ impl State {
         match (before, now) {
             (Some(_), None) if is_droplet => self.count("a Droplet is hibernated"),
             (Some(_), None) => self.count("a server is hibernated"),
-            (None, Some(_)) if is_droplet => self.count("a Droplet is made again"),
-            (None, Some(_)) => self.count("a server is made again"),
+            (None, Some(_)) if is_droplet => self.count("a Droplet is recreated"),
+            (None, Some(_)) => self.count("a server is recreated"),
             (None, None) | (Some(_), Some(_)) => {}
         }
     }
@@ -394,14 +394,14 @@ impl State {
             return;
         }
         if does_not_boot(state) {
-            self.count("what is made again does not boot");
+            self.count("what is recreated does not boot");
         }
         let first = state["first_contents"].as_str();
         if latest.is_some() && first != latest.as_deref() {
             self.violated(format!("{resource} is made from {first:?}, not from {latest:?}"));
         }
         if preserved_state(&before) != preserved_state(state) {
-            self.violated(format!("{resource} was {before}, and is made again as {state}"));
+            self.violated(format!("{resource} was {before}, and is recreated as {state}"));
         }
     }
 

@@ -782,7 +782,7 @@ fn a_missing_snapshot_is_never_gone_and_nothing_is_sent() {
     let mut case = hibernated().asleep().at("tue 08:00");
     case.sight().snapshots.clear();
     let case = case.away();
-    case.postpones(START, "snapshot that it is made again from is missing");
+    case.postpones(START, "snapshot that it is recreated from is missing");
 }
 
 #[test]
@@ -821,7 +821,7 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     c.asked_at = at("19:00") - SignedDuration::from_hours(71);
     assert!(!removes([a, b, c], &all), "it is not old");
     let wakes = seeing(kept(), &all).keeping(|of| of.wake_from = Some(mark("c")));
-    assert!(!is_removed(wakes), "the machine is made again from it");
+    assert!(!is_removed(wakes), "the machine is recreated from it");
     let mut making = seeing(kept(), &all);
     making.sight().snapshots[0].state = SnapshotState::Creating;
     assert!(!is_removed(making), "the newest is not complete");
@@ -855,7 +855,7 @@ fn a_snapshot_that_is_gone_leaves_the_record_after_two_looks_that_miss_it() {
     let mut blind = missed.at("19:12");
     blind.sight().machine = None;
     blind.away().goes_on();
-    // It may never have been listed, or the machine is to be made again from it.
+    // It may never have been listed, or the machine is to be recreated from it.
     for kept in [
         keeping(|one| one.centi_gb = None),
         keeping(|_| ()).keeping(|kept| kept.wake_from = Some(mark("a"))),
@@ -934,7 +934,7 @@ fn what_its_cloud_calls_a_snapshot_that_was_complete_is_no_reason_to_remove_it()
         let copied = || hibernated().copied().at("19:05:10");
         let shown = |case: Case| case.snapshot(|seen| seen.state = state);
         assert!(matches!(shown(copied()).asks(STOP), Step::Snapshot(_)));
-        // What never was complete failed, unless the machine is to be made again from it.
+        // What never was complete failed, unless the machine is to be recreated from it.
         let never = |case: Case| shown(case).keeping(|kept| kept.snapshots[0].centi_gb = None);
         let removes = |case: &Case| matches!(case.asks(STOP), Step::Protect { on: false, .. });
         assert_eq!(removes(&never(copied())), state == SnapshotState::Failed);

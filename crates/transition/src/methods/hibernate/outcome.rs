@@ -144,10 +144,10 @@ pub(super) fn void(record: &mut Record, view: View<'_>, request: &Request) -> Op
     let waits = waited && !is_told;
     match (&request.step, accepted) {
         (Step::Create { .. }, true) if waits => {
-            Some("its cloud takes the request, and makes no machine: it may have no room")
+            Some("its cloud accepts the request, but creates no machine: it may be out of capacity")
         }
         (Step::Create { .. }, false) if waits => {
-            Some("its cloud does not answer the request, and makes no machine")
+            Some("its cloud does not answer the request, and creates no machine")
         }
         // One is lost now and then.
         (Step::Delete, _) if record.attempts > 1 && !is_told => {

@@ -58,7 +58,7 @@ fn incomplete(withheld: &[Attachment]) -> Option<String> {
     let named: Vec<_> = withheld.iter().map(Attachment::to_string).collect();
     (!named.is_empty()).then(|| {
         format!(
-            "it was made again without {}, which its cloud did not give back: each start tries \
+            "it was recreated without {}, which its cloud did not give back: each start tries \
              again",
             named.join(", ")
         )
@@ -89,7 +89,7 @@ pub fn problem(state: HibernationState<'_>) -> String {
         | HibernationState::Created(_)
         | HibernationState::SnapshotLost
         | HibernationState::Gone => {
-            "the snapshot that it is made again from is missing, or the token is another project's"
+            "the snapshot that it is recreated from is missing, or the token is another project's"
                 .to_owned()
         }
     }
