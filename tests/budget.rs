@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 
 use domain::{
     invocation::Invocation,
-    pacing::Rate,
+    pacing::RateLimit,
     record::{Direction, Record},
     resource::Power,
 };
@@ -140,7 +140,7 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
         for id in 1..=30 {
             add_record(world.local.store(), id).await;
         }
-        let rate = Rate {
+        let rate = RateLimit {
             // The reserved twentieth, an inventory and an observation, a list, and ten changes.
             remaining: 180 + 2 + 1 + 10,
             at: monday("17:55:00"),

@@ -19,7 +19,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, Outcome, event::Subject};
+use lifecycle::{Event, Occurrence, event::Subject};
 use offhours::view::summary::{Summary, finished_since};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ const UNTOUCHABLE: [&str; 4] = [
 
 /// The results of a day of the example fleet.
 struct Day {
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Occurrence>,
     digests: Vec<Digest>,
     log: Vec<Entry>,
     history: Vec<HistoryEntry>,
@@ -619,7 +619,7 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
             digests.push(serde_json::from_value::<Digest>(printed).unwrap());
             continue;
         }
-        let outcome: Outcome = serde_json::from_value(printed).unwrap();
+        let outcome: Occurrence = serde_json::from_value(printed).unwrap();
         if let (Subject::Resource { resource, .. }, Event::Seen { .. }) =
             (&outcome.subject, &outcome.event)
         {
@@ -657,7 +657,7 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
             digests.push(serde_json::from_value::<Digest>(printed).unwrap());
             continue;
         }
-        let outcome: Outcome = serde_json::from_value(printed).unwrap();
+        let outcome: Occurrence = serde_json::from_value(printed).unwrap();
         if let (Subject::Resource { resource, .. }, Event::Seen { direction, method, .. }) =
             (&outcome.subject, &outcome.event)
         {

@@ -2,7 +2,7 @@
 
 use domain::{AccountName, invocation::Question, record::Phase};
 use jiff::SignedDuration;
-use lifecycle::{Event, Outcome, event::Subject};
+use lifecycle::{Event, Occurrence, event::Subject};
 use serde_json::json;
 
 use crate::support::{
@@ -10,8 +10,8 @@ use crate::support::{
 };
 
 /// The events that an inventory on request reports for one account.
-fn shown<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
-    let about = |outcome: &&Outcome| match &outcome.subject {
+fn shown<'o>(account: &str, outcomes: &'o [Occurrence]) -> Vec<&'o Event> {
+    let about = |outcome: &&Occurrence| match &outcome.subject {
         Subject::Account { account: of } => of.as_str() == account,
         Subject::Resource { .. } => false,
     };

@@ -58,7 +58,7 @@ fn too_many_that_an_apply_names_are_held_before_any_of_them_is_stopped() {
         world.run_until(monday("18:12:30")).await;
         assert_eq!(counted(&world).await, (30, 0));
         assert!(world.touched().is_empty(), "{:?}", world.touched());
-        let shown = |o: &&lifecycle::Outcome| matches!(o.event, Event::Held { count: 30, .. });
+        let shown = |o: &&lifecycle::Occurrence| matches!(o.event, Event::Held { count: 30, .. });
         assert_eq!(world.outcomes().iter().filter(shown).count(), 1);
         world.run_until(morning()).await;
         assert_eq!(counted(&world).await, (30, 0));
@@ -132,7 +132,7 @@ fn a_machine_follows_a_schedule_that_lists_its_name_for_as_long_as_it_has_it() {
         rename(&world, 2, "ci-2");
         world.run_until(monday("18:16:30")).await;
         assert_eq!(powers(&world).await, [Power::Stopped; 2]);
-        let orphaned = |o: &&lifecycle::Outcome| matches!(o.event, Event::Orphaned { .. });
+        let orphaned = |o: &&lifecycle::Occurrence| matches!(o.event, Event::Orphaned { .. });
         assert_eq!(world.outcomes().iter().filter(orphaned).count(), 1);
         world.run_until(morning()).await;
         assert_eq!(powers(&world).await, [Power::Stopped, Power::Running]);

@@ -1,7 +1,7 @@
 //! Accounts that are removed or renamed: nothing that is owed is lost with them.
 
 use domain::record::{Cause, Ending, Record, Revision};
-use lifecycle::{Event, Outcome};
+use lifecycle::{Event, Occurrence};
 use serde_json::{Value, json};
 use store::item;
 
@@ -38,7 +38,7 @@ async fn references(world: &World, account: &str) -> Vec<String> {
 
 const OF_DO: [&str; 3] = ["database/d1", "droplet/1", "node-pool/c1/p1"];
 
-fn is_new(outcome: &Outcome) -> bool {
+fn is_new(outcome: &Occurrence) -> bool {
     matches!(
         outcome.event,
         Event::Joined { .. } | Event::Held { .. } | Event::Orphaned { .. } | Event::Conflict { .. }

@@ -1,6 +1,6 @@
 //! Dispatch stays within what an account's rate limit leaves, and hands out starts first.
 
-use domain::{pacing::Rate, record::Record, resource::Power};
+use domain::{pacing::RateLimit, record::Record, resource::Power};
 use jiff::{SignedDuration, Timestamp};
 use store::AccountState;
 
@@ -58,7 +58,7 @@ fn state(remaining: u64, age: SignedDuration) -> AccountState {
     AccountState {
         listed_at: Some(edge()),
         tried_at: Some(edge()),
-        rate: Some(Rate { remaining, at: edge() - age, limit: None, others: None }),
+        rate: Some(RateLimit { remaining, at: edge() - age, limit: None, others: None }),
         ..AccountState::unknown("hz-eu".parse().unwrap())
     }
 }

@@ -10,7 +10,7 @@ use domain::{
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
 use jiff::Timestamp;
 use lifecycle::{
-    Access, Context, Event, Listener, Outcome, Providers, Report, event::Subject, observe::poll,
+    Access, Context, Event, Listener, Occurrence, Providers, Report, event::Subject, observe::poll,
 };
 use provider::{Endpoints, http_client};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) struct Process {
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: SteppedClock,
     providers: Providers,
-    heard: RefCell<Vec<Outcome>>,
+    heard: RefCell<Vec<Occurrence>>,
 }
 
 impl Process {
@@ -88,7 +88,7 @@ impl Process {
     async fn invoke<T>(&self, id: &str, work: impl AsyncFnOnce(Context<'_>) -> T) -> T {
         let clock = Clock::from(self.clock.clone());
         let writer = Writer(id.to_owned());
-        let tell = |outcome: &Outcome| self.heard.borrow_mut().push(outcome.clone());
+        let tell = |outcome: &Occurrence| self.heard.borrow_mut().push(outcome.clone());
         work(Context {
             store: &self.store,
             providers: &self.providers,
@@ -102,7 +102,7 @@ impl Process {
     /// The events published for a resource since the last call.
     pub(crate) fn published(&self, resource: &str) -> Vec<Event> {
         let resource = reference(resource);
-        let about = |outcome: &Outcome| match &outcome.subject {
+        let about = |outcome: &Occurrence| match &outcome.subject {
             Subject::Resource { resource: of, .. } => *of == resource,
             Subject::Account { .. } => false,
         };
@@ -133,7 +133,7 @@ impl<'a> PollStatus<'a> {
 
     /// Runs one tick, as the invocation with this id.
     pub(crate) async fn tick(&self, id: &str) -> Report {
-        self.handle(id, timer(), &|_: &Outcome| ()).await
+        self.handle(id, timer(), &|_: &Occurrence| ()).await
     }
 
     /// Handles an event, as the invocation with this id.

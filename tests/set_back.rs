@@ -4,7 +4,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{configuration::Generation, resource::Power};
-use lifecycle::{Event, Outcome, event::Subject};
+use lifecycle::{Event, Occurrence, event::Subject};
 use local::engine::Engine;
 use serde_json::Value;
 use store::item;
@@ -125,7 +125,7 @@ fn a_head_that_no_apply_wrote_is_reported_with_each_inventory() {
         let mut world = World::start(&an_hour_off(""), &fleet, monday("12:00:00")).await;
         world.apply(&an_hour_off("max_stops = 7")).await;
         world.run_until(monday("12:10:30")).await;
-        let overruled = |outcomes: &[Outcome]| -> Vec<_> {
+        let overruled = |outcomes: &[Occurrence]| -> Vec<_> {
             let events = outcomes.iter().map(|outcome| outcome.event.clone());
             events.filter(|event| matches!(event, Event::ConfigurationOverruled { .. })).collect()
         };

@@ -11,7 +11,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
-    Event, Outcome,
+    Event, Occurrence,
     event::{Answer, Subject},
 };
 use serde_json::json;
@@ -42,7 +42,7 @@ fn running(record: &Record) {
 
 /// The events about the account as a whole.
 fn of_account(world: &mut World) -> Vec<Event> {
-    let about = |outcome: &&Outcome| matches!(outcome.subject, Subject::Account { .. });
+    let about = |outcome: &&Occurrence| matches!(outcome.subject, Subject::Account { .. });
     let outcomes = world.outcomes().iter();
     outcomes.filter(about).map(|o| o.event.clone()).collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Bytes, http::Uri};
-use lifecycle::{Event, Outcome, Report};
+use lifecycle::{Event, Occurrence, Report};
 use serde_json::{Value, json};
 
 use crate::{
@@ -179,7 +179,7 @@ fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() 
 #[derive(Clone, Default)]
 struct Lambda {
     asked: Arc<Mutex<Vec<(String, Value)>>>,
-    outcomes: Arc<Mutex<Vec<Outcome>>>,
+    outcomes: Arc<Mutex<Vec<Occurrence>>>,
 }
 
 impl Lambda {
@@ -273,7 +273,7 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
 
         let failed = Event::postponed("refused: host-key-changed");
         let account = "lab".parse().unwrap();
-        let outcome = Outcome::of_account(&account, monday("12:01:30"), failed);
+        let outcome = Occurrence::of_account(&account, monday("12:01:30"), failed);
         lambda.outcomes.lock().unwrap().push(outcome);
         let applied = apply_at_aws(&world, &url, &changed("6s")).await;
         let applied = configured(&lab, applied, 3);

@@ -26,7 +26,7 @@ use cloud_simulator::{Act, Entry, Fault, Simulator};
 use dispatch::DispatchReport;
 use domain::{
     ResourceRef,
-    configuration::{Configuration, Floor, Override, Target, TokenReference},
+    configuration::{Configuration, Floor, Override, OverrideTarget, TokenReference},
     digest::Digest,
     history::HistoryEntry,
     record::{Direction, Record},
@@ -36,7 +36,7 @@ use domain::{
 use environment::{Invoke, SteppedClock};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
-use lifecycle::{Event, Outcome, Report, event::Subject};
+use lifecycle::{Event, Occurrence, Report, event::Subject};
 use local::{
     Local, Options,
     clouds::Clouds,
@@ -291,7 +291,7 @@ pub(crate) struct World {
     /// What the store is kept on.
     pub(crate) engine: Engine,
     news: mpsc::UnboundedReceiver<ServiceEvent>,
-    heard: Vec<Outcome>,
+    heard: Vec<Occurrence>,
     digests: Vec<Digest>,
     /// The schemas of the events on the bus.
     schemas: BTreeMap<String, Validator>,
@@ -389,7 +389,7 @@ impl World {
     }
 
     /// Every outcome so far.
-    pub(crate) fn outcomes(&mut self) -> &[Outcome] {
+    pub(crate) fn outcomes(&mut self) -> &[Occurrence] {
         self.receive();
         &self.heard
     }
@@ -416,7 +416,7 @@ impl World {
     /// Every event of one resource so far.
     pub(crate) fn events(&mut self, resource: &str) -> Vec<Event> {
         let resource = reference(resource);
-        let about = |outcome: &&Outcome| match &outcome.subject {
+        let about = |outcome: &&Occurrence| match &outcome.subject {
             Subject::Resource { resource: of, .. } => *of == resource,
             Subject::Account { .. } => false,
         };
@@ -485,7 +485,7 @@ impl World {
     ) {
         let now = self.local.now();
         let one = Override {
-            target: Target::Resource(reference(resource)),
+            target: OverrideTarget::Resource(reference(resource)),
             desired,
             set_at: now,
             ends_at: now + length,

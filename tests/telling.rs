@@ -22,7 +22,7 @@ use environment::{
 };
 use jsonschema::Validator;
 use lifecycle::{
-    Listener, Outcome, Report,
+    Listener, Occurrence, Report,
     report::{Log, bus_event, health::Health, publishing},
 };
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(crate) fn schemas() -> BTreeMap<String, Validator> {
 
 /// Fails if the event of an outcome does not have the shape that its schema promises.
 #[track_caller]
-pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
+pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &Occurrence) {
     let mut events = bus_event::Events::default();
     // The last of these is folded, if its kind is.
     let published = (0..6).filter_map(|_| events.of_outcome("offhours", outcome));
@@ -86,7 +86,7 @@ const OUTCOMES: &str = r#"[
         {"resource": "do-main/database/d1", "name": "orders"}]}
 ]"#;
 
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<Occurrence> {
     let Value::Array(outcomes) = serde_json::from_str(OUTCOMES).unwrap() else {
         panic!("no list");
     };

@@ -7,7 +7,7 @@ use domain::{
     resource::Power,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, Outcome, event::Answer};
+use lifecycle::{Event, Occurrence, event::Answer};
 use serde_json::json;
 use testing::{Fate, Sent};
 
@@ -166,7 +166,7 @@ fn an_answer_that_is_lost_leaves_the_permit_standing() {
         assert!(
             matches!(
                 &report.outcomes[..],
-                [Outcome { event: Event::Asked { answer: Answer::Unknown(_), .. }, .. }]
+                [Occurrence { event: Event::Asked { answer: Answer::Unknown(_), .. }, .. }]
             ),
             "{report:?}"
         );

@@ -12,7 +12,7 @@ use std::{
 
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use domain::{
-    configuration::{Configuration, Overrides, Target},
+    configuration::{Configuration, OverrideTarget, Overrides},
     record::Record,
 };
 use jiff::Timestamp;
@@ -47,7 +47,7 @@ pub(crate) fn resources() -> ArgValueCandidates {
             pair[0] == "override" && (pair[1] == "clear" || pair[1] == "extend")
         };
         let only_overridden = words.windows(2).any(of_overrides);
-        let target = |one: &Record| Target::Resource(one.reference.clone());
+        let target = |one: &Record| OverrideTarget::Resource(one.reference.clone());
         let wanted = known.records.iter().filter(|one| {
             let overridden = known.overrides.get(&target(one));
             !only_overridden || overridden.is_some_and(|one| one.ends_at > known.now)

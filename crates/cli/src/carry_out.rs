@@ -13,7 +13,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
-    Outcome,
+    Occurrence,
     event::{Course, Event, Subject},
 };
 
@@ -154,7 +154,7 @@ struct PendingCommand<'a> {
 }
 
 impl PendingCommand<'_> {
-    fn handle_outcome(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+    fn handle_outcome(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
         self.view.show(outcome)?;
         let course = outcome.event.class().course;
         self.needs_person |= course == Course::NeedsPerson;
@@ -247,7 +247,7 @@ impl PendingCommand<'_> {
                         let direction = self.direction;
                         let watching = Event::Watching { direction, until };
                         let now = self.session.present();
-                        self.handle_outcome(&Outcome::of(&record, now, watching))?;
+                        self.handle_outcome(&Occurrence::of(&record, now, watching))?;
                     }
                 }
                 _ if !picked_up && self.waited() < PICKED_UP_WITHIN => {}

@@ -20,7 +20,7 @@ use environment::{
     subscriptions::{Subscriptions, SubscriptionsError, subscriptions},
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Outcome, Providers, Report};
+use lifecycle::{Occurrence, Providers, Report};
 use local::{
     clouds::Clouds,
     file::{DataFile, Purpose},
@@ -133,7 +133,7 @@ impl Functions {
         &mut self,
         direction: Direction,
         due: Vec<ResourceRef>,
-    ) -> anyhow::Result<Vec<Outcome>> {
+    ) -> anyhow::Result<Vec<Occurrence>> {
         let Self::Local { service, news } = self else {
             return Ok(Vec::new());
         };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use domain::{AccountName, ResourceId, ResourceRef, record::Record};
 use indicatif::ProgressBar;
 use lifecycle::{
-    Outcome, Report,
+    Occurrence, Report,
     event::{Event, Subject},
 };
 
@@ -33,7 +33,7 @@ impl Failure {
 
 /// The accounts whose inventory was requested but failed.
 pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
-    let failure = |outcome: &Outcome| {
+    let failure = |outcome: &Occurrence| {
         let Subject::Account { account } = &outcome.subject else {
             return None;
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Configuration, Override, Target},
+    configuration::{Configuration, Override, OverrideTarget},
     decision::{Decision, LeaveReason, Rules, Verdict, judge, observer, override_of},
     explanation::{StandingCommand, next_edge, standing_command},
     hibernation::{MARK_LABEL, OF_LABEL},
@@ -174,8 +174,8 @@ impl ResourceView {
             let until = screen.time(one.ends_at);
             let why = one.why.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
             let of = match one.target {
-                Target::Resource(_) => "override",
-                Target::Schedule(_) => "override of its schedule",
+                OverrideTarget::Resource(_) => "override",
+                OverrideTarget::Schedule(_) => "override of its schedule",
             };
             format!("{of} until {until} ({}{why})", one.by)
         });

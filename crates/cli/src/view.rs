@@ -12,7 +12,7 @@ use domain::{ResourceRef, digest::Digest};
 use indicatif::{MultiProgress, ProgressBar};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
-    Outcome,
+    Occurrence,
     event::{Course, Severity, Subject},
 };
 use schemars::JsonSchema;
@@ -96,7 +96,7 @@ impl View {
         Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false, time: BRIEF }
     }
 
-    pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+    pub fn show(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
@@ -166,7 +166,7 @@ impl View {
     }
 
     /// One line for people: the time, the subject, and what happened.
-    fn line(&self, outcome: &Outcome) -> String {
+    fn line(&self, outcome: &Occurrence) -> String {
         let when = self.clock(outcome.at);
         let event = output::shortened(&outcome.event.to_string());
         match &outcome.subject {
@@ -203,7 +203,7 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
 #[serde(untagged)]
 pub enum Line {
     /// Something that happened to a resource or an account.
-    Outcome(Outcome),
+    Outcome(Occurrence),
     /// The outcome of a schedule's edge.
     EdgeCompleted(DigestLine),
     /// What it all came to: the last line.

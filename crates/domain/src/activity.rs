@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     edge::{Direction, Generation},
     reference::{AccountName, ResourceRef, ScheduleName},
     schedule::Desired,
@@ -146,7 +146,7 @@ pub enum Action {
     /// An override was set.
     OverrideSet {
         /// The resource or schedule that it applies to.
-        target: Target,
+        target: OverrideTarget,
         /// The desired state.
         desired: Desired,
         /// When it ends.
@@ -155,7 +155,7 @@ pub enum Action {
     /// An override was ended.
     OverrideCleared {
         /// The resource or schedule that it applied to.
-        target: Target,
+        target: OverrideTarget,
     },
     /// Held resources were approved.
     Approved {
@@ -188,7 +188,7 @@ impl Action {
 
     /// Returns the target of the override that was set or cleared.
     #[must_use]
-    pub fn overridden(&self) -> Option<&Target> {
+    pub fn overridden(&self) -> Option<&OverrideTarget> {
         match self {
             Self::OverrideSet { target, .. } | Self::OverrideCleared { target } => Some(target),
             Self::Command { .. }

@@ -22,7 +22,7 @@ use crate::{
     prices::OwnPrices,
     reference::{AccountName, Family, ResourceId, ResourceRef, TargetName},
     schedule::{self, Schedule},
-    ssh::Machine,
+    ssh::SshMachine,
     stored::is_default,
 };
 
@@ -32,7 +32,7 @@ pub use crate::{
     token::{TokenReference, TokenReferenceError},
 };
 pub use account::{Account, AccountKind, CloudAccount, Location, Ssh, SshAccount, UnknownLocation};
-pub use overrides::{Override, Overrides, Target};
+pub use overrides::{Override, OverrideTarget, Overrides};
 pub use pattern::{Pattern, PatternError};
 pub use policy::{
     Adopt, DatabaseMethod, DropletMethod, Methods, Otherwise, Policy, Risk, ServerMethod,
@@ -96,7 +96,7 @@ impl Configuration {
         }
     }
 
-    fn machine(&self, reference: &ResourceRef) -> Option<&Machine> {
+    fn machine(&self, reference: &ResourceRef) -> Option<&SshMachine> {
         let ResourceId::Machine(name) = &reference.id else {
             return None;
         };
@@ -159,8 +159,8 @@ pub struct Settings {
     /// The targets to which events are sent, by a name of your choice. Not on AWS, where events are
     /// on a bus.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Named<notify::Target>"))]
-    pub notify: BTreeMap<TargetName, notify::Target>,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Named<notify::NotifyTarget>"))]
+    pub notify: BTreeMap<TargetName, notify::NotifyTarget>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

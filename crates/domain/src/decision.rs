@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     configuration::{
-        Account, Adopt, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Target,
+        Account, Adopt, Configuration, Generation, Mode, Override, OverrideTarget, Overrides,
+        Policy, Rule,
     },
     membership::{Exclusion, Membership, Subject},
     record::{
@@ -499,8 +500,8 @@ pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Opt
     if matches!(membership, Membership::Excluded(_)) {
         return None;
     }
-    let schedule = membership.schedule().cloned().map(Target::Schedule);
-    [Some(Target::Resource(record.reference.clone())), schedule]
+    let schedule = membership.schedule().cloned().map(OverrideTarget::Schedule);
+    [Some(OverrideTarget::Resource(record.reference.clone())), schedule]
         .into_iter()
         .flatten()
         .filter_map(|target| rules.overrides.get(&target))
@@ -525,9 +526,10 @@ impl<'a> DesiredStates<'a> {
         let (name, overrides) = (membership.schedule(), rules.overrides);
         let lasting = |o: &&Override| o.set_at < o.ends_at;
         let resource_override =
-            overrides.get(&Target::Resource(record.reference.clone())).filter(lasting);
-        let schedule_override =
-            name.and_then(|name| overrides.get(&Target::Schedule(name.clone()))).filter(lasting);
+            overrides.get(&OverrideTarget::Resource(record.reference.clone())).filter(lasting);
+        let schedule_override = name
+            .and_then(|name| overrides.get(&OverrideTarget::Schedule(name.clone())))
+            .filter(lasting);
         // An override wins over a command that contradicts it, whichever was given first.
         let overruled = |manual: &&ManualCommand| {
             [resource_override, schedule_override]

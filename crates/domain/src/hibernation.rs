@@ -68,7 +68,7 @@ pub struct Surroundings {
     pub open_at_first: bool,
     pub ssh_keys: Vec<SshKey>,
     /// The account's limit on machines, if its cloud reports one.
-    pub room: Option<Room>,
+    pub room: Option<MachineLimit>,
     /// What the token may not read about the machine: `its tags`.
     pub unreadable: Vec<&'static str>,
     /// Why the account may not create machines, in its cloud's words.
@@ -85,7 +85,7 @@ pub struct SshKey {
 
 /// An account's limit on machines, and how many it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct MachineLimit {
     /// The most machines that the account may have.
     pub most: u64,
     /// The machines that it has now.
@@ -385,8 +385,8 @@ fn disk(size: &MachineSize, catalog: &Catalog) -> Option<Obstacle> {
     (disk_gib < plan_gib).then_some(Obstacle::DiskWouldGrow { disk_gib, plan_gib })
 }
 
-fn no_room(room: Room, hibernated: u64) -> Option<Obstacle> {
-    let Room { most, present } = room;
+fn no_room(room: MachineLimit, hibernated: u64) -> Option<Obstacle> {
+    let MachineLimit { most, present } = room;
     let needed = present + hibernated;
     (needed > most).then_some(Obstacle::NoRoom { most, needed })
 }

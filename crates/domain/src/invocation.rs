@@ -82,7 +82,7 @@ pub enum Question {
 #[serde(deny_unknown_fields)]
 struct Form {
     #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<Cause>,
+    cause: Option<FormCause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<Vec<ResourceRef>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ struct Form {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Cause {
+enum FormCause {
     Due,
 }
 
@@ -122,10 +122,10 @@ impl TryFrom<Form> for Invocation {
         }
         let by = form.by.map(|by| one_line(&by, LONGEST_AUTHOR).into_owned());
         match (form.cause, target) {
-            (Some(Cause::Due), CommandTarget::Resources(resources)) if !form.dry_run => {
+            (Some(FormCause::Due), CommandTarget::Resources(resources)) if !form.dry_run => {
                 Ok(Self::Due(resources))
             }
-            (Some(Cause::Due), _) => Err(InvocationError::Hint),
+            (Some(FormCause::Due), _) => Err(InvocationError::Hint),
             (None, target) => Ok(Self::Command(Command {
                 target,
                 dry_run: form.dry_run,
@@ -153,7 +153,7 @@ impl From<Invocation> for Form {
         };
         match invocation {
             Invocation::Due(resources) => {
-                form.cause = Some(Cause::Due);
+                form.cause = Some(FormCause::Due);
                 form.resources = Some(resources);
             }
             Invocation::Command(command) => {

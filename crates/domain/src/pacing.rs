@@ -40,7 +40,7 @@ pub type ListRequests = BTreeMap<ResourceKind, u32>;
 
 /// A provider's rate limit, as its headers last reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rate {
+pub struct RateLimit {
     /// Requests left.
     pub remaining: u64,
     /// When the headers reported it.
@@ -62,7 +62,7 @@ pub struct Others {
     pub at: Timestamp,
 }
 
-impl Rate {
+impl RateLimit {
     /// Returns what others used between this rate and a later one, given how many of the requests
     /// were our own. `None` if too little time has passed, or too much.
     #[must_use]
@@ -175,7 +175,7 @@ impl Allowance {
     #[must_use]
     pub fn of(
         facts: &Facts,
-        rate: Option<Rate>,
+        rate: Option<RateLimit>,
         lists: Option<&ListRequests>,
         now: Timestamp,
     ) -> Self {
@@ -387,8 +387,8 @@ mod tests {
         Timestamp::from_second(1_763_920_800 + seconds).unwrap()
     }
 
-    fn rate(remaining: u64) -> Rate {
-        Rate { remaining, at: at(0), limit: None, others: None }
+    fn rate(remaining: u64) -> RateLimit {
+        RateLimit { remaining, at: at(0), limit: None, others: None }
     }
 
     fn measured(a_minute: u64, seconds: i64) -> Others {
@@ -436,7 +436,7 @@ mod tests {
         // A third of the hourly limit, spread evenly.
         let shared = Allowance::of(facts, Some(rate(5000 - 1667)), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 28);
-        let measured = Rate { others: Some(measured(83, 0)), ..rate(5000) };
+        let measured = RateLimit { others: Some(measured(83, 0)), ..rate(5000) };
         let shared = Allowance::of(facts, Some(measured), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 83);
     }
@@ -467,8 +467,11 @@ mod tests {
     fn a_burst_of_others_is_not_held_against_us_for_long() {
         let facts = Provider::DigitalOcean.facts();
         let others = |a_minute, remaining, seconds| {
-            let rate =
-                Rate { others: Some(measured(a_minute, 0)), at: at(seconds), ..rate(remaining) };
+            let rate = RateLimit {
+                others: Some(measured(a_minute, 0)),
+                at: at(seconds),
+                ..rate(remaining)
+            };
             Allowance::of(facts, Some(rate), None, at(seconds)).others
         };
         let age = RATE_AGE.as_secs();
@@ -523,7 +526,7 @@ mod tests {
         assert_eq!(at_a_tick(None), u64::MAX);
         assert_eq!(at_a_tick(Some(rate(3600))), 3420);
         assert_eq!(at_a_tick(Some(rate(180))), 0);
-        let smaller = Rate { limit: Some(200), ..rate(110) };
+        let smaller = RateLimit { limit: Some(200), ..rate(110) };
         assert_eq!(at_a_tick(Some(smaller)), 100);
         let old = Allowance::of(facts, Some(rate(0)), None, at(600));
         assert_eq!(old.at_a_tick(), u64::MAX);

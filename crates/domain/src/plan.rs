@@ -407,7 +407,7 @@ pub fn stop_plan<'c>(
     if catalog.is_empty() || machine.size.plan.is_empty() {
         return Err(MoveRefusal::NoPlans);
     }
-    let move_from = Move { machine, present: present(machine, catalog)? };
+    let move_from = PlanMove { machine, present: present(machine, catalog)? };
     let (plan, offer) = match wanted {
         Some(target) => {
             let plan = named(target, catalog)?;
@@ -487,12 +487,12 @@ fn named<'c>(target: &str, catalog: &'c Catalog) -> Result<&'c MachinePlan, Move
 
 /// A machine's move from its current plan to another.
 #[derive(Clone, Copy)]
-struct Move<'m, 'c> {
+struct PlanMove<'m, 'c> {
     machine: Machine<'m>,
     present: &'c Offer,
 }
 
-impl Move<'_, '_> {
+impl PlanMove<'_, '_> {
     /// Checks that the machine can stop on a plan, and returns what that costs.
     fn check(self, plan: &MachinePlan) -> Result<&Offer, MoveRefusal> {
         let size = self.machine.size;

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use crate::{
-    configuration::{Configuration, Override, Overrides, Target},
+    configuration::{Configuration, Override, OverrideTarget, Overrides},
     record::{Record, Revision},
     reference::{AccountName, ResourceRef},
     resource::SavedState,
@@ -72,8 +72,10 @@ impl Override {
     #[must_use]
     pub fn renamed(&self, configuration: &Configuration) -> Self {
         let target = match &self.target {
-            Target::Resource(reference) => Target::Resource(configuration.renamed(reference)),
-            Target::Schedule(_) => self.target.clone(),
+            OverrideTarget::Resource(reference) => {
+                OverrideTarget::Resource(configuration.renamed(reference))
+            }
+            OverrideTarget::Schedule(_) => self.target.clone(),
         };
         Self { target, ..self.clone() }
     }

@@ -79,8 +79,8 @@ pub struct SshLogin {
     pub allow_private_hosts: bool,
     /// The machines, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "Named<Machine>"))]
-    pub machines: BTreeMap<MachineName, Machine>,
+    #[cfg_attr(feature = "schema", schemars(with = "Named<SshMachine>"))]
+    pub machines: BTreeMap<MachineName, SshMachine>,
 }
 
 pub const SSH_PORT: u16 = 22;
@@ -101,7 +101,7 @@ fn is_ssh_port(port: &u16) -> bool {
     derive(JsonSchema),
     schemars(rename = "machine", deny_unknown_fields)
 )]
-pub struct Machine {
+pub struct SshMachine {
     /// The command that starts the machine. It must return at once and be safe to repeat.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["start build-01"])))]
     pub start: RemoteCommand,

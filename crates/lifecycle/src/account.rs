@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    pacing::{Others, Rate},
+    pacing::{Others, RateLimit},
     record::Record,
 };
 use environment::in_words;
@@ -39,15 +39,15 @@ pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> Accoun
 
 /// Returns the account's rate as its provider last reported it; `None` if it has reported none yet.
 /// `others` is the latest measurement of what other users of the account take.
-pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Option<Rate> {
+pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Option<RateLimit> {
     let rate = client.rate()?;
-    Some(Rate { remaining: rate.remaining, at, limit: Some(rate.limit), others })
+    Some(RateLimit { remaining: rate.remaining, at, limit: Some(rate.limit), others })
 }
 
 /// Stores accounts' rates for dispatch to pace by. Best effort: a failure never fails the caller.
 pub(crate) async fn save_rates(
     context: &Context<'_>,
-    rates: impl IntoIterator<Item = (AccountName, Rate)>,
+    rates: impl IntoIterator<Item = (AccountName, RateLimit)>,
 ) {
     for (account, rate) in rates {
         if let Err(error) = context.store.save_rate(&account, rate).await {

@@ -21,7 +21,7 @@ use store::Store;
 
 pub use providers::{Access, Providers, ProvidersError};
 pub use report::{Listener, Report};
-pub use transition::event::{self, Event, Outcome};
+pub use transition::event::{self, Event, Occurrence};
 
 /// The dependencies of a handler, passed to every step.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Passes outcomes to the listener as they happen, and returns them for the report.
-    fn report(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    fn report(self, outcomes: Vec<Occurrence>) -> Vec<Occurrence> {
         for outcome in &outcomes {
             self.listener.happened(outcome);
         }
@@ -48,9 +48,9 @@ impl Context<'_> {
 
     /// Reports that one record could not be read or written. It is left for the next tick and does
     /// not hold up the others.
-    fn report_failure(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
+    fn report_failure(self, record: &Record, error: &dyn std::error::Error) -> Vec<Occurrence> {
         let event = Event::postponed(in_words(error));
-        self.report(vec![Outcome::of(record, self.clock.now(), event)])
+        self.report(vec![Occurrence::of(record, self.clock.now(), event)])
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use domain::{AccountName, metric::Metric, record::Direction};
 use jiff::Timestamp;
 use lifecycle::{
-    Outcome,
+    Occurrence,
     event::{Event, Subject},
     report::health::Health,
 };
@@ -52,7 +52,7 @@ struct AccountCounts {
 
 impl Counts {
     /// Counts what has happened.
-    pub(crate) fn happened(&self, outcome: &Outcome) {
+    pub(crate) fn happened(&self, outcome: &Occurrence) {
         let account = match &outcome.subject {
             Subject::Resource { resource, .. } => &resource.account,
             Subject::Account { account } => account,
@@ -198,7 +198,7 @@ mod tests {
             Event::Forced { request: String::new(), answer: Answer::TokenRefused(String::new()) },
             Event::Stuck { direction: Direction::Stop, cause: None, reason: String::new() },
         ] {
-            counts.happened(&Outcome::of_account(&work, later, event));
+            counts.happened(&Occurrence::of_account(&work, later, event));
         }
         let text = counts.text(|account| *account == work, &BTreeMap::new()).unwrap();
         for line in [

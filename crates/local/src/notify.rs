@@ -14,7 +14,7 @@ use domain::{
     ScheduleName, TargetName,
     configuration::{
         TokenReference,
-        notify::{Target, TargetKind},
+        notify::{NotifyTarget, TargetKind},
     },
     text::one_line,
 };
@@ -166,7 +166,7 @@ impl Notifier {
     /// time, and after a success none of them does.
     async fn send_to(
         &self,
-        target: &Target,
+        target: &NotifyTarget,
         events: Vec<WaitingEvent>,
         mut failing: Option<FailingTarget>,
         clock: &Clock,
@@ -236,7 +236,7 @@ impl Notifier {
     pub async fn test(
         &self,
         name: &TargetName,
-        target: &Target,
+        target: &NotifyTarget,
         now: Timestamp,
     ) -> Result<Result<(), SendError>, StoreError> {
         let id = format!("evt_{}", uuid::Uuid::new_v4().simple());
@@ -249,7 +249,7 @@ impl Notifier {
 
     async fn send(
         &self,
-        target: &Target,
+        target: &NotifyTarget,
         message: &Message,
         now: Timestamp,
     ) -> Result<(), SendError> {

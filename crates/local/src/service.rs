@@ -25,7 +25,7 @@ use domain::{
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
-    Access, Context, Listener, Outcome, Providers, Report,
+    Access, Context, Listener, Occurrence, Providers, Report,
     report::{health::Health, publishing},
 };
 use store::Store;
@@ -68,7 +68,7 @@ pub struct Service {
 #[derive(Debug)]
 pub enum ServiceEvent {
     /// Something happened to a resource, or to an account.
-    Outcome(Outcome),
+    Outcome(Occurrence),
     /// What became of an edge of a schedule.
     Digest(Digest),
     /// It is this time now.
@@ -379,12 +379,12 @@ impl Service {
 }
 
 impl Listener for Service {
-    fn happened(&self, outcome: &Outcome) {
+    fn happened(&self, outcome: &Occurrence) {
         self.counts.happened(outcome);
         self.answered(outcome);
     }
 
-    fn answered(&self, outcome: &Outcome) {
+    fn answered(&self, outcome: &Occurrence) {
         self.publish(ServiceEvent::Outcome(outcome.clone()));
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Selector, Target},
+    configuration::{OverrideTarget, Selector},
     hibernation::AttachmentName,
     record::Direction,
     schedule::{Desired, Schedule},
@@ -204,9 +204,9 @@ impl EventGenerator {
         let resource = self.resource();
         let schedule = self.schedule();
         let target = if self.chance.bool() {
-            Target::Resource(resource.clone())
+            OverrideTarget::Resource(resource.clone())
         } else {
-            Target::Schedule(schedule)
+            OverrideTarget::Schedule(schedule)
         };
         let desired = if self.chance.bool() { Desired::Running } else { Desired::Stopped };
         match self.chance.u8(..6) {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Floor, Generation, Rule, Settings, Target},
+    configuration::{Account, Configuration, Floor, Generation, OverrideTarget, Rule, Settings},
     hibernation::AttachmentName,
     record::Direction,
     schedule::Desired,
@@ -160,9 +160,9 @@ pub enum EventKind {
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
     /// A person sets an override.
-    Override { target: Target, desired: Desired, minutes: i64 },
+    Override { target: OverrideTarget, desired: Desired, minutes: i64 },
     /// A person ends an override.
-    Clear { target: Target },
+    Clear { target: OverrideTarget },
     /// A person stops or starts something with a command, or starts it without what it lacks.
     Command {
         direction: Direction,

@@ -21,14 +21,14 @@ use bytes::Bytes;
 use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceId, ResourceRef,
-    configuration::{Generation, Override, Target},
+    configuration::{Generation, Override, OverrideTarget},
     hibernation::AttachmentName,
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
     record::{Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::Outcome;
+use lifecycle::Occurrence;
 use serde_json::Value;
 
 use crate::{
@@ -74,7 +74,7 @@ pub(crate) struct State {
     away: BTreeMap<AccountName, Timestamp>,
     /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
-    overrides: BTreeMap<Target, Override>,
+    overrides: BTreeMap<OverrideTarget, Override>,
     resources: BTreeMap<ResourceRef, TrackedResource>,
     /// The latest log entry processed.
     seen_in_log: u64,
@@ -309,7 +309,7 @@ impl Observer {
     }
 
     /// Checks what a function reports.
-    pub(crate) fn function_reported(&self, actor: Actor, outcome: &Outcome) {
+    pub(crate) fn function_reported(&self, actor: Actor, outcome: &Occurrence) {
         let mut state = self.lock();
         state.note(actor, || format!("reports {outcome:?}"));
         state.check_report(outcome);

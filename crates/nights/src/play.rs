@@ -11,14 +11,14 @@ use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceId, ResourceRef,
     activity::{Action, Author},
-    configuration::{Account, Override, Target},
+    configuration::{Account, Override, OverrideTarget},
     hibernation::AttachmentName,
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL, Phase, SKEW, Writer},
 };
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::Outcome;
+use lifecycle::Occurrence;
 use store::Store;
 
 use crate::{
@@ -409,7 +409,7 @@ impl<'n> Simulation<'n> {
         let writer = Writer::of(&request, self.serial);
         let sender = writer.0.clone();
         let id = self.executor.spawn(options, async move {
-            let listener = |outcome: &Outcome| observer.function_reported(actor, outcome);
+            let listener = |outcome: &Occurrence| observer.function_reported(actor, outcome);
             let handled = working.handle(function, trigger, clock, writer, &invocations, &listener);
             if let Some(error) = handled.await {
                 observer.note(actor, || format!("fails: {error}"));
@@ -719,7 +719,7 @@ impl<'n> Simulation<'n> {
         });
     }
 
-    fn clear_override(&mut self, target: Target) {
+    fn clear_override(&mut self, target: OverrideTarget) {
         self.faults.count("an override is cleared");
         let (desk, now) = (self.desk.clone(), self.time.now());
         let observer = self.observer.clone();

@@ -15,7 +15,7 @@ use domain::{
     record::{Direction, Writer},
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
-use lifecycle::{Access, Context, Outcome, Providers};
+use lifecycle::{Access, Context, Occurrence, Providers};
 use provider::{Carrier, Endpoints, Transport};
 use secrecy::SecretString;
 use store::Store;
@@ -166,7 +166,7 @@ impl Container {
         clock: SteppedClock,
         writer: Writer,
         invocations: &Invocations,
-        listener: &impl Fn(&Outcome),
+        listener: &impl Fn(&Occurrence),
     ) -> Option<String> {
         let clock = Clock::from(clock);
         if function == Function::Dispatch {

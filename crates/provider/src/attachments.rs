@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use domain::hibernation::{Attachment, Manifest, Room, SshKey};
+use domain::hibernation::{Attachment, MachineLimit, Manifest, SshKey};
 use tokio::sync::OnceCell;
 
 /// What is attached to an account's machines and refers to them, as far as the machines do not show
@@ -45,7 +45,7 @@ pub(crate) struct Project {
 pub struct Preflight {
     pub(crate) references: Vec<Reference>,
     pub(crate) ssh_keys: Vec<SshKey>,
-    pub(crate) room: Option<Room>,
+    pub(crate) room: Option<MachineLimit>,
     /// Why the account may not create machines, in its cloud's words.
     pub(crate) account_problem: Option<String>,
 }

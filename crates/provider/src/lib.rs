@@ -39,6 +39,6 @@ pub use error::{ChangeError, ProviderError};
 pub use hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
-pub use pages::{AT_ONCE, Listed, Progress, Reading, Unread};
+pub use pages::{AT_ONCE, Listed, OnProgress, Reading, Unread};
 pub use service::{UnsupportedService, unsupported_service};
 pub use transport::{Carrier, CarrierError, CarrierResult, Transport, TransportError};

@@ -20,7 +20,7 @@ use crate::{error::ProviderError, http::Request};
 pub const AT_ONCE: usize = 8;
 
 /// Called with the number of additional resources read.
-pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(usize) + Sync);
 
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
@@ -29,7 +29,7 @@ pub struct Reading<'a> {
     /// From this instant on, no page is requested; `None` for no deadline.
     pub until: Option<Timestamp>,
     /// Called with the number of resources in each response, including those left out later.
-    pub read: Progress<'a>,
+    pub read: OnProgress<'a>,
 }
 
 impl Reading<'static> {

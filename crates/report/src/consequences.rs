@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Mode, Override, Selector, Target},
+    configuration::{Account, Configuration, Mode, Override, OverrideTarget, Selector},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{barrier, coverage},
@@ -31,7 +31,7 @@ pub struct Consequences {
     pub soon: Vec<Soon>,
     /// Resources that would follow a different schedule, or none any more, or one for the first
     /// time.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ScheduleChange>,
     /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover any
     /// more.
     pub stranded: Vec<Stranded>,
@@ -68,7 +68,7 @@ pub struct Soon {
 
 /// A resource that would follow a different schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Move {
+pub struct ScheduleChange {
     /// The resource.
     #[serde(flatten)]
     pub resource: Named,
@@ -177,8 +177,8 @@ impl Consequences {
 /// Reports whether nothing is left that an override applies to.
 fn lapses(one: &Override, new: &Configuration) -> bool {
     match &one.target {
-        Target::Schedule(name) => !new.schedules.contains_key(name),
-        Target::Resource(reference) => {
+        OverrideTarget::Schedule(name) => !new.schedules.contains_key(name),
+        OverrideTarget::Resource(reference) => {
             let account = new.renamed(reference).account;
             !new.accounts.contains_key(&account)
         }
@@ -281,10 +281,14 @@ fn uncovered(verdict: &Verdict) -> String {
     }
 }
 
-fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<Move> {
+fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<ScheduleChange> {
     let from = before.membership.schedule();
     let to = after.membership.schedule();
-    (from != to).then(|| Move { resource: record.into(), from: from.cloned(), to: to.cloned() })
+    (from != to).then(|| ScheduleChange {
+        resource: record.into(),
+        from: from.cloned(),
+        to: to.cloned(),
+    })
 }
 
 /// Returns a conflict between two schedules that does not exist yet.

@@ -29,7 +29,7 @@ use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
     configuration::{Floor, Generation},
-    pacing::{Counted, ListRequests, Others, Rate, Spent},
+    pacing::{Counted, ListRequests, Others, RateLimit, Spent},
     reason::Reason,
     record::Record,
     stored::is_default,
@@ -211,7 +211,7 @@ pub struct AccountState {
     pub cost: Option<ListCost>,
     /// The rate limit that the provider last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
     /// When its prices are read next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices_due_at: Option<Timestamp>,

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::Put;
 use domain::{
     ResourceRef, ScheduleName,
     activity::Activity,
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     membership::{Membership, Subject},
 };
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ pub struct OverrideChange {
 pub enum OverrideError {
     /// Another person set or cleared the same target's override meanwhile: read it again.
     #[error("the override of {0} was changed meanwhile")]
-    Overtaken(Target),
+    Overtaken(OverrideTarget),
     /// The store failed. Nothing has changed, unless only the last response was lost: read again.
     #[error("failed to write the override")]
     Store(#[from] StoreError),
@@ -113,10 +113,14 @@ impl Store {
 
     /// Marks due what an override of this target concerns: the resource, or everything that follows
     /// the schedule.
-    pub async fn make_target_due(&self, target: &Target, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn make_target_due(
+        &self,
+        target: &OverrideTarget,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         match target {
-            Target::Resource(reference) => self.touch_one(reference, now).await,
-            Target::Schedule(name) => self.touch_members(name, now).await,
+            OverrideTarget::Resource(reference) => self.touch_one(reference, now).await,
+            OverrideTarget::Schedule(name) => self.touch_members(name, now).await,
         }
     }
 

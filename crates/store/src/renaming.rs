@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Override, Overrides, Target},
+    configuration::{Configuration, Override, OverrideTarget, Overrides},
     decision,
     history::HistoryEntry,
     record::{Cause, Ending, Record, Revision},
@@ -192,11 +192,11 @@ fn of_renamed<'o>(
     overrides: &'o Overrides,
 ) -> Vec<(&'o Override, ResourceRef)> {
     let renamed = |one: &Override| match &one.target {
-        Target::Resource(reference) => {
+        OverrideTarget::Resource(reference) => {
             let renamed = configuration.renamed(reference);
             (renamed != *reference).then_some(renamed)
         }
-        Target::Schedule(_) => None,
+        OverrideTarget::Schedule(_) => None,
     };
     let all = overrides.iter();
     all.filter_map(|one| Some((one, renamed(one)?))).collect()

@@ -11,7 +11,7 @@ use domain::{
     AccountName,
     activity::Activity,
     history::HistoryEntry,
-    pacing::{Rate, Spent},
+    pacing::{RateLimit, Spent},
     record::{Record, Revision},
 };
 
@@ -92,7 +92,7 @@ const NEXT_SPENT: &str =
 const LATEST_RATE: &str = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
 
 /// The attributes of a rate in an account's state.
-fn of_rate(rate: Rate) -> Result<[(&'static str, Option<AttributeValue>); 2], StoreError> {
+fn of_rate(rate: RateLimit) -> Result<[(&'static str, Option<AttributeValue>); 2], StoreError> {
     Ok([
         ("rate", Some(serde_dynamo::to_attribute_value(rate)?)),
         ("rate_ms", Some(item::milliseconds(rate.at))),
@@ -259,7 +259,11 @@ impl Store {
 
     /// Stores what a provider reported about an account's allowance, and nothing else of its state,
     /// unless a later rate is stored.
-    pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
+    pub async fn save_rate(
+        &self,
+        account: &AccountName,
+        rate: RateLimit,
+    ) -> Result<(), StoreError> {
         let name = ("account", Some(item::text(account.as_str())));
         let learnt = [name].into_iter().chain(of_rate(rate)?);
         self.note_of_account(account, learnt, Some(LATEST_RATE)).await?;

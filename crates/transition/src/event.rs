@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// An event of a resource or of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Outcome {
+pub struct Occurrence {
     /// When it happened.
     pub at: Timestamp,
     /// The resource or account that it is about.
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub event: Event,
 }
 
-/// The resource or account that an outcome is about.
+/// The resource or account that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -310,8 +310,8 @@ pub enum Answer {
     Unknown(String),
 }
 
-impl Outcome {
-    /// Creates an outcome about a resource.
+impl Occurrence {
+    /// Creates an occurrence that is about a resource.
     #[must_use]
     pub fn of(record: &Record, at: Timestamp, event: Event) -> Self {
         Self {

@@ -11,7 +11,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
-use lifecycle::report::{AccountPreview, MoveTarget, Obstacle, StopPreview};
+use lifecycle::report::{AccountPreview, MoveTarget, StopObstacle, StopPreview};
 use report::money::{Month, TimesOff, hibernated_month, known_cents, saved_on_smaller_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -118,7 +118,7 @@ impl MovingStop {
     }
 
     /// Why it could not come back, if it could not.
-    pub(crate) fn refused(&self) -> Option<&Obstacle> {
+    pub(crate) fn refused(&self) -> Option<&StopObstacle> {
         match &self.stop.to {
             MoveTarget::Refused(obstacle) => Some(obstacle),
             MoveTarget::Smaller { .. } | MoveTarget::Snapshot { .. } | MoveTarget::Same { .. } => {
@@ -161,7 +161,7 @@ impl fmt::Display for MovingStop {
             MoveTarget::Same { reason } => {
                 write!(f, "only switched off, and stays on {from}: {reason}")
             }
-            MoveTarget::Refused(Obstacle { reason, remedy }) => {
+            MoveTarget::Refused(StopObstacle { reason, remedy }) => {
                 write!(f, "no {method}, because {reason}: {remedy}")
             }
         }

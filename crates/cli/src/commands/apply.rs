@@ -13,7 +13,7 @@ use domain::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 use report::{
-    consequences::{Conflict, Consequences, Move, SOON, Soon, Stranded, Unmatched},
+    consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
     load::overloads,
 };
 use schemars::JsonSchema;
@@ -657,7 +657,7 @@ impl Plan {
 }
 
 /// `web-1 (do-main/droplet/1): nights, no longer office`
-fn moved(one: &Move) -> String {
+fn moved(one: &ScheduleChange) -> String {
     let which = &one.resource;
     match (&one.from, &one.to) {
         (from, None) => {

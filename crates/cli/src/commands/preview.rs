@@ -10,7 +10,7 @@ use std::{
 
 use domain::{
     ScheduleName,
-    configuration::{Configuration, Overrides, Target},
+    configuration::{Configuration, OverrideTarget, Overrides},
     decision::{Rules, coming_edges, judge},
     explanation::standing_command,
     membership::Subject,
@@ -193,7 +193,7 @@ impl Followed {
             args.resources.is_empty() && !followed.contains(name) && is_chosen(args, Some(name))
         });
         for (name, rule) in alone {
-            let target = Target::Schedule(name.clone());
+            let target = OverrideTarget::Schedule(name.clone());
             let overridden = self.overrides.get(&target).filter(|one| one.is_active(from));
             let ends = overridden.map(|one| {
                 (one.ends_at, rule.schedule.desired_at(one.ends_at), Some("override-ended"))

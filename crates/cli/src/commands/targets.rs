@@ -2,7 +2,7 @@
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     invocation::CommandTarget,
     record::Record,
 };
@@ -38,7 +38,7 @@ pub(super) struct Selected {
     pub(super) command: CommandTarget,
     /// What an override applies to. All that follow a schedule are overridden by their schedules, so
     /// that what joins one later is overridden as well.
-    pub(super) overridden: Vec<Target>,
+    pub(super) overridden: Vec<OverrideTarget>,
     /// The resources that this concerns at present.
     pub(super) records: Vec<Record>,
     pub(super) in_force: InForce,
@@ -54,7 +54,7 @@ impl Targets {
         let (mut records, mut schedules) = (names.following(self.schedule.as_ref()), Vec::new());
         let command = if let Some(name) = &self.schedule {
             check_schedule(name, names.configuration())?;
-            schedules.push(Target::Schedule(name.clone()));
+            schedules.push(OverrideTarget::Schedule(name.clone()));
             CommandTarget::Schedule(name.clone())
         } else if let Some(name) = &self.account {
             check_account(name, names.configuration().accounts.keys())?;
@@ -62,14 +62,14 @@ impl Targets {
             CommandTarget::Account(name.clone())
         } else if self.all {
             let all = names.configuration().schedules.keys().cloned();
-            schedules.extend(all.map(Target::Schedule));
+            schedules.extend(all.map(OverrideTarget::Schedule));
             CommandTarget::Resources(of(&records))
         } else {
             records = names.select(&self.resources)?;
             CommandTarget::Resources(of(&records))
         };
         let overridden = if schedules.is_empty() {
-            of(&records).into_iter().map(Target::Resource).collect()
+            of(&records).into_iter().map(OverrideTarget::Resource).collect()
         } else {
             schedules
         };
@@ -95,8 +95,8 @@ impl Targets {
         records: &[Record],
     ) -> Result<Vec<&'o Override>, UsageError> {
         let name = |one: &Override| match &one.target {
-            Target::Schedule(name) => format!("--schedule {name}"),
-            Target::Resource(reference) => {
+            OverrideTarget::Schedule(name) => format!("--schedule {name}"),
+            OverrideTarget::Resource(reference) => {
                 let record = records.iter().find(|record| record.reference == *reference);
                 record.map_or_else(|| reference.to_string(), |record| record.name.clone())
             }
@@ -110,11 +110,11 @@ impl Targets {
         for word in &self.resources {
             let pattern = names::pattern(word);
             let is_meant = |one: &&&Override| match (&one.target, &pattern) {
-                (Target::Schedule(_), _) => false,
-                (Target::Resource(reference), Some(pattern)) => {
+                (OverrideTarget::Schedule(_), _) => false,
+                (OverrideTarget::Resource(reference), Some(pattern)) => {
                     names::fits(pattern, &name(one), reference)
                 }
-                (Target::Resource(reference), None) => {
+                (OverrideTarget::Resource(reference), None) => {
                     *word == name(one) || *word == reference.to_string()
                 }
             };
@@ -133,8 +133,10 @@ impl Targets {
         if self.are_whole() {
             let is_meant = |one: &&&Override| match &one.target {
                 _ if self.all => true,
-                Target::Schedule(name) => self.schedule.as_ref() == Some(name),
-                Target::Resource(reference) => self.account.as_ref() == Some(&reference.account),
+                OverrideTarget::Schedule(name) => self.schedule.as_ref() == Some(name),
+                OverrideTarget::Resource(reference) => {
+                    self.account.as_ref() == Some(&reference.account)
+                }
             };
             meant.extend(overrides.iter().filter(is_meant));
             if meant.is_empty() {

@@ -6,8 +6,8 @@ mod schedule;
 use anyhow::Context as _;
 use chain::{Chain, Section};
 use domain::{
-    ScheduleName, configuration::Target, decision::judge, membership::Subject, record::Record,
-    schedule::desired_or_any,
+    ScheduleName, configuration::OverrideTarget, decision::judge, membership::Subject,
+    record::Record, schedule::desired_or_any,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -92,7 +92,7 @@ fn of_schedule(
     );
     let wants = desired_or_any(schedule.desired_at(screen.now));
     let mut lines = vec![format!("The schedule {name} wants {wants} now, {next}.")];
-    let target = Target::Schedule(name.clone());
+    let target = OverrideTarget::Schedule(name.clone());
     if let Some(one) = in_force.overrides.get(&target).filter(|one| one.is_active(screen.now)) {
         let until = screen.time(one.ends_at);
         lines.push(format!("It is overridden: {} until {until}, by {}.", one.desired, one.by));

@@ -9,7 +9,7 @@ use domain::{
     AccountName, MachineName,
     configuration::{Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount},
     provider::Facts,
-    ssh::{Endpoint, Host, LoginError, Machine, SshLogin},
+    ssh::{Endpoint, Host, LoginError, SshLogin, SshMachine},
     text::{LONGEST_TAG, one_line},
 };
 use provider::Base;
@@ -153,7 +153,7 @@ fn over_ssh(field: &Field) -> Option<Account> {
     })))
 }
 
-fn machine(field: &Field, may_be_private: bool) -> Option<Machine> {
+fn machine(field: &Field, may_be_private: bool) -> Option<SshMachine> {
     if field.field("status").is_none() && field.field("probe").is_none() {
         field.error(LoginError::Unseen);
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use domain::{
     TargetName,
-    configuration::notify::{Target, TargetKind},
+    configuration::notify::{NotifyTarget, TargetKind},
 };
 
 use super::document::Field;
 
-pub(super) fn read(root: &Field) -> BTreeMap<TargetName, Target> {
+pub(super) fn read(root: &Field) -> BTreeMap<TargetName, NotifyTarget> {
     let schedules = root.field("schedules");
     let targets = root.named::<TargetName>("notify", "target").into_iter();
     let targets = targets.filter(|(_, field)| field.value.is_table());
@@ -22,7 +22,7 @@ pub(super) fn read(root: &Field) -> BTreeMap<TargetName, Target> {
         if let Some(kind) = field.get("kind") {
             check_keys(&field, kind);
         }
-        name.zip(field.read::<Target>())
+        name.zip(field.read::<NotifyTarget>())
     });
     targets.collect()
 }

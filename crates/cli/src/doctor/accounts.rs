@@ -246,7 +246,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use domain::pacing::Rate;
+    use domain::pacing::RateLimit;
     use jiff::SignedDuration;
     use serde_json::json;
 
@@ -428,7 +428,7 @@ mod tests {
         let name: AccountName = "hz-eu".parse().unwrap();
         let mut state = AccountState::unknown(name.clone());
         let at = monday("09:58:00");
-        state.rate = Some(Rate { remaining: 100, at, limit: None, others: None });
+        state.rate = Some(RateLimit { remaining: 100, at, limit: None, others: None });
         contents.states.insert(name, state);
         let found = noted_rates(&contents, monday("10:00:00"));
         assert_eq!(levels(&found), [(Check::RateLimit, Level::Warning)]);

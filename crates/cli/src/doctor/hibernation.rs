@@ -176,7 +176,7 @@ mod tests {
             (findings[0].level, findings[0].found.clone())
         };
         let reason = "no SSH key is named".to_owned();
-        let refused = MoveTarget::Refused(lifecycle::report::Obstacle {
+        let refused = MoveTarget::Refused(lifecycle::report::StopObstacle {
             reason: reason.clone(),
             remedy: "name one".to_owned(),
         });

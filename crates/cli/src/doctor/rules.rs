@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Override, Selector, Target},
+    configuration::{Override, OverrideTarget, Selector},
     membership::{Membership, Subject},
     record::{Phase, Record},
 };
@@ -125,15 +125,17 @@ fn overrides(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
 fn an_override(contents: &StoreContents, one: &Override) -> Option<Finding> {
     let configuration = &contents.in_force.configuration;
     let (why, instead) = match &one.target {
-        Target::Resource(reference) => {
+        OverrideTarget::Resource(reference) => {
             let account = &reference.account;
             let is_known =
                 contents.was_listed(account) || !configuration.accounts.contains_key(account);
             let why = unseen(contents, reference).filter(|_| is_known)?;
             (why, instead(contents, reference))
         }
-        Target::Schedule(name) if configuration.schedules.contains_key(name) => return None,
-        Target::Schedule(name) => {
+        OverrideTarget::Schedule(name) if configuration.schedules.contains_key(name) => {
+            return None;
+        }
+        OverrideTarget::Schedule(name) => {
             let names = configuration.schedules.keys().map(ScheduleName::as_str);
             let advice = format!("; {}", advice(name.as_str(), "schedules", names));
             ("there is no such schedule", advice)
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn before_the_first_inventory_nothing_is_said_of_what_it_would_show() {
         let toml = format!("{OFFICE}resources = [\"do-main/droplet/9\"]\n");
-        let set = override_of(Target::Resource("do-main/droplet/9".parse().unwrap()), 1);
+        let set = override_of(OverrideTarget::Resource("do-main/droplet/9".parse().unwrap()), 1);
         let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
         let levels: Vec<_> = found.iter().map(|f| (f.check, f.level)).collect();
         let expected = [(Check::References, Level::Ok), (Check::Overrides, Level::Ok)];
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(of(Check::Protect, &found)[0].0, Level::Warning);
     }
 
-    fn override_of(target: Target, days: i64) -> Override {
+    fn override_of(target: OverrideTarget, days: i64) -> Override {
         let ends_at = now() + SignedDuration::from_hours(24 * days);
         Override {
             target,
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_override(target: Target, days: i64, level: Level, words: &str) {
+    fn check_override(target: OverrideTarget, days: i64, level: Level, words: &str) {
         let in_force = with_overrides(OFFICE, [override_of(target, days)]);
         let found = check(&listed(store_contents(in_force, [web()])), now());
         let found = of(Check::Overrides, &found);
@@ -289,8 +291,8 @@ mod tests {
 
     #[test]
     fn active_overrides_of_what_does_not_exist_are_reported() {
-        let resource = |text: &str| Target::Resource(text.parse().unwrap());
-        let schedule = |name: &str| Target::Schedule(name.parse().unwrap());
+        let resource = |text: &str| OverrideTarget::Resource(text.parse().unwrap());
+        let schedule = |name: &str| OverrideTarget::Schedule(name.parse().unwrap());
         check_override(resource("do-main/droplet/1"), 1, Level::Ok, "1 active");
         check_override(schedule("office"), -2, Level::Ok, "0 active");
         check_override(

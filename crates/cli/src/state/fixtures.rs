@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceRef,
-    configuration::{Configuration, Generation, Override, Overrides, Target},
+    configuration::{Configuration, Generation, Override, OverrideTarget, Overrides},
     record::{
         Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Phase, Rank, Record,
         Request, Transition,
@@ -210,7 +210,7 @@ pub(crate) fn fleet() -> Vec<Record> {
 /// An override: `lonely` runs until ten.
 pub(crate) fn overriding() -> Override {
     Override {
-        target: Target::Resource("do-main/droplet/3".parse().expect("a test's reference")),
+        target: OverrideTarget::Resource("do-main/droplet/3".parse().expect("a test's reference")),
         desired: Desired::Running,
         set_at: at("2026-11-20T17:00:00Z"),
         ends_at: at("2026-11-20T21:00:00Z"),

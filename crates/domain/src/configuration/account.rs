@@ -12,7 +12,7 @@ use crate::schema::{self, OneOrMore};
 use crate::{
     provider::Provider,
     reference::{AccountName, MachineName, ResourceKind},
-    ssh::{Machine, SshLogin},
+    ssh::{SshLogin, SshMachine},
     stored::is_default,
     text::as_text,
     token::TokenReference,
@@ -95,7 +95,7 @@ impl Account {
 
     /// Returns the machine of this name. A cloud account has none.
     #[must_use]
-    pub fn machine(&self, name: &MachineName) -> Option<&Machine> {
+    pub fn machine(&self, name: &MachineName) -> Option<&SshMachine> {
         match self {
             Self::Cloud(_) => None,
             Self::Ssh(account) => account.login.machines.get(name),

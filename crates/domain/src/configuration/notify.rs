@@ -17,7 +17,7 @@ use crate::{ScheduleName, event_type::EventType, token::TokenReference};
     derive(JsonSchema),
     schemars(rename = "target", deny_unknown_fields)
 )]
-pub struct Target {
+pub struct NotifyTarget {
     /// What receives the events.
     pub kind: TargetKind,
     /// Where its address is: an https URL, which is often a secret; for mail, `smtps://` (or `smtp://`
@@ -66,7 +66,7 @@ pub enum TargetKind {
     Mail,
 }
 
-impl Target {
+impl NotifyTarget {
     /// Reports whether it receives an event of a type, and of a schedule if it belongs to one.
     #[must_use]
     pub fn receives(&self, event: EventType, schedule: Option<&ScheduleName>) -> bool {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_target_receives_what_it_has_chosen() {
-        let target = |more: &str| -> Target {
+        let target = |more: &str| -> NotifyTarget {
             let text = format!(r#"{{"kind": "slack", "url": "env:URL"{more}}}"#);
             serde_json::from_str(&text).unwrap()
         };

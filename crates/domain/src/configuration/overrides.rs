@@ -17,7 +17,7 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Override {
     /// The resource or schedule that it applies to.
-    pub target: Target,
+    pub target: OverrideTarget,
     /// The desired state.
     pub desired: Desired,
     /// When it was set; it applies from then on.
@@ -56,14 +56,14 @@ impl Override {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Target {
+pub enum OverrideTarget {
     /// One resource.
     Resource(ResourceRef),
     /// Every resource that follows a schedule.
     Schedule(ScheduleName),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for OverrideTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resource(reference) => reference.fmt(f),
@@ -75,12 +75,12 @@ impl fmt::Display for Target {
 /// All stored overrides, including those that have ended, because an end is an edge. At most one
 /// per target.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides(BTreeMap<Target, Override>);
+pub struct Overrides(BTreeMap<OverrideTarget, Override>);
 
 impl Overrides {
     /// Returns the override of this target, active or not.
     #[must_use]
-    pub fn get(&self, target: &Target) -> Option<&Override> {
+    pub fn get(&self, target: &OverrideTarget) -> Option<&Override> {
         self.0.get(target)
     }
 

@@ -265,7 +265,7 @@ fn how_long_a_snapshot_takes_is_known_of_droplets_alone() {
 fn each_machine_that_is_hibernated_needs_its_place_again() {
     let with = |present, hibernated| {
         let case = Case::with(|case| {
-            case.around.room = Some(Room { most: 10, present });
+            case.around.room = Some(MachineLimit { most: 10, present });
             case.terms.hibernated = hibernated;
         });
         case.obstacles()

@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp, ToSpan, civil::Date};
 
 use super::{
-    Definition, Desired, Edge, Place, Problem, Rule, Schedule, clock, definition::Problems, zone,
+    Definition, Desired, Edge, Place, Problem, Schedule, Times, clock, definition::Problems, zone,
 };
 
 /// How far ahead a part of a schedule must act.
@@ -25,13 +25,13 @@ impl Schedule {
         }
         self.note_digits(&mut advice);
         match &self.rule {
-            Rule::Periods(_) => self.note_idle_periods(now, &mut advice),
-            Rule::Cron(_) => {
+            Times::Periods(_) => self.note_idle_periods(now, &mut advice),
+            Times::Cron(_) => {
                 if !self.note_idle_cron(now, &mut advice) {
                     self.note_long_holidays(now, &mut advice);
                 }
             }
-            Rule::Always(_) => {}
+            Times::Always(_) => {}
         }
         advice.into_list()
     }

@@ -10,7 +10,7 @@ use jiff::{
 };
 
 use super::{
-    Desired, Rule, Schedule,
+    Desired, Schedule, Times,
     clock::{self, Clock, Instant, Moved, Reading},
     cron::{Firings, Kind},
     days::{Day, Miss},
@@ -142,16 +142,16 @@ impl Schedule {
         let clock = Clock::at(zone, instant);
         let today = Day::of(clock::shown(zone, instant));
         let (holiday, bridged, periods, firings) = match &self.rule {
-            Rule::Periods(periods) => (
+            Times::Periods(periods) => (
                 periods.iter().any(|group| group.is_holiday(today)),
                 !super::say_running(periods, instant) && super::is_bridged(periods, instant),
                 explain_periods(periods, instant),
                 Vec::new(),
             ),
-            Rule::Cron(firings) => {
+            Times::Cron(firings) => {
                 (firings.is_holiday(today), false, Vec::new(), self.explain_firings(firings, clock))
             }
-            Rule::Always(_) => (false, false, Vec::new(), Vec::new()),
+            Times::Always(_) => (false, false, Vec::new(), Vec::new()),
         };
         Evaluation {
             desired: self.desired(instant),

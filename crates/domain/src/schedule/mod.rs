@@ -112,11 +112,11 @@ pub struct LatestEdge {
 pub struct Schedule {
     definition: Definition,
     timezone: TimeZone,
-    rule: Rule,
+    rule: Times,
 }
 
 #[derive(Debug, Clone)]
-enum Rule {
+enum Times {
     /// Grouped by the zones in which they are judged; at least one.
     Periods(Vec<Periods>),
     Cron(Box<Firings>),
@@ -155,9 +155,9 @@ impl Schedule {
     pub fn is_holiday(&self, date: Date) -> bool {
         let day = Day::of(Reading::of(date.at(0, 0, 0, 0)));
         match &self.rule {
-            Rule::Periods(periods) => periods.iter().any(|group| group.is_holiday(day)),
-            Rule::Cron(firings) => firings.is_holiday(day),
-            Rule::Always(_) => false,
+            Times::Periods(periods) => periods.iter().any(|group| group.is_holiday(day)),
+            Times::Cron(firings) => firings.is_holiday(day),
+            Times::Always(_) => false,
         }
     }
 
@@ -172,9 +172,9 @@ impl Schedule {
     pub fn latest_edge(&self, at: Timestamp) -> LatestEdge {
         let until = Instant::of(at);
         let since = match &self.rule {
-            Rule::Periods(periods) => edges::latest_turn(self, periods, until),
-            Rule::Cron(firings) => firings.latest_turn(&self.timezone, until),
-            Rule::Always(_) => None,
+            Times::Periods(periods) => edges::latest_turn(self, periods, until),
+            Times::Cron(firings) => firings.latest_turn(&self.timezone, until),
+            Times::Always(_) => None,
         };
         LatestEdge { since: since.map(Instant::timestamp), desired: self.desired(until) }
     }
@@ -189,9 +189,9 @@ impl Schedule {
     pub fn edges(&self, after: Timestamp) -> impl Iterator<Item = Edge> {
         let after = Instant::of(after);
         let (periods, firings) = match &self.rule {
-            Rule::Periods(periods) => (Some(Edges::new(self, periods, after)), None),
-            Rule::Cron(firings) => (None, Some(self.cron_edges(firings, after))),
-            Rule::Always(_) => (None, None),
+            Times::Periods(periods) => (Some(Edges::new(self, periods, after)), None),
+            Times::Cron(firings) => (None, Some(self.cron_edges(firings, after))),
+            Times::Always(_) => (None, None),
         };
         let of_periods = periods.into_iter().flatten();
         of_periods.chain(firings.into_iter().flatten())
@@ -242,9 +242,9 @@ impl Schedule {
     fn desired(&self, instant: Instant) -> Option<Desired> {
         let clock = Clock::at(&self.timezone, instant);
         match &self.rule {
-            Rule::Always(desired) => Some(*desired),
-            Rule::Cron(firings) => firings.desired(clock),
-            Rule::Periods(periods) => {
+            Times::Always(desired) => Some(*desired),
+            Times::Cron(firings) => firings.desired(clock),
+            Times::Periods(periods) => {
                 if say_running(periods, instant) || is_bridged(periods, instant) {
                     return Some(Desired::Running);
                 }
@@ -303,7 +303,7 @@ fn parse_rule(
     definition: &Definition,
     timezone: Option<&TimeZone>,
     problems: &mut Problems,
-) -> Option<Rule> {
+) -> Option<Times> {
     let mut holidays = Holidays::default();
     for (index, text) in definition.holidays.iter().enumerate() {
         problems.take_all(Place::Holiday(index), holidays.add(text));
@@ -323,7 +323,7 @@ fn parse_rule(
         (false, false, None) => {
             let periods: Option<Vec<Period>> = periods.into_iter().collect();
             let periods = period::by_zone(&periods?, timezone?, &holidays);
-            Some(Rule::Periods(periods))
+            Some(Times::Periods(periods))
         }
         (true, true, None) => {
             if start.is_some() && start == stop {
@@ -334,9 +334,9 @@ fn parse_rule(
                 );
             }
             let firings = Firings::new(start, stop, holidays);
-            Some(Rule::Cron(Box::new(firings)))
+            Some(Times::Cron(Box::new(firings)))
         }
-        (true, false, Some(desired)) => Some(Rule::Always(desired)),
+        (true, false, Some(desired)) => Some(Times::Always(desired)),
         (true, false, None) => {
             problems.note(
                 Place::Schedule,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, Configuration, Generation, Override, Overrides, Policy, Rule, Target,
+        Account, Configuration, Generation, Override, OverrideTarget, Overrides, Policy, Rule,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     fixtures::configuration,
@@ -120,9 +120,9 @@ impl World {
         until: &str,
     ) -> Self {
         let target = if target.contains('/') {
-            Target::Resource(reference(target))
+            OverrideTarget::Resource(reference(target))
         } else {
-            Target::Schedule(schedule_name(target))
+            OverrideTarget::Schedule(schedule_name(target))
         };
         let one = Override {
             target,

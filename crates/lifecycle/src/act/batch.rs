@@ -22,7 +22,7 @@ use transition::{
 use crate::{
     Context, account,
     budget::Budget,
-    event::{Event, Outcome},
+    event::{Event, Occurrence},
     failure::ObservationError,
     observe::{
         look::{Looks, SharedLists},
@@ -144,6 +144,6 @@ fn shows_obstacles(look: &Look) -> bool {
     machine.is_some_and(|machine| machine.around.is_some())
 }
 
-pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
-    events.into_iter().map(|event| Outcome::of(record, now, event)).collect()
+pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Occurrence> {
+    events.into_iter().map(|event| Occurrence::of(record, now, event)).collect()
 }

@@ -21,7 +21,7 @@ use crate::{
         due::{act, act_within},
     },
     budget::Budget,
-    event::{Event, HeldResource, Outcome},
+    event::{Event, HeldResource, Occurrence},
     report::{Report, reread},
 };
 
@@ -70,7 +70,7 @@ async fn command(
     let mut records = report.readable(found);
     leave_held(context, &command.target, &mut records, &mut report);
     for (resource, reason) in missing(&command.target, &records, &report) {
-        let missing = Outcome {
+        let missing = Occurrence {
             at: now,
             subject: crate::event::Subject::Resource {
                 resource,
@@ -87,7 +87,7 @@ async fn command(
         let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
         if let Some(reason) = declined(direction, &record, &verdict, &in_force, now) {
             let event = Event::Declined { reason };
-            report.answer(context, [Outcome::of(&record, now, event)]);
+            report.answer(context, [Occurrence::of(&record, now, event)]);
         } else if command.dry_run {
             let invocation = context.writer.invocation();
             dry.push(with_command(record, direction, command, invocation, now));
@@ -122,7 +122,7 @@ fn leave_held(
         let resources: Vec<_> = held.iter().map(HeldResource::of).collect();
         let count = resources.len();
         let event = Event::Held { count, resources };
-        let held = Outcome::of_account(&account, context.clock.now(), event);
+        let held = Occurrence::of_account(&account, context.clock.now(), event);
         report.answer(context, [held]);
     }
 }
@@ -135,12 +135,12 @@ async fn report_awaiting(
     report: &mut Report,
 ) -> Result<(), Error> {
     let outcomes = report.outcomes.iter();
-    let heard: BTreeSet<_> = outcomes.filter_map(Outcome::resource).collect();
+    let heard: BTreeSet<_> = outcomes.filter_map(Occurrence::resource).collect();
     recorded.retain(|reference| !heard.contains(reference));
     for record in report.readable(context.store.records(&recorded).await?) {
         let now = context.clock.now();
         let awaiting = awaiting(direction, &record, now);
-        report.answer(context, [Outcome::of(&record, now, awaiting)]);
+        report.answer(context, [Occurrence::of(&record, now, awaiting)]);
     }
     Ok(())
 }
@@ -272,9 +272,9 @@ fn declined(
 }
 
 /// Reports a command that was given up: its record changed at every try, or no longer exists.
-fn not_written(record: &Record, now: Timestamp) -> Outcome {
+fn not_written(record: &Record, now: Timestamp) -> Occurrence {
     let reason = "its record changed at every try: give the command again".to_owned();
-    Outcome::of(record, now, Event::Declined { reason })
+    Occurrence::of(record, now, Event::Declined { reason })
 }
 
 /// The result of writing a command.

@@ -14,7 +14,7 @@ use crate::{
         pace::may_read,
     },
     budget::Budget,
-    event::{Event, Outcome},
+    event::{Event, Occurrence},
     observe::{
         look::{Looks, SharedLists},
         stop_target::Plans,
@@ -28,7 +28,7 @@ pub(crate) async fn dry_run(
     direction: Direction,
     records: Vec<Record>,
     in_force: &store::InForce,
-) -> Vec<Outcome> {
+) -> Vec<Occurrence> {
     let mut outcomes = Vec::new();
     for (account, records) in by_account(records) {
         let batch = Batch {
@@ -46,7 +46,7 @@ pub(crate) async fn dry_run(
 }
 
 impl Batch<'_> {
-    async fn dry_run(&self, records: Vec<Record>) -> Vec<Outcome> {
+    async fn dry_run(&self, records: Vec<Record>) -> Vec<Occurrence> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
         let client = match client.await {
@@ -71,7 +71,7 @@ impl Batch<'_> {
         client: &Client,
         record: Record,
         looks: &Looks<'_>,
-    ) -> Vec<Outcome> {
+    ) -> Vec<Occurrence> {
         let reads = may_read(&record, self.direction, &self.in_force.configuration);
         let events = match looks.of(&record, reads).await {
             Ok(Some(look)) => match self.plan(client, &record, &look).await {

@@ -21,7 +21,7 @@ use crate::{
         pace::{Pace, Room, may_read},
     },
     budget::Budget,
-    event::Outcome,
+    event::Occurrence,
     failure::ObservationError,
     observe::{
         look::{Looks, SharedLists},
@@ -81,7 +81,7 @@ const AT_A_TIME: usize = 100;
 /// The result of acting on some records.
 #[derive(Default)]
 struct Done {
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Occurrence>,
     /// The records that there was no time left to start on.
     left: Vec<Record>,
 }
@@ -111,7 +111,7 @@ fn may_need(
 }
 
 impl Batch<'_> {
-    async fn act(&self, records: Vec<Record>) -> Vec<Outcome> {
+    async fn act(&self, records: Vec<Record>) -> Vec<Occurrence> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
         let client = match client.await {
@@ -137,7 +137,7 @@ impl Batch<'_> {
         &self,
         client: &Client,
         mut records: Vec<Record>,
-    ) -> (Vec<Outcome>, usize) {
+    ) -> (Vec<Occurrence>, usize) {
         let (context, configuration) = (self.context, &self.in_force.configuration);
         let pace = Pace::begin(context, self.account, configuration, self.direction, &records);
         let mut pace = pace.await;
@@ -213,7 +213,7 @@ impl Batch<'_> {
         client: &Client,
         record: Record,
         looks: &Looks<'_>,
-    ) -> Result<Option<Vec<Outcome>>, Error> {
+    ) -> Result<Option<Vec<Occurrence>>, Error> {
         if self.budget.is_over() {
             return Ok(None);
         }
@@ -248,7 +248,7 @@ impl Batch<'_> {
         client: &Client,
         record: Record,
         plan: Plan,
-    ) -> Result<Vec<Outcome>, Error> {
+    ) -> Result<Vec<Occurrence>, Error> {
         let now = self.context.clock.now();
         match plan {
             Plan::Leave => Ok(Vec::new()),

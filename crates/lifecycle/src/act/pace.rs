@@ -9,7 +9,9 @@ use domain::{
     AccountName, ResourceRef,
     configuration::Configuration,
     membership::{Membership, Subject},
-    pacing::{Allowance, Counted, Others, Rate, SightRequests, requests_each, requests_to_act},
+    pacing::{
+        Allowance, Counted, Others, RateLimit, SightRequests, requests_each, requests_to_act,
+    },
     record::{Direction, Record},
 };
 use jiff::Timestamp;
@@ -105,7 +107,7 @@ impl<'a> Pace<'a> {
         };
         // Until there is an answer, the plan is all that is known.
         let latest = client.rate().filter(|_| requests > 0);
-        let rate = state.rate.map(|rate| Rate { others: self.others.or(rate.others), ..rate });
+        let rate = state.rate.map(|rate| RateLimit { others: self.others.or(rate.others), ..rate });
         let mut allowance = Allowance::of(facts, rate, state.lists(), now);
         let cost = self.cost();
         if left.iter().any(|record| cost.may_sight(record)) {

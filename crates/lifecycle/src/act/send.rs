@@ -20,7 +20,7 @@ use transition::{
 use crate::{
     Error,
     act::batch::{Batch, outcomes},
-    event::{Answer, Event, Outcome},
+    event::{Answer, Event, Occurrence},
     failure::{ObservationError, of_step},
     report::reread,
 };
@@ -29,7 +29,11 @@ use crate::{
 const TRIES: usize = 5;
 
 impl Batch<'_> {
-    pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
+    pub(super) async fn write(
+        &self,
+        write: Write,
+        now: Timestamp,
+    ) -> Result<Vec<Occurrence>, Error> {
         let store = self.context.store;
         match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => Ok(self.context.report(outcomes(&record, now, write.events))),
@@ -45,7 +49,7 @@ impl Batch<'_> {
         client: &Client,
         withheld: Withheld,
         now: Timestamp,
-    ) -> Result<Vec<Outcome>, Error> {
+    ) -> Result<Vec<Occurrence>, Error> {
         let Withheld { mut write, resource, step, saved } = withheld;
         write.events.push(self.would(client, &resource, &step, saved));
         self.write(write, now).await
@@ -63,7 +67,7 @@ impl Batch<'_> {
     }
 
     /// Claims, sends, and records the answer: in this order, each only after the one before.
-    pub(super) async fn send(&self, client: &Client, send: Send) -> Result<Vec<Outcome>, Error> {
+    pub(super) async fn send(&self, client: &Client, send: Send) -> Result<Vec<Occurrence>, Error> {
         let Some(record) = self.claim(send.record, send.history.as_ref()).await? else {
             return Ok(Vec::new());
         };
@@ -92,7 +96,7 @@ impl Batch<'_> {
                 self.asked(&record, client.shown(&send.resource, &step), answer)
             }
         };
-        let answered = Outcome::of(&record, now, event);
+        let answered = Occurrence::of(&record, now, event);
         let claimed = record.clone();
         let noted = write(
             self.context.store,
@@ -141,7 +145,7 @@ impl Batch<'_> {
         &self,
         records: Vec<Record>,
         reason: &ObservationError,
-    ) -> Vec<Outcome> {
+    ) -> Vec<Occurrence> {
         let mut outcomes = Vec::new();
         for record in records {
             let left = record.clone();
@@ -157,7 +161,7 @@ impl Batch<'_> {
         &self,
         mut record: Record,
         failure: &ObservationError,
-    ) -> Result<Vec<Outcome>, Error> {
+    ) -> Result<Vec<Occurrence>, Error> {
         let now = self.context.clock.now();
         if record.in_flight().is_some() {
             let (reference, reason) = (&record.reference, &failure.reason);

@@ -5,7 +5,7 @@ use store::StoreError;
 
 use crate::{
     Context, Error, Report,
-    event::{Event, Outcome},
+    event::{Event, Occurrence},
     report::reread,
 };
 
@@ -27,7 +27,7 @@ pub async fn approve(context: Context<'_>, resources: &[ResourceRef]) -> Result<
             record.joined_at = Some(now);
             record.due_at = due_at(&record, in_force.rules(), now);
             match store.save(record).await {
-                Ok(record) => report.add(context, [Outcome::of(&record, now, Event::Approved)]),
+                Ok(record) => report.add(context, [Occurrence::of(&record, now, Event::Approved)]),
                 Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
                 Err(error) => return Err(error.into()),
             }

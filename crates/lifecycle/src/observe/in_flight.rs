@@ -28,7 +28,7 @@ use transition::{
 use crate::{
     Context,
     budget::Budget,
-    event::Outcome,
+    event::Occurrence,
     failure::ObservationError,
     observe::look::{LookResult, Looks, SharedLists, requests_to_follow},
 };
@@ -74,7 +74,7 @@ type ReadLog = (Vec<LoggedAction>, Option<Timestamp>);
 /// The result of one round of looks at an account's transitions.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Occurrence>,
     /// How many are still in flight.
     pub in_flight: usize,
     /// The schedules of those in flight.
@@ -82,7 +82,7 @@ pub(crate) struct Round {
 }
 
 /// Follows transitions of one account.
-pub(crate) struct Follower<'a> {
+pub(crate) struct AccountFollower<'a> {
     pub context: Context<'a>,
     pub budget: Budget<'a>,
     pub client: &'a Client,
@@ -90,7 +90,7 @@ pub(crate) struct Follower<'a> {
     pub reported_errors: &'a ReportedErrors,
 }
 
-impl Follower<'_> {
+impl AccountFollower<'_> {
     /// Looks at each record, starting with a different one each minute. Machines that are
     /// hibernated or woken are included only as far as there is room for the requests that they
     /// take beside the others. The client sends no more than there is room for.
@@ -223,7 +223,7 @@ impl Follower<'_> {
         match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => {
                 let events = write.events.into_iter();
-                let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                let outcomes = events.map(|event| Occurrence::of(&record, now, event));
                 FollowResult {
                     ended: record.in_flight().is_none(),
                     outcomes: self.context.report(outcomes.collect()),
@@ -358,7 +358,7 @@ pub(crate) struct FollowResult {
     /// Whether nothing is in flight any more.
     pub ended: bool,
     /// What was reported.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Occurrence>,
     /// The record, if it was written.
     pub record: Option<Record>,
 }

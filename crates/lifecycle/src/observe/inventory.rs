@@ -35,7 +35,7 @@ use self::{
 use crate::{
     Context, Error, account,
     budget::Budget,
-    event::{Event, Outcome},
+    event::{Event, Occurrence},
     failure::{LoginFailure, ObservationError},
     observe::{asked::Asked, in_flight::ReportedErrors, look, set_back},
     report::{Report, health::Health},
@@ -99,7 +99,7 @@ pub(crate) async fn take_now(
         if let Some(reason) = declined {
             let event = Event::Declined { reason };
             let now = context.clock.now();
-            report.answer(context, [Outcome::of_account(account, now, event)]);
+            report.answer(context, [Occurrence::of_account(account, now, event)]);
         } else {
             let trigger = InventoryTrigger::ByPerson;
             let take = take(context, budget, invoke, known, trigger, &mut covered, report);
@@ -189,7 +189,7 @@ async fn take(
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     for event in set_back::events(context.store, &records, &in_force).await? {
-        report.add(context, [Outcome::of_account(account, requested_at, event)]);
+        report.add(context, [Occurrence::of_account(account, requested_at, event)]);
     }
     let mut taking =
         Taking { context, trigger, requested_at, state, doubts_tags: false, price_requests: 0 };
@@ -346,7 +346,7 @@ impl Taking<'_> {
         }
         if self.trigger == InventoryTrigger::ByPerson {
             let event = Event::Status { state: shown };
-            let listed = Outcome::of_account(&self.state.account, self.requested_at, event);
+            let listed = Occurrence::of_account(&self.state.account, self.requested_at, event);
             report.answer(self.context, [listed]);
         }
         reconciled
@@ -378,7 +378,7 @@ impl Taking<'_> {
         let repeated = known.is_some_and(|known| known.eq_ignoring_request(&reason));
         if !repeated || self.trigger == InventoryTrigger::ByPerson {
             let event = Event::Postponed { reason, token_refused, repeated };
-            let failed = Outcome::of_account(&self.state.account, self.requested_at, event);
+            let failed = Occurrence::of_account(&self.state.account, self.requested_at, event);
             report.add(self.context, [failed]);
         }
     }

@@ -9,7 +9,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     hibernation::{HibernationState, SnapshotState},
     look::Look,
-    pacing::Rate,
+    pacing::RateLimit,
     record::{Observed, Record},
     resource::Resource,
 };
@@ -27,11 +27,11 @@ use crate::{
     Context, Error,
     account::{by_account, rate, save_rates},
     budget::Budget,
-    event::{Event, Outcome},
+    event::{Event, Occurrence},
     observe::{
         asked::Asked,
         digest,
-        in_flight::{Follower, LookCost, ReportedErrors},
+        in_flight::{AccountFollower, LookCost, ReportedErrors},
         inventory::{self, Accounts},
         look,
     },
@@ -156,7 +156,7 @@ async fn status_of(
     budget: Budget<'_>,
     in_force: &InForce,
     reference: &ResourceRef,
-) -> Result<Outcome, Error> {
+) -> Result<Occurrence, Error> {
     let known = reread(context.store, reference).await?;
     let look = async |client: &Client| match &known {
         Some(record) => look::of_record(client, budget, record).await,
@@ -176,7 +176,7 @@ async fn status_of(
             Err(failure) => Event::postponed(failure.reason),
         },
     };
-    Ok(Outcome {
+    Ok(Occurrence {
         at: context.clock.now(),
         subject: crate::event::Subject::Resource {
             resource: reference.clone(),
@@ -280,7 +280,7 @@ struct Watch<'a> {
     /// Whether something in flight may be looked at again.
     goes_on: bool,
     /// What each account's latest look has shown of its rate limit.
-    rates: BTreeMap<AccountName, Rate>,
+    rates: BTreeMap<AccountName, RateLimit>,
 }
 
 /// Reports whether what is in flight may end, or go on to its next part, within this invocation.
@@ -361,7 +361,7 @@ impl<'a> Watch<'a> {
             let pace = (backlog.contains_key(&account), room);
             async move {
                 let follower =
-                    Follower { context, budget, client: &client, in_force, reported_errors };
+                    AccountFollower { context, budget, client: &client, in_force, reported_errors };
                 let round = follower.follow(records, &requests, pace, invoke).await;
                 (round, rate(&client, context.clock.now(), others).map(|rate| (account, rate)))
             }
@@ -411,7 +411,7 @@ impl<'a> Watch<'a> {
                     if self.reported_errors.is_new(&account, &reason) {
                         let now = context.clock.now();
                         let event = Event::postponed(reason);
-                        report.add(context, [Outcome::of_account(&account, now, event)]);
+                        report.add(context, [Occurrence::of_account(&account, now, event)]);
                     }
                 }
             }

@@ -24,7 +24,7 @@ use environment::in_words;
 use provider::{Client, Lists, ProviderError};
 use store::{Store, StoreError};
 use transition::{
-    methods::{Basis, Grounds, NextStep, Obstacle, Target, judge},
+    methods::{Basis, Destination, Grounds, NextStep, StopObstacle, judge},
     view::{Observation, PlanContext, View},
 };
 
@@ -95,7 +95,7 @@ async fn hibernates(
 }
 
 /// A resource whose schedule would change its plan, drop its standbys or hibernate it.
-struct Follower<'c> {
+struct PreviewedStop<'c> {
     /// Its record as far as that counts before a stop: what is kept of a machine that was hibernated.
     record: Record,
     look: Look,
@@ -232,7 +232,7 @@ fn follower<'c>(
     look: Look,
     known: Option<&Record>,
     configuration: &'c Configuration,
-) -> Option<Follower<'c>> {
+) -> Option<PreviewedStop<'c>> {
     let id = known.map_or(&look.resource.id, |record| &record.reference.id);
     let reference = ResourceRef { account: account.clone(), id: id.clone() };
     let record = Record {
@@ -243,10 +243,10 @@ fn follower<'c>(
     let schedule = membership.schedule()?.clone();
     let policy = &configuration.schedules.get(&schedule)?.policy;
     let method = StopMethod::of(record.kind(), policy);
-    method.is_chosen().then_some(Follower { record, look, schedule, policy, method })
+    method.is_chosen().then_some(PreviewedStop { record, look, schedule, policy, method })
 }
 
-impl Follower<'_> {
+impl PreviewedStop<'_> {
     /// Returns what decides where its stop would lead.
     fn basis(&self) -> Basis {
         let Self { record, policy, .. } = self;
@@ -281,7 +281,7 @@ struct Offered {
 
 impl Offered {
     /// Fetches the offers, but only if a machine is among the followers.
-    async fn to(client: &Client, followers: &[Follower<'_>]) -> Result<Self, ProviderError> {
+    async fn to(client: &Client, followers: &[PreviewedStop<'_>]) -> Result<Self, ProviderError> {
         let mut resources = followers.iter().map(|follower| &follower.look.resource);
         if !resources.any(|resource| matches!(resource.size, Size::Machine(_))) {
             return Ok(Self::default());
@@ -301,11 +301,11 @@ impl Offered {
     /// itself.
     fn judge(
         &self,
-        follower: &Follower<'_>,
+        follower: &PreviewedStop<'_>,
         around: Option<&Surroundings>,
         context: PlanContext<'_>,
     ) -> Option<StopPreview> {
-        let Follower { record, look, policy, .. } = follower;
+        let PreviewedStop { record, look, policy, .. } = follower;
         let rule = context.rules.configuration.schedules.get(&follower.schedule)?;
         let by = Grounds {
             catalog: &self.catalog,
@@ -318,23 +318,26 @@ impl Offered {
         };
         let view = View::new(record, Observation::of(look), policy, context);
         let to = match judge(view, &by) {
-            Target::Size(_) => return None,
-            Target::Off(reasons) => MoveTarget::Same { reason: Obstacle::all(reasons)?.reason },
-            Target::Refused(reasons) => MoveTarget::Refused(Obstacle::all(reasons)?),
-            Target::Smaller { plan: StopPlan { plan, offer, present, has_kept_price }, .. } => {
-                MoveTarget::Smaller {
-                    plan: plan.slug.clone(),
-                    offer: offer.clone(),
-                    present: present.clone(),
-                    has_kept_price,
-                }
+            Destination::Size(_) => return None,
+            Destination::Off(reasons) => {
+                MoveTarget::Same { reason: StopObstacle::all(reasons)?.reason }
             }
-            Target::Snapshot { .. } => self.snapshot(follower, around?)?,
+            Destination::Refused(reasons) => MoveTarget::Refused(StopObstacle::all(reasons)?),
+            Destination::Smaller {
+                plan: StopPlan { plan, offer, present, has_kept_price },
+                ..
+            } => MoveTarget::Smaller {
+                plan: plan.slug.clone(),
+                offer: offer.clone(),
+                present: present.clone(),
+                has_kept_price,
+            },
+            Destination::Snapshot { .. } => self.snapshot(follower, around?)?,
         };
         Some(follower.leads(to))
     }
 
-    fn snapshot(&self, follower: &Follower<'_>, around: &Surroundings) -> Option<MoveTarget> {
+    fn snapshot(&self, follower: &PreviewedStop<'_>, around: &Surroundings) -> Option<MoveTarget> {
         let resource = &follower.look.resource;
         let Size::Machine(size) = &resource.size else {
             return None;

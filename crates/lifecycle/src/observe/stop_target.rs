@@ -15,7 +15,7 @@ use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
 use transition::{
-    methods::{Basis, Grounds, NextStep, Target, judge, runs_small, stop_nodes},
+    methods::{Basis, Destination, Grounds, NextStep, judge, runs_small, stop_nodes},
     view::View,
 };
 
@@ -32,15 +32,15 @@ pub(crate) struct StopTarget {
     pub ssh_key: Option<String>,
 }
 
-impl From<Target<'_>> for StopTarget {
-    fn from(target: Target<'_>) -> Self {
+impl From<Destination<'_>> for StopTarget {
+    fn from(target: Destination<'_>) -> Self {
         match target {
-            Target::Off(_) => Self::default(),
-            Target::Smaller { size, .. } | Target::Size(size) => {
+            Destination::Off(_) => Self::default(),
+            Destination::Smaller { size, .. } | Destination::Size(size) => {
                 Self { size: Some(size), ..Self::default() }
             }
-            Target::Snapshot { ssh_key } => Self { ssh_key: Some(ssh_key), ..Self::default() },
-            Target::Refused(obstacles) => {
+            Destination::Snapshot { ssh_key } => Self { ssh_key: Some(ssh_key), ..Self::default() },
+            Destination::Refused(obstacles) => {
                 let refusal = obstacles.first().map(ToString::to_string);
                 Self { refusal, ..Self::default() }
             }

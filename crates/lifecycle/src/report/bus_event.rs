@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     activity::{Action, Activity},
-    configuration::{Generation, Target},
+    configuration::{Generation, OverrideTarget},
     digest::Digest,
     event_type::EventType,
     record::{Cause, Direction, Ending},
@@ -19,7 +19,7 @@ use environment::BusEvent;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::event::{Event, HeldResource, Outcome, Subject};
+use crate::event::{Event, HeldResource, Occurrence, Subject};
 
 /// The fields of every event about a resource or an account.
 #[derive(Serialize)]
@@ -92,9 +92,13 @@ struct Changed<'a> {
 impl<'a> Changed<'a> {
     /// Returns the type of an action's event, and its facts; `None` if it has none.
     fn of(action: &'a Action) -> Option<(EventType, Self)> {
-        let of_target = |target: &'a Target| match target {
-            Target::Resource(resource) => Self { resource: Some(resource), ..Self::default() },
-            Target::Schedule(schedule) => Self { schedule: Some(schedule), ..Self::default() },
+        let of_target = |target: &'a OverrideTarget| match target {
+            OverrideTarget::Resource(resource) => {
+                Self { resource: Some(resource), ..Self::default() }
+            }
+            OverrideTarget::Schedule(schedule) => {
+                Self { schedule: Some(schedule), ..Self::default() }
+            }
         };
         Some(match action {
             Action::OverrideSet { target, desired, ends_at } => {
@@ -266,7 +270,7 @@ pub struct Events {
 
 impl Events {
     /// Returns the event to publish for an outcome; `None` for most, which are only logged.
-    pub fn of_outcome(&mut self, stack: &str, outcome: &Outcome) -> Option<BusEvent> {
+    pub fn of_outcome(&mut self, stack: &str, outcome: &Occurrence) -> Option<BusEvent> {
         let folds = outcome.event.class().published_as;
         let folds = folds.filter(|kind| FOLDED.contains(kind));
         let is_folded = folds.is_some_and(|kind| {
@@ -305,7 +309,7 @@ impl Events {
     }
 }
 
-fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> {
+fn of_outcome(stack: &str, outcome: &Occurrence, folded: bool) -> Option<BusEvent> {
     let event = &outcome.event;
     let event_type = event.class().published_as?;
     let (account, about, who) = match &outcome.subject {
@@ -329,7 +333,7 @@ fn of_outcome(stack: &str, outcome: &Outcome, folded: bool) -> Option<BusEvent> 
 }
 
 /// Names the command that says what to do about an event, unless its text does.
-fn what_to_do(outcome: &Outcome) -> String {
+fn what_to_do(outcome: &Occurrence) -> String {
     let needs_person = matches!(
         outcome.event,
         Event::Refused { .. } | Event::Stuck { .. } | Event::Conflict { .. }
@@ -401,8 +405,8 @@ mod tests {
     use super::*;
     use crate::event::Answer;
 
-    fn outcome(event: Event) -> Outcome {
-        Outcome {
+    fn outcome(event: Event) -> Occurrence {
+        Occurrence {
             at: "2026-11-23T18:01:00Z".parse().unwrap(),
             subject: Subject::Resource {
                 resource: "do-main/droplet/1".parse().unwrap(),
@@ -543,7 +547,7 @@ mod tests {
         };
         let event = Event::Held { count: 26, resources: (1..=26).map(held).collect() };
         let account = "do-main".parse().unwrap();
-        let outcome = Outcome::of_account(&account, Timestamp::UNIX_EPOCH, event);
+        let outcome = Occurrence::of_account(&account, Timestamp::UNIX_EPOCH, event);
         let event = of_outcome("offhours", &outcome, false).unwrap();
         let detail: Value = serde_json::from_str(&event.detail).unwrap();
         let named = detail["resources"].as_array().unwrap();

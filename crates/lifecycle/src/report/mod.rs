@@ -13,19 +13,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{ReadItems, Store, StoreError, Unreadable};
 
-use crate::{Context, Outcome, report::health::Health};
+use crate::{Context, Occurrence, report::health::Health};
 
 pub use publish::{Log, publishing};
-pub use transition::methods::Obstacle;
+pub use transition::methods::StopObstacle;
 
 /// Receives events as they happen, each after the write that it reports; a report comes only at the
 /// end, and not at all if the invocation fails.
 pub trait Listener {
     /// Called when something has happened.
-    fn happened(&self, outcome: &Outcome);
+    fn happened(&self, outcome: &Occurrence);
 
     /// Called with the answer to a caller's question; nothing has happened.
-    fn answered(&self, outcome: &Outcome) {
+    fn answered(&self, outcome: &Occurrence) {
         self.happened(outcome);
     }
 
@@ -39,8 +39,8 @@ pub trait Listener {
     fn counted(&self, _account: &AccountName, _health: &Health) {}
 }
 
-impl<F: Fn(&Outcome)> Listener for F {
-    fn happened(&self, outcome: &Outcome) {
+impl<F: Fn(&Occurrence)> Listener for F {
+    fn happened(&self, outcome: &Occurrence) {
         self(outcome);
     }
 }
@@ -49,7 +49,7 @@ impl<F: Fn(&Outcome)> Listener for F {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The events, in the order in which they happened.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Occurrence>,
     /// How many transitions the last look left in flight.
     #[serde(default)]
     pub in_flight: usize,
@@ -69,7 +69,7 @@ pub struct Report {
 
 impl Report {
     /// Adds and reports what a part of the invocation did.
-    pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
+    pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Occurrence>) {
         for outcome in outcomes {
             context.listener.happened(&outcome);
             self.outcomes.push(outcome);
@@ -80,7 +80,7 @@ impl Report {
     pub(crate) fn answer(
         &mut self,
         context: Context<'_>,
-        outcomes: impl IntoIterator<Item = Outcome>,
+        outcomes: impl IntoIterator<Item = Occurrence>,
     ) {
         for outcome in outcomes {
             context.listener.answered(&outcome);
@@ -202,7 +202,7 @@ pub enum MoveTarget {
         reason: String,
     },
     /// The stop is not made, because the resource could not come back.
-    Refused(Obstacle),
+    Refused(StopObstacle),
 }
 
 /// An item that this program cannot read, because a newer program wrote it.

@@ -8,7 +8,7 @@ use futures_util::future::join;
 use tokio::sync::mpsc;
 
 use crate::{
-    event::{Outcome, Severity, Subject},
+    event::{Occurrence, Severity, Subject},
     report::{Listener, bus_event, health::Health},
 };
 
@@ -56,7 +56,7 @@ impl Publisher<'_> {
 }
 
 impl Listener for Publisher<'_> {
-    fn happened(&self, outcome: &Outcome) {
+    fn happened(&self, outcome: &Occurrence) {
         self.also.happened(outcome);
         let mut metrics = self.metrics.borrow_mut();
         for metric in outcome.event.class().metrics {
@@ -66,7 +66,7 @@ impl Listener for Publisher<'_> {
         self.send(event);
     }
 
-    fn answered(&self, outcome: &Outcome) {
+    fn answered(&self, outcome: &Occurrence) {
         self.also.answered(outcome);
     }
 
@@ -94,7 +94,7 @@ impl Listener for Publisher<'_> {
 pub struct Log;
 
 impl Listener for Log {
-    fn happened(&self, outcome: &Outcome) {
+    fn happened(&self, outcome: &Occurrence) {
         log(outcome);
     }
 
@@ -129,7 +129,7 @@ macro_rules! line {
 }
 
 /// Logs one line per event. Repetitions are for debugging.
-fn log(outcome: &Outcome) {
+fn log(outcome: &Occurrence) {
     match outcome.event.class().severity {
         Severity::Warning => line!(WARN, outcome),
         Severity::Usual => line!(INFO, outcome),

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::SystemTime};
 
-use domain::configuration::notify::Target;
+use domain::configuration::notify::NotifyTarget;
 use lettre::{
     AsyncSmtpTransport, AsyncTransport as _, Message as Mail, Tokio1Executor, message::Mailbox,
 };
@@ -19,7 +19,7 @@ const LONGEST_SUBJECT: usize = 120;
 
 pub(super) async fn send(
     address: &str,
-    target: &Target,
+    target: &NotifyTarget,
     message: &Message,
 ) -> Result<(), SendError> {
     let mail = mail(target, message)
@@ -50,7 +50,7 @@ fn encrypted(address: &str) -> Option<Url> {
     Some(url)
 }
 
-fn mail(target: &Target, message: &Message) -> Result<Mail, Box<dyn Error>> {
+fn mail(target: &NotifyTarget, message: &Message) -> Result<Mail, Box<dyn Error>> {
     let from: Mailbox = target.from.as_deref().unwrap_or_default().parse()?;
     let mut mail = Mail::builder()
         .from(from)

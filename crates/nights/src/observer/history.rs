@@ -7,7 +7,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use jiff::SignedDuration;
-use lifecycle::{Event, Outcome, event::Subject};
+use lifecycle::{Event, Occurrence, event::Subject};
 use serde_json::Value;
 
 use super::{ResourceSize, SLACK, State, disks::does_not_boot};
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Checks that a report contains no token, and that an end reported as seen is in history.
-    pub(super) fn check_report(&mut self, outcome: &Outcome) {
+    pub(super) fn check_report(&mut self, outcome: &Occurrence) {
         if format!("{outcome:?}").contains("secret-of-") {
             self.violated("a token was reported");
         }

@@ -2,7 +2,7 @@
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
-    configuration::Target,
+    configuration::OverrideTarget,
     record::{Ask, Cause, Direction, Handled},
     step::Step,
 };
@@ -157,7 +157,7 @@ impl State {
         let commanded = tracked.commanded_at.is_some_and(|at| {
             now.duration_since(at) < COMMAND || began.is_some_and(|began| began >= at)
         });
-        let named = self.overrides.get(&Target::Resource(resource.clone()));
+        let named = self.overrides.get(&OverrideTarget::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
         // A start by name restores what is held stopped, even if it has opted out.
         let starts = record.is_some_and(|one| one.under_way_towards(Direction::Start).is_some());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{
     ResourceKind, ResourceRef,
-    configuration::{Adopt, Override, Rule, Target},
+    configuration::{Adopt, Override, OverrideTarget, Rule},
     left_behind::left_behind,
     record::{Direction, Ending, Phase, Record},
     resource::Power,
@@ -252,9 +252,11 @@ impl State {
         rule: &Rule,
         now: Timestamp,
     ) -> Option<(Desired, Timestamp)> {
-        let of = |target: Target| self.overrides.get(&target);
-        let overrides =
-            [of(Target::Resource(reference.clone())), of(Target::Schedule(schedule.clone()))];
+        let of = |target: OverrideTarget| self.overrides.get(&target);
+        let overrides = [
+            of(OverrideTarget::Resource(reference.clone())),
+            of(OverrideTarget::Schedule(schedule.clone())),
+        ];
         let (edge_at, by_schedule) = wanted_by(rule, now)?;
         let active = overrides.into_iter().flatten().find(|one| stands(one, now));
         let desired = match active {

@@ -3,8 +3,8 @@
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        BackupPolicy, Hibernation, Manifest, Mark, OF_LABEL, ObservedMachine, Room, SeenSnapshot,
-        Sight, SnapshotState, SshKey, is_own_label, of_label,
+        BackupPolicy, Hibernation, MachineLimit, Manifest, Mark, OF_LABEL, ObservedMachine,
+        SeenSnapshot, Sight, SnapshotState, SshKey, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
@@ -70,7 +70,7 @@ impl Hibernates for Api {
         let ssh_keys = self.ssh_keys().await?;
         let AccountResponse { account } = self.0.read(&Request::get("/v2/account")).await?;
         let room = match account.droplet_limit {
-            Some(most) => Some(Room { most, present: self.count("/v2/droplets").await? }),
+            Some(most) => Some(MachineLimit { most, present: self.count("/v2/droplets").await? }),
             None => None,
         };
         Ok(Preflight { references, ssh_keys, room, account_problem: account.problem() })

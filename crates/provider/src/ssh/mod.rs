@@ -18,7 +18,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use domain::{
     MachineName,
     reason::Refusal,
-    ssh::{LoginError, Machine, RemoteCommand, SshLogin, Unreachable},
+    ssh::{LoginError, RemoteCommand, SshLogin, SshMachine, Unreachable},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretString;
@@ -94,7 +94,7 @@ impl MachineCommand {
 
     /// The machine's command for it; `None` if the machine has no such command.
     #[must_use]
-    pub fn remote_command(self, machine: &Machine) -> Option<&RemoteCommand> {
+    pub fn remote_command(self, machine: &SshMachine) -> Option<&RemoteCommand> {
         match self {
             Self::Start => Some(&machine.start),
             Self::Stop => Some(&machine.stop),
@@ -218,7 +218,7 @@ impl Api {
     async fn observe(
         &self,
         name: &MachineName,
-        machine: &Machine,
+        machine: &SshMachine,
     ) -> Result<Observed, ProviderError> {
         let (said, output) = match &machine.status {
             Some(status) => self.ask(name, machine, status).await?,
@@ -235,7 +235,7 @@ impl Api {
     async fn ask(
         &self,
         name: &MachineName,
-        machine: &Machine,
+        machine: &SshMachine,
         status: &RemoteCommand,
     ) -> Result<(State, Output), ProviderError> {
         let failed = match self.run(status, TO_LOOK).await {
@@ -258,7 +258,7 @@ impl Api {
     }
 
     /// Falls back to the probe; `why` is the reason that the status command was inconclusive.
-    async fn probe(&self, machine: &Machine, why: UnknownCause) -> State {
+    async fn probe(&self, machine: &SshMachine, why: UnknownCause) -> State {
         let silent = |why| match machine.unreachable_means {
             Unreachable::Stopped => State::Silent,
             Unreachable::Unknown => State::Unknown(why),

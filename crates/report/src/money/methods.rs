@@ -48,7 +48,7 @@ pub struct Candidate<'a> {
 
 /// A method by which a resource could be stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Method {
+pub struct MethodSaving {
     /// The stop method.
     pub method: StopMethod,
     /// The plan or size that the resource would be stopped on; null if it keeps both.
@@ -67,13 +67,13 @@ pub struct Method {
 }
 
 /// What a resource costs in a month, or why that is unknown; and the methods to stop it.
-type Assessment = (Result<Money, String>, Vec<Method>);
+type Assessment = (Result<Money, String>, Vec<MethodSaving>);
 
 /// What a method saves, if the prices are in one currency, and what that rests on; or why it is
 /// unknown.
 type Figure = Result<(Option<Money>, Option<&'static str>), String>;
 
-impl Method {
+impl MethodSaving {
     fn fits(method: StopMethod, to: Option<String>, figure: Figure) -> Self {
         let (saved, why) = match figure {
             Ok((saved, why)) => (saved, why.map(str::to_owned)),
@@ -118,7 +118,7 @@ impl Candidate<'_> {
         // This holds whichever way it is switched off.
         let zero = Money::zero(self.prices.currency());
         let off = Ok((Some(zero), Some(BILLED_IN_FULL)));
-        let off = Method::fits(StopMethod::PowerOff, None, off);
+        let off = MethodSaving::fits(StopMethod::PowerOff, None, off);
         (monthly, vec![off, self.other_plan(machine), self.hibernated(machine)])
     }
 
@@ -127,7 +127,7 @@ impl Candidate<'_> {
         machine.may_have_kept_price() && !self.prices.is_own(Some(&machine.size.plan))
     }
 
-    fn other_plan(&self, machine: Machine<'_>) -> Method {
+    fn other_plan(&self, machine: Machine<'_>) -> MethodSaving {
         let kind = machine.resource.kind();
         let method = StopMethod::to_smaller_plan(kind).unwrap_or(StopMethod::Resize);
         let wanted = requested_plan(kind, &self.resource.tags, self.policy);
@@ -135,15 +135,15 @@ impl Candidate<'_> {
         let smaller = match smaller {
             Ok(smaller) => smaller,
             Err(refusal) => {
-                return Method {
+                return MethodSaving {
                     remedy: Some(refusal.remedy()),
-                    ..Method::refused(method, refusal.to_string())
+                    ..MethodSaving::refused(method, refusal.to_string())
                 };
             }
         };
         let to = smaller.plan.slug.clone();
         let figure = self.on_smaller_plan(machine, &to);
-        Method::fits(method, Some(to), figure)
+        MethodSaving::fits(method, Some(to), figure)
     }
 
     fn on_smaller_plan(&self, machine: Machine<'_>, to: &str) -> Figure {
@@ -167,16 +167,16 @@ impl Candidate<'_> {
 
     /// Judges by what a list shows of the machine. Attached resources would take several requests
     /// for each machine.
-    fn hibernated(&self, machine: Machine<'_>) -> Method {
+    fn hibernated(&self, machine: Machine<'_>) -> MethodSaving {
         let method = StopMethod::Hibernate;
         let obstacles = obstacles_of_its_own(machine, self.catalog);
         if let Some(obstacle) = obstacles.first() {
-            return Method {
+            return MethodSaving {
                 remedy: Some(obstacle.remedy()),
-                ..Method::refused(method, obstacle.to_string())
+                ..MethodSaving::refused(method, obstacle.to_string())
             };
         }
-        Method::fits(method, None, self.while_deleted(machine))
+        MethodSaving::fits(method, None, self.while_deleted(machine))
     }
 
     fn while_deleted(&self, machine: Machine<'_>) -> Figure {
@@ -204,10 +204,10 @@ impl Candidate<'_> {
             Ok(node.ok_or(bill::SEVERAL)?.times(pool.count))
         });
         let found = if pool.count == 0 {
-            Method::refused(method, "it has no nodes now")
+            MethodSaving::refused(method, "it has no nodes now")
         } else {
             let figure = rate.and_then(|rate| self.at_zero(pool, rate, seconds));
-            Method::fits(method, None, figure)
+            MethodSaving::fits(method, None, figure)
         };
         (monthly, vec![found])
     }
@@ -229,12 +229,15 @@ impl Candidate<'_> {
         (monthly, vec![self.smallest_plan(size), self.standbys(size)])
     }
 
-    fn smallest_plan(&self, size: &DatabaseSize) -> Method {
+    fn smallest_plan(&self, size: &DatabaseSize) -> MethodSaving {
         let method = StopMethod::SmallestPlan;
         let configured = self.policy.stop_size.as_deref();
         let Some(plan) = configured.or(self.smallest_database_plan) else {
             let region = &self.resource.region;
-            return Method::refused(method, format!("no smaller plan is offered in {region}"));
+            return MethodSaving::refused(
+                method,
+                format!("no smaller plan is offered in {region}"),
+            );
         };
         let small = DatabaseSize {
             plan: plan.to_owned(),
@@ -242,21 +245,21 @@ impl Candidate<'_> {
             ..size.clone()
         };
         if saved_size(&small).compare(&saved_size(size)) != Some(Ordering::Less) {
-            return Method::refused(method, "it is no larger than that already");
+            return MethodSaving::refused(method, "it is no larger than that already");
         }
         let found = self.smaller_database(method, size, &small);
         let cloud = self.resource.kind().cloud_facts().map_or("its cloud", |cloud| cloud.name);
         let why = found.why.unwrap_or(format!("{cloud} may refuse to make a plan smaller"));
-        Method { why: Some(why), ..found }
+        MethodSaving { why: Some(why), ..found }
     }
 
-    fn standbys(&self, size: &DatabaseSize) -> Method {
+    fn standbys(&self, size: &DatabaseSize) -> MethodSaving {
         let method = StopMethod::Standbys;
         if size.nodes < 2 {
-            return Method::refused(method, "it has no standby nodes");
+            return MethodSaving::refused(method, "it has no standby nodes");
         }
         if let Some(why) = size.keeps_its_nodes() {
-            return Method::refused(method, why);
+            return MethodSaving::refused(method, why);
         }
         let small = DatabaseSize {
             plan: self.policy.stop_size.clone().unwrap_or(size.plan.clone()),
@@ -272,7 +275,7 @@ impl Candidate<'_> {
         method: StopMethod,
         size: &DatabaseSize,
         small: &DatabaseSize,
-    ) -> Method {
+    ) -> MethodSaving {
         let (size, small) = (saved_size(size), saved_size(small));
         let figure = || {
             let off = self.off.ok_or(NO_HOURS)?;
@@ -283,7 +286,7 @@ impl Candidate<'_> {
             let costs_more = saved.is_some_and(Money::is_negative);
             Ok((saved, costs_more.then_some("by these prices it would cost more")))
         };
-        Method::fits(method, Some(small.to_string()), figure())
+        MethodSaving::fits(method, Some(small.to_string()), figure())
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Month, Sums, Totals, hours, known_cents,
-    methods::{Candidate, Method},
+    methods::{Candidate, MethodSaving},
 };
 
 /// What stopping could save in a month.
@@ -50,7 +50,7 @@ pub struct Row {
     /// Why Offhours never stops the resource, or else why `monthly` is unknown; null if neither.
     pub why: Option<String>,
     /// The methods by which the resource's kind can be stopped, the best one first.
-    pub methods: Vec<Method>,
+    pub methods: Vec<MethodSaving>,
     /// The method that saves the most; null if none is known to save anything.
     pub best: Option<StopMethod>,
     /// What the best method saves in the month: 0 if no method saves anything, null if that is
@@ -82,7 +82,7 @@ impl Collector {
             methods.clear();
         }
         let best = put_best_first(&mut methods);
-        let is_unknown = |method: &Method| method.fits && method.saved.is_none();
+        let is_unknown = |method: &MethodSaving| method.fits && method.saved.is_none();
         let any = methods.iter().find_map(|method| method.saved);
         let saved = match best {
             Some((_, saved)) => Some(saved),
@@ -131,9 +131,9 @@ impl Collector {
 
 /// Sorts the methods, the one that saves most first, and returns that one. `None` if none saves
 /// anything.
-fn put_best_first(methods: &mut [Method]) -> Option<(StopMethod, Money)> {
+fn put_best_first(methods: &mut [MethodSaving]) -> Option<(StopMethod, Money)> {
     let positive = |saved: &Money| !saved.is_negative() && !saved.is_zero();
-    let rank = |method: &Method| method.saved.filter(positive);
+    let rank = |method: &MethodSaving| method.saved.filter(positive);
     methods.sort_by(|one, next| {
         let more = match (rank(one), rank(next)) {
             (Some(one), Some(next)) => next.compare(one),

@@ -281,7 +281,7 @@ fn figures(row: &Row) -> (Option<f64>, Option<f64>) {
 /// Each method as a table shows it: what it leads to, what it saves, and why. Hibernation has tests
 /// of its own.
 fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
-    let named = |method: &Method| {
+    let named = |method: &MethodSaving| {
         let what = match &method.to {
             Some(to) => format!("{} to {to}", method.method),
             None => method.method.to_string(),
@@ -505,7 +505,7 @@ fn each_currency_has_its_own_sum_and_what_is_never_stopped_has_no_part_in_it() {
 }
 
 /// Returns what is said about hibernating a machine.
-fn hibernated_of(case: &Case) -> Method {
+fn hibernated_of(case: &Case) -> MethodSaving {
     let methods = case.row().methods.into_iter();
     let mut of = methods.filter(|method| method.method == StopMethod::Hibernate);
     of.next().unwrap()

@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName,
-    pacing::{Others, Rate, Spent},
+    pacing::{Others, RateLimit, Spent},
     record::Writer,
 };
 use jiff::SignedDuration;
@@ -14,12 +14,12 @@ pub(crate) fn account() -> AccountName {
 }
 
 /// A rate with this many requests left, this many seconds after [`monday`].
-pub(crate) fn rate(remaining: u64, seconds: i64) -> Rate {
+pub(crate) fn rate(remaining: u64, seconds: i64) -> RateLimit {
     let at = monday() + SignedDuration::from_secs(seconds);
-    Rate { remaining, at, limit: Some(3600), others: Some(Others { a_minute: 20, at }) }
+    RateLimit { remaining, at, limit: Some(3600), others: Some(Others { a_minute: 20, at }) }
 }
 
-fn listed(rate: Option<Rate>) -> AccountState {
+fn listed(rate: Option<RateLimit>) -> AccountState {
     AccountState {
         account: account(),
         listed_at: Some(monday()),
@@ -71,7 +71,7 @@ async fn a_state_comes_back_as_it_was_saved() {
 async fn a_rate_does_not_replace_a_later_one() {
     let store = World::new().await.store();
     // Half a second later: as text, this instant would sort before the full second.
-    let half = Rate { at: monday() + SignedDuration::from_millis(500), ..rate(60, 0) };
+    let half = RateLimit { at: monday() + SignedDuration::from_millis(500), ..rate(60, 0) };
     store.save_rate(&account(), half).await.unwrap();
     store.save_rate(&account(), rate(100, 0)).await.unwrap();
     assert_eq!(state(&store).await.rate, Some(half));

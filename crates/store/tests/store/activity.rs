@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     activity::{Action, Activity, Author},
-    configuration::{Generation, Override, Target},
+    configuration::{Generation, Override, OverrideTarget},
     record::Direction,
     schedule::Desired,
 };
@@ -38,7 +38,7 @@ fn stop(server: &str, at: Timestamp) -> Activity {
 
 fn override_of_a_server() -> Override {
     Override {
-        target: Target::Resource(reference("hz-eu/server/1")),
+        target: OverrideTarget::Resource(reference("hz-eu/server/1")),
         desired: Desired::Running,
         set_at: monday(),
         ends_at: monday() + SignedDuration::from_hours(1),

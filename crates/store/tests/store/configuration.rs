@@ -4,7 +4,7 @@ use domain::{
     AccountName,
     configuration::{
         CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings,
-        notify::{Target, TargetKind},
+        notify::{NotifyTarget, TargetKind},
     },
     event_type::EventType,
     prices::{OwnPrices, Price},
@@ -499,8 +499,8 @@ async fn an_apply_writes_no_record_that_it_does_not_concern() {
     assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
 }
 
-fn target() -> Target {
-    Target {
+fn target() -> NotifyTarget {
+    NotifyTarget {
         kind: TargetKind::Mail,
         url: "file:/run/secrets/smtp".parse().unwrap(),
         secret: None,

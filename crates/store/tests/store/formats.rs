@@ -9,12 +9,12 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
-    configuration::{CloudAccount, Generation, Override, Settings, Target},
+    configuration::{CloudAccount, Generation, Override, OverrideTarget, Settings},
     hibernation::{
         Balanced, Hibernation, KeptAddress, KeptSnapshot, Manifest, Mark, NetworkAddress,
     },
     history::HistoryEntry,
-    pacing::Rate,
+    pacing::RateLimit,
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
     schedule::Desired,
 };
@@ -171,7 +171,7 @@ fn head() -> Head {
 
 fn an_override() -> Override {
     Override {
-        target: Target::Schedule(office_hours_name()),
+        target: OverrideTarget::Schedule(office_hours_name()),
         desired: Desired::Running,
         set_at: monday(),
         ends_at: at("2026-06-15T22:00:00Z"),
@@ -206,7 +206,7 @@ fn account_state() -> AccountState {
         token_fails: false,
         tagless_since: None,
         cost: None,
-        rate: Some(Rate { remaining: 3500, at: monday(), limit: None, others: None }),
+        rate: Some(RateLimit { remaining: 3500, at: monday(), limit: None, others: None }),
         prices_due_at: None,
         spent: Vec::new(),
         spent_revision: 0,

@@ -1,5 +1,5 @@
 use domain::{
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     record::Record,
     schedule::Desired,
 };
@@ -15,7 +15,7 @@ use crate::{
     world::World,
 };
 
-fn running(target: Target, hours: i64) -> Override {
+fn running(target: OverrideTarget, hours: i64) -> Override {
     Override {
         target,
         desired: Desired::Running,
@@ -26,12 +26,12 @@ fn running(target: Target, hours: i64) -> Override {
     }
 }
 
-fn of_server(number: usize) -> Target {
-    Target::Resource(reference(&format!("hz-eu/server/{number}")))
+fn of_server(number: usize) -> OverrideTarget {
+    OverrideTarget::Resource(reference(&format!("hz-eu/server/{number}")))
 }
 
-fn of_schedule() -> Target {
-    Target::Schedule(office_hours_name())
+fn of_schedule() -> OverrideTarget {
+    OverrideTarget::Schedule(office_hours_name())
 }
 
 #[tokio::test]

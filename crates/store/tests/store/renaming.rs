@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef,
-    configuration::{CloudAccount, Configuration, Generation, Override, Target},
+    configuration::{CloudAccount, Configuration, Generation, Override, OverrideTarget},
     decision::due_at,
     record::{Ending, Record},
     resource::SavedState,
@@ -42,7 +42,7 @@ fn records() -> [Record; 2] {
 
 fn overriding(target: &str) -> Override {
     Override {
-        target: Target::Resource(reference(target)),
+        target: OverrideTarget::Resource(reference(target)),
         desired: Desired::Running,
         set_at: monday(),
         ends_at: monday() + SignedDuration::from_hours(2),
@@ -87,7 +87,7 @@ async fn unwritten(store: &Store, account: &str) -> Vec<Record> {
     records.map(bare).collect()
 }
 
-async fn active(store: &Store) -> Vec<Target> {
+async fn active(store: &Store) -> Vec<OverrideTarget> {
     let overrides = store.head_and_overrides().await.unwrap().overrides;
     let now = monday() + SignedDuration::from_mins(1);
     let active = overrides.iter().filter(|one| one.is_active(now));
@@ -111,7 +111,7 @@ async fn records_and_overrides_are_carried_over_as_they_are() {
         assert_eq!(new.due_at, recomputed);
         assert!(new.due_at.is_some());
     }
-    let target = Target::Resource(reference("hz-us/server/1"));
+    let target = OverrideTarget::Resource(reference("hz-us/server/1"));
     assert_eq!(active(&store).await, [target]);
     // The `was` key that stays in the file has no further effect.
     apply(&store).await.unwrap();
@@ -128,7 +128,7 @@ async fn an_override_goes_back_with_an_account_that_has_its_first_name_again() {
     assert_eq!(back.unwrap(), Generation(3));
     assert_eq!(of(&store, "hz-us").await, []);
     assert_eq!(of(&store, "hz-eu").await.len(), 2);
-    let target = Target::Resource(reference("hz-eu/server/1"));
+    let target = OverrideTarget::Resource(reference("hz-eu/server/1"));
     assert_eq!(active(&store).await, [target]);
 }
 
@@ -179,7 +179,7 @@ async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() 
         let found: Vec<_> = found.into_iter().map(|record| record.reference.id).collect();
         assert_eq!(found, old, "after {requests} requests");
         assert_eq!(of(&store, gone).await, [], "after {requests} requests");
-        let target = Target::Resource(reference(&format!("{account}/server/1")));
+        let target = OverrideTarget::Resource(reference(&format!("{account}/server/1")));
         let active = active(&store).await;
         assert!(active.contains(&target), "after {requests} requests: {active:?}");
         if applied.is_ok() {

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceKind,
     configuration::{
-        Account, CloudAccount, Configuration, Generation, Mode, Override, Settings, Target,
+        Account, CloudAccount, Configuration, Generation, Mode, Override, OverrideTarget, Settings,
     },
     history::HistoryEntry,
     money::{Currency, Money},
@@ -588,8 +588,10 @@ fn the_form_of_a_line_in_the_log() {
 
 #[test]
 fn the_forms_of_overrides() {
-    let targets =
-        [Target::Resource(reference("hz-eu/server/1")), Target::Schedule(office_hours_name())];
+    let targets = [
+        OverrideTarget::Resource(reference("hz-eu/server/1")),
+        OverrideTarget::Schedule(office_hours_name()),
+    ];
     let stored = targets.map(|target| {
         let one = Override {
             target,
@@ -745,7 +747,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
             databases: 4,
             took: SignedDuration::from_secs(13),
         }),
-        rate: Some(pacing::Rate { remaining: 3500, at: monday(), limit: None, others: None }),
+        rate: Some(pacing::RateLimit { remaining: 3500, at: monday(), limit: None, others: None }),
         prices_due_at: None,
         spent: Vec::new(),
         spent_revision: 0,
@@ -956,7 +958,7 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
     let store = world.store();
     store.apply(&configuration, "ada", monday()).await.unwrap();
     let override_of_a_server = Override {
-        target: Target::Resource(reference("hz-eu/server/1")),
+        target: OverrideTarget::Resource(reference("hz-eu/server/1")),
         desired: Desired::Running,
         set_at: monday(),
         ends_at: at("2026-06-15T09:00:00Z"),

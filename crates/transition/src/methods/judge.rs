@@ -68,9 +68,9 @@ impl Grounds<'_> {
 
 /// Where a stop leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum Destination<'a> {
     /// To being switched off, and no further, with the reasons if more was asked for.
-    Off(Vec<Obstacle>),
+    Off(Vec<StopObstacle>),
     /// To a plan that costs less, and to the size that the machine has on it.
     Smaller { plan: StopPlan<'a>, size: SavedState },
     /// To a size that needs no plan to be for sale, or to the smallest that is.
@@ -78,26 +78,26 @@ pub enum Target<'a> {
     /// To a snapshot, from which the machine is recreated with this SSH key.
     Snapshot { ssh_key: String },
     /// Nowhere: the resource could not come back.
-    Refused(Vec<Obstacle>),
+    Refused(Vec<StopObstacle>),
 }
 
 /// Judges where a stop leads.
 #[must_use]
-pub fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+pub fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
     rules(expected(view.record, view.policy, Direction::Stop)).judge(view, by)
 }
 
 /// Why a stop that a schedule asks for is not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Obstacle {
+pub struct StopObstacle {
     /// The reason.
     pub reason: String,
     /// What to do about it.
     pub remedy: String,
 }
 
-impl Obstacle {
+impl StopObstacle {
     /// Joins several into one; `None` if there is none.
     #[must_use]
     pub fn all(obstacles: Vec<Self>) -> Option<Self> {
@@ -109,20 +109,20 @@ impl Obstacle {
     }
 }
 
-impl From<&MoveRefusal> for Obstacle {
+impl From<&MoveRefusal> for StopObstacle {
     fn from(refusal: &MoveRefusal) -> Self {
         Self { reason: refusal.to_string(), remedy: refusal.remedy().to_owned() }
     }
 }
 
-impl From<&hibernation::Obstacle> for Obstacle {
+impl From<&hibernation::Obstacle> for StopObstacle {
     fn from(obstacle: &hibernation::Obstacle) -> Self {
         Self { reason: obstacle.to_string(), remedy: obstacle.remedy().to_owned() }
     }
 }
 
 /// The form that a record keeps.
-impl fmt::Display for Obstacle {
+impl fmt::Display for StopObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.remedy)
     }

@@ -11,7 +11,7 @@ mod smallest_plan;
 mod zero_nodes;
 
 pub use hibernate::{adopted, answered, take_stock, trying_again};
-pub use judge::{Grounds, Obstacle, Target, judge};
+pub use judge::{Destination, Grounds, StopObstacle, judge};
 pub use owed::unlike_plans;
 pub use power::may_be_forced;
 pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
@@ -51,8 +51,8 @@ pub trait Method: Sync {
     }
 
     /// Judges where a stop leads.
-    fn judge<'a>(&self, _: View<'_>, _: &Grounds<'a>) -> Target<'a> {
-        Target::Off(Vec::new())
+    fn judge<'a>(&self, _: View<'_>, _: &Grounds<'a>) -> Destination<'a> {
+        Destination::Off(Vec::new())
     }
 
     /// Returns what comes next in a transition.

@@ -13,7 +13,7 @@ use domain::{
     stop_method::StopMethod,
 };
 
-use super::{Basis, Displaced, Grounds, Method, Next, NextStep, Reads, Target, owed};
+use super::{Basis, Destination, Displaced, Grounds, Method, Next, NextStep, Reads, owed};
 use crate::view::View;
 
 /// Off on a smaller plan.
@@ -35,17 +35,17 @@ impl Method for SmallerPlan {
         Reads { basis, ..Reads::of(record) }
     }
 
-    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
         let View { record, policy, .. } = view;
         let resource = view.seen.resource;
         let Size::Machine(seen) = &resource.size else {
-            return Target::Off(Vec::new());
+            return Destination::Off(Vec::new());
         };
         if is_switching_off(record) {
-            return Target::Off(Vec::new());
+            return Destination::Off(Vec::new());
         }
         if is_moved(resource, record) {
-            return Target::Size(SavedState::Machine(seen.clone()));
+            return Destination::Size(SavedState::Machine(seen.clone()));
         }
         // A stop under way keeps the plan that it began with.
         let under_way = record.under_way_towards(Direction::Stop);
@@ -58,10 +58,12 @@ impl Method for SmallerPlan {
             Ok(plan) => {
                 // The machine keeps its own disk.
                 let size = MachineSize { disk_gib: seen.disk_gib, ..plan.plan.size() };
-                Target::Smaller { plan, size: SavedState::Machine(size) }
+                Destination::Smaller { plan, size: SavedState::Machine(size) }
             }
-            Err(refusal) if has_nothing_to_save(&refusal) => Target::Off(vec![(&refusal).into()]),
-            Err(refusal) => Target::Refused(vec![(&refusal).into()]),
+            Err(refusal) if has_nothing_to_save(&refusal) => {
+                Destination::Off(vec![(&refusal).into()])
+            }
+            Err(refusal) => Destination::Refused(vec![(&refusal).into()]),
         }
     }
 

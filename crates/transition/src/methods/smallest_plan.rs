@@ -9,7 +9,9 @@ use domain::{
     step::Step,
 };
 
-use super::{Basis, Grounds, Method, Next, NextStep, Obstacle, Reads, Target, seen_against};
+use super::{
+    Basis, Destination, Grounds, Method, Next, NextStep, Reads, StopObstacle, seen_against,
+};
 use crate::view::View;
 
 /// A smaller plan, or fewer nodes.
@@ -24,25 +26,25 @@ impl Method for SmallestPlan {
         Reads { basis, ..Reads::of(record) }
     }
 
-    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
         let policy = view.policy;
         let Size::Database(seen) = &view.seen.resource.size else {
-            return Target::Off(Vec::new());
+            return Destination::Off(Vec::new());
         };
         let standbys = drops_standbys(policy);
         let keeps = seen.keeps_its_nodes().filter(|_| standbys && seen.nodes > 1);
         if let Some(reason) = keeps {
             let remedy = "set methods.database = \"smallest-plan\" for it".to_owned();
-            return Target::Refused(vec![Obstacle { reason, remedy }]);
+            return Destination::Refused(vec![StopObstacle { reason, remedy }]);
         }
         let own = standbys.then_some(&*seen.plan).or(by.smallest);
         match policy.stop_size.as_deref().or(own) {
-            Some(plan) => Target::Size(SavedState::Database {
+            Some(plan) => Destination::Size(SavedState::Database {
                 plan: plan.to_owned(),
                 nodes: stop_nodes(seen, policy),
                 storage_mib: None,
             }),
-            None => Target::Off(Vec::new()),
+            None => Destination::Off(Vec::new()),
         }
     }
 

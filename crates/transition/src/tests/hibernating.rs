@@ -1094,8 +1094,8 @@ fn a_creation_that_is_not_answered_is_not_reported_as_no_room() {
         [Event::Stuck { reason, .. }] => reason.clone(),
         events => panic!("{events:?}"),
     };
-    assert!(says(hibernated().waking()).contains("no room"));
-    assert!(!says(hibernated().waking().unanswered()).contains("no room"));
+    assert!(says(hibernated().waking()).contains("out of capacity"));
+    assert!(!says(hibernated().waking().unanswered()).contains("out of capacity"));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use domain::configuration::{DatabaseMethod, DropletMethod};
 
 use super::*;
-use crate::methods::{Basis, Grounds, NextStep, Target, judge};
+use crate::methods::{Basis, Destination, Grounds, NextStep, judge};
 
 /// Judges the case's stop under its policy, where nothing is for sale.
-fn judged(case: &Case) -> Target<'static> {
+fn judged(case: &Case) -> Destination<'static> {
     let policy = case.policy();
     case.with(|seen, context| {
         let view = View::new(&case.record, seen, policy, context);
@@ -21,7 +21,7 @@ fn a_stop_leads_to_as_many_nodes_as_its_schedule_says_and_never_to_more() {
             policy.stop_size = Some("db-s-1vcpu-1gb".to_owned());
             policy.stop_nodes = says;
         });
-        let expected = Target::Size(database_of("db-s-1vcpu-1gb", nodes));
+        let expected = Destination::Size(database_of("db-s-1vcpu-1gb", nodes));
         assert_eq!(judged(&case), expected, "{says:?}");
     }
 }
@@ -29,9 +29,9 @@ fn a_stop_leads_to_as_many_nodes_as_its_schedule_says_and_never_to_more() {
 #[test]
 fn dropping_standbys_keeps_the_plan_unless_another_is_asked_for() {
     let case = database().following(|policy| policy.methods.database = DatabaseMethod::Standbys);
-    assert_eq!(judged(&case), Target::Size(database_of("db-s-2vcpu-4gb", 1)));
+    assert_eq!(judged(&case), Destination::Size(database_of("db-s-2vcpu-4gb", 1)));
     let named = case.following(|policy| policy.stop_size = Some("db-s-1vcpu-2gb".to_owned()));
-    assert_eq!(judged(&named), Target::Size(database_of("db-s-1vcpu-2gb", 1)));
+    assert_eq!(judged(&named), Destination::Size(database_of("db-s-1vcpu-2gb", 1)));
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn on_its_small_plan_a_machine_stops_there_whatever_is_for_sale() {
         })
     };
     let here = SavedState::Machine(size("s-1vcpu-1gb"));
-    assert_eq!((basis(&case), judged(&case)), (Basis::Itself, Target::Size(here)));
+    assert_eq!((basis(&case), judged(&case)), (Basis::Itself, Destination::Size(here)));
     // On a plan that a person chose meanwhile it is moved, by what is for sale.
     case.resource.size = Size::Machine(size("s-2vcpu-2gb"));
     assert_eq!(basis(&case), Basis::Plans);
-    assert!(matches!(judged(&case), Target::Refused(_)));
+    assert!(matches!(judged(&case), Destination::Refused(_)));
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn an_engine_that_keeps_its_nodes_is_refused_by_name() {
     if let Size::Database(size) = &mut case.resource.size {
         size.engine = "mongodb".to_owned();
     }
-    let Target::Refused(obstacles) = judged(&case) else {
+    let Destination::Refused(obstacles) = judged(&case) else {
         panic!("it is refused");
     };
     assert!(obstacles[0].reason.contains("mongodb"), "{obstacles:?}");
     // With one node there is nothing to drop.
     let alone = case.sized("db-s-2vcpu-4gb", 1);
-    assert!(matches!(judged(&alone), Target::Size(_)));
+    assert!(matches!(judged(&alone), Destination::Size(_)));
 }

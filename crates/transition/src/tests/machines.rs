@@ -1,7 +1,7 @@
 //! Machines over SSH: deadlines of their own, states that stay unknown, and a power cut that needs
 //! a command.
 
-use domain::ssh::Machine;
+use domain::ssh::SshMachine;
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn machine() -> Case {
 }
 
 impl Case {
-    fn configured(mut self, change: impl FnOnce(&mut Machine)) -> Self {
+    fn configured(mut self, change: impl FnOnce(&mut SshMachine)) -> Self {
         let account = self.configuration.accounts.values_mut().last().unwrap();
         let Account::Ssh(account) = account else {
             panic!("not over SSH");

@@ -46,8 +46,8 @@ use std::collections::BTreeSet;
 use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
-        Account, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Schedules,
-        Target,
+        Account, Configuration, Generation, Mode, Override, OverrideTarget, Overrides, Policy,
+        Rule, Schedules,
     },
     decision::Rules,
     hibernation::{Manifest, Sight},
@@ -487,7 +487,7 @@ impl Case {
 
     fn overridden(mut self, desired: Desired, from: &str, until: &str) -> Self {
         let one = Override {
-            target: Target::Resource(self.record.reference.clone()),
+            target: OverrideTarget::Resource(self.record.reference.clone()),
             desired,
             set_at: at(from),
             ends_at: at(until),

@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use domain::{activity::Activity, history::HistoryEntry};
-use lifecycle::Outcome;
+use lifecycle::Occurrence;
 use report::money;
 use schemars::Schema;
 
@@ -56,7 +56,7 @@ const DOCUMENTS: [Document; 22] = [
     ("local", shape::schema_of::<Line>),
     ("log", shape::schema_of::<Vec<log::AppliedGeneration>>),
     ("notify-test", shape::schema_of::<Vec<notify::Tested>>),
-    ("outcome", shape::schema_of::<Outcome>),
+    ("outcome", shape::schema_of::<Occurrence>),
     ("override", shape::schema_of::<overrides::Answer>),
     ("override-list", shape::schema_of::<Vec<overrides::OverrideView>>),
     ("preview", shape::schema_of::<Vec<Coming>>),

@@ -2,7 +2,7 @@
 
 use domain::{
     ScheduleName,
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     decision::judge,
     membership::Subject,
     record::Record,
@@ -41,10 +41,10 @@ pub(in crate::commands) struct OverrideView {
 impl OverrideView {
     pub(super) fn of(one: &Override, in_force: &InForce, records: &[Record], active: bool) -> Self {
         let record = match &one.target {
-            Target::Resource(reference) => {
+            OverrideTarget::Resource(reference) => {
                 records.iter().find(|record| record.reference == *reference)
             }
-            Target::Schedule(_) => None,
+            OverrideTarget::Schedule(_) => None,
         };
         let (follows, then) = match (&one.target, record) {
             (_, Some(record)) => {
@@ -54,12 +54,12 @@ impl OverrideView {
                 let then = verdict.desired.filter(|_| schedule.is_some());
                 (schedule, then)
             }
-            (Target::Schedule(name), None) => {
+            (OverrideTarget::Schedule(name), None) => {
                 let rule = in_force.configuration.schedules.get(name);
                 let then = rule.and_then(|rule| rule.schedule.desired_at(one.ends_at));
                 (rule.map(|_| name.clone()), then)
             }
-            (Target::Resource(_), None) => (None, None),
+            (OverrideTarget::Resource(_), None) => (None, None),
         };
         let name = record.map(|record| record.name.clone());
         Self { one: one.clone(), name, active, follows, then }

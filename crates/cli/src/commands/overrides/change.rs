@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     activity::{Action, Author},
-    configuration::{Override, Rule, Target},
+    configuration::{Override, OverrideTarget, Rule},
     decision::{Decision, LeaveReason, judge},
     invocation::CommandTarget,
     membership::{Membership, Subject},
@@ -98,7 +98,7 @@ impl Request<'_> {
 
     fn change(
         &self,
-        target: &Target,
+        target: &OverrideTarget,
         selected: &Selected,
         context: &Context,
         now: Timestamp,
@@ -208,31 +208,31 @@ impl Selected {
     }
 
     /// The record of a resource; `None` for a schedule.
-    fn record(&self, target: &Target) -> Option<&Record> {
+    fn record(&self, target: &OverrideTarget) -> Option<&Record> {
         match target {
-            Target::Resource(reference) => {
+            OverrideTarget::Resource(reference) => {
                 self.records.iter().find(|record| record.reference == *reference)
             }
-            Target::Schedule(_) => None,
+            OverrideTarget::Schedule(_) => None,
         }
     }
 
     /// The schedule that a target is, or follows.
-    fn rule(&self, target: &Target) -> Option<&Rule> {
+    fn rule(&self, target: &OverrideTarget) -> Option<&Rule> {
         let configuration = &self.in_force.configuration;
         match target {
-            Target::Resource(_) => {
+            OverrideTarget::Resource(_) => {
                 let subject = Subject::recorded(self.record(target)?);
                 let membership = Membership::of(subject, configuration);
                 configuration.schedules.get(membership.schedule()?)
             }
-            Target::Schedule(name) => configuration.schedules.get(name),
+            OverrideTarget::Schedule(name) => configuration.schedules.get(name),
         }
     }
 
     /// The resources that an override of a target concerns.
-    fn concerned(&self, target: &Target) -> Vec<&Record> {
-        let Target::Schedule(name) = target else {
+    fn concerned(&self, target: &OverrideTarget) -> Vec<&Record> {
+        let OverrideTarget::Schedule(name) = target else {
             return self.record(target).into_iter().collect();
         };
         let follows = |record: &&Record| {

@@ -8,7 +8,7 @@ mod tests;
 use domain::{
     ResourceRef,
     activity::Author,
-    configuration::{Override, Target},
+    configuration::{Override, OverrideTarget},
     record::Record,
     schedule::Desired,
 };
@@ -266,8 +266,8 @@ async fn overridden(
     overrides: impl Iterator<Item = &Override>,
 ) -> anyhow::Result<Vec<Record>> {
     let reference = |one: &Override| match &one.target {
-        Target::Resource(reference) => Some(reference.clone()),
-        Target::Schedule(_) => None,
+        OverrideTarget::Resource(reference) => Some(reference.clone()),
+        OverrideTarget::Schedule(_) => None,
     };
     let references: Vec<ResourceRef> = overrides.filter_map(reference).collect();
     Ok(readable(store.records(&references).await?))

@@ -40,12 +40,12 @@ fn saturday() -> Timestamp {
     at("2026-11-21T12:15:00Z")
 }
 
-fn resource(number: u32) -> Target {
-    Target::Resource(reference(&format!("hz-eu/server/{number}")))
+fn resource(number: u32) -> OverrideTarget {
+    OverrideTarget::Resource(reference(&format!("hz-eu/server/{number}")))
 }
 
-fn schedule(name: &str) -> Target {
-    Target::Schedule(name.parse().unwrap())
+fn schedule(name: &str) -> OverrideTarget {
+    OverrideTarget::Schedule(name.parse().unwrap())
 }
 
 /// A server tagged with `word` unless that is empty, and stopped on Friday evening.
@@ -80,7 +80,7 @@ fn servers() -> Vec<Record> {
 }
 
 /// An override by ada, set an hour ago, or a day before its end if that is earlier.
-fn by_ada(target: Target, desired: Desired, ends_at: &str) -> Override {
+fn by_ada(target: OverrideTarget, desired: Desired, ends_at: &str) -> Override {
     let an_hour_ago = saturday() - SignedDuration::from_hours(1);
     Override {
         target,

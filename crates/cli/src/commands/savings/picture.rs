@@ -1,6 +1,6 @@
 //! The report for people: a line for each resource, or for each of its methods.
 
-use report::money::{Method, Report, Row, Total, Totals};
+use report::money::{MethodSaving, Report, Row, Total, Totals};
 
 use super::Args;
 use crate::{
@@ -86,7 +86,7 @@ impl print::Row for Row {
 fn methods(report: &Report, style: Style) -> String {
     const COLUMNS: [Column; 4] =
         [Column::of("Name"), Column::of("Method"), Column::number("Saves"), Column::text("Why")];
-    let line = |row: &Row, method: &Method| {
+    let line = |row: &Row, method: &MethodSaving| {
         let saved = match (method.fits, method.saved) {
             (true, Some(saved)) => saved.to_string(),
             (true, None) => "?".to_owned(),
@@ -100,7 +100,7 @@ fn methods(report: &Report, style: Style) -> String {
     table(style, &COLUMNS, &rows.collect::<Vec<_>>())
 }
 
-fn spoken(method: &Method) -> String {
+fn spoken(method: &MethodSaving) -> String {
     match &method.to {
         Some(to) => format!("{} to {to}", method.method),
         None => method.method.to_string(),

@@ -36,7 +36,7 @@ fn note(report: Report, rows: &mut [ResourceView]) {
 
 #[cfg(test)]
 mod tests {
-    use lifecycle::{Event, Outcome};
+    use lifecycle::{Event, Occurrence};
 
     use super::*;
     use crate::state::fixtures::{in_force, now, office};
@@ -50,7 +50,7 @@ mod tests {
             .map(|record| ResourceView::of(&record, &in_force, &jiff::tz::TimeZone::UTC, now()));
         let state = "running, s-1vcpu-1gb".to_owned();
         let report = Report {
-            outcomes: vec![Outcome::of(&records[1], now(), Event::Status { state })],
+            outcomes: vec![Occurrence::of(&records[1], now(), Event::Status { state })],
             ..Report::default()
         };
         note(report, &mut rows);

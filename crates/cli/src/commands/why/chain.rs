@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use domain::{
-    configuration::{Policy, Selector, Target},
+    configuration::{OverrideTarget, Policy, Selector},
     decision::{Decision, DesiredEdge, LeaveReason, Rules, Verdict, Why as Due, observer},
     explanation::{EdgeExplanation, next_edge},
     membership::{Exclusion, Subject, Via, exclusions, names_by},
@@ -231,8 +231,8 @@ impl Chain<'_> {
 
     /// Every rule that may apply, and which of them decides.
     fn levels(&self) -> Vec<Fact> {
-        let of_resource = Some(Target::Resource(self.record.reference.clone()));
-        let of_schedule = self.verdict.membership.schedule().cloned().map(Target::Schedule);
+        let of_resource = Some(OverrideTarget::Resource(self.record.reference.clone()));
+        let of_schedule = self.verdict.membership.schedule().cloned().map(OverrideTarget::Schedule);
         let mut levels = self.exclusions();
         levels.extend([
             self.overriding("override of it", of_resource),
@@ -289,7 +289,7 @@ impl Chain<'_> {
     }
 
     /// The override of a target that was set last, in force or not.
-    fn overriding(&self, label: &str, target: Option<Target>) -> Fact {
+    fn overriding(&self, label: &str, target: Option<OverrideTarget>) -> Fact {
         let one = target.and_then(|target| self.rules.overrides.get(&target));
         let Some(one) = one.filter(|one| one.counts()) else {
             return Fact::rule(label, "none", false);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{
-    configuration::{DropletMethod, Mode, Override, Overrides, Policy, Target},
+    configuration::{DropletMethod, Mode, Override, OverrideTarget, Overrides, Policy},
     record::{ManualCommand, Phase},
     resource::Power,
     schedule::Desired,
@@ -52,7 +52,7 @@ fn a_manual_stop_under_way() {
 #[test]
 fn an_override_and_what_it_overrules() {
     let mut overridden = overriding();
-    overridden.target = Target::Schedule("office".parse().unwrap());
+    overridden.target = OverrideTarget::Schedule("office".parse().unwrap());
     let in_force = InForce { overrides: Overrides::from_iter([overridden]), ..in_force() };
     let mut pool = stuck_pool();
     pool.tags.clear();
@@ -239,7 +239,7 @@ fn the_first_rule_that_applies_decides_and_weaker_ones_are_overruled() {
     let evening = ["manual stop or start overruled", "its tag decides"];
     check_rules(&record, &in_force(), "2026-11-20T19:00:00Z", &evening);
 
-    let overridden = |targets: &[Target]| {
+    let overridden = |targets: &[OverrideTarget]| {
         let set = targets.iter().map(|target| Override {
             target: target.clone(),
             desired: Desired::Running,
@@ -250,8 +250,8 @@ fn the_first_rule_that_applies_decides_and_weaker_ones_are_overruled() {
         });
         InForce { overrides: set.collect(), ..in_force() }
     };
-    let schedule = Target::Schedule("office".parse().unwrap());
-    let resource = Target::Resource(record.reference.clone());
+    let schedule = OverrideTarget::Schedule("office".parse().unwrap());
+    let resource = OverrideTarget::Resource(record.reference.clone());
     let of_schedule = overridden(std::slice::from_ref(&schedule));
     let weaker = ["manual stop or start overruled", "its tag overruled"];
     let expected = [&["override of its schedule decides"], &weaker[..]].concat();

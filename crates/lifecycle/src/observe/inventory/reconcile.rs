@@ -35,10 +35,10 @@ use super::{
 use crate::{
     Context, Error,
     budget::Budget,
-    event::{Event, HeldResource, Outcome},
+    event::{Event, HeldResource, Occurrence},
     observe::{
         asked::Asked,
-        in_flight::{Follower, Handoffs, ReportedErrors},
+        in_flight::{AccountFollower, Handoffs, ReportedErrors},
         look::{self, LookResult},
     },
     report::{Report, health::Health, reread},
@@ -127,7 +127,7 @@ impl Inventory<'_> {
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
             let now = self.context.clock.now();
-            report.add(self.context, [Outcome::of_account(self.account, now, event)]);
+            report.add(self.context, [Occurrence::of_account(self.account, now, event)]);
         }
         whole.then_some(tally.health)
     }
@@ -290,7 +290,7 @@ impl Inventory<'_> {
                 Ok(saved) => {
                     record = saved;
                     let events = one.events().into_iter();
-                    let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                    let outcomes = events.map(|event| Occurrence::of(&record, now, event));
                     tally.add(self.context.report(outcomes.collect()));
                     tally.newly_held |= one.is_newly_held();
                     tally.note_held(&record);
@@ -321,7 +321,7 @@ impl Inventory<'_> {
 
     /// Marks the other account's record of the same resource too, unless it is marked already: its
     /// own inventory comes minutes later, and an edge may be in between.
-    async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
+    async fn double(&self, record: &Record) -> Result<Vec<Occurrence>, Error> {
         let other = record.duplicate_of.as_ref();
         // One of the same account is marked by the same inventory.
         let Some(other) = other.filter(|other| other.account != record.reference.account) else {
@@ -337,7 +337,7 @@ impl Inventory<'_> {
         match self.context.store.save(other).await {
             Ok(other) => {
                 let reason = Exclusion::TwoAccounts(record.reference.clone()).to_string();
-                let conflict = Outcome::of(&other, now, Event::Conflict { reason });
+                let conflict = Occurrence::of(&other, now, Event::Conflict { reason });
                 Ok(self.context.report(vec![conflict]))
             }
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
@@ -392,8 +392,8 @@ impl Inventory<'_> {
         self.carry_out(&follower, record, next, invoke, tally).await;
     }
 
-    fn follower(&self) -> Follower<'_> {
-        Follower {
+    fn follower(&self) -> AccountFollower<'_> {
+        AccountFollower {
             context: self.context,
             budget: self.budget,
             client: self.client,
@@ -404,7 +404,7 @@ impl Inventory<'_> {
 
     async fn carry_out(
         &self,
-        follower: &Follower<'_>,
+        follower: &AccountFollower<'_>,
         record: Record,
         next: Follow,
         invoke: &impl Invoke,
@@ -460,7 +460,7 @@ const HELD_NAMED: usize = 400;
 /// The result of one inventory so far.
 #[derive(Debug, Default)]
 struct Tally {
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Occurrence>,
     health: Health,
     held: Vec<HeldResource>,
     /// Whether this inventory is the first to hold some of them.
@@ -476,7 +476,7 @@ impl Tally {
         self.newly_held |= one.newly_held;
     }
 
-    fn add(&mut self, outcomes: Vec<Outcome>) {
+    fn add(&mut self, outcomes: Vec<Occurrence>) {
         self.outcomes.extend(outcomes);
     }
 

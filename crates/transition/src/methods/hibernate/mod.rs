@@ -17,8 +17,8 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Basis, Displaced, Extent, Grounds, Method, Next, NextStep, Obstacle, Outcome, Reads, Sighted,
-    Target,
+    Basis, Destination, Displaced, Extent, Grounds, Method, Next, NextStep, Outcome, Reads,
+    Sighted, StopObstacle,
     smaller_plan::{off, on, runs_without_its_own},
 };
 use crate::{
@@ -68,7 +68,7 @@ impl Method for Hibernate {
         }
     }
 
-    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+    fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
         judge(view, by)
     }
 
@@ -135,15 +135,15 @@ impl Method for Hibernate {
 
 /// Judges whether a machine may be hibernated. A hibernation under way continues only while nothing
 /// stands in its way.
-fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
+fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
     let View { record, policy, .. } = view;
     let account = view.rules.configuration.accounts.get(&record.reference.account);
     let ssh_key = account.and_then(Account::cloud).and_then(|cloud| cloud.ssh_key.clone());
     if goes_on(view) {
-        return Target::Snapshot { ssh_key: ssh_key.unwrap_or_default() };
+        return Destination::Snapshot { ssh_key: ssh_key.unwrap_or_default() };
     }
     let (Size::Machine(size), Some(around)) = (&view.seen.resource.size, by.around) else {
-        return Target::Off(Vec::new());
+        return Destination::Off(Vec::new());
     };
     let kept = record.hibernation.as_deref();
     let latest = kept.and_then(Hibernation::latest_centi_gb);
@@ -159,15 +159,17 @@ fn judge<'a>(view: View<'_>, by: &Grounds<'a>) -> Target<'a> {
     if by.must_be_rehearsed && !kept.is_some_and(Hibernation::is_rehearsed) {
         obstacles.push(hibernation::Obstacle::NotRehearsed);
     }
-    let obstacles: Vec<_> = obstacles.iter().map(Obstacle::from).collect();
+    let obstacles: Vec<_> = obstacles.iter().map(StopObstacle::from).collect();
     let begun = record.under_way_towards(Direction::Stop).is_some();
     match policy.otherwise {
         _ if obstacles.is_empty() => {
             let key = terms.ssh_key.as_deref().and_then(|key| around.ssh_key(key));
-            Target::Snapshot { ssh_key: key.map(|key| key.sent_as.clone()).unwrap_or_default() }
+            Destination::Snapshot {
+                ssh_key: key.map(|key| key.sent_as.clone()).unwrap_or_default(),
+            }
         }
-        Otherwise::PowerOff if !begun => Target::Off(obstacles),
-        Otherwise::PowerOff | Otherwise::Refuse => Target::Refused(obstacles),
+        Otherwise::PowerOff if !begun => Destination::Off(obstacles),
+        Otherwise::PowerOff | Otherwise::Refuse => Destination::Refused(obstacles),
     }
 }
 

@@ -51,7 +51,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         providers: &providers,
         clock: &clock,
         writer: &writer,
-        listener: &|_: &Outcome| {},
+        listener: &|_: &Occurrence| {},
     };
     let in_force = InForce {
         configuration: Arc::new(case.configuration.clone()),
