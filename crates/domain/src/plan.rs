@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ResourceKind,
-    configuration::Policy,
+    configuration::{DatabaseMethod, Policy},
     money::{Currency, Money},
     prices::Rate,
-    resource::{MachineSize, Resource},
+    resource::{DatabaseSize, MachineSize, Resource, SavedState},
     stop_method::StopMethod,
     tags::target_tags,
 };
@@ -393,6 +393,39 @@ pub fn requested_plan(
         (Some(named), None) => Ok(Some(named)),
         (None, _) => Ok(configured.clone()),
     }
+}
+
+/// Returns the number of nodes that a stop leaves to a database: never more than it has.
+#[must_use]
+pub fn stop_nodes(seen: &DatabaseSize, method: DatabaseMethod, policy: &Policy) -> u32 {
+    let wanted = match method {
+        DatabaseMethod::SmallestPlan => policy.stop_nodes,
+        DatabaseMethod::Standbys => Some(1),
+    };
+    wanted.map_or(seen.nodes, |nodes| nodes.min(seen.nodes))
+}
+
+/// Returns the size to which a stop takes a database; `None` if no plan is for sale for it. The
+/// error says why the method does not fit the database.
+pub fn stop_size(
+    seen: &DatabaseSize,
+    method: DatabaseMethod,
+    policy: &Policy,
+    smallest: Option<&str>,
+) -> Result<Option<SavedState>, String> {
+    let own = match method {
+        DatabaseMethod::SmallestPlan => smallest,
+        DatabaseMethod::Standbys => match seen.keeps_its_nodes().filter(|_| seen.nodes > 1) {
+            Some(reason) => return Err(reason),
+            None => Some(&*seen.plan),
+        },
+    };
+    let plan = policy.stop_size.as_deref().or(own);
+    Ok(plan.map(|plan| SavedState::Database {
+        plan: plan.to_owned(),
+        nodes: stop_nodes(seen, method, policy),
+        storage_mib: None,
+    }))
 }
 
 /// Chooses the plan on which a machine stops: the requested one, or else the cheapest that fits.

@@ -35,6 +35,15 @@ pub enum StopMethod {
     ZeroNodes,
 }
 
+impl From<DatabaseMethod> for StopMethod {
+    fn from(method: DatabaseMethod) -> Self {
+        match method {
+            DatabaseMethod::SmallestPlan => Self::SmallestPlan,
+            DatabaseMethod::Standbys => Self::Standbys,
+        }
+    }
+}
+
 impl StopMethod {
     #[must_use]
     pub fn of(kind: ResourceKind, policy: &Policy) -> Self {
@@ -47,10 +56,7 @@ impl StopMethod {
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
                 Self::to_switch_off(kind, policy)
             }
-            ResourceKind::Database => match methods.database {
-                DatabaseMethod::SmallestPlan => Self::SmallestPlan,
-                DatabaseMethod::Standbys => Self::Standbys,
-            },
+            ResourceKind::Database => methods.database.into(),
             ResourceKind::NodePool => Self::ZeroNodes,
         }
     }

@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceId, ResourceKind,
     configuration::Policy,
     decision::{Verdict, next_start},
-    plan::Catalog,
+    plan::{Catalog, stop_nodes},
     record::{Direction, Rank, Record},
     resource::{DatabaseSize, Resource, SavedState, Size},
 };
@@ -15,7 +15,7 @@ use provider::{Client, DatabasePlans};
 use store::Store;
 use tokio::sync::OnceCell;
 use transition::{
-    methods::{Basis, Destination, Grounds, NextStep, judge, runs_small, stop_nodes},
+    methods::{Basis, Destination, Grounds, NextStep, judge, runs_small},
     view::View,
 };
 
@@ -135,7 +135,8 @@ impl Plans {
         seen: &DatabaseSize,
         policy: &Policy,
     ) -> Result<Option<String>, ObservationError> {
-        let wanted = DatabaseSize { nodes: stop_nodes(seen, policy), ..seen.clone() };
+        let nodes = stop_nodes(seen, policy.methods.database, policy);
+        let wanted = DatabaseSize { nodes, ..seen.clone() };
         let plans = self.databases(client).await.as_ref().map_err(Clone::clone)?;
         let smallest = plans.smallest(&wanted, &resource.region);
         smallest.map_err(|error| ObservationError::from(&error))

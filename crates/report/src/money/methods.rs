@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use domain::{
     ResourceKind, ScheduleName,
-    configuration::Policy,
+    configuration::{DatabaseMethod, Policy},
     hibernation::obstacles_of_its_own,
     money::Money,
-    plan::{Catalog, Machine, requested_plan, stop_plan},
+    plan::{Catalog, Machine, requested_plan, stop_plan, stop_size},
     prices::{Prices, Rate},
     resource::{DatabaseSize, MachineSize, NodePoolSize, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -226,67 +226,41 @@ impl Candidate<'_> {
 
     fn database(&self, size: &DatabaseSize) -> Assessment {
         let monthly = self.prices.of_database(&saved_size(size));
-        (monthly, vec![self.smallest_plan(size), self.standbys(size)])
+        let methods = [DatabaseMethod::SmallestPlan, DatabaseMethod::Standbys];
+        (monthly, methods.map(|method| self.smaller_database(method, size)).into())
     }
 
-    fn smallest_plan(&self, size: &DatabaseSize) -> MethodSaving {
-        let method = StopMethod::SmallestPlan;
-        let configured = self.policy.stop_size.as_deref();
-        let Some(plan) = configured.or(self.smallest_database_plan) else {
-            let region = &self.resource.region;
-            return MethodSaving::refused(
-                method,
-                format!("no smaller plan is offered in {region}"),
-            );
+    fn smaller_database(&self, by: DatabaseMethod, size: &DatabaseSize) -> MethodSaving {
+        let method = by.into();
+        let small = match stop_size(size, by, self.policy, self.smallest_database_plan) {
+            Ok(Some(small)) => small,
+            Ok(None) => {
+                let region = &self.resource.region;
+                return MethodSaving::refused(method, format!("no plan is offered in {region}"));
+            }
+            Err(why) => return MethodSaving::refused(method, why),
         };
-        let small = DatabaseSize {
-            plan: plan.to_owned(),
-            nodes: nodes_while_stopped(size, self.policy),
-            ..size.clone()
-        };
-        if saved_size(&small).compare(&saved_size(size)) != Some(Ordering::Less) {
+        if small.compare(&saved_size(size)) != Some(Ordering::Less) {
             return MethodSaving::refused(method, "it is no larger than that already");
         }
-        let found = self.smaller_database(method, size, &small);
+        let found = MethodSaving::fits(method, Some(small.to_string()), self.on_size(size, &small));
+        if by == DatabaseMethod::Standbys {
+            return found;
+        }
         let cloud = self.resource.kind().cloud_facts().map_or("its cloud", |cloud| cloud.name);
         let why = found.why.unwrap_or(format!("{cloud} may refuse to make a plan smaller"));
         MethodSaving { why: Some(why), ..found }
     }
 
-    fn standbys(&self, size: &DatabaseSize) -> MethodSaving {
-        let method = StopMethod::Standbys;
-        if size.nodes < 2 {
-            return MethodSaving::refused(method, "it has no standby nodes");
-        }
-        if let Some(why) = size.keeps_its_nodes() {
-            return MethodSaving::refused(method, why);
-        }
-        let small = DatabaseSize {
-            plan: self.policy.stop_size.clone().unwrap_or(size.plan.clone()),
-            nodes: 1,
-            ..size.clone()
-        };
-        self.smaller_database(method, size, &small)
-    }
-
-    /// Judges a smaller size of a database. Storage stays the same, and so does its cost.
-    fn smaller_database(
-        &self,
-        method: StopMethod,
-        size: &DatabaseSize,
-        small: &DatabaseSize,
-    ) -> MethodSaving {
-        let (size, small) = (saved_size(size), saved_size(small));
-        let figure = || {
-            let off = self.off.ok_or(NO_HOURS)?;
-            let rate = |size| self.prices.of_database(size).map(bill::of_database);
-            let (own, less) = (rate(&size)?, rate(&small)?);
-            let kind = ResourceKind::Database;
-            let saved = bill::saved(kind, own, off.seconds, &[(less, off.off())]);
-            let costs_more = saved.is_some_and(Money::is_negative);
-            Ok((saved, costs_more.then_some("by these prices it would cost more")))
-        };
-        MethodSaving::fits(method, Some(small.to_string()), figure())
+    /// What a database saves on a smaller size. Storage stays the same, and so does its cost.
+    fn on_size(&self, size: &DatabaseSize, small: &SavedState) -> Figure {
+        let off = self.off.ok_or(NO_HOURS)?;
+        let rate = |size| self.prices.of_database(size).map(bill::of_database);
+        let (own, less) = (rate(&saved_size(size))?, rate(small)?);
+        let kind = ResourceKind::Database;
+        let saved = bill::saved(kind, own, off.seconds, &[(less, off.off())]);
+        let costs_more = saved.is_some_and(Money::is_negative);
+        Ok((saved, costs_more.then_some("by these prices it would cost more")))
     }
 }
 
@@ -301,14 +275,6 @@ pub fn saved_on_smaller_plan(
     created_at: Option<Timestamp>,
 ) -> Option<Money> {
     bill::saved(kind, own, off.seconds, &[(small, off.billed_off(kind, created_at))])
-}
-
-/// Returns how many nodes a database has while it is on its smallest plan.
-#[must_use]
-pub fn nodes_while_stopped(size: &DatabaseSize, policy: &Policy) -> u32 {
-    // Never more than there are: a stop only shrinks.
-    let wanted = policy.stop_nodes.unwrap_or(size.nodes);
-    wanted.min(size.nodes)
 }
 
 fn saved_size(size: &DatabaseSize) -> SavedState {

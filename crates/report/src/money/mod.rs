@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 pub use hibernation::{hibernated_month, snapshots_month};
-pub use methods::{Candidate, MethodSaving, nodes_while_stopped, saved_on_smaller_plan};
+pub use methods::{Candidate, MethodSaving, saved_on_smaller_plan};
 pub use month::{Month, TimesOff};
 pub use saved::{Grouping, SavedCollector, SavedReport, SavedRow};
 pub use savings::{Collector, Report, Row};

@@ -439,7 +439,7 @@ fn databases_without_prices_or_standbys_say_so() {
         &case,
         &[
             ("smallest-plan to 1 x db-s-1vcpu-2gb", None, Some(unknown)),
-            ("standbys", None, Some("it has no standby nodes")),
+            ("standbys", None, Some("it is no larger than that already")),
         ],
     );
     assert_eq!((row.monthly, row.saved, row.currency), (None, None, None));

@@ -16,7 +16,6 @@ pub use owed::unlike_plans;
 pub use power::may_be_forced;
 pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
 pub use smaller_plan::runs_small;
-pub use smallest_plan::stop_nodes;
 
 use std::cmp::Ordering;
 

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use domain::{
-    configuration::{DatabaseMethod, Policy},
+    configuration::DatabaseMethod,
+    plan::stop_size,
     record::{Direction, Record},
-    resource::{DatabaseSize, Power, Resource, SavedState, Size},
+    resource::{Power, Resource, SavedState, Size},
     step::Step,
 };
 
@@ -20,31 +21,24 @@ pub(super) struct SmallestPlan;
 impl Method for SmallestPlan {
     fn reads(&self, next: NextStep<'_>) -> Reads {
         let NextStep { record, policy, direction, .. } = next;
-        let is_named = policy.stop_size.is_some() || drops_standbys(policy);
+        let drops_standbys = policy.methods.database == DatabaseMethod::Standbys;
+        let is_named = policy.stop_size.is_some() || drops_standbys;
         let offers = direction == Direction::Stop && !is_named;
         let basis = if offers { Basis::Plans } else { Basis::Itself };
         Reads { basis, ..Reads::of(record) }
     }
 
     fn judge<'a>(&self, view: View<'_>, by: &Grounds<'a>) -> Destination<'a> {
-        let policy = view.policy;
         let Size::Database(seen) = &view.seen.resource.size else {
             return Destination::Off(Vec::new());
         };
-        let standbys = drops_standbys(policy);
-        let keeps = seen.keeps_its_nodes().filter(|_| standbys && seen.nodes > 1);
-        if let Some(reason) = keeps {
-            let remedy = "set methods.database = \"smallest-plan\" for it".to_owned();
-            return Destination::Refused(vec![StopObstacle { reason, remedy }]);
-        }
-        let own = standbys.then_some(&*seen.plan).or(by.smallest);
-        match policy.stop_size.as_deref().or(own) {
-            Some(plan) => Destination::Size(SavedState::Database {
-                plan: plan.to_owned(),
-                nodes: stop_nodes(seen, policy),
-                storage_mib: None,
-            }),
-            None => Destination::Off(Vec::new()),
+        match stop_size(seen, view.policy.methods.database, view.policy, by.smallest) {
+            Ok(Some(size)) => Destination::Size(size),
+            Ok(None) => Destination::Off(Vec::new()),
+            Err(reason) => {
+                let remedy = "set methods.database = \"smallest-plan\" for it".to_owned();
+                Destination::Refused(vec![StopObstacle { reason, remedy }])
+            }
         }
     }
 
@@ -58,17 +52,6 @@ impl Method for SmallestPlan {
     fn reached(&self, view: View<'_>, direction: Direction, target: Option<&SavedState>) -> bool {
         reached(view.seen.resource, view.record, direction, target)
     }
-}
-
-fn drops_standbys(policy: &Policy) -> bool {
-    policy.methods.database == DatabaseMethod::Standbys
-}
-
-/// Returns the number of nodes that a stop leaves to a database: never more than it has.
-#[must_use]
-pub fn stop_nodes(seen: &DatabaseSize, policy: &Policy) -> u32 {
-    let wanted = if drops_standbys(policy) { Some(1) } else { policy.stop_nodes };
-    wanted.map_or(seen.nodes, |nodes| nodes.min(seen.nodes))
 }
 
 /// Returns the request for a direction; `None` if there is nothing to shrink to, or to put back.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
-    configuration::{Account, AccountKind, Configuration, Policy},
+    configuration::{Account, AccountKind, Configuration, DatabaseMethod, Policy},
     look::Look,
-    plan::Catalog,
+    plan::{Catalog, stop_nodes},
     prices::PriceList,
     resource::{DatabaseSize, Size},
 };
@@ -16,7 +16,6 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use lifecycle::{Access, Providers, ProvidersError};
 use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Reading};
-use report::money::nodes_while_stopped;
 
 use crate::{
     listing::{Failure, Waiting},
@@ -81,7 +80,8 @@ impl Holdings {
         policy: &Policy,
         region: &str,
     ) -> Option<String> {
-        let stopped = DatabaseSize { nodes: nodes_while_stopped(size, policy), ..size.clone() };
+        let nodes = stop_nodes(size, DatabaseMethod::SmallestPlan, policy);
+        let stopped = DatabaseSize { nodes, ..size.clone() };
         self.database_plans.smallest(&stopped, region).ok().flatten()
     }
 }
