@@ -8,6 +8,7 @@
 mod activity;
 mod applying;
 mod backup;
+mod bad_days;
 mod bad_input;
 mod budget;
 mod cargo_lambda;

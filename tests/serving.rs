@@ -24,7 +24,10 @@ use crate::{
     support::{ACCOUNTS, droplet, monday, office_hours, program, reference, root, tables},
 };
 
-const WEB: &str = "do-main/droplet/1";
+pub(crate) const WEB: &str = "do-main/droplet/1";
+
+/// One round, which ends by itself.
+pub(crate) const ONCE: [&str; 1] = ["--once"];
 
 /// A configuration in which nothing is to run today.
 fn closed_today(top: &str) -> String {
@@ -37,7 +40,7 @@ fn closed_today(top: &str) -> String {
 
 /// A simulated cloud and a folder with a configuration, for the service.
 pub(crate) struct World {
-    simulator: SimulatorProgram,
+    pub(crate) simulator: SimulatorProgram,
     folder: TempDir,
     /// What its processes have in their environment.
     pub(crate) variables: Vec<(&'static str, String)>,
@@ -51,7 +54,7 @@ pub(crate) struct Serving {
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with("").await
     }
 
@@ -64,11 +67,11 @@ impl World {
         Self { simulator, folder, variables: Vec::new() }
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("offhours.db")
     }
 
-    fn serve(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Command {
         let serve = ["serve", "-o", "json", "--config", "offhours.toml"];
         self.offhours(&[&serve, arguments].concat())
     }
@@ -106,13 +109,19 @@ impl World {
         ended(self.offhours(arguments)).await
     }
 
-    async fn record(&self) -> Record {
+    /// Returns how many changes of the machine have reached the cloud.
+    pub(crate) async fn changes(&self) -> usize {
+        let log = self.simulator.log().await;
+        log.iter().filter(|entry| entry["changed"] == true && entry["resource"] == WEB).count()
+    }
+
+    pub(crate) async fn record(&self) -> Record {
         let store = Engine::on_file(&self.data()).unwrap().store(tables());
         store.record(&reference(WEB)).await.unwrap().unwrap()
     }
 }
 
-async fn ended(mut command: Command) -> CommandOutput {
+pub(crate) async fn ended(mut command: Command) -> CommandOutput {
     let output = command.output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     CommandOutput {
@@ -155,7 +164,7 @@ impl Serving {
 async fn told_to_end_amid_a_request_it_records_the_answer_and_the_next_one_goes_on() {
     let world = World::new().await;
     let hold = world.simulator.hold(next_change_of(WEB, "answer", false)).await;
-    let serving = world.start(&["--once"]);
+    let serving = world.start(&ONCE);
     world.simulator.wait_until_caught(hold).await;
     assert_eq!(listens_at(serving.id()), [""; 0]);
     assert_eq!(world.record().await.request.unwrap().ask, Ask::Open);
@@ -169,7 +178,7 @@ async fn told_to_end_amid_a_request_it_records_the_answer_and_the_next_one_goes_
 
     // No round looks before the machine can be off, and none asks again.
     while world.record().await.in_flight().is_some() {
-        let ended = world.run(&["--once"]).await;
+        let ended = world.run(&ONCE).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert!(!ended.stdout.contains("\"asked\""), "{}", ended.stdout);
     }
@@ -179,12 +188,12 @@ async fn told_to_end_amid_a_request_it_records_the_answer_and_the_next_one_goes_
 #[tokio::test]
 async fn once_does_all_that_is_due_and_ends() {
     let world = World::new().await;
-    let ended = world.run(&["--once"]).await;
+    let ended = world.run(&ONCE).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("\"event\":\"seen\""), "{}", ended.stdout);
     assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
     // A quiet round prints nothing.
-    let ended = world.run(&["--once"]).await;
+    let ended = world.run(&ONCE).await;
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", ""));
 }
 

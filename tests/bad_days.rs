@@ -1,0 +1,182 @@
+//! Bad days of a machine that runs `offhours serve`: its disk, its clock and its files of tokens fail.
+//! Nothing is sent that is not stored, nothing is sent twice, and the next round goes on.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+    process::Stdio,
+};
+
+use domain::{record::Phase, resource::Power};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{
+    programs::{next_change_of, signal},
+    serving::{ONCE, WEB, World, ended},
+};
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Makes a command out of another one, which it gets as its arguments.
+fn within(program: &str, arguments: &[&str], inner: &Command) -> Command {
+    let inner = inner.as_std();
+    let mut command = Command::new(program);
+    command.args(arguments).arg(inner.get_program()).args(inner.get_args());
+    if let Some(folder) = inner.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// Has a configuration put into force by a round that finds nothing to do.
+async fn with_configuration_in_force() -> World {
+    let world = World::new().await;
+    let applied = world.command(&["apply", "--yes", "--config", "offhours.toml"]).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    world
+}
+
+/// Checks that a round that may go on stops the machine by one request.
+async fn stops_once(world: &World) {
+    let round = world.run(&ONCE).await;
+    assert_eq!(round.code, Some(0), "{}", round.stderr);
+    assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
+    assert_eq!(world.changes().await, 1);
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nothing_is_sent_and_once_there_is_room_the_stop_is_made() {
+    let world = with_configuration_in_force().await;
+    // No file may grow, so nothing that SQLite writes beside the store fits.
+    let full = ["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""];
+    let round = ended(within("sh", &full, &world.serve(&ONCE))).await;
+    assert_ne!(round.code, Some(0));
+    assert!(round.stderr.contains("check that its disk has room"), "{}", round.stderr);
+    assert_eq!(world.changes().await, 0);
+    stops_once(&world).await;
+}
+
+#[tokio::test]
+async fn on_a_disk_that_can_only_be_read_nothing_is_sent() {
+    let world = with_configuration_in_force().await;
+    let folder = world.data().parent().unwrap().to_owned();
+    set_mode(&world.data(), 0o400);
+    set_mode(&folder, 0o500);
+    // Root ignores permissions unless it drops the capability to do so.
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let serve = world.serve(&ONCE);
+    let round = if is_root {
+        let dropped = ["--bounding-set=-dac_override,-dac_read_search"];
+        ended(within("setpriv", &dropped, &serve)).await
+    } else {
+        ended(serve).await
+    };
+    set_mode(&folder, 0o700);
+    set_mode(&world.data(), 0o600);
+    assert_ne!(round.code, Some(0));
+    assert!(round.stderr.contains("offhours.db"), "{}", round.stderr);
+    assert_eq!(world.changes().await, 0);
+    stops_once(&world).await;
+}
+
+/// A library that moves the clock of the process that loads it, as if somebody had set it wrongly.
+struct WrongClock {
+    folder: TempDir,
+}
+
+impl WrongClock {
+    async fn built() -> Self {
+        let folder = TempDir::new().unwrap();
+        let source = folder.path().join("clock.c");
+        fs::write(
+            &source,
+            "#define _GNU_SOURCE\n\
+             #include <stdlib.h>\n\
+             #include <sys/syscall.h>\n\
+             #include <time.h>\n\
+             #include <unistd.h>\n\
+             int clock_gettime(clockid_t which, struct timespec *to) {\n\
+                 int failed = syscall(SYS_clock_gettime, which, to);\n\
+                 const char *wrong_by = getenv(\"CLOCK_WRONG_BY\");\n\
+                 if (!failed && which == CLOCK_REALTIME && wrong_by) to->tv_sec += atol(wrong_by);\n\
+                 return failed;\n\
+             }\n",
+        )
+        .unwrap();
+        let library = folder.path().join("clock.so");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+        assert!(compiler.stderr(Stdio::inherit()).status().await.unwrap().success());
+        Self { folder }
+    }
+
+    /// Has a command run under a clock that is wrong by so many seconds.
+    fn of(&self, mut command: Command, wrong_by: i64) -> Command {
+        command.env("LD_PRELOAD", self.folder.path().join("clock.so"));
+        command.env("CLOCK_WRONG_BY", wrong_by.to_string());
+        command
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_by_an_hour_either_way_amid_a_stop_sends_nothing_twice() {
+    let clock = WrongClock::built().await;
+    for jumps in [[3600, -3600], [-3600, 3600]] {
+        let world = World::new().await;
+        let hold = world.simulator.hold(next_change_of(WEB, "answer", false)).await;
+        let serving = world.start(&ONCE);
+        world.simulator.wait_until_caught(hold).await;
+        signal(serving.id(), "TERM").await;
+        world.simulator.release(hold).await;
+        serving.ends_well().await;
+        for jump in jumps {
+            let round = ended(clock.of(world.serve(&ONCE), jump)).await;
+            assert_eq!(round.code, Some(0), "{jump}: {}", round.stderr);
+        }
+        // By the right clock again, it ends.
+        while world.record().await.in_flight().is_some() {
+            let round = world.run(&ONCE).await;
+            assert_eq!(round.code, Some(0), "{}", round.stderr);
+        }
+        assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
+        assert_eq!(world.changes().await, 1, "{jumps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_read_is_named_and_used_once_it_can() {
+    let clock = WrongClock::built().await;
+    for (content, mode, words) in [
+        (None, 0o600, "No such file"),
+        (Some("secret-do-token\n"), 0o644, "can be read by others"),
+        (Some("secret-of-yesterday\n"), 0o600, "refused"),
+    ] {
+        let world = World::new().await;
+        let token = world.data().with_file_name("do-token");
+        let configuration = world.data().with_file_name("offhours.toml");
+        let text = fs::read_to_string(&configuration).unwrap();
+        let reference = format!("file:{}", token.display());
+        fs::write(&configuration, text.replace("env:DO_TOKEN", &reference)).unwrap();
+        if let Some(content) = content {
+            fs::write(&token, content).unwrap();
+            set_mode(&token, mode);
+        }
+        let round = world.run(&ONCE).await;
+        let said = [round.stdout, round.stderr].concat();
+        assert!(said.contains(words) && said.contains("do-main"), "{words}: {said}");
+        assert!(!said.contains("secret-"), "{said}");
+        assert_eq!(world.changes().await, 0);
+
+        fs::write(&token, "secret-do-token\n").unwrap();
+        set_mode(&token, 0o600);
+        // The account is asked again after a while.
+        let round = ended(clock.of(world.serve(&ONCE), 600)).await;
+        assert_eq!(round.code, Some(0), "{}", round.stderr);
+        assert_eq!(world.changes().await, 1, "{words}");
+    }
+}
