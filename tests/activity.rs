@@ -1,7 +1,10 @@
 //! What persons change is in the activity log: with who they are, and why.
 
+use std::fs;
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::{
@@ -117,6 +120,13 @@ fn at_aws_the_author_is_who_aws_says_and_without_it_nothing_changes() {
         // The function cannot be asked here: the override is in force all the same.
         assert!(text.contains("within five minutes"), "{text}");
         assert_eq!(overrides().await, ["platform/ada@example.com (boss)"]);
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("offhours.toml");
+        fs::write(&file, office_hours("heartbeat = \"env:BEAT\"", "", "")).unwrap();
+        let apply = ["apply", "--dry-run", "--config", file.to_str().unwrap()];
+        let (_, text) = at_aws(&world, &sts, &apply).await;
+        assert!(text.contains("AWS read neither [notify] nor heartbeat"), "{text}");
+
         let arguments = ["activity", "--by", "ada@", "--since", "90d", "-o", "json"];
         let (_, text) = at_aws(&world, &nobody, &arguments).await;
         let entries: Vec<Value> = serde_json::from_str(&text).unwrap();

@@ -251,6 +251,14 @@ impl Plan {
             known.push(format!("cannot read what the deployment itself protects: {error}"));
         }
         known.extend(proposed.warnings);
+        let settings = &proposed.configuration.settings;
+        if !context.connection.is_local()
+            && (settings.heartbeat.is_some() || !settings.notify.is_empty())
+        {
+            let ignored = "the functions on AWS read neither [notify] nor heartbeat: their events \
+                           are on the stack's bus";
+            known.push(ignored.to_owned());
+        }
         let (accounts, later) = try_accounts(session, old, &proposed.configuration).await?;
         let mut plan = Self {
             source: proposed.source,

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use domain::{
     TargetName,
     configuration::notify::{NotifyTarget, TargetKind},
+    token::TokenReference,
 };
 
 use super::document::Field;
 
 pub(super) fn read(root: &Field) -> BTreeMap<TargetName, NotifyTarget> {
+    refuse_parameters(root, &["heartbeat"]);
     let schedules = root.field("schedules");
     let targets = root.named::<TargetName>("notify", "target").into_iter();
     let targets = targets.filter(|(_, field)| field.value.is_table());
@@ -19,12 +21,23 @@ pub(super) fn read(root: &Field) -> BTreeMap<TargetName, NotifyTarget> {
                 listed.warning(format!("unknown schedule `{schedule}`"));
             }
         }
+        refuse_parameters(&field, &["url", "secret"]);
         if let Some(kind) = field.get("kind") {
             check_keys(&field, kind);
         }
         name.zip(field.read::<NotifyTarget>())
     });
     targets.collect()
+}
+
+/// Reports parameters of AWS: only the service without AWS sends events, and it reads none.
+fn refuse_parameters(field: &Field, keys: &[&str]) {
+    for key in keys {
+        if let Some(TokenReference::Ssm(_)) = field.get(key) {
+            let why = "is not read on AWS; write env:VARIABLE, file:/PATH or credential:NAME";
+            field.refuse(key, why.to_owned());
+        }
+    }
 }
 
 /// Reports the keys that a kind of target lacks or cannot have.

@@ -986,6 +986,7 @@ notify.a = { kind = "webhook", url = "env:URL", from = "a@example.com" }
 notify.b = { kind = "mail", url = "env:URL", to = [] }
 notify.c = { kind = "pager", url = "env:URL" }
 notify.d = { kind = "slack", url = "env:URL", events = "transition-stuk" }
+notify.e = { kind = "slack", url = "ssm:/offhours/slack" }
 "#,
     );
     insta::assert_snapshot!(problems, @r#"
@@ -997,5 +998,6 @@ notify.d = { kind = "slack", url = "env:URL", events = "transition-stuk" }
     x.toml:5: notify.b.to: is empty; write "ops@example.com", or leave the key out for all
     x.toml:6: notify.c.kind: `pager` is not known; the choices are webhook, slack, teams, discord, mail
     x.toml:7: notify.d.events: `transition-stuk` is not known; did you mean `transition-stuck`?
+    x.toml:8: notify.e.url: is not read on AWS; write env:VARIABLE, file:/PATH or credential:NAME
     "#);
 }
