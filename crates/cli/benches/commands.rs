@@ -1,7 +1,7 @@
 //! The command on large inputs: `cargo bench -p offhours`.
 //!
 //! `preview` and `validate` of a file with 1,000 schedules are timed as whole processes. `status`
-//! is run on stores of 1,000 and of 10,000 records, for its peak memory.
+//! is run on stores of 1,000 and of 10,000 records, for its time and its peak memory.
 
 use std::{
     collections::BTreeSet,
@@ -10,6 +10,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use divan::Bencher;
@@ -34,11 +35,16 @@ fn main() {
     for records in [1_000, 10_000] {
         let path = directory.join(format!("{records}.db"));
         fill(&path, records);
-        let (lines, kib) = status(&path);
-        say(&format!(
-            "status of {records} records: {lines} lines of JSON, peak memory {:.1} MiB",
-            f64::from(kib) / 1024.0
-        ));
+        for form in ["table", "json"] {
+            let begun = Instant::now();
+            let (lines, kib) = status(&path, form);
+            say(&format!(
+                "status -o {form} of {records} records: {lines} lines in {:.2} s, peak memory \
+                 {:.1} MiB",
+                begun.elapsed().as_secs_f64(),
+                f64::from(kib) / 1024.0
+            ));
+        }
     }
     fs::remove_dir_all(directory).ok();
 }
@@ -129,9 +135,9 @@ fn record(number: usize) -> Record {
 }
 
 /// Runs `status`: the lines that it prints, and the most memory that it had, in KiB.
-fn status(path: &Path) -> (usize, u32) {
+fn status(path: &Path, form: &str) -> (usize, u32) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-        .args(["status", "-o", "json", "--data"])
+        .args(["status", "-o", form, "--data"])
         .arg(path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
