@@ -282,6 +282,11 @@ scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.scale \
 	   --programs $(BENCH_TARGET)/release --command 'make scale'
 
+.PHONY: idle
+idle: rust $(BENCH_VENV)/installed ## Measure a service that has nothing to do, for twenty minutes
+	@$(CARGO) build --profile bench --locked --workspace --bin cloud-simulator --bin offhours
+	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.idle --programs $(BENCH_TARGET)/release
+
 .PHONY: microbench
 microbench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
