@@ -54,10 +54,12 @@ use commands::{
 use context::Context;
 use domain::schedule::time_zone_database;
 
-/// The version, and that of the time zone database.
+/// The version, the commit if `make dist` has built it, and the version of the time zone database.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
-    format!("{version}\ntime zone database {}", time_zone_database())
+    let commit = option_env!("OFFHOURS_COMMIT").map(|commit| format!(" ({commit})"));
+    let commit = commit.unwrap_or_default();
+    format!("{version}{commit}\ntime zone database {}", time_zone_database())
 });
 
 /// Stop cloud resources when nobody uses them, and start them again in time.

@@ -69,9 +69,11 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
 }
 
 #[test]
-fn the_version_names_the_time_zone_database() {
+fn the_version_is_the_workspaces_and_names_the_time_zone_database() {
     let (code, stdout, _) = parts(&offhours(&["--version"]));
     assert_eq!(code, 0);
+    let version = concat!("offhours ", env!("CARGO_PKG_VERSION"));
+    assert!(stdout.starts_with(version), "{stdout}");
     let database = stdout.lines().nth(1).expect("a second line");
     assert!(database.starts_with("time zone database 20"), "{stdout}");
     assert_eq!(parts(&offhours(&["-V"])).1.lines().count(), 1);
