@@ -85,6 +85,13 @@ $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
 	@touch $@
 
+# cargo-deb, pinned, inside the checkout. Without its features, it compresses with Debian's xz.
+CARGO_DEB := 3.8.0
+$(TOOLS)/cargo-deb-$(CARGO_DEB): | rust
+	@echo "Installing cargo-deb $(CARGO_DEB) into $(TOOLS) (once, a few minutes) ..."
+	@$(CARGO) install --quiet --locked --version $(CARGO_DEB) --root $(TOOLS) --no-default-features cargo-deb
+	@touch $@
+
 # cargo-fuzz, pinned, inside the checkout.
 CARGO_FUZZ := 0.13.2
 $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ): | rust
@@ -92,6 +99,21 @@ $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ): | rust
 	@echo "Installing cargo-fuzz $(CARGO_FUZZ) into $(TOOLS) (once, a few minutes) ..."
 	@$(CARGO) install --quiet --locked --version $(CARGO_FUZZ) --root $(TOOLS) cargo-fuzz
 	@touch $@
+
+# --- Packages -------------------------------------------------------------------------------------
+
+PROCESSORS ?= x86_64 aarch64
+DIST = PATH="$$PWD/$(BUILD_VENV)/bin:$$PWD/$(TOOLS)/bin:$$PATH"
+
+.PHONY: dist
+dist: rust $(BUILD_VENV)/installed $(TOOLS)/cargo-deb-$(CARGO_DEB) ## Build archives and Debian packages of the command (PROCESSORS="x86_64 aarch64")
+	@$(DIST) packaging/dist.sh $(PROCESSORS)
+
+.PHONY: dist-again
+dist-again: dist ## Build them again in another folder, and compare the bytes
+	@rm -rf target/again; git clone --quiet . target/again
+	@$(DIST) target/again/packaging/dist.sh $(PROCESSORS) > /dev/null
+	@diff target/dist/SHA256SUMS target/again/target/dist/SHA256SUMS
 
 # --- On AWS ---------------------------------------------------------------------------------------
 
