@@ -1,4 +1,4 @@
-//! Another project at each cloud.
+//! Another project at each cloud, and a second account over each project.
 
 use std::sync::Arc;
 
@@ -38,6 +38,31 @@ name = "theirs"
 labels = { offhours = "office" }
 "#;
 
+/// An account that reaches the same resources as another, with a token that may only read there.
+pub(crate) struct SecondAccount {
+    pub(crate) name: &'static str,
+    /// The account whose resources it reaches.
+    pub(crate) of: &'static str,
+    /// Where its token is stored.
+    pub(crate) variable: &'static str,
+    pub(crate) token: &'static str,
+}
+
+pub(crate) const SECOND_ACCOUNTS: [SecondAccount; 2] = [
+    SecondAccount {
+        name: "do-second",
+        of: "do-main",
+        variable: "env:DO_SECOND",
+        token: "secret-of-second-do",
+    },
+    SecondAccount {
+        name: "hz-second",
+        of: "hz-eu",
+        variable: "env:HZ_SECOND",
+        token: "secret-of-second-hz",
+    },
+];
+
 impl Elsewhere {
     pub(crate) fn new(time: &Time) -> anyhow::Result<Self> {
         let now = time.clone();
@@ -49,6 +74,11 @@ impl Elsewhere {
     /// Reports whether a resource is one of this project.
     pub(crate) fn holds(id: &ResourceId) -> bool {
         id.provider_id() == "800001"
+    }
+
+    /// Reports whether an account is the second one over a project.
+    pub(crate) fn is_second(account: &AccountName) -> bool {
+        SECOND_ACCOUNTS.iter().any(|second| second.name == account.as_str())
     }
 
     pub(crate) fn is_token(token: &str) -> bool {

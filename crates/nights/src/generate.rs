@@ -32,6 +32,8 @@ const CALM: SignedDuration = SignedDuration::from_hours(14);
 /// whose seeds end like this.
 const LARGE: u64 = 99;
 
+const LATER: u64 = 0x6c61_7465_7220_6f6e;
+
 /// How long everything gets to settle after the last bad luck.
 const SETTLES: SignedDuration = SignedDuration::from_mins(100);
 
@@ -45,8 +47,15 @@ pub fn night(seed: u64) -> Night {
     let is_large = seed % 100 == LARGE;
     let fleet = fleet::Fleet::random(&mut chance, schedules.keys(), is_large);
     let setup = fleet.setup(&mut chance, schedules);
-    let mut generator =
-        EventGenerator { chance, begins, ends, fleet, setup, happenings: Vec::new() };
+    let mut generator = EventGenerator {
+        chance,
+        later: Rng::with_seed(seed ^ LATER),
+        begins,
+        ends,
+        fleet,
+        setup,
+        happenings: Vec::new(),
+    };
     generator.fill();
     generator.happenings.sort_by_key(|event| event.at);
     Night {
@@ -82,6 +91,8 @@ fn begins(chance: &mut Rng) -> Timestamp {
 
 struct EventGenerator {
     chance: Rng,
+    /// Draws what was added later, so that the rest of a seed's night stays what it was.
+    later: Rng,
     begins: Timestamp,
     ends: Timestamp,
     fleet: fleet::Fleet,
@@ -161,6 +172,7 @@ impl EventGenerator {
             let at = self.near(&hot, from, until);
             self.untag_account(at, until);
         }
+        self.add_later(&hot, from, until);
         self.give_room(until);
         if self.setup.settings.max_new == 0 {
             let at = self.instant(from, until);
@@ -364,16 +376,7 @@ impl EventGenerator {
         let account = fleet::Fleet::account(&mut self.chance);
         let minutes = [5, 45, 300, 1800][self.chance.usize(..4)];
         let back = at + SignedDuration::from_mins(self.chance.i64(1..=minutes));
-        let mut applied = self.happenings.iter().filter(|one| one.at <= at);
-        let mut latest = (self.begins, &self.setup);
-        for one in &mut applied {
-            if let EventKind::Apply { setup } = &one.what
-                && one.at >= latest.0
-            {
-                latest = (one.at, setup);
-            }
-        }
-        let whole = latest.1.clone();
+        let whole = self.setup_at(at);
         let mut part = whole.clone();
         part.accounts.remove(&account);
         for rule in part.schedules.values_mut() {
@@ -385,6 +388,43 @@ impl EventGenerator {
         }
         self.add(at, EventKind::Apply { setup: part });
         self.add(back.min(until), EventKind::Apply { setup: whole });
+    }
+
+    /// Returns the configuration that has been applied last by an instant.
+    fn setup_at(&self, at: Timestamp) -> Setup {
+        let mut latest = (self.begins, &self.setup);
+        for one in self.happenings.iter().filter(|one| one.at <= at) {
+            if let EventKind::Apply { setup } = &one.what
+                && one.at >= latest.0
+            {
+                latest = (one.at, setup);
+            }
+        }
+        latest.1.clone()
+    }
+
+    /// Adds what draws from a stream of its own.
+    fn add_later(&mut self, hot: &[Timestamp], from: Timestamp, until: Timestamp) {
+        std::mem::swap(&mut self.chance, &mut self.later);
+        if self.chance.u8(..16) == 0 {
+            let at = self.near(hot, from, until);
+            self.add_second_account(at, until);
+        }
+        std::mem::swap(&mut self.chance, &mut self.later);
+    }
+
+    /// Configures a second account over one project, and removes it later.
+    fn add_second_account(&mut self, at: Timestamp, until: Timestamp) {
+        let of = fleet::Fleet::account(&mut self.chance);
+        let (name, account) = fleet::Fleet::second_account(&mut self.chance, &of);
+        let minutes = [20, 300, 1800][self.chance.usize(..3)];
+        let back = (at + SignedDuration::from_mins(self.chance.i64(10..=minutes))).min(until);
+        let mut both = self.setup_at(at);
+        both.accounts.insert(name.clone(), account);
+        self.add(at, EventKind::Apply { setup: both });
+        let mut one = self.setup_at(back);
+        one.accounts.remove(&name);
+        self.add(back, EventKind::Apply { setup: one });
     }
 
     /// Lets nothing tick for hours, or an account answer nothing.

@@ -8,6 +8,7 @@ mod history;
 mod requests;
 mod rules;
 mod settled;
+mod shared;
 mod size;
 mod snapshots;
 mod writes;
@@ -72,6 +73,8 @@ pub(crate) struct State {
     applied_at: Timestamp,
     /// Accounts that are no longer configured, and since when.
     away: BTreeMap<AccountName, Timestamp>,
+    /// What two accounts reach, and since when both have a record of it.
+    shared: BTreeMap<ResourceId, Timestamp>,
     /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
     overrides: BTreeMap<OverrideTarget, Override>,
@@ -164,6 +167,7 @@ impl Observer {
             generation: Generation::default(),
             applied_at: now,
             away: BTreeMap::new(),
+            shared: BTreeMap::new(),
             offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
             resources: BTreeMap::new(),

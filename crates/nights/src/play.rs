@@ -24,7 +24,7 @@ use store::Store;
 use crate::{
     clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
     clouds::{self, Wire},
-    elsewhere::Elsewhere,
+    elsewhere::{Elsewhere, SECOND_ACCOUNTS},
     faults::Faults,
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
@@ -130,6 +130,10 @@ impl<'n> Simulation<'n> {
         let own = accounts.clone();
         for name in night.setup.accounts.keys() {
             accounts.push((Elsewhere::token_of(name).to_owned(), name.clone()));
+        }
+        for second in &SECOND_ACCOUNTS {
+            tokens.put(second.variable.parse()?, second.token.to_owned());
+            accounts.push((second.token.to_owned(), second.name.parse()?));
         }
         let kept: BTreeMap<_, _> =
             own.iter().map(|(token, name)| (name.clone(), token.clone())).collect();

@@ -10,7 +10,7 @@ use domain::{
 use fastrand::Rng;
 use jiff::Timestamp;
 
-use crate::{night::Setup, plans};
+use crate::{elsewhere::SECOND_ACCOUNTS, night::Setup, plans};
 
 /// The resources of a night and the accounts they belong to.
 #[derive(Debug, Clone)]
@@ -95,16 +95,18 @@ impl Fleet {
         let [few, more] = sizes.map(|size| pages(size).unwrap_or_default());
         let accounts = format!(
             "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
-             token = \"secret-of-do\"\n{more}{}\n\
+             token = \"secret-of-do\"\nread_token = \"{}\"\n{more}{}\n\
              [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
-             token = \"secret-of-hz\"\n{few}{}\n\
+             token = \"secret-of-hz\"\nread_token = \"{}\"\n{few}{}\n\
              [[hetzner.ssh_keys]]\nid = 990001\nname = \"team\"\n\
              public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
              [[digitalocean.ssh_keys]]\nid = 990002\nname = \"team\"\n\
              public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
              [[digitalocean.projects]]\nid = \"30000000-0000-4000-a000-000000000000\"\n\
              name = \"first\"\nis_default = true\n",
+            SECOND_ACCOUNTS[0].token,
             limit(chance, 1500),
+            SECOND_ACCOUNTS[1].token,
             limit(chance, 600),
         );
         let mut bystanders = Vec::new();
@@ -137,8 +139,18 @@ impl Fleet {
     }
 
     pub(super) fn account(chance: &mut Rng) -> AccountName {
-        let name = if chance.bool() { "do-main" } else { "hz-eu" };
-        name.parse().expect("an account's name")
+        parsed(if chance.bool() { "do-main" } else { "hz-eu" })
+    }
+
+    /// Returns the configuration of a second account over the project of another: its token may only
+    /// read there.
+    pub(super) fn second_account(chance: &mut Rng, of: &AccountName) -> (AccountName, Account) {
+        let second = SECOND_ACCOUNTS.iter().find(|second| second.of == of.as_str());
+        let second = second.expect("each account may have a second one");
+        let provider =
+            if of.as_str() == "hz-eu" { Provider::Hetzner } else { Provider::DigitalOcean };
+        let mode = if chance.u8(..3) == 0 { Mode::Act } else { Mode::Observe };
+        (parsed(second.name), account(mode, provider, second.variable, false))
     }
 
     pub(super) fn setup(&self, chance: &mut Rng, schedules: BTreeMap<ScheduleName, Rule>) -> Setup {
@@ -148,19 +160,6 @@ impl Fleet {
             _ => Mode::Act,
         };
         let modes = [mode(), mode(), mode()];
-        let account = |mode, provider, variable: &str| {
-            Account::Cloud(CloudAccount {
-                provider,
-                was: None,
-                token: variable.parse().expect("a token's place"),
-                read_token: None,
-                datacenters: Vec::new(),
-                accept_new_prices: provider == Provider::Hetzner && accepts,
-                ssh_key: Some("team".to_owned()),
-                mode,
-                url: None,
-            })
-        };
         let mut schedules = schedules;
         for member in &self.members {
             if chance.u8(..10) == 0 {
@@ -184,14 +183,8 @@ impl Fleet {
                 ..Settings::default()
             },
             accounts: BTreeMap::from([
-                (
-                    "do-main".parse().expect("an account's name"),
-                    account(modes[1], Provider::DigitalOcean, "env:DO"),
-                ),
-                (
-                    "hz-eu".parse().expect("an account's name"),
-                    account(modes[2], Provider::Hetzner, "env:HZ"),
-                ),
+                (parsed("do-main"), account(modes[1], Provider::DigitalOcean, "env:DO", false)),
+                (parsed("hz-eu"), account(modes[2], Provider::Hetzner, "env:HZ", accepts)),
             ]),
             schedules,
         }
@@ -246,6 +239,24 @@ impl Fleet {
             _ => server(chance, number, &name, word.as_deref()),
         }
     }
+}
+
+fn parsed(name: &str) -> AccountName {
+    name.parse().expect("an account's name")
+}
+
+fn account(mode: Mode, provider: Provider, variable: &str, accept_new_prices: bool) -> Account {
+    Account::Cloud(CloudAccount {
+        provider,
+        was: None,
+        token: variable.parse().expect("a token's place"),
+        read_token: None,
+        datacenters: Vec::new(),
+        accept_new_prices,
+        ssh_key: Some("team".to_owned()),
+        mode,
+        url: None,
+    })
 }
 
 /// Rarely returns a tag that names the plan on which a machine stops.

@@ -50,6 +50,10 @@ impl State {
             self.check_away(record, now);
         }
         for record in records {
+            if self.is_shared(record) {
+                self.check_shared_reported(record, now);
+                continue;
+            }
             self.check_without(record, now);
             self.check_held(record);
             let last = || self.last_of_deleted(record);
@@ -99,7 +103,7 @@ impl State {
 
     /// Reports whether the record of a resource counts as one that needs a person: status shows it,
     /// and an alarm reports it.
-    fn is_told(&self, record: &Record, now: Timestamp) -> bool {
+    pub(super) fn is_told(&self, record: &Record, now: Timestamp) -> bool {
         let mut health = Health::default();
         health.count(record, &self.in_force(), now);
         health != Health::default()

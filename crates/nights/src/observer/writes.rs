@@ -69,6 +69,7 @@ impl State {
                 self.away.retain(|name, _| !known.contains_key(name));
                 self.away.extend(lost.map(|name| (name.clone(), now)));
                 self.applied_at = now;
+                self.note_shared();
                 self.observe_all();
             }
         } else if let Some(one) = read::<Override>(item) {
@@ -164,6 +165,7 @@ impl State {
         tracked.retained &= record.in_flight().is_none();
         self.check_not_gone(record);
         self.check_saved(record);
+        self.note_shared();
     }
 
     /// Checks that the handled generation never goes back, nor the handled edge within one
