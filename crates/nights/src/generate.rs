@@ -410,7 +410,25 @@ impl EventGenerator {
             let at = self.near(hot, from, until);
             self.add_second_account(at, until);
         }
+        if self.chance.u8(..24) == 0 {
+            let at = self.near(hot, from, until);
+            self.restore(at, until);
+        }
         std::mem::swap(&mut self.chance, &mut self.later);
+    }
+
+    /// Restores the table of resources as it was up to some hours before.
+    fn restore(&mut self, at: Timestamp, until: Timestamp) {
+        let minutes = [90, 600, 1800][self.chance.usize(..3)];
+        let back = at + SignedDuration::from_mins(self.chance.i64(10..=minutes));
+        let back = back.min(until);
+        self.add(at, EventKind::BackUp);
+        // The timers are disabled until it is done.
+        let before = back - SignedDuration::from_mins(4);
+        for function in [Function::Dispatch, Function::PollStatus] {
+            self.add(before, EventKind::TicksLost { function, minutes: 6 });
+        }
+        self.add(back, EventKind::Restore);
     }
 
     /// Configures a second account over one project, and removes it later.

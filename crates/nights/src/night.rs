@@ -191,6 +191,11 @@ pub enum EventKind {
     Forget { resource: ResourceRef },
     /// A person applies another configuration.
     Apply { setup: Setup },
+    /// The table of resources is backed up, as point-in-time recovery does at each second.
+    BackUp,
+    /// A person restores the table of resources as it was backed up last: what was recorded since
+    /// then is older than what the clouds show.
+    Restore,
     /// Everything has settled by now: nothing else has happened for a while.
     Inspect,
 }

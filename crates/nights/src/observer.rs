@@ -6,6 +6,7 @@ mod disks;
 mod evaluator;
 mod history;
 mod requests;
+mod restored;
 mod rules;
 mod settled;
 mod shared;
@@ -130,6 +131,8 @@ struct TrackedResource {
     chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
+    /// When its record was last replaced by an older one.
+    restored_at: Option<Timestamp>,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
     /// What people go without that it had, and when they last said so.

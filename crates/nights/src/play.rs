@@ -19,6 +19,7 @@ use domain::{
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Occurrence;
+use serde_json::Value;
 use store::Store;
 
 use crate::{
@@ -73,6 +74,8 @@ enum QueuedEvent {
     KeepToken(AccountName, String),
     /// A person stores the account's own token again.
     CorrectToken(AccountName),
+    /// A person restores the table of resources.
+    Restore,
 }
 
 /// How the next invocation of stop or start is delivered.
@@ -99,6 +102,9 @@ struct Simulation<'n> {
     accepted: BTreeMap<AccountName, String>,
     /// The store, as a person's command uses it.
     desk: Store,
+    tables: Engine,
+    /// The items of the latest backup of the table of resources.
+    backup: Vec<Value>,
     queue: BTreeMap<(Timestamp, u64), QueuedEvent>,
     serial: u64,
     working: BTreeMap<TaskId, Rc<Container>>,
@@ -154,6 +160,7 @@ impl<'n> Simulation<'n> {
         // The SDK keeps retry quotas by name, for the whole process. No two plays may share one.
         let play = PLAYS.fetch_add(1, Ordering::Relaxed);
         let desk = engine.store(&format!("desk-{play}"));
+        let tables = engine.clone();
         let containers =
             Containers::new(engine, clouds::shared(wire), tokens.clone(), format!("night-{play}"))?;
         Ok(Self {
@@ -169,6 +176,8 @@ impl<'n> Simulation<'n> {
             accepted: kept.clone(),
             kept,
             desk,
+            tables,
+            backup: Vec::new(),
             queue: BTreeMap::new(),
             serial: 0,
             working: BTreeMap::new(),
@@ -311,6 +320,7 @@ impl<'n> Simulation<'n> {
                 let token = self.kept[&account].clone();
                 self.store_token(&account, &token);
             }
+            QueuedEvent::Restore => self.restore(),
             QueuedEvent::NightEvent(place) => self.carry_out(&self.night.happenings[place].clone()),
         }
     }
@@ -468,7 +478,8 @@ impl<'n> Simulation<'n> {
             }
             EventKind::TicksLost { function, minutes } => {
                 let until = now + MINUTE * to_i32(minutes);
-                self.lost_until.insert(function, until);
+                let lost_until = self.lost_until.entry(function).or_insert(until);
+                *lost_until = until.max(*lost_until);
             }
             EventKind::TickDoubled { function, seconds } => {
                 self.extra_ticks.push((function, of_seconds(seconds), true));
@@ -507,6 +518,8 @@ impl<'n> Simulation<'n> {
                 let done = self.simulator.set_offer(&plan, None, &offer);
                 self.observer.note(Actor::Cloud, || format!("offers {described}: {done:?}"));
             }
+            EventKind::BackUp => self.backup = self.tables.resources(),
+            EventKind::Restore => self.restore(),
             EventKind::Inspect => self.observer.inspect(),
             what @ (EventKind::Person { .. }
             | EventKind::Create { .. }
@@ -522,6 +535,18 @@ impl<'n> Simulation<'n> {
             | EventKind::Approve
             | EventKind::Apply { .. }) => self.by_person(what),
         }
+    }
+
+    /// Restores the table of resources, once no function runs: the timers are disabled meanwhile.
+    fn restore(&mut self) {
+        let is_invoked = |one: &QueuedEvent| matches!(one, QueuedEvent::Invoke(..));
+        if !self.executor.is_idle() || self.queue.values().any(is_invoked) {
+            self.enqueue(self.time.now() + MINUTE, QueuedEvent::Restore);
+            return;
+        }
+        self.faults.count("the table of resources is restored");
+        self.tables.put_back(&self.backup);
+        self.observer.restored(&self.backup);
     }
 
     /// Carries out what a person does, at the provider or with the command.

@@ -41,6 +41,9 @@ use crate::{
 /// The prefix of the tables' names.
 pub(crate) const PREFIX: &str = "offhours-";
 
+/// The table of resources.
+const RESOURCES: &str = "offhours-resources";
+
 /// How long a client waits for a response from the store.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -83,6 +86,29 @@ impl Engine {
             .time_source(Now(self.time.clone()))
             .build();
         Store::new(Client::from_conf(config), Tables::prefixed(PREFIX))
+    }
+
+    /// Returns the items of the table of resources.
+    pub(crate) fn resources(&self) -> Vec<Value> {
+        let (mut items, mut request) = (Vec::new(), json!({ "TableName": RESOURCES }));
+        loop {
+            let (_, page) = self.tables.answer("Scan", &request.to_string());
+            let mut page: Value = serde_json::from_slice(&page).unwrap_or_default();
+            items.extend(page["Items"].as_array_mut().map(std::mem::take).unwrap_or_default());
+            if page["LastEvaluatedKey"].is_null() {
+                return items;
+            }
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"].take();
+        }
+    }
+
+    /// Puts items back into the table of resources.
+    pub(crate) fn put_back(&self, items: &[Value]) {
+        for item in items {
+            let put = json!({ "TableName": RESOURCES, "Item": item });
+            let (status, _) = self.tables.answer("PutItem", &put.to_string());
+            assert_eq!(status, 200, "an item that was stored can be stored again");
+        }
     }
 
     async fn exchange(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {

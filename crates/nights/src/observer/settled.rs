@@ -171,7 +171,8 @@ impl State {
         let left_alone = by_person.is_some_and(|at| at + settle_time > since);
         let retained = tracked.retained && desired == Desired::Stopped;
         let edge = since;
-        let since = since.max(self.applied_at).max(joined_at);
+        let restored_at = tracked.restored_at.unwrap_or(since);
+        let since = since.max(self.applied_at).max(joined_at).max(restored_at);
         if left_alone || now.duration_since(since) < settle_time || record.held || retained {
             return None;
         }
@@ -179,7 +180,8 @@ impl State {
             return Some(format!("nothing was ever handled, and it should be {desired:?}"));
         }
         let needs_a_person = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
-            || record.request.as_ref().is_some_and(|request| request.problem.is_some());
+            || record.request.as_ref().is_some_and(|request| request.problem.is_some())
+            || tracked.restored_at.is_some() && record.hibernation_problem().is_some();
         // An action that never ends keeps a machine busy at its cloud, and status says so.
         let is_busy = !state["action"].is_null() && record.last_error.is_some();
         let is_there = self.state_of(reference).is_some();

@@ -13,7 +13,7 @@ use store::Head;
 use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
 
-fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
     let item: serde_dynamo::Item = serde_json::from_value(item.clone()).ok()?;
     serde_dynamo::from_item(item).ok()
 }
