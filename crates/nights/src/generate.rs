@@ -414,6 +414,13 @@ impl EventGenerator {
             let at = self.near(hot, from, until);
             self.restore(at, until);
         }
+        if self.chance.u8(..16) == 0 {
+            let at = self.near(hot, from, until);
+            let minutes = [20, 300, 1800][self.chance.usize(..3)];
+            let minutes = self.chance.i64(10..=minutes).min(minutes_between(at, until));
+            let resource = self.resource();
+            self.add(at, EventKind::Newer { resource, minutes });
+        }
         std::mem::swap(&mut self.chance, &mut self.later);
     }
 

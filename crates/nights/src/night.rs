@@ -191,6 +191,9 @@ pub enum EventKind {
     Forget { resource: ResourceRef },
     /// A person applies another configuration.
     Apply { setup: Setup },
+    /// A newer program writes the record of a resource, and writes it in a known format again after
+    /// this long.
+    Newer { resource: ResourceRef, minutes: i64 },
     /// The table of resources is backed up, as point-in-time recovery does at each second.
     BackUp,
     /// A person restores the table of resources as it was backed up last: what was recorded since

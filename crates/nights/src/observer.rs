@@ -5,6 +5,7 @@
 mod disks;
 mod evaluator;
 mod history;
+mod newer;
 mod requests;
 mod restored;
 mod rules;
@@ -74,6 +75,8 @@ pub(crate) struct State {
     applied_at: Timestamp,
     /// Accounts that are no longer configured, and since when.
     away: BTreeMap<AccountName, Timestamp>,
+    /// The records that a newer program has written.
+    newer: BTreeMap<ResourceRef, newer::NewerRecord>,
     /// What two accounts reach, and since when both have a record of it.
     shared: BTreeMap<ResourceId, Timestamp>,
     /// When a plan was last withdrawn or offered again.
@@ -131,7 +134,7 @@ struct TrackedResource {
     chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
-    /// When its record was last replaced by an older one.
+    /// When its record was last replaced by an older one, or could be read again.
     restored_at: Option<Timestamp>,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
@@ -170,6 +173,7 @@ impl Observer {
             generation: Generation::default(),
             applied_at: now,
             away: BTreeMap::new(),
+            newer: BTreeMap::new(),
             shared: BTreeMap::new(),
             offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),

@@ -30,7 +30,7 @@ use crate::{
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
     service::{Container, Containers, Invocations, TokenVault, Trigger},
-    tables::Engine,
+    tables::{self, Engine},
     trace::{Actor, Trace},
 };
 
@@ -76,6 +76,8 @@ enum QueuedEvent {
     CorrectToken(AccountName),
     /// A person restores the table of resources.
     Restore,
+    /// A newer program writes a record in the format that it had before.
+    Known(ResourceRef, Value),
 }
 
 /// How the next invocation of stop or start is delivered.
@@ -320,6 +322,11 @@ impl<'n> Simulation<'n> {
                 let token = self.kept[&account].clone();
                 self.store_token(&account, &token);
             }
+            QueuedEvent::Known(resource, format) => {
+                if self.tables.rewrite(&resource, &format) == Some(tables::newer_format()) {
+                    self.observer.is_known_again(&resource);
+                }
+            }
             QueuedEvent::Restore => self.restore(),
             QueuedEvent::NightEvent(place) => self.carry_out(&self.night.happenings[place].clone()),
         }
@@ -425,8 +432,9 @@ impl<'n> Simulation<'n> {
         let id = self.executor.spawn(options, async move {
             let listener = |outcome: &Occurrence| observer.function_reported(actor, outcome);
             let handled = working.handle(function, trigger, clock, writer, &invocations, &listener);
-            if let Some(error) = handled.await {
-                observer.note(actor, || format!("fails: {error}"));
+            match handled.await {
+                Ok(left_alone) => observer.left_alone(&left_alone),
+                Err(error) => observer.note(actor, || format!("fails: {error}")),
             }
         });
         self.observer.lock().tasks.insert(id, (actor, sender));
@@ -518,6 +526,7 @@ impl<'n> Simulation<'n> {
                 let done = self.simulator.set_offer(&plan, None, &offer);
                 self.observer.note(Actor::Cloud, || format!("offers {described}: {done:?}"));
             }
+            EventKind::Newer { resource, minutes } => self.write_newer(resource, minutes),
             EventKind::BackUp => self.backup = self.tables.resources(),
             EventKind::Restore => self.restore(),
             EventKind::Inspect => self.observer.inspect(),
@@ -535,6 +544,19 @@ impl<'n> Simulation<'n> {
             | EventKind::Approve
             | EventKind::Apply { .. }) => self.by_person(what),
         }
+    }
+
+    /// Lets a newer program write a record that this one does not know how to read.
+    fn write_newer(&mut self, resource: ResourceRef, minutes: i64) {
+        let newer = tables::newer_format();
+        let Some(known) = self.tables.rewrite(&resource, &newer).filter(|known| *known != newer)
+        else {
+            return;
+        };
+        self.faults.count("a newer program writes a record");
+        self.observer.is_newer(&resource);
+        let back = self.time.now() + MINUTE * to_i32(minutes);
+        self.enqueue(back, QueuedEvent::Known(resource, known));
     }
 
     /// Restores the table of resources, once no function runs: the timers are disabled meanwhile.

@@ -15,7 +15,7 @@ use domain::{
     record::{Direction, Writer},
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
-use lifecycle::{Access, Context, Occurrence, Providers};
+use lifecycle::{Access, Context, Occurrence, Providers, report::LeftAlone};
 use provider::{Carrier, Endpoints, Transport};
 use secrecy::SecretString;
 use store::Store;
@@ -158,7 +158,8 @@ impl Container {
         self.busy.set(false);
     }
 
-    /// Handles one invocation. Returns the error if the invocation failed as a whole.
+    /// Handles one invocation. Returns what it left alone because it could not be read, or the error
+    /// if the invocation failed as a whole.
     pub(crate) async fn handle(
         &self,
         function: Function,
@@ -167,13 +168,15 @@ impl Container {
         writer: Writer,
         invocations: &Invocations,
         listener: &impl Fn(&Occurrence),
-    ) -> Option<String> {
+    ) -> Result<Vec<LeftAlone>, String> {
         let clock = Clock::from(clock);
         if function == Function::Dispatch {
             let handled = dispatch::handle(&self.store, invocations, timer(), clock.now());
-            return handled.await.err().map(|error| error.to_string());
+            return handled.await.map(|_| Vec::new()).map_err(|error| error.to_string());
         }
-        let providers = self.providers.as_ref()?;
+        let Some(providers) = self.providers.as_ref() else {
+            return Ok(Vec::new());
+        };
         let context =
             Context { store: &self.store, providers, clock: &clock, writer: &writer, listener };
         let handled = match (function, trigger) {
@@ -188,7 +191,7 @@ impl Container {
                 poll_status::handle(context, invocations, event).await
             }
         };
-        handled.err().map(|error| error.to_string())
+        handled.map(|report| report.left_alone).map_err(|error| error.to_string())
     }
 }
 

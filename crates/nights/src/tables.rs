@@ -27,6 +27,7 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponents,
 };
 use bytes::Bytes;
+use domain::ResourceRef;
 use local::engine;
 use serde_json::{Value, json};
 use store::{Store, Tables};
@@ -88,18 +89,37 @@ impl Engine {
         Store::new(Client::from_conf(config), Tables::prefixed(PREFIX))
     }
 
-    /// Returns the items of the table of resources.
+    /// Returns the items of the table of resources that this program can read.
     pub(crate) fn resources(&self) -> Vec<Value> {
+        self.items().filter(|item| item["format"] != newer_format()).collect()
+    }
+
+    fn items(&self) -> impl Iterator<Item = Value> + use<> {
         let (mut items, mut request) = (Vec::new(), json!({ "TableName": RESOURCES }));
         loop {
             let (_, page) = self.tables.answer("Scan", &request.to_string());
             let mut page: Value = serde_json::from_slice(&page).unwrap_or_default();
             items.extend(page["Items"].as_array_mut().map(std::mem::take).unwrap_or_default());
             if page["LastEvaluatedKey"].is_null() {
-                return items;
+                return items.into_iter();
             }
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"].take();
         }
+    }
+
+    /// Rewrites a record in another format, as another program would. Returns the format that it had;
+    /// `None` if there is no such record.
+    pub(crate) fn rewrite(&self, resource: &ResourceRef, format: &Value) -> Option<Value> {
+        let mut items = self.items();
+        let mut item = items.find(|item| {
+            item["account"]["S"] == resource.account.as_str()
+                && item["resource"]["S"] == resource.id.to_string()
+        })?;
+        let revision: u64 = item["revision"]["N"].as_str()?.parse().ok()?;
+        item["revision"] = json!({ "N": (revision + 1).to_string() });
+        let before = std::mem::replace(&mut item["format"], format.clone());
+        self.put_back(&[item]);
+        Some(before)
     }
 
     /// Puts items back into the table of resources.
@@ -200,6 +220,11 @@ impl Engine {
         response.headers_mut().insert("date", date.to_string());
         response
     }
+}
+
+/// Returns a version of the format that this program does not know, as an item carries it.
+pub(crate) fn newer_format() -> Value {
+    json!({ "N": (store::item::FORMAT + 1).to_string() })
 }
 
 fn error(name: &str) -> (u16, Bytes) {

@@ -76,6 +76,7 @@ impl State {
             return self.violated(format!("a change by something that is not a function: {path}"));
         }
         self.check_permit(&resource, path, by);
+        self.check_not_newer(&resource, path);
         self.check_shared(&resource, path);
         self.check_membership(&resource, path);
         self.check_account(&resource, path);

@@ -18,6 +18,7 @@ impl Observer {
                 continue;
             }
             state.count("a record is older than its cloud");
+            state.newer.remove(&reference);
             state.history.remove(&reference);
             state.unexplained.retain(|change| change.resource != reference);
             let tracked = state.tracked(&reference);

@@ -137,6 +137,7 @@ impl State {
             let text = |name: &str| delete["Key"][name]["S"].as_str().unwrap_or_default();
             let reference = format!("{}/{}", text("account"), text("resource"));
             if let Ok(reference) = reference.parse::<ResourceRef>() {
+                self.check_newer_stays(&reference);
                 self.records.remove(&reference);
             }
         }
@@ -146,6 +147,7 @@ impl State {
         let reference = record.reference.clone();
         self.last_change = self.time.now();
         self.note(self.actor(by), || record_in_a_line(record));
+        self.check_newer_stays(&reference);
         let before = self.records.insert(reference, record.clone());
         let replaced = before.as_ref().map_or(Revision(0), |before| before.revision);
         if record.revision.0 != replaced.0 + 1 {
