@@ -100,6 +100,13 @@ $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ): | rust
 	@$(CARGO) install --quiet --locked --version $(CARGO_FUZZ) --root $(TOOLS) cargo-fuzz
 	@touch $@
 
+# cargo-cyclonedx, pinned, inside the checkout.
+CARGO_CYCLONEDX := 0.5.9
+$(TOOLS)/cargo-cyclonedx-$(CARGO_CYCLONEDX): | rust
+	@echo "Installing cargo-cyclonedx $(CARGO_CYCLONEDX) into $(TOOLS) (once, a few minutes) ..."
+	@$(CARGO) install --quiet --locked --version $(CARGO_CYCLONEDX) --root $(TOOLS) cargo-cyclonedx
+	@touch $@
+
 # --- Packages -------------------------------------------------------------------------------------
 
 PROCESSORS ?= x86_64 aarch64
@@ -115,6 +122,17 @@ dist-again: dist ## Build them again in another folder, and compare the bytes
 	@$(DIST) target/again/packaging/dist.sh $(PROCESSORS) > /dev/null
 	@diff target/dist/SHA256SUMS target/again/target/dist/SHA256SUMS
 
+# It writes a file beside each Cargo.toml of the workspace.
+SHIPPED = offhours $(FUNCTIONS)
+.PHONY: sbom
+sbom: rust $(TOOLS)/cargo-cyclonedx-$(CARGO_CYCLONEDX) ## List what the programs of a release are made of (CycloneDX)
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) PATH="$$PWD/$(TOOLS)/bin:$$PATH" \
+	   $(CARGO) cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps --target all \
+	   --override-filename sbom
+	@mkdir -p target/dist; for name in $(SHIPPED); do \
+	   cp crates/$${name/#offhours/cli}/sbom.json target/dist/$$name.cdx.json; \
+	 done; rm crates/*/sbom.json tests/sbom.json
+
 # --- On AWS ---------------------------------------------------------------------------------------
 
 FUNCTIONS := dispatch poll-status stop start
@@ -129,6 +147,21 @@ build: rust $(BUILD_VENV)/installed ## Build the functions for AWS (ARCH=x86_64 
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
 	   $(if $(filter arm64,$(ARCH)),--arm64,--x86-64) $(addprefix --package ,$(FUNCTIONS))
 	@ls -l $(FUNCTIONS:%=target/lambda/%/bootstrap)
+
+# The template and the functions for both processors, for those who deploy a release with the AWS CLI.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+AWS_PACKAGE = target/package-aws/offhours-aws-$(VERSION)
+.PHONY: package
+package: $(BUILD_VENV)/installed ## Package the functions and the template for a release
+	@rm -rf $(dir $(AWS_PACKAGE))
+	@for arch in x86_64 arm64; do \
+	   $(MAKE) --no-print-directory build ARCH=$$arch; \
+	   $(BUILD_VENV)/bin/python infra/package.py $(AWS_PACKAGE); \
+	 done
+	@cp LICENSE $(AWS_PACKAGE); mkdir -p target/dist
+	@tar --create --directory $(dir $(AWS_PACKAGE)) --sort=name --owner=0 --group=0 --numeric-owner \
+	   --mtime="@$$(git log -1 --format=%ct)" --mode=u=rwX,go=rX $(notdir $(AWS_PACKAGE)) | \
+	   gzip -9 --no-name > target/dist/$(notdir $(AWS_PACKAGE)).tar.gz
 
 .PHONY: deploy
 deploy: $(BUILD_VENV)/installed ## Deploy what was built (asks the first time, and with GUIDED=1)
