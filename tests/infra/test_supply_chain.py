@@ -9,6 +9,15 @@ from template import ROOT
 
 LOCKS = sorted([ROOT / "infra/build.txt", *(ROOT / "tests/python").glob("*.txt")])
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yaml"))
+#: The rights of the one job that publishes; no other job has any.
+RIGHTS = {
+    "release.publish": {
+        "contents": "write",
+        "packages": "write",
+        "id-token": "write",
+        "attestations": "write",
+    }
+}
 PINNED = r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)"
 
 
@@ -71,8 +80,8 @@ def test_actions_are_pinned_by_commit_and_hold_no_rights(workflow):
         assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
     parsed = yaml.safe_load(text)
     assert parsed["permissions"] == {"contents": "read"}
-    for job in parsed["jobs"].values():
-        assert "permissions" not in job
+    for name, job in parsed["jobs"].items():
+        assert job.get("permissions") == RIGHTS.get(f"{workflow.stem}.{name}")
         for step in job["steps"]:
             if step.get("uses", "").startswith("actions/checkout@"):
                 assert step["with"] == {"persist-credentials": False}
@@ -86,3 +95,24 @@ def test_advisories_are_looked_for_every_week_and_on_pull_requests():
     assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", scheduled["cron"])
     assert "pull_request" in triggers
     assert "run: make advisories" in workflow
+
+
+def test_what_may_publish_builds_and_tests_nothing():
+    publish = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text())["jobs"][
+        "publish"
+    ]
+    assert publish["needs"] == "build"
+    for step in publish["steps"]:
+        assert not re.search(r"\b(make|cargo|pip|rustup|python3?)\b", step.get("run", ""))
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "kubernetes.yaml"])
+def test_a_release_names_its_image_in_each_container(name):
+    """The workflow replaces what stands at the end of a line."""
+    text = (ROOT / "packaging" / name).read_text()
+    named = re.findall(r"image: (.*)", text)
+    assert named
+    assert set(named) == {"offhours"}
+    workflow = (ROOT / ".github/workflows/release.yaml").read_text()
+    assert "s|image: offhours$|" in workflow
+    assert name in workflow
