@@ -10,7 +10,6 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Instant,
 };
 
 use divan::Bencher;
@@ -31,17 +30,17 @@ const SAMPLE_EVERY: usize = 50;
 
 fn main() {
     divan::main();
-    let directory = directory();
+    let (directory, clock) = (directory(), environment::Clock::machine());
     for records in [1_000, 10_000] {
         let path = directory.join(format!("{records}.db"));
         fill(&path, records);
         for form in ["table", "json"] {
-            let begun = Instant::now();
+            let begun = clock.now();
             let (lines, kib) = status(&path, form);
             say(&format!(
                 "status -o {form} of {records} records: {lines} lines in {:.2} s, peak memory \
                  {:.1} MiB",
-                begun.elapsed().as_secs_f64(),
+                clock.now().duration_since(begun).as_secs_f64(),
                 f64::from(kib) / 1024.0
             ));
         }
