@@ -1,5 +1,7 @@
 """What a release deploys without the checkout: the archives of the functions and the template."""
 
+import json
+import re
 import subprocess
 import zipfile
 
@@ -51,3 +53,16 @@ def test_an_archive_is_the_same_each_time_and_has_a_program_that_may_be_run(tmp_
     (entry,) = zipfile.ZipFile(one).infolist()
     assert entry.filename == "bootstrap"
     assert entry.external_attr >> 16 & 0o777 == 0o755
+
+
+def test_the_policy_for_deploying_covers_every_service_of_the_template():
+    page = (ROOT / "docs" / "deploying.md").read_text()
+    (policy,) = re.findall(r"(?s)```json\n(.*?)```", page)
+    actions = []
+    for statement in json.loads(policy)["Statement"]:
+        action = statement["Action"]
+        actions += [action] if isinstance(action, str) else action
+    allowed = {action.partition(":")[0] for action in actions}
+    kinds = {one["Type"] for one in yaml_parse(SOURCE.read_text())["Resources"].values()}
+    needed = {kind.split("::")[1].lower() for kind in kinds} - {"serverless"}
+    assert needed | {"cloudformation", "s3"} == allowed
