@@ -13,8 +13,12 @@ export CARGO_TARGET_DIR=$PWD/target
 export OFFHOURS_COMMIT SOURCE_DATE_EPOCH
 OFFHOURS_COMMIT=$(git describe --always --dirty --abbrev=12 --exclude '*')
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-# The paths of this machine stay out of the programs.
-export RUSTFLAGS="--remap-path-prefix=$PWD=/offhours --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+# The paths of this machine stay out of the programs, those of the standard library's source, too, where
+# that is installed.
+library=$(rustc --print sysroot)/lib/rustlib/src/rust
+compiler=$(rustc -vV | sed -n 's/^commit-hash: //p')
+RUSTFLAGS="--remap-path-prefix=$PWD=/offhours --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+export RUSTFLAGS="$RUSTFLAGS --remap-path-prefix=$library=/rustc/$compiler"
 
 processors=("$@")
 here=$(uname -m)
