@@ -2,7 +2,9 @@
 
 use domain::{
     ResourceId,
-    hibernation::{Hibernation, KeptSnapshot, Mark, SeenSnapshot, SshKey, of_label},
+    hibernation::{
+        Hibernation, KeptSnapshot, Mark, Origin, SeenSnapshot, SshKey, of_label, of_labeled,
+    },
     resource::ActionId,
 };
 
@@ -54,11 +56,31 @@ pub struct ListedSnapshots(pub(crate) Vec<ListedSnapshot>);
 pub(crate) struct ListedSnapshot {
     /// The machine that its name or its labels say it is of, in the form of [`of_label`].
     pub(crate) of: Option<String>,
+    /// What its name or its description says of that machine.
+    pub(crate) origin: Option<Origin>,
     /// With the mark in its name or its labels.
     pub(crate) seen: SeenSnapshot,
 }
 
+/// A snapshot of ours, whose machine need not be recorded.
+#[derive(Debug, Clone)]
+pub struct OwnSnapshot {
+    /// The resource that it is a copy of, by its original id.
+    pub of: ResourceId,
+    pub origin: Option<Origin>,
+    pub seen: SeenSnapshot,
+}
+
 impl ListedSnapshots {
+    /// Returns those whose name or labels say that they are ours.
+    pub fn ours(&self) -> impl Iterator<Item = OwnSnapshot> {
+        let own = self.0.iter().filter(|one| one.seen.mark.is_some());
+        own.filter_map(|one| {
+            let of = of_labeled(one.of.as_ref()?)?;
+            Some(OwnSnapshot { of, origin: one.origin.clone(), seen: one.seen.clone() })
+        })
+    }
+
     /// Returns those of one machine: known ones by their number, others by their name or labels.
     #[must_use]
     pub fn of_machine(

@@ -36,7 +36,7 @@ pub use database_plans::DatabasePlans;
 pub use domain::{reason::Refusal, step::Accepted};
 pub use endpoint::{Base, EndpointError, Endpoints, is_loopback, secret_address};
 pub use error::{ChangeError, ProviderError};
-pub use hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists};
+pub use hibernation_lookup::{HibernationLookup, ListedSnapshots, Lists, OwnSnapshot};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, OnProgress, Reading, Unread};

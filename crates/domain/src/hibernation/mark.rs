@@ -79,3 +79,9 @@ pub fn is_own_label(tag: &str) -> bool {
 pub fn of_label(id: &ResourceId) -> String {
     id.to_string().replace('/', ".")
 }
+
+/// Returns the resource that a value of [`OF_LABEL`] names.
+#[must_use]
+pub fn of_labeled(value: &str) -> Option<ResourceId> {
+    value.replacen('.', "/", 1).parse().ok()
+}

@@ -144,7 +144,8 @@ impl State {
         let mut own = self.snapshots_of(reference).into_iter();
         let waking = own.find(|image| {
             let name = image["name"].as_str().unwrap_or_default();
-            image["labels"]["offhours-mark"] == mark.0.as_str() || name.ends_with(&mark.0)
+            let label = name.split(' ').next().unwrap_or_default();
+            image["labels"]["offhours-mark"] == mark.0.as_str() || label.ends_with(&mark.0)
         });
         let is_off = waking.is_some_and(|image| {
             let mut tags = tags(&image);

@@ -1,12 +1,14 @@
 //! Droplets kept as snapshots, observed (DOSPEC).
 
+use std::collections::BTreeSet;
+
 use domain::{
     DropletId, ResourceId,
     hibernation::{
-        BackupPolicy, Hibernation, MachineLimit, Manifest, Mark, OF_LABEL, ObservedMachine,
-        SeenSnapshot, Sight, SnapshotState, SshKey, is_own_label, of_label,
+        BackupPolicy, Hibernation, Label, MachineLimit, Manifest, Mark, OF_LABEL, ObservedMachine,
+        Origin, SeenSnapshot, Sight, SnapshotState, SshKey, is_own_label, of_label,
     },
-    resource::{ActionId, MachineSize, Size},
+    resource::{ActionId, MachineSize, Resource, Size},
 };
 use serde::de::IgnoredAny;
 
@@ -335,7 +337,8 @@ fn body(
 fn snapshot(one: &schema::Snapshot) -> Option<ListedSnapshot> {
     let from = one.resource_id.parse().ok();
     let opts_out = |tag: &String| tag.eq_ignore_ascii_case("offhours:off");
-    let named = one.name.strip_prefix(PREFIX);
+    let (name, text) = one.name.split_once(' ').unwrap_or((&one.name, ""));
+    let named = name.strip_prefix(PREFIX);
     let (of, mark) = named.and_then(|name| name.rsplit_once('.')).unzip();
     let seen = SeenSnapshot {
         id: one.id.parse().ok()?,
@@ -356,12 +359,26 @@ fn snapshot(one: &schema::Snapshot) -> Option<ListedSnapshot> {
         opted_out: one.tags.iter().any(opts_out),
     };
     let of = of.map(str::to_owned);
-    Some(ListedSnapshot { of, seen })
+    Some(ListedSnapshot { of, origin: origin(text), seen })
 }
 
-/// The name of a machine's snapshot.
-pub(super) fn snapshot_name(of: &ResourceId, mark: &Mark) -> String {
-    format!("{PREFIX}{}.{mark}", of_label(of))
+/// The name of a machine's snapshot. What it says of the machine is written in the characters of
+/// the names that the API's description shows: no tag contains a dot (DOSPEC).
+pub(super) fn snapshot_name(label: &Label, machine: &Resource) -> String {
+    let name = format!("{PREFIX}{}.{}", of_label(&label.of), label.mark);
+    match Origin::of(machine) {
+        Some(origin) => format!("{name} {}", origin.to_string().replace(':', ".")),
+        None => name,
+    }
+}
+
+/// Parses what the name of a snapshot says of its machine.
+fn origin(text: &str) -> Option<Origin> {
+    let mut origin = Origin::parse(text)?;
+    let tags = origin.tags.take();
+    let with_colons =
+        |tags: BTreeSet<String>| tags.iter().map(|tag| tag.replace('.', ":")).collect();
+    Some(Origin { tags: tags.map(with_colons), ..origin })
 }
 
 /// The tag of every machine we create for a resource. A tag may contain neither `/` nor `.`

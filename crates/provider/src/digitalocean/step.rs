@@ -29,8 +29,7 @@ pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, Provi
         Step::On { .. } => act("power_on"),
         Step::Resize(to) => resize(resource, to),
         Step::Snapshot(label) => {
-            let name = snapshot_name(&label.of, &label.mark);
-            action(id, &json!({"type": "snapshot", "name": name}))
+            action(id, &json!({"type": "snapshot", "name": snapshot_name(label, resource)}))
         }
         Step::Delete => Ok(Request::delete(format!("/v2/droplets/{}", droplet_id(id)?))),
         Step::Create { label, snapshot, manifest } => {

@@ -3,13 +3,13 @@
 use domain::{
     ResourceId, ServerId,
     hibernation::{
-        KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL, ObservedMachine,
+        KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL, ObservedMachine, Origin,
         SeenSnapshot, Sight, SnapshotState, SshKey, is_own_label, of_label,
     },
     resource::{ActionId, MachineSize, Size},
 };
 
-use super::{Api, schema, server_id, surroundings::ssh_key};
+use super::{Api, schema, server_id, step::prefix, surroundings::ssh_key};
 use crate::{
     attachments::{Attachments, Preflight},
     cloud::Hibernates,
@@ -230,6 +230,12 @@ fn snapshot(image: schema::Image) -> ListedSnapshot {
     let of = label(OF_LABEL).cloned();
     let mark = label(MARK_LABEL).cloned().map(Mark);
     let opted_out = label("offhours").is_some_and(|word| word.eq_ignore_ascii_case("off"));
+    // Behind its prefix, a copy of which a person may have given another image.
+    let text = of.as_ref().zip(mark.as_ref()).and_then(|(of, mark)| {
+        let text = image.description.strip_prefix(&prefix(of, &mark.0))?;
+        text.strip_prefix(' ')
+    });
+    let origin = text.and_then(Origin::parse);
     let from = image.created_from.map(|from| ResourceId::Server(ServerId(from.id)));
     let seen = SeenSnapshot {
         id: image.id,
@@ -249,7 +255,7 @@ fn snapshot(image: schema::Image) -> ListedSnapshot {
         protected: Some(image.protection.delete),
         opted_out,
     };
-    ListedSnapshot { of, seen }
+    ListedSnapshot { of, origin, seen }
 }
 
 #[cfg(test)]

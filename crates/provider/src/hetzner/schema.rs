@@ -184,6 +184,8 @@ pub(super) struct ImageResponse {
 pub(super) struct Image {
     pub(super) id: u64,
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) description: String,
     /// In GB, once it is complete.
     #[serde(rename = "image_size")]
     pub(super) size: Option<Number>,

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    hibernation::{Attachment, KeptAddress, Label, MARK_LABEL, Manifest, OF_LABEL, of_label},
+    hibernation::{
+        Attachment, KeptAddress, Label, MARK_LABEL, Manifest, OF_LABEL, Origin, of_label,
+    },
     resource::{ActionId, Resource, SavedState},
     step::{Accepted, Step},
 };
@@ -37,7 +39,7 @@ pub(super) fn request(resource: &Resource, step: &Step) -> Result<Request, Provi
             Request::put(path, &json!({"auto_delete": false}))
         }
         Step::Snapshot(label) => {
-            let description = format!("offhours {} {}", of_label(&label.of), label.mark);
+            let description = description(label, resource);
             let labels: BTreeMap<_, _> = labels_of(label).into();
             let body = json!({"type": "snapshot", "description": description, "labels": labels});
             Request::post_json(action("create_image"), &body)
@@ -189,6 +191,19 @@ fn attach(server: u64, what: &Attachment) -> Option<Request> {
         Attachment::Project(_) | Attachment::Vpc(_) => return None,
     };
     Some(Request::post_json(path, &body))
+}
+
+/// The prefix of the description of a snapshot; what the snapshot says of its machine follows.
+pub(super) fn prefix(of: &str, mark: &str) -> String {
+    format!("offhours {of} {mark}")
+}
+
+fn description(label: &Label, machine: &Resource) -> String {
+    let prefix = prefix(&of_label(&label.of), &label.mark.0);
+    match Origin::of(machine) {
+        Some(origin) => format!("{prefix} {origin}"),
+        None => prefix,
+    }
 }
 
 fn labels_of(label: &Label) -> [(&'static str, String); 2] {

@@ -2,8 +2,12 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    hibernation::{Attachment, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress},
-    resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, SavedState, Size},
+    hibernation::{
+        Attachment, Hibernation, KeptSnapshot, Label, Manifest, Mark, NetworkAddress, Origin,
+    },
+    resource::{
+        ActionEffect, ActionId, ActionState, MachineSize, Power, Resource, SavedState, Size,
+    },
     step::Step,
 };
 use jiff::Timestamp;
@@ -384,6 +388,49 @@ async fn a_servers_type_changes_without_its_disk() {
     assert_eq!(shown, format!("{path} server_type=cpx12 upgrade_disk=false"));
     assert_eq!(accepted.unwrap().action, Some(ActionId(13)));
     cloud.finish();
+}
+
+#[tokio::test]
+async fn the_description_of_a_snapshot_says_what_its_server_is_like() {
+    let said = "web fsn1 cpx22 tags offhours=office";
+    let described = |text: &str| format!("offhours server.42 one{text}");
+    let labels = json!({"offhours-mark": "one", "offhours-of": "server.42"});
+    let body = json!({"description": described(&format!(" {said}")), "labels": labels, "type": "snapshot"});
+    let image = |id: u64, description: String| {
+        json!({
+            "id": id, "status": "available", "image_size": 4.5, "disk_size": 80, "labels": labels,
+            "created": "2026-11-23T19:05:00Z", "architecture": "x86",
+            "protection": {"delete": true}, "description": description,
+        })
+    };
+    let another = format!("offhours server.42 two {said}");
+    let listed = [described(&format!(" {said}")), described(""), another, "mine".to_owned()];
+    let listed = listed.into_iter().zip(7..).map(|(text, id)| image(id, text)).collect();
+    let cloud = Script::play([
+        (
+            format!("POST /v1/servers/42/actions/create_image application/json {body}"),
+            answer(201, json!({"action": {"id": 36}, "image": {"id": 7}})),
+        ),
+        (
+            "GET /v1/images?type=snapshot&per_page=50&page=1".to_owned(),
+            ok(page("images", listed, None)),
+        ),
+    ])
+    .await;
+    let client = cloud.hetzner(&[]);
+    let size = MachineSize { plan: "cpx22".to_owned(), ..MachineSize::default() };
+    let server = Resource {
+        tags: ["offhours-mark=old".to_owned(), "offhours=office".to_owned()].into(),
+        region: "fsn1".to_owned(),
+        size: Size::Machine(size),
+        ..seen(id(42))
+    };
+    let label = Label { of: id(42), mark: Mark("one".to_owned()) };
+    client.send(&server, &Step::Snapshot(label)).await.unwrap();
+    let ours = client.snapshots().await.unwrap();
+    let origins: Vec<_> = ours.ours().map(|one| one.origin).collect();
+    cloud.finish();
+    assert_eq!(origins, [Origin::of(&server), None, None, None]);
 }
 
 /// A person replaced the labels of one snapshot, which is not listed yet, copied those of another, and

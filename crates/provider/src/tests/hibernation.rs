@@ -6,9 +6,9 @@ use domain::{
     ResourceId,
     hibernation::{
         Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, Label, Manifest, Mark,
-        Sight, SnapshotState,
+        Origin, Sight, SnapshotState,
     },
-    resource::{ActionId, Busy, MachineSize},
+    resource::{ActionId, Busy, MachineSize, Resource, Size},
     step::Step,
 };
 use serde_json::{Value, json};
@@ -367,6 +367,38 @@ async fn a_snapshot_is_named_after_the_resource_and_its_mark() {
     let (shown, accepted) = sent(request, begun, Step::Snapshot(label())).await;
     assert_eq!(shown, format!("{path} snapshot name={name}"));
     assert_eq!(accepted, Accepted::action(36));
+}
+
+#[tokio::test]
+async fn the_name_of_a_snapshot_says_what_its_droplet_is_like() {
+    let name =
+        format!("offhours.droplet.42.{MARK} web.1 fra1 s-2vcpu-4gb tags env.dev offhours.office");
+    let whole = json!({"name": name, "type": "snapshot"});
+    let older = format!("offhours.droplet.42.{MARK}");
+    let changed = format!("{older} keep this one");
+    let listed = [snapshot("7", &name), snapshot("8", &older), snapshot("9", &changed)];
+    let begun = answer(201, json!({"action": {"id": 36}}));
+    let cloud = Script::play([
+        (with_body("POST /v2/droplets/42/actions", &whole), begun),
+        (SNAPSHOTS.to_owned(), list("snapshots", &listed)),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let size = MachineSize { plan: "s-2vcpu-4gb".to_owned(), ..MachineSize::default() };
+    let tags = ["env:dev", "offhours-of:droplet-42", "offhours:office"].map(str::to_owned);
+    let machine = Resource {
+        name: "web.1".to_owned(),
+        tags: tags.into(),
+        region: "fra1".to_owned(),
+        size: Size::Machine(size),
+        ..seen(id(42))
+    };
+    client.send(&machine, &Step::Snapshot(label())).await.unwrap();
+    let ours: Vec<_> = client.snapshots().await.unwrap().ours().collect();
+    cloud.finish();
+    assert!(ours.iter().all(|one| one.of == id(42) && one.seen.mark == Some(mark())), "{ours:?}");
+    let origins: Vec<_> = ours.into_iter().map(|one| one.origin).collect();
+    assert_eq!(origins, [Origin::of(&machine), None, None]);
 }
 
 #[tokio::test]
