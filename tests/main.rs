@@ -44,6 +44,7 @@ mod private_store;
 mod process;
 mod programs;
 mod read_token;
+mod rebuild;
 mod recovery;
 mod rehearse;
 mod runtime;

@@ -17,7 +17,18 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Money", &["savings", "saved"]),
     (
         "Run and repair",
-        &["serve", "local", "doctor", "notify", "backup", "restore", "completions", "man", "help"],
+        &[
+            "serve",
+            "local",
+            "doctor",
+            "notify",
+            "backup",
+            "restore",
+            "rebuild",
+            "completions",
+            "man",
+            "help",
+        ],
     ),
 ];
 

@@ -49,7 +49,7 @@ use output::Format;
 use commands::{
     activity, apply as apply_command, approve, backup, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
-    overrides, preview, rehearse, restore, saved, savings, serve, status, validate, why,
+    overrides, preview, rebuild, rehearse, restore, saved, savings, serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -116,6 +116,7 @@ enum Command {
     Local(Box<commands::local::Args>),
     Backup(backup::Args),
     Restore(restore::Args),
+    Rebuild(rebuild::Args),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
     Notify(notify::Args),
@@ -143,6 +144,7 @@ impl Command {
                 | Self::Savings(_)
                 | Self::Doctor(_)
                 | Self::Notify(_)
+                | Self::Rebuild(_)
         )
     }
 }
@@ -186,6 +188,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
         Command::Backup(args) => wait_for(backup::run(args, context)),
         Command::Restore(args) => wait_for(restore::run(args, context)),
+        Command::Rebuild(args) => wait_for(rebuild::run(args, context)),
         Command::Status(args) => wait_for(status::run(args, context)),
         Command::Why(args) => wait_for(why::run(args, context)),
         Command::Stop(args) => wait_for(manual::stop(args, context)),

@@ -75,6 +75,8 @@ pub enum Question {
     Changed(Box<Activity>),
     /// Release those of these resources that are held.
     Approve(Vec<ResourceRef>),
+    /// What do the clouds show that a store without its records would have to know?
+    Remains,
 }
 
 /// The JSON form of an invocation.

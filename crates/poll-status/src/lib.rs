@@ -7,7 +7,8 @@ use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
     observe::{
-        approve::approve, changed::changed, poll, stop_preview::preview_stops, token_check::trials,
+        approve::approve, changed::changed, poll, remains::remains, stop_preview::preview_stops,
+        token_check::trials,
     },
 };
 use serde::Deserialize;
@@ -55,6 +56,9 @@ pub async fn handle(
         }
         Event::Question(Question::Changed(activity)) => changed(context, &activity).await,
         Event::Question(Question::Approve(resources)) => approve(context, &resources).await,
+        Event::Question(Question::Remains) => {
+            Ok(Report { remains: remains(context).await?, ..Report::default() })
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use domain::{
     },
     resource::ActionId,
 };
+use jiff::Timestamp;
 
 use crate::attachments::{Attachments, Preflight};
 
@@ -58,6 +59,8 @@ pub(crate) struct ListedSnapshot {
     pub(crate) of: Option<String>,
     /// What its name or its description says of that machine.
     pub(crate) origin: Option<Origin>,
+    /// When it was made, for people.
+    pub(crate) made_at: Timestamp,
     /// With the mark in its name or its labels.
     pub(crate) seen: SeenSnapshot,
 }
@@ -68,6 +71,8 @@ pub struct OwnSnapshot {
     /// The resource that it is a copy of, by its original id.
     pub of: ResourceId,
     pub origin: Option<Origin>,
+    /// When it was made, for people.
+    pub made_at: Timestamp,
     pub seen: SeenSnapshot,
 }
 
@@ -77,7 +82,12 @@ impl ListedSnapshots {
         let own = self.0.iter().filter(|one| one.seen.mark.is_some());
         own.filter_map(|one| {
             let of = of_labeled(one.of.as_ref()?)?;
-            Some(OwnSnapshot { of, origin: one.origin.clone(), seen: one.seen.clone() })
+            Some(OwnSnapshot {
+                of,
+                origin: one.origin.clone(),
+                made_at: one.made_at,
+                seen: one.seen.clone(),
+            })
         })
     }
 

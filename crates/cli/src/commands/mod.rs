@@ -17,6 +17,7 @@ pub mod manual;
 pub mod notify;
 pub mod overrides;
 pub mod preview;
+pub mod rebuild;
 pub mod rehearse;
 pub mod restore;
 pub mod saved;

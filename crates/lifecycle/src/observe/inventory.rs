@@ -3,7 +3,7 @@
 mod accounts;
 mod covered;
 mod hibernated;
-mod reconcile;
+pub(super) mod reconcile;
 
 use std::{
     cell::Cell,

@@ -8,6 +8,7 @@ mod in_flight;
 mod inventory;
 pub(crate) mod look;
 pub mod poll;
+pub mod remains;
 pub mod stop_preview;
 
 mod set_back;

@@ -59,6 +59,9 @@ pub struct Report {
     /// Where stops would lead under a configuration that is not applied yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<AccountPreview>,
+    /// What accounts show that no record knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remains: Vec<AccountRemains>,
     /// The digests of schedules' edges, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
@@ -102,6 +105,31 @@ pub struct Trial {
     /// What the list could not show, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+}
+
+/// What an account shows of earlier stops that no record knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountRemains {
+    pub account: AccountName,
+    /// Why that is unknown; `None` if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub found: Vec<Remains>,
+}
+
+/// What a cloud shows of a resource that may be owed something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    pub resource: ResourceRef,
+    pub name: String,
+    /// What was found, in words.
+    pub found: String,
+    /// What a person has to do, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<String>,
+    /// The record to write, if what was found suffices for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Box<Record>>,
 }
 
 /// Where stops would lead for those of an account's resources whose schedule changes their plan,

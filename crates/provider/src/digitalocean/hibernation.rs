@@ -359,7 +359,7 @@ fn snapshot(one: &schema::Snapshot) -> Option<ListedSnapshot> {
         opted_out: one.tags.iter().any(opts_out),
     };
     let of = of.map(str::to_owned);
-    Some(ListedSnapshot { of, origin: origin(text), seen })
+    Some(ListedSnapshot { of, origin: origin(text), made_at: one.created_at, seen })
 }
 
 /// The name of a machine's snapshot. What it says of the machine is written in the characters of

@@ -177,6 +177,7 @@ pub(super) struct Snapshot {
     /// Not a number for a volume.
     pub(super) id: String,
     pub(super) name: String,
+    pub(super) created_at: Timestamp,
     pub(super) resource_id: String,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) regions: BTreeSet<String>,

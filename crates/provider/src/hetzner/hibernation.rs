@@ -255,7 +255,7 @@ fn snapshot(image: schema::Image) -> ListedSnapshot {
         protected: Some(image.protection.delete),
         opted_out,
     };
-    ListedSnapshot { of, origin, seen }
+    ListedSnapshot { of, origin, made_at: image.created, seen }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::{
     Exit,
     apply::moves::MovingStop,
     commands::{
-        apply, approve, forget, import, notify, overrides, preview::Coming, status, validate, why,
+        apply, approve, forget, import, notify, overrides, preview::Coming, rebuild, status,
+        validate, why,
     },
     configuration_file::written::File,
     doctor::Finding,
@@ -44,7 +45,7 @@ pub(super) struct Args {
 /// A document, by the command that prints it, and its schema.
 type Document = (&'static str, fn() -> Schema);
 
-const DOCUMENTS: [Document; 22] = [
+const DOCUMENTS: [Document; 23] = [
     ("configuration", configuration),
     ("activity", shape::schema_of::<Vec<Activity>>),
     ("apply", shape::schema_of::<apply::Plan>),
@@ -60,6 +61,7 @@ const DOCUMENTS: [Document; 22] = [
     ("override", shape::schema_of::<overrides::Answer>),
     ("override-list", shape::schema_of::<Vec<overrides::OverrideView>>),
     ("preview", shape::schema_of::<Vec<Coming>>),
+    ("rebuild", shape::schema_of::<Vec<rebuild::Remnant>>),
     ("rehearse", shape::schema_of::<MovingStop>),
     ("saved", shape::schema_of::<money::SavedReport>),
     ("savings", shape::schema_of::<money::Report>),

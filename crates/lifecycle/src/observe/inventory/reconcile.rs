@@ -449,7 +449,7 @@ fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
 
 /// Returns the resource that a machine says it was recreated from, in the form of [`of_label`]: a
 /// tag of `DigitalOcean` may hold no dot (DOSPEC).
-pub(super) fn made_of(resource: &Resource) -> Option<String> {
+pub(crate) fn made_of(resource: &Resource) -> Option<String> {
     let mut pairs = resource.tags.iter().filter_map(|tag| tag.split_once(['=', ':']));
     pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
 }
