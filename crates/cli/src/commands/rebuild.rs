@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours apply --data offhours.db && offhours rebuild --data offhours.db
+  offhours rebuild --data offhours.db
   offhours rebuild --dry-run -o json | jq '.[] | select(.to_do)'
 
 The exit code is 3 if anything is left for a person to do.")]
