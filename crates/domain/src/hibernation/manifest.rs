@@ -60,6 +60,9 @@ pub struct Manifest {
     /// Whether it has no public address at all, if that is chosen at creation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private_only: bool,
+    /// Whether it gets new public addresses, because those that it had are not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_addresses: bool,
 }
 
 /// When a machine's backups are made, in its cloud's words.

@@ -392,6 +392,7 @@ fn manifest(origin: &Origin, snapshot: &OwnSnapshot) -> Manifest {
             architecture: snapshot.seen.architecture.clone(),
             ..MachineSize::default()
         },
+        new_addresses: true,
         ..Manifest::default()
     }
 }

@@ -121,9 +121,6 @@ impl<'a> Order<'a> {
         let mut labels: BTreeMap<_, _> = labels.map(|(key, of)| (key, of.to_owned())).collect();
         labels.extend(labels_of(label));
         let group = made.placement_group.as_ref();
-        // A server without any network cannot be started: one of which no network is known gets new
-        // public addresses.
-        let is_apart = made.addresses.is_empty() && made.networks.is_empty();
         Self {
             name: &made.name,
             server_type: &made.size.plan,
@@ -140,8 +137,8 @@ impl<'a> Order<'a> {
             labels,
             user_data: USER_DATA,
             public_net: OrderedNet {
-                enable_ipv4: ipv4.is_some() || is_apart,
-                enable_ipv6: ipv6.is_some() || is_apart,
+                enable_ipv4: ipv4.is_some() || made.new_addresses,
+                enable_ipv6: ipv6.is_some() || made.new_addresses,
                 ipv4: number(ipv4),
                 ipv6: number(ipv6),
             },
