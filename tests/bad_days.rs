@@ -84,7 +84,7 @@ async fn on_a_disk_that_can_only_be_read_nothing_is_sent() {
     stops_once(&world).await;
 }
 
-/// A library that moves the clock of the process that loads it, as if somebody had set it wrongly.
+/// A library that moves the clock of the process that loads it.
 struct WrongClock {
     folder: TempDir,
 }
