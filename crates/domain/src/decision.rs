@@ -1,6 +1,6 @@
 //! What is due for a record: a pure function that all four Lambda functions share.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -31,6 +31,23 @@ pub struct Rules<'a> {
     pub configuration: &'a Configuration,
     /// The overrides in force, and those that have ended.
     pub overrides: &'a Overrides,
+}
+
+/// The configuration and the overrides in force, as one reader saw them.
+#[derive(Debug, Clone)]
+pub struct InForce {
+    pub configuration: Arc<Configuration>,
+    pub overrides: Overrides,
+    /// When the configuration came into force; `None` if nothing has been applied yet.
+    pub since: Option<Timestamp>,
+}
+
+impl InForce {
+    /// Borrows both for the rules.
+    #[must_use]
+    pub fn rules(&self) -> Rules<'_> {
+        Rules { configuration: &self.configuration, overrides: &self.overrides }
+    }
 }
 
 /// What a record needs at an instant, and why.

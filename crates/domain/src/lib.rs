@@ -3,6 +3,7 @@
 //! Nothing here is async, opens a connection or reads a clock. Every rule takes the instant to
 //! judge as an argument, so that it can be tested at any instant.
 
+pub mod account;
 pub mod activity;
 pub mod configuration;
 pub mod decision;

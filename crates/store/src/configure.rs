@@ -8,7 +8,8 @@ use domain::{
     AccountName,
     activity::{Action, Activity, Author},
     configuration::{Configuration, Generation, Override, Settings},
-    decision, joining,
+    decision::{self, InForce},
+    joining,
     record::Record,
 };
 use jiff::Timestamp;
@@ -16,7 +17,6 @@ use jiff::Timestamp;
 use crate::{
     Store, StoreError,
     item::{self, AccountPart, ConfigurationItem, Head, Item, LogEntry, Stored as _},
-    read::InForce,
     write::Expected,
 };
 

@@ -13,13 +13,12 @@ use aws_sdk_dynamodb::{
 use domain::{
     AccountName, ResourceRef,
     configuration::{Configuration, Floor, Generation, Override, Overrides, Schedules, Settings},
-    decision::Rules,
     record::Record,
 };
 use jiff::Timestamp;
 
 use crate::{
-    AccountPrices, AccountState, ReadItems, StoreError, Tables, Unreadable, failed,
+    AccountPrices, AccountState, InForce, ReadItems, StoreError, Tables, Unreadable, failed,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Head, Item, LogEntry, Stored},
 };
 
@@ -381,23 +380,6 @@ async fn each(
 fn whole<T>(item: Item, read: impl FnOnce(Item) -> Result<T, StoreError>) -> Result<T, StoreError> {
     let name = item::name(&item);
     read(item).map_err(|source| StoreError::Configuration { item: name, source: Box::new(source) })
-}
-
-/// The configuration and the overrides in force, as one reader saw them.
-#[derive(Debug, Clone)]
-pub struct InForce {
-    pub configuration: Arc<Configuration>,
-    pub overrides: Overrides,
-    /// When the configuration came into force; `None` if nothing has been applied yet.
-    pub since: Option<Timestamp>,
-}
-
-impl InForce {
-    /// Borrows both for the rules.
-    #[must_use]
-    pub fn rules(&self) -> Rules<'_> {
-        Rules { configuration: &self.configuration, overrides: &self.overrides }
-    }
 }
 
 fn says_nothing(generation: Generation) -> Configuration {
