@@ -82,7 +82,7 @@ fn arrows_lead_from_verbs_to_nouns() {
         ("poll-status", &lambda),
         ("dispatch", &["domain", "environment", "store"]),
         ("cloud-simulator", &["domain", "environment"]),
-        ("report", &["domain"]),
+        ("report", &["domain", "transition"]),
         ("page", &["domain", "report"]),
         (
             "local",

@@ -16,14 +16,13 @@ use lifecycle::{
     Occurrence,
     event::{Course, Event, Subject},
 };
+use report::problems::reported;
 
 use crate::{
     Exit,
     connection::{Functions, Session},
     context::Context,
-    output,
-    problems::reported,
-    progress,
+    output, progress,
     view::{GOES_ON, NOTHING_ASKED, View},
 };
 

@@ -4,12 +4,12 @@ use std::env;
 
 use domain::configuration::Configuration;
 use jiff::{Timestamp, tz::TimeZone};
+use report::time::shared_zone;
 
 use crate::{
     connection::Connection,
     output::{Format, Style},
     print::Screen,
-    time::shared_zone,
 };
 
 /// The options of every command.

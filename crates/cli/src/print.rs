@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use jiff::{Timestamp, tz::TimeZone};
+use report::time::{local, short};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use crate::{
     output::{self, Format, Style},
     table::{Cell, Column, table},
-    time::{local, short},
 };
 
 /// A type that is printed in rows.

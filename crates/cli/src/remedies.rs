@@ -5,9 +5,7 @@ use environment::TokenError;
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::ProvidersError;
 use provider::{EndpointError, ProviderError, ssh::HOST_KEY_CHANGED};
-use report::load::Overload;
-
-use crate::{configuration_file::count, time::short};
+use report::{count, load::Overload, time::short};
 
 /// Says that an account's rate limit does not carry what follows schedules in it, and what to do.
 pub(crate) fn of_overload(

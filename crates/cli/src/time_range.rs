@@ -2,12 +2,15 @@
 
 use domain::history::HISTORY_DAYS;
 use jiff::{Timestamp, tz::TimeZone};
-use report::history::{Period, kept_since};
+use report::{
+    history::{Period, kept_since},
+    time::local,
+};
 
 use crate::{
     exit::UsageError,
     output,
-    time::{Asked, Reader, When, local},
+    time::{Asked, Reader, When},
 };
 
 /// Returns the time from `since` until `until`, or until now, limited to how long history is kept.

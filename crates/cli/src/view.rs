@@ -15,6 +15,7 @@ use lifecycle::{
     Occurrence,
     event::{Course, Severity, Subject},
 };
+use report::time::{length, local};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +24,6 @@ use summary::Summary;
 use crate::{
     output::{self, Format},
     progress::{bars, forget_echo},
-    time::{length, local},
 };
 
 const NAME_WIDTH: usize = 18;

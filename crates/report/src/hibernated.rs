@@ -7,15 +7,18 @@ use domain::{
     record::{Ask, Record},
 };
 use jiff::Timestamp;
-use report::money::{amount, snapshots_month};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{configuration_file::count, time::length};
+use crate::{
+    count,
+    money::{amount, snapshots_month},
+    time::length,
+};
 
 /// What a machine is recreated from, with everything that a person needs to do it manually.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Hibernated {
+pub struct Hibernated {
     /// Whether the machine is hibernated, so that it does not exist now.
     asleep: bool,
     /// Whether a machine made from one of its snapshots was seen to run for ten minutes.
@@ -31,7 +34,7 @@ pub(crate) struct Hibernated {
 
 impl Hibernated {
     /// Returns `None` for a machine that was never hibernated.
-    pub(crate) fn of(record: &Record) -> Option<Self> {
+    pub fn of(record: &Record) -> Option<Self> {
         let kept = record.hibernation.as_deref()?.clone();
         // It is shown only if it is known without asking a provider.
         let price = record.kind().cloud().and_then(Provider::snapshot_price);
@@ -46,25 +49,28 @@ impl Hibernated {
     }
 
     /// Whether there is no machine now.
-    pub(crate) fn is_asleep(&self) -> bool {
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
         self.asleep
     }
 
     /// The snapshot it is recreated from, its lead time and what is kept, in one line.
-    pub(crate) fn in_words(&self, now: Timestamp) -> String {
+    #[must_use]
+    pub fn in_words(&self, now: Timestamp) -> String {
         let lead = self.kept.lead.unwrap_or_default().as_mins();
         format!("recreated from {}, {lead} min early; {}", self.waking(now), self.kept())
     }
 
     /// The snapshot that the machine is recreated from.
-    pub(crate) fn waking(&self, now: Timestamp) -> String {
+    #[must_use]
+    pub fn waking(&self, now: Timestamp) -> String {
         let mut snapshots = self.kept.seen_snapshots();
         let found = snapshots.find(|one| self.kept.wake_from.as_ref() == Some(&one.mark));
         found.map_or_else(|| "its snapshot".to_owned(), |one| snapshot(one, now))
     }
 
     /// How many snapshots are kept, how many are proven, and what all of them cost.
-    pub(crate) fn kept(&self) -> String {
+    pub fn kept(&self) -> String {
         let snapshots = || self.kept.seen_snapshots();
         let proven = snapshots().filter(|one| one.proven_at.is_some()).count();
         let cost = self.month.zip(self.currency);
@@ -75,17 +81,18 @@ impl Hibernated {
     }
 
     /// The machine as it was and is to be again, in one line.
-    pub(crate) fn as_it_was(&self) -> Option<String> {
+    pub fn as_it_was(&self) -> Option<String> {
         self.kept.manifest.as_ref().map(as_it_was)
     }
 
     /// How long before its time a start begins, in minutes. `None` if it does not begin early.
-    pub(crate) fn lead(&self) -> Option<i64> {
+    #[must_use]
+    pub fn lead(&self) -> Option<i64> {
         self.kept.lead.map(|lead| lead.as_mins()).filter(|&lead| lead > 0)
     }
 
     /// The id that the cloud has for the machine now.
-    pub(crate) fn present(&self) -> Option<String> {
+    pub fn present(&self) -> Option<String> {
         self.kept.present.as_ref().map(ToString::to_string)
     }
 }
@@ -112,7 +119,7 @@ fn as_it_was(manifest: &Manifest) -> String {
 }
 
 /// What became of the latest request of a transition that hibernates or wakes a machine.
-pub(crate) fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<String> {
+pub fn step(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<String> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref()?;
     if !record.is_hibernating() || request.direction != transition.direction {

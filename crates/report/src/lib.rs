@@ -1,6 +1,6 @@
-//! The computations behind the command's output: what a configuration leads to, whether rate limits
-//! carry that, how long resources were stopped, and what stopping saves. Pure, with no I/O and no
-//! async, so that its tests take seconds.
+//! The computations behind what the command and the page show: what each resource is doing and needs,
+//! what a configuration leads to, whether rate limits carry that, how long resources were stopped,
+//! and what stopping saves. Pure, with no I/O and no async, so that its tests take seconds.
 
 use std::fmt;
 
@@ -9,9 +9,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub mod consequences;
+pub mod hibernated;
 pub mod history;
 pub mod load;
 pub mod money;
+pub mod nearest;
+pub mod problems;
+pub mod resource;
+#[cfg(test)]
+mod scene;
+pub mod state;
+pub mod time;
+
+/// `1 problem`, `2 problems`.
+#[must_use]
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
 
 /// A resource and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -1,10 +1,7 @@
 //! Suggests what was probably meant.
 
 /// The candidate most similar to a word. `None` if none is similar enough.
-pub(crate) fn nearest<'c>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()
@@ -18,7 +15,7 @@ pub(crate) fn nearest<'c>(
 }
 
 /// Suggests the candidate most similar to a word, or otherwise lists all of them.
-pub(crate) fn advice<'c>(
+pub fn advice<'c>(
     word: &str,
     what: &str,
     candidates: impl IntoIterator<Item = &'c str> + Clone,

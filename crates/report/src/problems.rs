@@ -3,7 +3,7 @@
 use domain::{
     ScheduleName,
     configuration::Otherwise,
-    decision::{Rules, Verdict},
+    decision::{InForce, Rules, Verdict},
     hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
     left_behind::{LeftBehind, barrier, left_behind},
     membership::{Exclusion, Membership},
@@ -12,14 +12,12 @@ use domain::{
     record::{self, Ask, Direction, Phase, Record},
     stop_method::StopMethod,
 };
-use environment::in_words;
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::InForce;
 
 use crate::{
-    configuration_file::count,
+    count,
     nearest::advice,
     time::{ago, length, short},
 };
@@ -29,7 +27,7 @@ const ATTEMPTS: u32 = 5;
 
 /// Something about a resource that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// What is wrong.
     pub what: String,
     /// What to do about it.
@@ -49,7 +47,8 @@ impl Problem {
 }
 
 /// Returns what is wrong with a resource, the gravest first.
-pub(crate) fn problems(
+#[must_use]
+pub fn problems(
     record: &Record,
     verdict: &Verdict,
     in_force: &InForce,
@@ -91,7 +90,8 @@ pub(crate) fn problems(
 }
 
 /// What poll-status reported of a transition that still goes on.
-pub(crate) fn reported(record: &Record) -> Option<&Reason> {
+#[must_use]
+pub fn reported(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
     record.request.as_ref()?.problem.as_ref()
 }
@@ -173,7 +173,7 @@ fn held(record: &Record) -> Option<Problem> {
 }
 
 /// Why the record of a machine that may be hibernated is kept.
-pub(crate) const ONLY_RECORDED: &str = "only its record says how to recreate it";
+pub const ONLY_RECORDED: &str = "only its record says how to recreate it";
 
 /// What a person restores because nothing else does.
 fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> Problem {
@@ -185,7 +185,7 @@ fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> Problem {
             let barrier = barrier(record, rules.configuration);
             let start = format!("`offhours start {reference}` restores it");
             let (why, remedy) = match &barrier {
-                Some(barrier) => (in_words(barrier), format!("once that ends, {start}")),
+                Some(barrier) => (barrier.to_string(), format!("once that ends, {start}")),
                 None => (
                     "no schedule covers it any more".to_owned(),
                     format!("{start}; or let a schedule cover it again"),
@@ -217,7 +217,8 @@ fn bring_back(record: &Record, rules: Rules<'_>, left: LeftBehind) -> Problem {
 }
 
 /// What a gone resource is still owed, and what to decide about it.
-pub(crate) fn gone(record: &Record) -> [String; 2] {
+#[must_use]
+pub fn gone(record: &Record) -> [String; 2] {
     let saved = record.saved.as_ref();
     let owed =
         saved.map_or_else(|| "stopped by Offhours".to_owned(), |saved| format!("owed {saved}"));
@@ -241,10 +242,10 @@ fn unlike_saved(record: &Record) -> Option<Problem> {
 fn attached(record: &Record, verdict: &Verdict, in_force: &InForce) -> Option<Problem> {
     match &verdict.membership {
         Membership::Excluded(exclusion @ Exclusion::TwoSchedules { via, .. }) => {
-            Some(Problem::new(in_words(exclusion), format!("leave one schedule by {via}")))
+            Some(Problem::new(exclusion.to_string(), format!("leave one schedule by {via}")))
         }
         Membership::Excluded(exclusion @ Exclusion::TwoAccounts(other)) => Some(Problem::new(
-            in_words(exclusion),
+            exclusion.to_string(),
             if other.account == record.reference.account {
                 "two records have this machine, and neither is acted on: see with `offhours why` \
                  which one has its snapshots, and `offhours forget --anyway` the other"

@@ -2,16 +2,16 @@
 
 use domain::{
     ScheduleName,
+    account::AccountState,
     explanation::StandingCommand,
     record::{Cause, Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use lifecycle::event::watching;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::AccountState;
+use transition::event::watching;
 
 use crate::{
     problems::reported,
@@ -21,7 +21,7 @@ use crate::{
 /// The phase of a resource, as a word for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum PhaseName {
+pub enum PhaseName {
     /// Nothing is in progress: it is running or stopped.
     Settled,
     /// It is being stopped or started.
@@ -35,18 +35,19 @@ pub(crate) enum PhaseName {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) phase: PhaseName,
+pub struct State {
+    pub phase: PhaseName,
     /// A word or two: `running`, `stopping`, `stop stuck`.
-    pub(crate) words: String,
+    pub words: String,
     /// When the phase began, as far as the record shows.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Whether it runs or is stopped; `Between` unless that is settled.
-    pub(crate) power: Power,
+    pub power: Power,
 }
 
 impl State {
-    pub(crate) fn of(record: &Record) -> Self {
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
             Phase::Settled { .. } if record.is_hibernated() => {
                 let since = record.last.as_ref().map(|last| last.finished_at);
@@ -93,7 +94,8 @@ impl State {
 }
 
 /// The state as the beginning of a sentence.
-pub(crate) fn sentence(record: &Record) -> String {
+#[must_use]
+pub fn sentence(record: &Record) -> String {
     match &record.phase {
         Phase::Refused { transition, .. } => format!("Its {} was refused", transition.direction),
         Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
@@ -114,7 +116,8 @@ pub(crate) fn sentence(record: &Record) -> String {
 }
 
 /// Until when a manual command stands, and what changes the resource then.
-pub(crate) fn stands_until(
+#[must_use]
+pub fn stands_until(
     command: &StandingCommand,
     schedule: Option<&ScheduleName>,
     zone: &TimeZone,
@@ -147,16 +150,16 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
 
 /// Why nothing can be done in an account until a person intervenes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AccountFailure {
+pub struct AccountFailure {
     /// In a few words.
-    pub(crate) brief: String,
-    pub(crate) whole: String,
+    pub brief: String,
+    pub whole: String,
 }
 
 impl AccountFailure {
     /// Returns a failure if the token fails, or if the last listing is so old that nothing is
     /// stopped any more. For an account that was never listed, that time counts from the apply.
-    pub(crate) fn of(
+    pub fn of(
         state: Option<&AccountState>,
         in_force_since: Option<Timestamp>,
         now: Timestamp,
@@ -178,6 +181,3 @@ impl AccountFailure {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-pub(crate) mod fixtures;

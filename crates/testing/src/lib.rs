@@ -10,6 +10,7 @@
 mod engine;
 pub mod history;
 mod resource;
+pub mod scene;
 pub mod sshd;
 #[cfg(feature = "wire")]
 mod wire;

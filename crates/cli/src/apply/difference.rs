@@ -178,7 +178,7 @@ pub(crate) fn counted(changes: &[TableChange]) -> String {
     }
     let words = counts.into_iter().map(|((what, how), number)| match what {
         "settings" => format!("{what} {how}"),
-        what => format!("{} {how}", crate::configuration_file::count(number, what)),
+        what => format!("{} {how}", report::count(number, what)),
     });
     words.collect::<Vec<_>>().join(", ")
 }

@@ -9,11 +9,11 @@ use domain::{
     record::Record,
 };
 use lifecycle::report::Trial;
+use report::count;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    configuration_file::count,
     connection::{Session, readable},
     listing::not_listed,
 };

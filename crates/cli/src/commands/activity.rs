@@ -2,7 +2,7 @@
 
 use domain::{AccountName, ScheduleName, activity::Activity};
 use jiff::{Timestamp, tz::TimeZone};
-use report::history::Period;
+use report::{history::Period, time::local};
 use store::Store;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     names::{Names, history::report_unreadable},
     print::{Row, Screen},
     table::{Cell, Column},
-    time::{When, local},
+    time::When,
     time_range,
 };
 

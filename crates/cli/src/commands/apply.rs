@@ -14,7 +14,9 @@ use domain::{
 use jiff::{Timestamp, tz::TimeZone};
 use report::{
     consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
+    count,
     load::overloads,
+    time::{NextEdge, local, short},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,13 +32,12 @@ use crate::{
     },
     ask::confirm,
     author::{author, reason},
-    configuration_file::{self, ListedResources, count},
+    configuration_file::{self, ListedResources},
     connection::{Session, all_records, limit_of, readable},
     context::Context,
     output::{self, Format, Style},
     overriding::publish,
     remedies,
-    time::{NextEdge, local, short},
 };
 
 /// The most resources named in one list for people; JSON has all of them.

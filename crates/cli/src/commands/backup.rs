@@ -8,11 +8,12 @@ use std::{
 
 use anyhow::Context as _;
 use jiff::Timestamp;
+use report::count;
 use serde::{Deserialize, Serialize};
 use store::{StoredItem, item::FORMAT};
 use tempfile::NamedTempFile;
 
-use crate::{Exit, configuration_file::count, context::Context, exit::UsageError, output};
+use crate::{Exit, context::Context, exit::UsageError, output};
 
 /// Write everything that is stored to a file.
 ///

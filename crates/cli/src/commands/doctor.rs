@@ -1,8 +1,9 @@
 //! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
+use report::count;
+
 use crate::{
     Exit,
-    configuration_file::count,
     connection::Session,
     context::Context,
     doctor::{

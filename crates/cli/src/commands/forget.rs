@@ -7,6 +7,12 @@ use domain::{
     record::{Phase, Record},
 };
 use jiff::Timestamp;
+use report::{
+    count,
+    problems::{ONLY_RECORDED, gone},
+    resource::ResourceView,
+    state::sentence,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::StoreError;
@@ -16,14 +22,11 @@ use crate::{
     ask::confirm,
     author::{author, reason},
     candidates,
-    configuration_file::count,
     context::Context,
     exit::UsageError,
     names, output,
     output::Format,
-    problems::{ONLY_RECORDED, gone},
-    resource::{ResourceView, Wide},
-    state::sentence,
+    resource::Wide,
 };
 
 /// Delete the records of resources, such as a removed account's.

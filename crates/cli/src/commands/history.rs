@@ -8,7 +8,7 @@ use domain::{
     record::{Cause, Direction, Ending},
 };
 use jiff::Timestamp;
-use report::history::Period;
+use report::{history::Period, time::length};
 use store::{HistoryQuery, InForce, Store};
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     output,
     print::{self, Screen},
     table::{Cell, Column},
-    time::{When, length},
+    time::When,
     time_range,
 };
 
@@ -201,9 +201,10 @@ mod tests {
         stop_method::StopMethod,
     };
     use jiff::tz::TimeZone;
+    use report::time::shared_zone;
 
     use super::*;
-    use crate::{exit::UsageError, fixtures::*, time::shared_zone};
+    use crate::{exit::UsageError, fixtures::*};
 
     const CONFIGURATION: &str = r#"
 timezone = "Europe/Berlin"

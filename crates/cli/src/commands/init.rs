@@ -13,12 +13,10 @@ use domain::{
     text::one_line,
 };
 use jiff::Timestamp;
-use report::money::Row;
+use report::{count, money::Row};
 
 use super::savings::{Hours, Survey};
-use crate::{
-    Exit, configuration_file::count, context::Context, exit::UsageError, listing::Failure, output,
-};
+use crate::{Exit, context::Context, exit::UsageError, listing::Failure, output};
 
 /// What a name contains that is protected until a person decides otherwise.
 const PRODUCTION: &str = "prod";

@@ -31,7 +31,7 @@ use crate::{
     exit::UsageError,
     output::{self, Format},
     service::{self, follow, own_data, point_out_difference, put_into_force, show_rest},
-    time::{self, Length},
+    time::Length,
     view::{
         self, GOES_ON, View, bill,
         summary::{Invocations, Summary, finished_since},
@@ -390,10 +390,10 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
 
 /// Says what is about to be shown.
 fn introduce(args: &Args, local: &Local, until: Option<Timestamp>, zone: &TimeZone) {
-    let from = time::local(local.now(), zone);
+    let from = report::time::local(local.now(), zone);
     let until = until.map_or_else(
         || "until Ctrl-C".to_owned(),
-        |until| format!("until {}", time::local(until, zone)),
+        |until| format!("until {}", report::time::local(until, zone)),
     );
     if is_example(args) {
         output::remark("A day in simulated clouds: no real cloud is asked.\n");

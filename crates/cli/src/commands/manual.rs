@@ -12,6 +12,7 @@ use domain::{
     membership::{Membership, Subject},
     record::{Direction, Record},
 };
+use report::{count, state::stands_until};
 
 use super::{
     overrides::{self, SetArgs},
@@ -22,12 +23,10 @@ use crate::{
     ask::confirm,
     author::author,
     carry_out::{Command, Until, carry_out},
-    configuration_file::count,
     connection::{Session, readable},
     context::Context,
     exit::UsageError,
     output::{self, Format},
-    state::stands_until,
 };
 
 /// The resources to stop or start.

@@ -2,6 +2,7 @@
 
 use domain::{configuration::Generation, invocation::Question, record::Record};
 use lifecycle::report::Remains;
+use report::count;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Store, StoreError};
@@ -9,7 +10,6 @@ use store::{Store, StoreError};
 use crate::{
     Exit,
     ask::confirm,
-    configuration_file::count,
     context::Context,
     exit::UsageError,
     output::{self, Format},

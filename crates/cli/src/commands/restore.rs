@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use domain::configuration::Generation;
+use report::count;
 
 use super::backup::Backup;
-use crate::{
-    Exit, configuration_file::count, connection::all_records, context::Context, exit::UsageError,
-    output,
-};
+use crate::{Exit, connection::all_records, context::Context, exit::UsageError, output};
 
 /// Make a store from a backup.
 ///

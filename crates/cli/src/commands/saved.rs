@@ -13,6 +13,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use report::{
+    count,
     history::Period,
     money::{Grouping, SavedCollector, SavedReport, SavedRow, Total, Totals},
 };
@@ -20,7 +21,6 @@ use store::{HistoryQuery, InForce, Store};
 
 use crate::{
     Exit, candidates,
-    configuration_file::count,
     connection::{Session, all_records, readable},
     context::Context,
     names::{Names, check_schedule, history::report_unreadable},

@@ -15,23 +15,21 @@ use domain::{
     left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
+use report::{count, nearest::nearest, resource::ResourceView, state::PhaseName};
 use screen::KeyAction;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
 
 use crate::{
     Exit, candidates,
-    configuration_file::count,
     connection::{Functions, Session, readable},
     context::Context,
     exit::UsageError,
     listing::{Failure, Waiting, not_listed},
     names::{check_account, check_schedule, find},
-    nearest::nearest,
     output::{self, Format},
     print::Screen,
-    resource::{ResourceView, Wide},
-    state::PhaseName,
+    resource::Wide,
 };
 
 pub(crate) use accounts::AccountRow;

@@ -7,13 +7,13 @@ use domain::{
     record::Record,
 };
 use jiff::Timestamp;
+use report::nearest::advice;
 use store::{InForce, Store};
 
 use crate::{
     candidates,
     exit::UsageError,
     names::{self, Names, check_account, check_schedule},
-    nearest::advice,
 };
 
 #[derive(Debug, Default, clap::Args)]

@@ -7,12 +7,13 @@ use domain::{
     schedule::desired_or_any,
 };
 use jiff::Timestamp;
+use report::count;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     Exit,
-    configuration_file::{self, ListedResources, LoadError, Problem, count},
+    configuration_file::{self, ListedResources, LoadError, Problem},
     context::Context,
     output::{self, Format},
     print::Screen,

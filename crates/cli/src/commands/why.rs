@@ -9,6 +9,7 @@ use domain::{
     ScheduleName, configuration::OverrideTarget, decision::judge, membership::Subject,
     record::Record, schedule::desired_or_any,
 };
+use report::resource::ResourceView;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
@@ -21,7 +22,6 @@ use crate::{
     names::find,
     output::{self, Format},
     print::Screen,
-    resource::ResourceView,
 };
 
 /// Explain why a resource is in its state, and what happens next.

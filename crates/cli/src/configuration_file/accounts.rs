@@ -13,9 +13,9 @@ use domain::{
     text::{LONGEST_TAG, one_line},
 };
 use provider::Base;
+use report::nearest::advice;
 
 use super::{document::Field, reader::not_known};
-use crate::nearest::advice;
 
 #[derive(Default)]
 pub(super) struct Accounts {

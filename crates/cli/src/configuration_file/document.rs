@@ -9,14 +9,12 @@ use std::{
 };
 
 use domain::configuration::{AccountKind, Provider};
+use report::nearest::{advice, nearest};
 use serde_json::Value;
 use toml::{Spanned, de::DeValue};
 
 use super::{Problem, written::File};
-use crate::{
-    nearest::{advice, nearest},
-    shape,
-};
+use crate::shape;
 
 /// A position in the file: the path of the key, and where it begins in the text.
 #[derive(Debug, Clone)]

@@ -23,6 +23,7 @@ use std::{fmt, io, path::Path};
 use domain::configuration::{Configuration, Floor, Generation, Pattern, Settings};
 use environment::file::{self, LONGEST_TEXT};
 use jiff::Timestamp;
+use report::count;
 use toml::de::{DeTable, DeValue};
 
 use accounts::Accounts;
@@ -105,11 +106,6 @@ pub enum LoadError {
         /// All of its problems, by line.
         problems: Vec<Problem>,
     },
-}
-
-/// `1 problem`, `2 problems`.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Whether listed resources need their account in the file.

@@ -1,13 +1,13 @@
 //! Reads values by serde, into the types that are stored as well. A value that cannot be read is
 //! reported and left out, and the rest is read again without it, so that all problems are found.
 
+use report::nearest::advice;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment};
 use toml::de::DeValue;
 
 use super::document::Field;
-use crate::nearest::advice;
 
 impl Field<'_> {
     /// Reads the value as far as it can be read.

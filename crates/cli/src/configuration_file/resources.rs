@@ -7,9 +7,9 @@ use domain::{
     ResourceRef, ScheduleName,
     configuration::{AccountKind, Selector},
 };
+use report::nearest::advice;
 
 use super::{ListedResources, accounts::Accounts, document::Field};
-use crate::nearest::advice;
 
 /// The places of each entry, across all schedules.
 pub(super) type Listings<'t> = BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>>;

@@ -12,11 +12,11 @@ use environment::{Clock, in_words};
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::Providers;
 use provider::{Client, ProviderError, Reading};
-use report::load::overloads;
+use report::{count, load::overloads, time::ago};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
-use crate::{configuration_file::count, connection::limit_of, remedies, time::ago};
+use crate::{connection::limit_of, remedies};
 
 /// The rate limit is low when less than this fraction (one tenth) of it remains.
 const LOW: u64 = 10;

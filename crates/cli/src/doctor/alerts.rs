@@ -4,9 +4,9 @@ use environment::{
     in_words,
     subscriptions::{Subscription, Subscriptions, SubscriptionsError},
 };
+use report::count;
 
 use super::{Check, Finding, or_ok};
-use crate::configuration_file::count;
 
 pub(crate) fn check(answer: Result<Subscriptions, SubscriptionsError>) -> Vec<Finding> {
     let Subscriptions { topic, all } = match answer {

@@ -2,9 +2,9 @@
 
 use domain::record::SKEW;
 use jiff::{SignedDuration, Timestamp};
+use report::time::length;
 
 use super::{Check, Finding};
-use crate::time::length;
 
 /// The `Date` header of a response is truncated to whole seconds.
 const CUT: SignedDuration = SignedDuration::from_secs(1);

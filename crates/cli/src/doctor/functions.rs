@@ -10,10 +10,10 @@ use domain::{
 use environment::{InvokeError, InvokeFailure, LambdaFunctions, in_words};
 use jiff::Timestamp;
 use lifecycle::Report;
+use report::time::ago;
 use store::AccountState;
 
 use super::{Check, Finding};
-use crate::time::ago;
 
 /// On a local store nothing runs by itself; a recent inventory shows that a service is running.
 pub(crate) fn here(

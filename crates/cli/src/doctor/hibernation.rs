@@ -9,9 +9,10 @@ use domain::{
     stop_method::StopMethod,
 };
 use lifecycle::report::{AccountPreview, MissingScope, MoveTarget, StopPreview};
+use report::count;
 
 use super::{Check, Finding, or_ok, store::StoreContents};
-use crate::{configuration_file::count, connection::Functions};
+use crate::connection::Functions;
 
 /// Asks only if a schedule hibernates something or a machine is hibernated. Changes nothing.
 pub(crate) async fn check(functions: &Functions, contents: &StoreContents) -> Vec<Finding> {

@@ -2,10 +2,10 @@
 
 use domain::configuration::Configuration;
 use jiff::tz::TimeZone;
+use report::{count, time::local};
 use store::{FailingTarget, Store, StoreError};
 
 use super::{Check, Finding, or_ok};
-use crate::{configuration_file::count, time::local};
 
 pub(crate) async fn check(
     store: &Store,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::{AccountName, decision::judge, membership::Subject};
 use jiff::{Timestamp, tz::TimeZone};
+use report::{count, problems::problems, state::State};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
-use crate::{configuration_file::count, problems::problems, state::State};
 
 /// Finds what is wrong with the records.
 pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {

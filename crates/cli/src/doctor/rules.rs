@@ -7,10 +7,12 @@ use domain::{
     record::{Phase, Record},
 };
 use jiff::Timestamp;
-use report::consequences::{Unmatched, unmatched_names};
+use report::{
+    consequences::{Unmatched, unmatched_names},
+    nearest::{advice, nearest},
+};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
-use crate::nearest::{advice, nearest};
 
 const SPELLING: &str = "check its spelling; keep it if it is meant for future resources";
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use domain::{AccountName, record::Record};
 use environment::in_words;
 use jiff::Timestamp;
+use report::{count, time::ago};
 use store::{
     AccountState, Head, InForce, LogEntry, Store, StoreError, TableCondition, TableProblem,
     Unreadable,
 };
 
 use super::{Check, Finding, or_ok};
-use crate::{configuration_file::count, time::ago};
 
 /// Everything the checks need, read once.
 #[derive(Debug)]

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use domain::{ResourceRef, history::HistoryEntry, record::Record};
+use report::nearest::nearest;
 use store::{HistoryPages, HistoryQuery, Store};
 use wildmatch::WildMatch;
 
 use super::Names;
-use crate::{nearest::nearest, output};
+use crate::output;
 
 /// What a person names in history.
 #[derive(Debug)]

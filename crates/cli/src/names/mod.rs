@@ -12,13 +12,13 @@ use domain::{
     record::{Phase, Record},
 };
 use jiff::Timestamp;
+use report::nearest::{advice, nearest};
 use store::{InForce, Store};
 use wildmatch::WildMatch;
 
 use crate::{
     connection::{all_records, readable},
     exit::UsageError,
-    nearest::{advice, nearest},
 };
 
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use jiff::{
     civil::{Date, Time, Weekday},
     tz::{AmbiguousOffset, TimeZone},
 };
+use report::nearest::nearest;
 
 use super::Length;
-use crate::nearest::nearest;
 
 /// Words for days. Weekdays may be shortened to three letters.
 const DAYS: [(&str, Day); 10] = [
@@ -116,7 +116,7 @@ impl fmt::Display for When {
 
 impl From<Length> for When {
     fn from(length: Length) -> Self {
-        Self { text: super::length(length.duration()), said: Said::Away(length) }
+        Self { text: report::time::length(length.duration()), said: Said::Away(length) }
     }
 }
 

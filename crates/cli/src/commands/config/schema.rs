@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use domain::{activity::Activity, history::HistoryEntry};
 use lifecycle::Occurrence;
-use report::money;
+use report::{money, resource::ResourceView};
 use schemars::Schema;
 
 use super::log;
@@ -16,9 +16,7 @@ use crate::{
     },
     configuration_file::written::File,
     doctor::Finding,
-    output,
-    resource::ResourceView,
-    shape,
+    output, shape,
     view::Line,
 };
 

@@ -9,6 +9,7 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use indexmap::IndexMap;
+use report::resource::ResourceView;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
@@ -17,7 +18,6 @@ use super::change::{Change, after, begins_later};
 use crate::{
     commands::{manual::in_a_line, targets::Selected},
     print::{self, Screen},
-    resource::ResourceView,
     table::{Cell, Column},
 };
 

@@ -12,6 +12,7 @@ use domain::{
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
+use report::time::local;
 use store::InForce;
 
 use super::SetArgs;
@@ -20,7 +21,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     print::Screen,
-    time::{Asked, Length, Reader, When, local},
+    time::{Asked, Length, Reader, When},
 };
 
 /// A longer override needs confirmation: a slip, or a sign that the schedule should change.

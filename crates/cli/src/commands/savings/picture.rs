@@ -1,10 +1,12 @@
 //! The report for people: a line for each resource, or for each of its methods.
 
-use report::money::{MethodSaving, Report, Row, Total, Totals};
+use report::{
+    count,
+    money::{MethodSaving, Report, Row, Total, Totals},
+};
 
 use super::Args;
 use crate::{
-    configuration_file::count,
     output::Style,
     print::{self, Screen},
     table::{Cell, Column, table},

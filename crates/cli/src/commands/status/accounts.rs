@@ -7,6 +7,7 @@ use domain::{
     configuration::{Account, AccountKind},
 };
 use jiff::Timestamp;
+use report::state::AccountFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{AccountState, InForce};
@@ -14,7 +15,6 @@ use store::{AccountState, InForce};
 use crate::{
     output::shortened,
     print::{Row, Screen},
-    state::AccountFailure,
     table::{Cell, Column},
 };
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use domain::{ResourceRef, invocation::Question};
 use lifecycle::{Report, event::Subject};
+use report::resource::ResourceView;
 
-use crate::{connection::Functions, resource::ResourceView};
+use crate::connection::Functions;
 
 /// The number of resources per invocation: each costs it a request to the provider.
 const BATCH: usize = 20;
@@ -39,7 +40,7 @@ mod tests {
     use lifecycle::{Event, Occurrence};
 
     use super::*;
-    use crate::state::fixtures::{in_force, now, office};
+    use crate::evening::{in_force, now, office};
 
     #[test]
     fn answers_are_noted_at_their_resources_and_a_missing_one_is_shown() {

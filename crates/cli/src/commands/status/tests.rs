@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
+    evening::{at, full_store, now, office, store},
     output::Style,
-    state::fixtures::{at, full_store, now, office, store},
 };
 
 #[derive(Debug, Parser)]

@@ -15,18 +15,18 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use jiff::{SignedDuration, Timestamp};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::schedule;
-use crate::{
+use report::{
     hibernated::step,
-    print::Screen,
     problems::Problem,
     resource::ResourceView,
     state::{PhaseName, sentence, stands_until},
     time::length,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::schedule;
+use crate::print::Screen;
 
 /// The width of the column of labels.
 const LABEL: usize = 26;

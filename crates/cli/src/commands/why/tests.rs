@@ -12,7 +12,7 @@ use domain::{
 use jiff::tz::TimeZone;
 
 use super::*;
-use crate::state::fixtures::{
+use crate::evening::{
     at, configuration, fleet, following, in_force, now, office, overriding, seen,
     stopping_database, stuck_pool,
 };
