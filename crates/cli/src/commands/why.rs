@@ -6,10 +6,9 @@ mod schedule;
 use anyhow::Context as _;
 use chain::{Chain, Section};
 use domain::{
-    ScheduleName, configuration::OverrideTarget, decision::judge, membership::Subject,
-    record::Record, schedule::desired_or_any,
+    ScheduleName, configuration::OverrideTarget, record::Record, schedule::desired_or_any,
 };
-use report::resource::ResourceView;
+use report::{answer::Answer, resource::ResourceView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
@@ -123,11 +122,11 @@ pub struct Why {
 
 impl Why {
     fn of(record: &Record, in_force: &InForce, screen: &Screen) -> Self {
-        let (rules, now) = (in_force.rules(), screen.now);
-        let view = ResourceView::of(record, in_force, &screen.zone, now);
-        let verdict = judge(record, Subject::recorded(record), rules, now);
-        let chain = Chain { record, view: &view, verdict: &verdict, rules, screen };
-        Self { answer: chain.answer(), sections: chain.sections(), view }
+        let view = ResourceView::of(record, in_force, &screen.zone, screen.now);
+        let answer = Answer::of(record, &view, in_force, (&screen.zone, screen.now));
+        let lines = answer.lines();
+        let chain = Chain { answer, screen };
+        Self { answer: lines, sections: chain.sections(), view }
     }
 
     /// The answer, and on demand everything that leads to it.

@@ -6,22 +6,14 @@
 use std::fmt::{self, Write as _};
 
 use domain::{
-    configuration::{OverrideTarget, Policy, Selector},
-    decision::{Decision, DesiredEdge, LeaveReason, Rules, Verdict, Why as Due, observer},
-    explanation::{EdgeExplanation, next_edge},
+    configuration::{OverrideTarget, Selector},
+    decision::{Decision, DesiredEdge, Why as Due, observer},
     membership::{Exclusion, Subject, Via, exclusions, names_by},
-    record::{Ask, Cause, Direction, Rank, Record},
-    resource::Power,
-    schedule::{Desired, desired_or_any},
+    record::{Ask, Cause, Direction, Rank},
+    schedule::desired_or_any,
 };
-use jiff::{SignedDuration, Timestamp};
-use report::{
-    hibernated::step,
-    problems::Problem,
-    resource::ResourceView,
-    state::{PhaseName, sentence, stands_until},
-    time::length,
-};
+use jiff::Timestamp;
+use report::{answer::Answer, hibernated::step};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -95,36 +87,16 @@ impl fmt::Display for Section {
 }
 
 pub(super) struct Chain<'a> {
-    pub(super) record: &'a Record,
-    pub(super) view: &'a ResourceView,
-    pub(super) verdict: &'a Verdict,
-    pub(super) rules: Rules<'a>,
+    pub(super) answer: Answer<'a>,
     pub(super) screen: &'a Screen,
 }
 
 impl Chain<'_> {
-    /// How it is, what is wrong, and what comes next.
-    pub(super) fn answer(&self) -> Vec<String> {
-        let mut lines = vec![self.present()];
-        for Problem { what, remedy, needs_person } in &self.view.problems {
-            let label = if *needs_person { "It needs attention" } else { "Not as it should be" };
-            lines.push(format!("{label}: {what}."));
-            lines.push(format!("What to do: {remedy}."));
-        }
-        if let Some(EdgeExplanation { at: Some(at), to, cause }) = self.next_edge() {
-            let ahead = length(at.duration_since(self.screen.now));
-            let early = self.early(at, to, &cause).unwrap_or_default();
-            let (to, at) = (desired_or_any(to), self.screen.time(at));
-            lines.push(format!("Next: {to} at {at}, in {ahead}{early}."));
-        }
-        lines
-    }
-
     pub(super) fn sections(&self) -> Vec<Section> {
         let section = |title: &str, facts| Section { title: title.to_owned(), facts };
         let mut sections = vec![section("Who has a say, the strongest first", self.levels())];
-        let configuration = self.rules.configuration;
-        let membership = &self.verdict.membership;
+        let configuration = self.answer.rules.configuration;
+        let membership = &self.answer.verdict.membership;
         if let Some((name, rule)) = membership.schedule().zip(membership.rule(configuration)) {
             let zone = &rule.schedule.definition().timezone;
             let title = format!("What the schedule {name} says ({zone})");
@@ -141,98 +113,11 @@ impl Chain<'_> {
         sections
     }
 
-    fn next_edge(&self) -> Option<EdgeExplanation> {
-        let manual = self.view.manual.as_ref();
-        next_edge(self.record, self.verdict, manual, self.rules, self.screen.now)
-    }
-
-    fn policy(&self) -> Policy {
-        self.verdict.membership.policy(self.rules.configuration)
-    }
-
-    fn present(&self) -> String {
-        let state = sentence(self.record);
-        match (&self.verdict.decision, self.view.phase) {
-            (_, PhaseName::InFlight) => match self.view.since {
-                Some(since) if self.record.watched_until().is_none() => {
-                    let taken = length(self.screen.now.duration_since(since));
-                    format!("{state}, for {taken} now.")
-                }
-                // The sentence says until when it is watched.
-                Some(_) | None => format!("{state}."),
-            },
-            (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
-            (Decision::Leave(reason), PhaseName::Settled) => self.left(&state, reason),
-            (Decision::Act(due), PhaseName::Settled) => {
-                format!("{state}, and a {} is due.", due.direction)
-            }
-            (Decision::AskAgain(direction), PhaseName::Settled) => {
-                format!("{state}, and the {direction} will be asked for again.")
-            }
-        }
-    }
-
-    /// Says how a settled resource is that nothing is done about.
-    fn left(&self, state: &str, reason: &LeaveReason) -> String {
-        let desired = desired_or_any(self.verdict.desired);
-        let is_as_desired = match self.verdict.desired {
-            Some(Desired::Running) => self.view.power == Power::Running,
-            Some(Desired::Stopped) => self.view.power == Power::Stopped,
-            None => false,
-        };
-        if *reason == LeaveReason::NothingDesired {
-            format!("{state}, and has no desired state now.")
-        } else if *reason != LeaveReason::Handled {
-            format!("{state} and left alone: {reason}.")
-        } else if is_as_desired {
-            match &self.view.manual {
-                Some(command) => {
-                    format!("{state}, as {} asked, {}.", command.by, self.stands_until())
-                }
-                None => format!("{state}, as it should be."),
-            }
-        } else if self.was_observed() {
-            format!("{state} and would be {desired}, but is only observed.")
-        } else {
-            format!(
-                "{state} but should be {desired}: someone changed it, and it stays so until the \
-                 next edge."
-            )
-        }
-    }
-
-    /// Until when the manual command stands; empty if none does.
-    fn stands_until(&self) -> String {
-        let schedule = self.verdict.membership.schedule();
-        let manual = self.view.manual.as_ref();
-        let until = manual
-            .map(|command| stands_until(command, schedule, &self.screen.zone, self.screen.now));
-        until.unwrap_or_default()
-    }
-
-    /// Reports whether the last edge handled was only observed, so that nothing was done about it.
-    fn was_observed(&self) -> bool {
-        let observer = observer(self.record, &self.policy(), self.rules.configuration);
-        let kept_stopped = observer.is_some() && self.verdict.desired == Some(Desired::Running);
-        self.record.handled.as_ref().is_some_and(|handled| match handled.desired {
-            None => true,
-            Some(Desired::Stopped) => kept_stopped,
-            Some(Desired::Running) => false,
-        })
-    }
-
-    /// Says that the next start begins early; `None` if it begins at the time its schedule names.
-    fn early(&self, at: Timestamp, to: Option<Desired>, cause: &Cause) -> Option<String> {
-        let lead = self.view.hibernation.as_ref()?.lead()?;
-        let begun = (at - SignedDuration::from_mins(lead)).to_zoned(self.screen.zone.clone());
-        let starts = to == Some(Desired::Running) && *cause == Cause::Schedule;
-        starts.then(|| format!("; begun {lead} min early, at {}", begun.strftime("%H:%M")))
-    }
-
     /// Every rule that may apply, and which of them decides.
     fn levels(&self) -> Vec<Fact> {
-        let of_resource = Some(OverrideTarget::Resource(self.record.reference.clone()));
-        let of_schedule = self.verdict.membership.schedule().cloned().map(OverrideTarget::Schedule);
+        let of_resource = Some(OverrideTarget::Resource(self.answer.record.reference.clone()));
+        let of_schedule =
+            self.answer.verdict.membership.schedule().cloned().map(OverrideTarget::Schedule);
         let mut levels = self.exclusions();
         levels.extend([
             self.overriding("override of it", of_resource),
@@ -254,8 +139,8 @@ impl Chain<'_> {
         let mut opt_out = Fact::rule("opt-out", "no such tag", false);
         let (mut stronger, mut weaker) = (Vec::new(), Vec::new());
         let covers = |pattern| format!("`{pattern}` covers it");
-        let subject = Subject::recorded(self.record);
-        for exclusion in exclusions(subject, self.rules.configuration) {
+        let subject = Subject::recorded(self.answer.record);
+        for exclusion in exclusions(subject, self.answer.rules.configuration) {
             match exclusion {
                 Exclusion::NoAccount(account) => {
                     let words = format!("{account} is not configured");
@@ -290,7 +175,7 @@ impl Chain<'_> {
 
     /// The override of a target that was set last, in force or not.
     fn overriding(&self, label: &str, target: Option<OverrideTarget>) -> Fact {
-        let one = target.and_then(|target| self.rules.overrides.get(&target));
+        let one = target.and_then(|target| self.answer.rules.overrides.get(&target));
         let Some(one) = one.filter(|one| one.counts()) else {
             return Fact::rule(label, "none", false);
         };
@@ -310,17 +195,17 @@ impl Chain<'_> {
     /// The latest manual command.
     fn command(&self) -> Fact {
         let label = "manual stop or start";
-        let Some(command) = &self.record.manual_command else {
+        let Some(command) = &self.answer.record.manual_command else {
             return Fact::rule(label, "none", false);
         };
         let at = self.screen.time(command.instant);
-        let until = match self.stands_until().as_str() {
+        let until = match self.answer.stands_until().as_str() {
             "" => String::new(),
             until => format!(", {until}"),
         };
         let text = format!("{}, by {} at {at}{until}", command.desired, command.by);
-        let latest = self.verdict.edge.as_ref().map(|edge| edge.key.rank);
-        let stands = self.verdict.opted_in && latest == Some(Rank::Manual);
+        let latest = self.answer.verdict.edge.as_ref().map(|edge| edge.key.rank);
+        let stands = self.answer.verdict.opted_in && latest == Some(Rank::Manual);
         let mut fact = Fact::rule(label, text, stands);
         if !stands && command.instant <= self.screen.now {
             // An override or a later edge wins, and the command was given all the same.
@@ -331,20 +216,21 @@ impl Chain<'_> {
 
     /// The schedules that a list or a tag names.
     fn named(&self, via: Via) -> Fact {
-        let subject = Subject::recorded(self.record);
+        let subject = Subject::recorded(self.answer.record);
         let (label, nothing) = match via {
             Via::Listed => ("list of a schedule", "none has it"),
             Via::Tag => ("its tag", "names no schedule"),
             Via::ClusterTag => ("its cluster's tag", "names no schedule"),
         };
-        let names: Vec<_> = names_by(via, subject, self.rules.configuration).into_iter().collect();
+        let names: Vec<_> =
+            names_by(via, subject, self.answer.rules.configuration).into_iter().collect();
         let mut text = match names.as_slice() {
             [] => nothing.to_owned(),
             [one] => one.clone(),
             several => format!("{}: more than one, a conflict", several.join(" and ")),
         };
         if via == Via::Listed {
-            let listing = subject.listing(self.rules.configuration).map(|(_, by)| by);
+            let listing = subject.listing(self.answer.rules.configuration).map(|(_, by)| by);
             let by = listing.filter(|by| matches!(by, Selector::Name(_)));
             let by: Vec<_> = by.map(|by| format!("`{by}`")).collect();
             if !by.is_empty() {
@@ -355,8 +241,8 @@ impl Chain<'_> {
     }
 
     fn decided(&self) -> Vec<Fact> {
-        let (record, policy) = (self.record, self.policy());
-        let edge = self.verdict.edge.as_ref();
+        let (record, policy) = (self.answer.record, self.answer.policy());
+        let edge = self.answer.verdict.edge.as_ref();
         let edge = edge.map_or("none yet".to_owned(), |edge| self.edge(edge));
         let handled = record.handled.as_ref().map_or_else(
             || "none yet".to_owned(),
@@ -369,20 +255,21 @@ impl Chain<'_> {
                 }
             },
         );
-        let since = self.view.since.map(|since| format!(", since {}", self.screen.time(since)));
-        let state = format!("{}{}", self.view.state, since.unwrap_or_default());
+        let since =
+            self.answer.view.since.map(|since| format!(", since {}", self.screen.time(since)));
+        let state = format!("{}{}", self.answer.view.state, since.unwrap_or_default());
         let mut facts = vec![
             Fact::new("latest edge", edge),
             Fact::new("last edge handled", handled),
             Fact::new("decision", self.decision()),
             Fact::new("state", state),
-            Fact::new("a stop's method", self.view.method.to_string()),
+            Fact::new("a stop's method", self.answer.view.method.to_string()),
         ];
         let mut add = |label: &str, text: Option<String>| {
             facts.extend(text.map(|text| Fact::new(label, text)));
         };
         add("saved, to be put back", record.saved.as_ref().map(ToString::to_string));
-        let observer = observer(record, &policy, self.rules.configuration);
+        let observer = observer(record, &policy, self.answer.rules.configuration);
         add("mode", observer.map(|observer| format!("{observer} only observes: nothing is sent")));
         let held = record.held.then(|| match record.lost_storage {
             Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
@@ -398,7 +285,10 @@ impl Chain<'_> {
             0 | 1 => String::new(),
             many => format!(" ({many} times in a row)"),
         };
-        add("last error", self.view.last_error.as_ref().map(|error| format!("{error}{times}")));
+        add(
+            "last error",
+            self.answer.view.last_error.as_ref().map(|error| format!("{error}{times}")),
+        );
         facts
     }
 
@@ -412,9 +302,9 @@ impl Chain<'_> {
     }
 
     fn decision(&self) -> String {
-        match &self.verdict.decision {
+        match &self.answer.verdict.decision {
             Decision::Act(due) => {
-                let retains = self.policy().retain_running && self.record.retained;
+                let retains = self.answer.policy().retain_running && self.answer.record.retained;
                 if retains && due.direction == Direction::Stop && due.cause == Cause::Schedule {
                     return "left running: `retain_running` found it running before".to_owned();
                 }
@@ -440,8 +330,8 @@ impl Chain<'_> {
         let mut add = |label: &str, text: Option<String>| {
             facts.extend(text.map(|text| Fact::new(label, text)));
         };
-        add("now", step(self.record, |at| self.screen.time(at)));
-        let Some(kept) = &self.view.hibernation else {
+        add("now", step(self.answer.record, |at| self.screen.time(at)));
+        let Some(kept) = &self.answer.view.hibernation else {
             return facts;
         };
         match kept.present() {
@@ -450,7 +340,7 @@ impl Chain<'_> {
                 add("recreated from", Some(kept.waking(self.screen.now)));
                 add("recreated as", kept.as_it_was());
             }
-            Some(present) if present != self.record.reference.id.to_string() => {
+            Some(present) if present != self.answer.record.reference.id.to_string() => {
                 let text = format!("{present} at its cloud, since it was recreated");
                 add("machine", Some(text));
             }
@@ -463,7 +353,7 @@ impl Chain<'_> {
     }
 
     fn next(&self) -> Vec<Fact> {
-        let (record, now) = (self.record, self.screen.now);
+        let (record, now) = (self.answer.record, self.screen.now);
         let in_flight = record.in_flight().is_some();
         let asked_again_at = record.request.as_ref().and_then(|request| match request.ask {
             Ask::Failed { retry_at } => Some(retry_at),
@@ -473,9 +363,9 @@ impl Chain<'_> {
         let coming = |at: Option<Timestamp>| at.filter(|at| *at > now);
         let retry_at = coming(retry_at);
         let mut facts = Vec::new();
-        if let Decision::Act(due) = &self.verdict.decision
+        if let Decision::Act(due) = &self.answer.verdict.decision
             && retry_at.is_none()
-            && observer(record, &self.policy(), self.rules.configuration).is_none()
+            && observer(record, &self.answer.policy(), self.answer.rules.configuration).is_none()
         {
             let text = format!("dispatch hands it to {}", due.direction);
             facts.push(Fact::new("within a minute", text));
@@ -488,7 +378,7 @@ impl Chain<'_> {
         let look_at = record.due_at.filter(|_| in_flight);
         add(coming(look_at), "the next look at what is under way");
         add(retry_at, "tried again after a failure");
-        if let Some(edge) = self.next_edge() {
+        if let Some(edge) = self.answer.next_edge() {
             add(edge.at, &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)));
         }
         if facts.is_empty() {
