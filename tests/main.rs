@@ -11,6 +11,7 @@ mod backup;
 mod bad_days;
 mod bad_input;
 mod budget;
+mod calendars;
 mod cargo_lambda;
 mod clients;
 mod cold_start;

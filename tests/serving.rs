@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use crate::{
+    calendars,
     private_store::listens_at,
     programs::{CommandOutput, SimulatorProgram, next_change_of, signal},
     support::{ACCOUNTS, droplet, monday, office_hours, program, reference, root, tables},
@@ -236,12 +237,43 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
         assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
     }
     check_metrics(&metrics).await;
+    for path in ["calendar.ics", "calendar/office.ics"] {
+        let calendar = http.get(format!("http://{address}/{path}")).send().await.unwrap();
+        assert_eq!(calendar.headers()["content-type"], "text/calendar; charset=utf-8");
+        let calendar = calendars::read(&calendar.text().await.unwrap()).await;
+        assert_eq!(calendar["events"][0]["summary"], "office: running", "{calendar}");
+    }
+    for path in ["calendar/offce.ics", "calendar/office", "calendar/No%0AName.ics"] {
+        let asked = http.get(format!("http://{address}/{path}")).send().await.unwrap();
+        assert_eq!(asked.status().as_u16(), 404, "{path}");
+    }
 
     let second = world.run(&[]).await;
     assert_eq!(second.code, Some(2), "{}", second.stderr);
     assert!(second.stderr.contains("another `offhours serve`"), "{}", second.stderr);
     signal(serving.id(), "INT").await;
     serving.ends_well().await;
+}
+
+#[tokio::test]
+async fn over_a_network_a_calendar_names_no_person() {
+    let world = World::new().await;
+    assert_eq!(world.run(&ONCE).await.code, Some(0));
+    let set = ["override", "running", "--schedule", "office", "--for", "2h", "--yes"];
+    let set = world.command(&set).await;
+    assert_eq!(set.code, Some(0), "{}", set.stderr);
+    let http = provider::http_client().unwrap();
+    for (listen, names_persons) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
+        let mut serving = world.start(&["--listen", listen]);
+        let address = serving.remarks.next_line().await.unwrap().unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let calendar = http.get(format!("http://127.0.0.1:{port}/calendar.ics")).send().await;
+        let calendar = calendar.unwrap().text().await.unwrap();
+        assert!(calendar.contains("office: running (override)"), "{calendar}");
+        assert_eq!(calendar.contains("Set by "), names_persons, "{calendar}");
+        signal(serving.id(), "INT").await;
+        serving.ends_well().await;
+    }
 }
 
 /// Has Prometheus's own tool check a text, where it is installed.

@@ -11,7 +11,7 @@ use clap::{
 use crate::{Arguments, Exit, output};
 
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Look", &["status", "why", "preview", "history", "activity"]),
+    ("Look", &["status", "why", "preview", "calendar", "history", "activity"]),
     ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
     ("Configure", &["init", "validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),

@@ -45,7 +45,7 @@ use exit::UsageError;
 use output::Format;
 
 use commands::{
-    activity, apply as apply_command, approve, backup, completions, config,
+    activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
     overrides, preview, rebuild, rehearse, restore, saved, savings, serve, status, validate, why,
 };
@@ -92,6 +92,7 @@ enum Command {
     Init(init::Args),
     Validate(validate::Args),
     Preview(preview::Args),
+    Calendar(calendar::Args),
     Apply(Box<apply_command::Args>),
     Activity(activity::Args),
     Config(config::Args),
@@ -180,6 +181,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         }),
         Command::Init(args) => wait_for(init::run(args, context, clock.now())),
         Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
+        Command::Calendar(args) => wait_for(calendar::run(args, context)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Serve(args) => wait_for_own_end(serve::run(args, context)),

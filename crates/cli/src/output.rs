@@ -33,6 +33,11 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     quietly(io::stdout().lock(), text)
 }
 
+/// Writes the contents of a file to standard output, as they are. A closed pipe is not an error.
+pub(crate) fn print_file(contents: &str) -> io::Result<()> {
+    unless_closed(io::stdout().lock(), contents)
+}
+
 /// Writes lines for people to standard output, wrapping those too long for the terminal.
 pub(crate) fn print_lines(text: &str) -> io::Result<()> {
     print(&Style::of_stdout().wrap(text))
@@ -80,8 +85,11 @@ pub(crate) fn report(error: &anyhow::Error) {
     }
 }
 
-fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
-    let text = printable(text);
+fn quietly(to: impl Write, text: &str) -> io::Result<()> {
+    unless_closed(to, &printable(text))
+}
+
+fn unless_closed(mut to: impl Write, text: &str) -> io::Result<()> {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,

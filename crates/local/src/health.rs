@@ -8,34 +8,43 @@ use std::{
 use anyhow::Context as _;
 use axum::{
     Router,
-    extract::{Request, State},
+    extract::{Path, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
     routing::get,
 };
 use environment::in_words;
+use page::Audience;
 use tokio::net::TcpListener;
 
 use crate::{metrics::CONTENT_TYPE, service::Service};
 
-/// Answers `GET /healthz` and `GET /metrics` at an address, in the background. Returns the address,
-/// with the port that was found for port 0.
+/// Answers `GET /healthz`, `/metrics` and `/calendar.ics` at an address, in the background. Returns
+/// the address, with the port that was found for port 0. Who asks over a network gets the public form
+/// of a calendar.
 pub async fn listen(address: SocketAddr, service: &Arc<Service>) -> anyhow::Result<SocketAddr> {
     let cannot = || format!("cannot listen on {address}");
     let listener = TcpListener::bind(address).await.with_context(cannot)?;
+    let address = listener.local_addr()?;
+    let is_loopback = address.ip().is_loopback();
+    let audience = if is_loopback { Audience::Operators } else { Audience::Public };
     let router = Router::new()
         .route("/healthz", get(health))
         .route("/metrics", get(metrics))
+        .route("/calendar.ics", get(calendar))
+        .route("/calendar/{file}", get(calendar))
         .layer(middleware::from_fn(only_probes))
-        .with_state(Arc::clone(service));
-    let address = listener.local_addr()?;
+        .with_state((Arc::clone(service), audience));
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address)
 }
 
+/// The service, and for whom it is shown.
+type Shown = (Arc<Service>, Audience);
+
 /// 200 while both timers work, otherwise 503.
-async fn health(State(service): State<Arc<Service>>) -> Response {
+async fn health(State((service, _)): State<Shown>) -> Response {
     if service.is_healthy() {
         (StatusCode::OK, "both timers work\n").into_response()
     } else {
@@ -44,11 +53,32 @@ async fn health(State(service): State<Arc<Service>>) -> Response {
     }
 }
 
-async fn metrics(State(service): State<Arc<Service>>) -> Response {
+async fn metrics(State((service, _)): State<Shown>) -> Response {
     match service.metrics().await {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(error) => {
             tracing::error!("Could not show the metrics: {}", in_words(error.as_ref()));
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+    }
+}
+
+/// The calendar of all schedules, or of the one that the file is named after.
+async fn calendar(
+    State((service, audience)): State<Shown>,
+    file: Option<Path<String>>,
+) -> Response {
+    let name = file.map(|Path(file)| file.strip_suffix(".ics").unwrap_or_default().parse());
+    let Ok(only) = name.transpose() else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    match service.calendar(only.as_ref(), audience).await {
+        Ok(Some(text)) => {
+            ([(header::CONTENT_TYPE, "text/calendar; charset=utf-8")], text).into_response()
+        }
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Err(error) => {
+            tracing::error!("Could not show a calendar: {}", in_words(error.as_ref()));
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
     }

@@ -16,7 +16,8 @@ use std::{
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
-    AccountName,
+    AccountName, ScheduleName,
+    configuration::OverrideTarget,
     digest::Digest,
     invocation::{Invocation, Question},
     record::{Direction, Writer},
@@ -28,6 +29,7 @@ use lifecycle::{
     Access, Context, Listener, Occurrence, Providers, Report,
     report::{health::Health, publishing},
 };
+use page::Audience;
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -154,6 +156,25 @@ impl Service {
         let configuration = self.store.in_force().await?.configuration;
         let is_configured = |account: &AccountName| configuration.accounts.contains_key(account);
         Ok(self.counts.text(is_configured, &self.invocation_totals())?)
+    }
+
+    /// Returns the calendar of a schedule, or of all; `None` if there is no such schedule.
+    pub(crate) async fn calendar(
+        &self,
+        only: Option<&ScheduleName>,
+        audience: Audience,
+    ) -> anyhow::Result<Option<String>> {
+        let in_force = self.store.in_force().await?;
+        if only.is_some_and(|name| !in_force.configuration.schedules.contains_key(name)) {
+            return Ok(None);
+        }
+        let overridden = in_force.overrides.iter().filter_map(|one| match &one.target {
+            OverrideTarget::Resource(reference) => Some(reference.clone()),
+            OverrideTarget::Schedule(_) => None,
+        });
+        let records = self.store.records(&overridden.collect::<Vec<_>>()).await?.read;
+        let rules = in_force.rules();
+        Ok(Some(page::calendar::render(rules, &records, only, audience, self.now())))
     }
 
     /// Fires both timers. Returns at once; the handlers work in the background.

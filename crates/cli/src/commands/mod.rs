@@ -4,6 +4,7 @@ pub mod activity;
 pub mod apply;
 pub mod approve;
 pub mod backup;
+pub mod calendar;
 pub mod completions;
 pub mod config;
 pub mod doctor;

@@ -51,8 +51,8 @@ pub struct Args {
     /// Do what is due now, follow it for up to a minute, and end.
     #[arg(long)]
     once: bool,
-    /// Answer `GET /healthz` (200 while both timers work, otherwise 503) and `GET /metrics` (for
-    /// Prometheus) at this address.
+    /// Answer `GET /healthz` (200 while both timers work, otherwise 503), `GET /metrics` (for
+    /// Prometheus) and `GET /calendar.ics` at this address.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
     listen: Option<SocketAddr>,
 }

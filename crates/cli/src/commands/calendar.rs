@@ -1,0 +1,43 @@
+//! `offhours calendar`: when resources run, for a calendar program.
+
+use domain::ScheduleName;
+use page::{Audience, calendar};
+
+use crate::{
+    Exit, candidates, connection::all_records, context::Context, names::check_schedule, output,
+};
+
+/// Print a calendar of when resources run, as an iCalendar file.
+///
+/// It has the windows of the next eight weeks, holidays, and overrides with who set them and why.
+/// The same event has the same identifier in each later calendar, so that a program that imports it
+/// again replaces what it has. `offhours serve --listen` has the calendars at /calendar.ics and
+/// /calendar/NAME.ics, for programs that subscribe to one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours calendar > offhours.ics
+  offhours calendar --schedule office-hours > office.ics
+  offhours calendar --public > public.ics")]
+pub struct Args {
+    /// Only this schedule.
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
+    schedule: Option<ScheduleName>,
+    /// Leave out who set an override and why, and overrides of single resources.
+    #[arg(long)]
+    public: bool,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let session = context.connection.open().await?;
+    let in_force = session.store.in_force().await?;
+    let only = args.schedule.as_ref();
+    if let Some(name) = only {
+        check_schedule(name, &in_force.configuration)?;
+    }
+    let records = all_records(&session.store).await?;
+    let audience = if args.public { Audience::Public } else { Audience::Operators };
+    let calendar = calendar::render(in_force.rules(), &records, only, audience, session.now);
+    output::print_file(&calendar)?;
+    Ok(Exit::Done)
+}
