@@ -350,6 +350,11 @@ impl Terminal {
         fs::write(self.directory.path().join("offhours.toml"), configuration).unwrap();
     }
 
+    /// Reads a file of the folder in which the commands run.
+    pub(crate) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.directory.path().join(file)).unwrap()
+    }
+
     /// Runs the service until a time, and returns its output.
     pub(crate) async fn local(&self, configuration: &str, until: &str) -> String {
         self.local_until(configuration, monday(until)).await

@@ -4,11 +4,14 @@
 use std::{ffi::OsString, fmt::Write as _};
 
 use clap::{
-    Command, CommandFactory as _,
+    Command, CommandFactory as _, ValueEnum as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::{Arguments, Exit, output};
+use crate::{
+    Arguments, Exit,
+    output::{self, Format},
+};
 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "calendar", "history", "activity"]),
@@ -119,13 +122,43 @@ pub(crate) fn complete(mut command: Command) -> Command {
     command.help_template(template)
 }
 
-/// Writes `offhours list` out: it is short for `offhours status --wide`.
+/// The commands that write a file.
+const WRITES_FILE: [&str; 2] = ["calendar", "report"];
+
+/// Writes `offhours list` out: it is short for `offhours status --wide`. Of a command that writes a
+/// file, `-o FILE` names the file, unless that is a form of the output.
 pub(crate) fn expanded(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.collect();
+    let writes_file = |word: &OsString| WRITES_FILE.iter().any(|name| word == name);
     if words.get(1).is_some_and(|word| word == "list") {
         words.splice(1..=1, ["status".into(), "--wide".into()]);
+    } else if words.get(1).is_some_and(writes_file) {
+        return with_file(words);
     }
     words
+}
+
+fn with_file(words: Vec<OsString>) -> Vec<OsString> {
+    let mut written = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        let attached = text.strip_prefix("--output=").or_else(|| text.strip_prefix("-o"));
+        let value = match attached.map(|value| value.trim_start_matches('=')) {
+            None if text != "--output" => None,
+            None | Some("") => words.next(),
+            Some(value) => Some(value.into()),
+        };
+        let Some(value) = value else {
+            written.push(word);
+            continue;
+        };
+        if value.to_str().is_some_and(|form| Format::from_str(form, false).is_ok()) {
+            written.push("--output".into());
+        }
+        written.push(value);
+    }
+    written
 }
 
 /// Names the command for a habit from another program.

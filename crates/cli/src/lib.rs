@@ -233,6 +233,8 @@ fn wait_for_own_end(command: impl Future<Output = anyhow::Result<Exit>>) -> anyh
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use clap::CommandFactory as _;
 
     use super::*;
@@ -290,7 +292,8 @@ mod tests {
                 if !example.starts_with("offhours ") {
                     continue;
                 }
-                let parsed = Arguments::try_parse_from(words(example));
+                let words = words(example).into_iter().map(OsString::from);
+                let parsed = Arguments::try_parse_from(help::expanded(words));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
                 tried += 1;
             }
@@ -316,6 +319,27 @@ mod tests {
         for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             let line = format!("\n  {:<12}", one.get_name());
             assert_eq!(help.matches(&line).count(), 1, "{}: {help}", one.get_name());
+        }
+    }
+
+    #[test]
+    fn a_command_that_writes_a_file_takes_it_after_o_too() {
+        let expanded = |line: &str| {
+            let words = help::expanded(line.split(' ').map(OsString::from));
+            let words: Vec<_> = words.into_iter().map(|word| word.into_string().unwrap()).collect();
+            words.join(" ")
+        };
+        for file in ["-o a.ics", "-oa.ics", "-o=a.ics", "--output a.ics", "--output=a.ics"] {
+            let line = format!("offhours calendar --schedule office {file} --public");
+            assert_eq!(expanded(&line), "offhours calendar --schedule office a.ics --public");
+        }
+        for form in ["-o json", "-ojson", "--output=json"] {
+            let line = format!("offhours report {form}");
+            assert_eq!(expanded(&line), "offhours report --output json");
+        }
+        for line in ["offhours status -o a.ics", "offhours calendar -o", "offhours calendar a.ics"]
+        {
+            assert_eq!(expanded(line), line);
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::{
     borrow::Cow,
-    env,
+    env, fs,
     io::{self, IsTerminal as _, Write},
+    path::Path,
 };
 
 use anstyle::AnsiColor;
+use anyhow::Context as _;
 use domain::{
     schedule::Desired,
     text::{escape, marked},
@@ -33,9 +35,15 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     quietly(io::stdout().lock(), text)
 }
 
-/// Writes the contents of a file to standard output, as they are. A closed pipe is not an error.
-pub(crate) fn print_file(contents: &str) -> io::Result<()> {
-    unless_closed(io::stdout().lock(), contents)
+/// Writes the contents of a file as they are: to this file, or to standard output.
+pub(crate) fn write_file(file: Option<&Path>, contents: &str) -> anyhow::Result<()> {
+    match file {
+        Some(file) => {
+            let cannot_write = || format!("cannot write {}", file.display());
+            fs::write(file, contents).with_context(cannot_write)
+        }
+        None => Ok(unless_closed(io::stdout().lock(), contents)?),
+    }
 }
 
 /// Writes lines for people to standard output, wrapping those too long for the terminal.

@@ -1,5 +1,7 @@
 //! `offhours calendar`: when resources run, for a calendar program.
 
+use std::path::PathBuf;
+
 use domain::ScheduleName;
 use page::{Audience, calendar};
 
@@ -7,7 +9,7 @@ use crate::{
     Exit, candidates, connection::all_records, context::Context, names::check_schedule, output,
 };
 
-/// Print a calendar of when resources run, as an iCalendar file.
+/// Write a calendar of when resources run, as an iCalendar file.
 ///
 /// It has the windows of the next eight weeks, holidays, and overrides with who set them and why.
 /// The same event has the same identifier in each later calendar, so that a program that imports it
@@ -16,10 +18,13 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours calendar > offhours.ics
-  offhours calendar --schedule office-hours > office.ics
+  offhours calendar offhours.ics
+  offhours calendar --schedule office-hours -o office.ics
   offhours calendar --public > public.ics")]
 pub struct Args {
+    /// Write to this file instead of standard output.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Only this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
@@ -38,6 +43,6 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let records = all_records(&session.store).await?;
     let audience = if args.public { Audience::Public } else { Audience::Operators };
     let calendar = calendar::render(in_force.rules(), &records, only, audience, session.now);
-    output::print_file(&calendar)?;
+    output::write_file(args.file.as_deref(), &calendar)?;
     Ok(Exit::Done)
 }
