@@ -19,6 +19,7 @@ pub mod invocation;
 pub mod joining;
 pub mod left_behind;
 pub mod look;
+mod measure;
 pub mod membership;
 pub mod metric;
 pub mod money;

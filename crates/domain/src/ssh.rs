@@ -6,7 +6,6 @@
 
 mod address;
 mod host_key;
-mod measure;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Endpoint, EndpointError, Host, HostError, is_private};
 pub use host_key::{HostKey, HostKeyAlgorithm, HostKeyError, HostKeys, HostKeysError};
-pub use measure::{CommandTimeout, ConnectTimeout, Deadline, MeasureError, OutputLimit};
 
+pub use crate::measure::{CommandTimeout, ConnectTimeout, Deadline, MeasureError, OutputLimit};
 #[cfg(feature = "schema")]
 use crate::schema::Named;
 use crate::{reference::MachineName, stored::is_default, text::as_text, token::TokenReference};
