@@ -28,6 +28,7 @@ use crate::{
 
 pub use crate::{
     edge::Generation,
+    measure::MaxExtend,
     provider::Provider,
     token::{TokenReference, TokenReferenceError},
 };

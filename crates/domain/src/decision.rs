@@ -1,6 +1,6 @@
 //! What is due for a record: a pure function that all four Lambda functions share.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -393,8 +393,8 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
         membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
     if !named {
         // An override of the resource itself may begin later.
-        let begins = desired_states.resource_override.map(|o| o.set_at);
-        return begins.filter(|at| *at > now);
+        let mut begins = desired_states.overrides.iter().map(|o| o.set_at);
+        return begins.find(|at| *at > now);
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {
         Decision::Act(_) | Decision::AskAgain(_) => {
@@ -464,10 +464,7 @@ pub fn coming_edges<'a>(
         // People see the times that they configured.
         schedule.lead = SignedDuration::ZERO;
     }
-    let DesiredStates { resource_override, schedule_override, .. } = &mut desired_states;
-    for one in [resource_override, schedule_override] {
-        *one = one.filter(|o| o.counts());
-    }
+    desired_states.overrides.retain(|o| o.counts());
     let mut last = EdgeKey { instant: after, rank: Rank::Manual };
     std::iter::from_fn(move || {
         let edge = desired_states.next(last)?;
@@ -512,24 +509,41 @@ pub fn next_change(
 /// Returns the override that applies to a record at an instant: its own, or that of the schedule it
 /// follows. Returns `None` if the resource may not be touched.
 #[must_use]
-pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Option<&'a Override> {
+pub fn override_of<'a>(
+    record: &Record,
+    rules: Rules<'a>,
+    now: Timestamp,
+) -> Option<Cow<'a, Override>> {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     if matches!(membership, Membership::Excluded(_)) {
         return None;
     }
+    overrides_of(record, &membership, rules).into_iter().find(|one| one.is_active(now))
+}
+
+/// Returns the overrides of a record that last for any time, the strongest first: by a command for
+/// the resource, by its tags, by a command for its schedule. A tag counts only under a schedule.
+fn overrides_of<'a>(
+    record: &Record,
+    membership: &Membership,
+    rules: Rules<'a>,
+) -> Vec<Cow<'a, Override>> {
+    let by_command = |target| rules.overrides.get(&target).map(Cow::Borrowed);
+    let by_tag = membership.rule(rules.configuration).map(|rule| record.overrides_by_tag(rule));
     let schedule = membership.schedule().cloned().map(OverrideTarget::Schedule);
-    [Some(OverrideTarget::Resource(record.reference.clone())), schedule]
-        .into_iter()
-        .flatten()
-        .filter_map(|target| rules.overrides.get(&target))
-        .find(|one| one.is_active(now))
+    let mut overrides =
+        Vec::from_iter(by_command(OverrideTarget::Resource(record.reference.clone())));
+    overrides.extend(by_tag.into_iter().flatten().map(Cow::Owned));
+    overrides.extend(schedule.and_then(by_command));
+    overrides.retain(|one| one.set_at < one.ends_at);
+    overrides
 }
 
 /// The effective desired state of one record over time: schedule, overrides and commands.
 struct DesiredStates<'a> {
     schedule: Option<Early<'a>>,
-    resource_override: Option<&'a Override>,
-    schedule_override: Option<&'a Override>,
+    /// The strongest first.
+    overrides: Vec<Cow<'a, Override>>,
     manual: Option<DesiredEdge>,
 }
 
@@ -540,20 +554,12 @@ impl<'a> DesiredStates<'a> {
         let schedule = membership
             .rule(rules.configuration)
             .map(|rule| Early { schedule: &rule.schedule, lead });
-        let (name, overrides) = (membership.schedule(), rules.overrides);
-        let lasting = |o: &&Override| o.set_at < o.ends_at;
-        let resource_override =
-            overrides.get(&OverrideTarget::Resource(record.reference.clone())).filter(lasting);
-        let schedule_override = name
-            .and_then(|name| overrides.get(&OverrideTarget::Schedule(name.clone())))
-            .filter(lasting);
+        let overrides = overrides_of(record, membership, rules);
         // An override wins over a command that contradicts it, whichever was given first.
         let overruled = |manual: &&ManualCommand| {
-            [resource_override, schedule_override]
-                .into_iter()
-                .flatten()
-                .find(|o| o.is_active(manual.instant))
-                .is_some_and(|o| o.desired != manual.desired)
+            let mut overrides = overrides.iter();
+            let deciding = overrides.find(|o| o.is_active(manual.instant));
+            deciding.is_some_and(|o| o.desired != manual.desired)
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         let manual = manual.map(manual_edge);
@@ -563,12 +569,7 @@ impl<'a> DesiredStates<'a> {
             handled
                 .is_some_and(|handled| handled.key == edge.key && handled.desired != edge.desired)
         };
-        Self {
-            schedule,
-            resource_override,
-            schedule_override,
-            manual: manual.filter(|edge| !given_up(edge)),
-        }
+        Self { schedule, overrides, manual: manual.filter(|edge| !given_up(edge)) }
     }
 
     /// Reports whether a person named this very resource: by an override of it, or by the command
@@ -580,19 +581,19 @@ impl<'a> DesiredStates<'a> {
         let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {
             Rank::Manual => handled.is_none_or(|handled| handled <= edge.key),
-            Rank::OverrideSet => {
-                self.resource_override.is_some_and(|o| o.set_at == edge.key.instant)
-            }
+            Rank::OverrideSet => self.overrides.iter().any(|o| {
+                matches!(o.target, OverrideTarget::Resource(_)) && o.set_at == edge.key.instant
+            }),
             Rank::Schedule | Rank::OverrideEnded => false,
         })
     }
 
-    /// Returns the schedule's own desired state, or that of the schedule's override if one is
-    /// active.
-    fn below_resource_override(&self, at: Timestamp) -> Option<Desired> {
-        match self.schedule_override {
-            Some(o) if o.is_active(at) => Some(o.desired),
-            Some(_) | None => self.schedule.and_then(|s| s.desired_at(at)),
+    /// Returns the desired state of the first of these overrides that is active, or else that of
+    /// the schedule.
+    fn desired_by(&self, overrides: &[Cow<'_, Override>], at: Timestamp) -> Option<Desired> {
+        match overrides.iter().find(|o| o.is_active(at)) {
+            Some(o) => Some(o.desired),
+            None => self.schedule.and_then(|s| s.desired_at(at)),
         }
     }
 
@@ -602,31 +603,22 @@ impl<'a> DesiredStates<'a> {
 
     /// Returns when the override that masks the schedule at this instant ends.
     fn mask_end(&self, at: Timestamp) -> Option<Timestamp> {
-        [self.resource_override, self.schedule_override]
-            .into_iter()
-            .flatten()
-            .filter(|o| o.is_active(at))
-            .map(|o| o.ends_at)
-            .max()
+        self.overrides.iter().filter(|o| o.is_active(at)).map(|o| o.ends_at).max()
     }
 
     /// Returns the edges that overrides and commands make, in no particular order.
     fn made_by_people(&self) -> impl Iterator<Item = DesiredEdge> {
-        let resource = self.resource_override.into_iter().flat_map(|o| {
-            let after = self.below_resource_override(o.ends_at);
-            [Some(set(o)).filter(|_| o.counts()), ended(o, after)].into_iter().flatten()
-        });
-        let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
-        let schedule = self.schedule_override.into_iter().flat_map(move |o| {
-            let after = self.schedule.and_then(|s| s.desired_at(o.ends_at));
-            // If both overrides end together, the end of the resource's own override says what
-            // changes.
+        let overrides = self.overrides.iter().enumerate().flat_map(|(place, o)| {
+            let (stronger, weaker) = (&self.overrides[..place], &self.overrides[place + 1..]);
+            let masked = |at| stronger.iter().any(|one| one.is_active(at));
+            let after = self.desired_by(weaker, o.ends_at);
+            // Of two that end together, the end of the stronger one says what changes.
             let just_before = o.ends_at - INSTANT_BEFORE;
             let set = Some(set(o)).filter(|_| o.counts() && !masked(o.set_at));
             let ended = ended(o, after).filter(|_| !masked(o.ends_at) && !masked(just_before));
             [set, ended].into_iter().flatten()
         });
-        resource.chain(schedule).chain(self.manual.clone())
+        overrides.chain(self.manual.clone())
     }
 
     /// Returns the latest edge at or before `now`.

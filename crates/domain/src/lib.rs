@@ -46,6 +46,7 @@ mod tests;
 pub mod text;
 pub mod timing;
 pub mod token;
+pub mod until;
 pub mod writer;
 
 pub use reference::{

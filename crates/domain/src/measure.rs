@@ -107,6 +107,11 @@ time! {
     Deadline: "30s" (30_000) to "2h" (7_200_000), else 600_000
 }
 
+time! {
+    /// How long past a stop a tag may keep a resource running.
+    MaxExtend: "0s" (0) to "168h" (604_800_000), else 43_200_000
+}
+
 /// Maximum amount of a command's output to keep, in bytes: standard output and error together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

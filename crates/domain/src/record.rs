@@ -17,6 +17,7 @@ use crate::{
     stop_method::StopMethod,
     stored::is_default,
     text,
+    until::UntilTag,
 };
 
 pub use crate::{
@@ -88,6 +89,10 @@ pub struct Record {
     /// The latest manual command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual_command: Option<ManualCommand>,
+    /// The values of the tag `offhours-until`, and those that are gone until a later edge was
+    /// handled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub until_tags: Vec<UntilTag>,
     /// Our latest request whose effect has not been seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
@@ -314,6 +319,7 @@ impl Record {
             phase: Phase::Settled { at: resource.power },
             handled: None,
             manual_command: None,
+            until_tags: Vec::new(),
             request: None,
             permit: None,
             opposite: None,

@@ -8,6 +8,9 @@ const TAG: &str = "offhours";
 /// The tag or label that names the plan on which a machine is stopped.
 const TARGET_TAG: &str = "offhours-to";
 
+/// The tag or label that keeps a resource running for some time.
+const UNTIL_TAG: &str = "offhours-until";
+
 /// The word that opts a resource out, in place of a schedule's name.
 pub(crate) const OPT_OUT: &str = "off";
 
@@ -20,6 +23,12 @@ pub(crate) fn names_in(tags: &BTreeSet<String>) -> BTreeSet<String> {
 /// These tags make nothing join a schedule.
 pub(crate) fn target_tags(tags: &BTreeSet<String>) -> BTreeSet<String> {
     words(TARGET_TAG, tags)
+}
+
+/// Returns the values of tags `offhours-until:VALUE` and labels `offhours-until=VALUE`. These tags
+/// make nothing join a schedule.
+pub(crate) fn until_tags(tags: &BTreeSet<String>) -> BTreeSet<String> {
+    words(UNTIL_TAG, tags)
 }
 
 /// Returns the words that tags `KEY:WORD` and labels `KEY=WORD` carry, in lower case.

@@ -11,6 +11,7 @@ use domain::{
     reason::Reason,
     record::{self, Ask, Direction, Phase, Record},
     stop_method::StopMethod,
+    until,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -77,6 +78,7 @@ pub fn problems(
         left.map(|left| bring_back(record, rules, left)),
         unlike_saved(record),
         attached(record, verdict, in_force),
+        badly_tagged(record, verdict),
         too_many_snapshots(record),
     ];
     let mut found: Vec<_> = found
@@ -264,6 +266,23 @@ fn attached(record: &Record, verdict: &Verdict, in_force: &InForce) -> Option<Pr
             })
         }
         Membership::Excluded(_) | Membership::Member { .. } | Membership::Unnamed => None,
+    }
+}
+
+/// Tagged to run until something that is not a time, or without a schedule.
+fn badly_tagged(record: &Record, verdict: &Verdict) -> Option<Problem> {
+    match verdict.membership {
+        Membership::Member { .. } => {
+            let invalid = until::invalid(record)?;
+            Some(Problem::new(invalid.to_string(), invalid.instead()))
+        }
+        Membership::Unnamed if record.until_tags.iter().any(|tag| tag.gone_at.is_none()) => {
+            Some(Problem::warning(
+                "its tag offhours-until has no effect, because no schedule names it",
+                "tag it for a schedule, or use `offhours override`",
+            ))
+        }
+        Membership::Excluded(_) | Membership::Unknown { .. } | Membership::Unnamed => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One resource as it is shown everywhere: what it is, what it follows, how it is, and what it needs.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
@@ -133,7 +133,7 @@ impl ResourceView {
             since: state.since,
             next,
             method: StopMethod::of(record.kind(), &policy),
-            overridden: override_of(record, rules, now).cloned(),
+            overridden: override_of(record, rules, now).map(Cow::into_owned),
             manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),

@@ -201,6 +201,11 @@ pub enum Event {
         /// The name in the tag.
         word: String,
     },
+    /// The tag `offhours-until` has a value that is not a time.
+    InvalidUntil {
+        /// What the value is, and what to write instead.
+        reason: String,
+    },
     /// The resource is gone: the provider returns 404.
     Gone {
         /// The state that could not be restored; absent if there was none.
@@ -439,7 +444,7 @@ impl Event {
                 .published(EventType::ResourceInConflict),
             Self::Postponed { token_refused, repeated, .. } => postponed(*token_refused, *repeated),
             Self::ConfigurationOverruled { .. } => class(Warning, Unrelated, &[Metric::Failed]),
-            Self::UnknownSchedule { .. } | Self::UnlikePlans { .. } => {
+            Self::UnknownSchedule { .. } | Self::InvalidUntil { .. } | Self::UnlikePlans { .. } => {
                 class(Warning, Unrelated, &[])
             }
             Self::Awaiting { .. } => class(Usual, UnderWay, &[]),
@@ -518,7 +523,9 @@ impl fmt::Display for Event {
                 "generation {in_force} is in force, although generation {applied} was applied \
                  last, by {by}: `offhours apply` again"
             ),
-            Self::Conflict { reason } | Self::Awaiting { reason, .. } => f.write_str(reason),
+            Self::Conflict { reason }
+            | Self::InvalidUntil { reason }
+            | Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
                 write!(f, "its tag names the schedule `{word}`, which does not exist")

@@ -104,6 +104,8 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
     if too_old || record.permit_is_open(now) {
         return Follow::Wait;
     }
+    let tagged = record.with_until_tags_of(seen.resource, now);
+    let record = tagged.as_ref().unwrap_or(record);
     let configuration = context.rules.configuration;
     let membership = Membership::of(Subject::seen(record, seen.resource), configuration);
     let policy = membership.policy(configuration);

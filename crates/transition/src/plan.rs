@@ -50,6 +50,8 @@ pub fn plan(
         // Still due at the next tick.
         return Plan::Leave;
     }
+    let tagged = record.with_until_tags_of(seen.resource, context.now);
+    let record = tagged.as_ref().unwrap_or(record);
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
     let anew = match &verdict.decision {

@@ -285,6 +285,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             ("enforce", flag()),
             ("retain_running", flag()),
             ("adopt", word(&["at-once", "next-edge"])),
+            ("max_extend", word(&["0s", "90m", "12h", "168h"])),
             ("resize_to", plan()),
             ("rescale_to", plan()),
             ("start_small", flag()),

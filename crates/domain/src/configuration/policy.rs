@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Mode;
+use super::{MaxExtend, Mode};
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrSeveral};
 use crate::stored::is_default;
@@ -49,6 +49,11 @@ pub struct Policy {
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "at-once")))]
     pub adopt: Adopt,
+    /// How long past its stop the tag `offhours-until` may keep a resource running. Default: 12h.
+    /// With "0s", the tag has no effect.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "12h")))]
+    pub max_extend: MaxExtend,
     /// The method by which each kind of resource is stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub methods: Methods,
@@ -107,6 +112,7 @@ impl Default for Policy {
             enforce: false,
             retain_running: false,
             adopt: Adopt::AtOnce,
+            max_extend: MaxExtend::default(),
             methods: Methods::default(),
             resize_to: None,
             rescale_to: None,

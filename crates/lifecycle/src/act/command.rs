@@ -258,7 +258,7 @@ fn declined(
         }
     }
     let overridden = override_of(record, in_force.rules(), now);
-    if let Some(one) = overridden.filter(|one| one.desired != direction.desired()) {
+    if let Some(one) = overridden.as_ref().filter(|one| one.desired != direction.desired()) {
         return Some(format!(
             "an override by {} keeps it {} until {}: clear that first",
             one.by, one.desired, one.ends_at

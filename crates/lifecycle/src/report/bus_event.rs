@@ -208,6 +208,7 @@ impl<'a> Facts<'a> {
             | Event::Approved
             | Event::ConfigurationOverruled { .. }
             | Event::UnknownSchedule { .. }
+            | Event::InvalidUntil { .. }
             | Event::UnlikePlans { .. }
             | Event::Postponed { .. }
             | Event::Awaiting { .. }

@@ -1,5 +1,7 @@
 //! What is found wrong with records, and its wording.
 
+use std::collections::BTreeSet;
+
 use domain::{
     decision::judge,
     hibernation::Attachment,
@@ -7,6 +9,7 @@ use domain::{
     record::{Handled, Permit, Writer},
     resource::Power,
     schedule::Desired,
+    until::UntilTag,
 };
 use jiff::SignedDuration;
 
@@ -229,4 +232,19 @@ fn of_a_removed_account_only_what_is_owed_is_a_problem_and_a_hibernated_machine_
     let what = "only its record says how to recreate it, and its account hz-old is not configured";
     check(&asleep, true, what, "configure the account again");
     assert!(!found(&asleep)[0].remedy.contains("forget"));
+}
+
+#[test]
+fn a_tag_that_is_not_a_time_and_one_without_a_schedule() {
+    let invalid = |tag: &str| Record {
+        tags: BTreeSet::from(["offhours:office".to_owned(), tag.to_owned()]),
+        ..web()
+    };
+    let what = "the value `soon` of its tag offhours-until is not a time";
+    check(&invalid("offhours-until:soon"), true, what, "write offhours-until:21:00, :2h");
+    assert_eq!(found(&invalid("offhours-until:2h")), []);
+    let tag = UntilTag { text: "2h".to_owned(), seen_at: before(5), gone_at: None };
+    let unnamed = Record { tags: BTreeSet::new(), until_tags: vec![tag], ..web() };
+    let what = "its tag offhours-until has no effect, because no schedule names it";
+    check(&unnamed, false, what, "tag it for a schedule");
 }

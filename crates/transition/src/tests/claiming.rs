@@ -469,3 +469,20 @@ fn a_watch_out_that_a_person_overtook_is_still_waited_out() {
     assert!(is_settled(&record, Power::Running));
     assert_eq!((record.saved.as_ref(), record.not_before()), (None, None));
 }
+
+#[test]
+fn a_tag_that_only_the_look_shows_keeps_it_running() {
+    droplet().tagged("offhours-until:21:00").leaves(STOP);
+    let over = droplet().tagged("offhours-until:21:00").kept_until("21:00", "18:30");
+    let send = over.at("21:00").sends(STOP);
+    assert_eq!(send.record.until_tags.len(), 1);
+}
+
+#[test]
+fn a_tag_that_the_look_no_longer_shows_does_not_count() {
+    let removed = droplet().kept_until("21:00", "18:30").at("20:00");
+    let send = removed.sends(STOP);
+    assert_eq!(send.record.until_tags[0].gone_at, Some(at("20:00")));
+    let handled = send.record.handled.unwrap();
+    assert_eq!(handled.key, EdgeKey { instant: at("20:00"), rank: Rank::OverrideEnded });
+}

@@ -176,3 +176,8 @@ fn what_is_held_is_not_cut_by_a_schedule() {
 fn the_start_function_never_cuts() {
     ignored().leaves(START);
 }
+
+#[test]
+fn a_tag_that_only_the_look_shows_spares_the_guest() {
+    spares(&ignored().tagged("offhours-until=2h"));
+}

@@ -63,6 +63,7 @@ use domain::{
     schedule::{Desired, Schedule},
     step::Step,
     stop_method::StopMethod,
+    until::UntilTag,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -415,6 +416,18 @@ impl Case {
     pub fn untagged(mut self) -> Self {
         self.resource.tags.clear();
         self
+    }
+
+    /// Seen with another tag.
+    fn tagged(mut self, tag: &str) -> Self {
+        self.resource.tags.insert(tag.to_owned());
+        self
+    }
+
+    /// Recorded with a value of the tag `offhours-until`.
+    fn kept_until(self, text: &str, seen_at: &str) -> Self {
+        let tag = UntilTag { text: text.to_owned(), seen_at: at(seen_at), gone_at: None };
+        self.record(|record| record.until_tags.push(tag))
     }
 
     /// The database's plan and nodes as seen.

@@ -6,9 +6,9 @@ mod change;
 mod tests;
 
 use domain::{
-    ResourceRef,
     activity::Author,
-    configuration::{Override, OverrideTarget},
+    configuration::Override,
+    membership::{Membership, Subject},
     record::Record,
     schedule::Desired,
 };
@@ -21,7 +21,7 @@ use crate::{
     ask::confirm,
     author::{author, reason},
     candidates,
-    connection::{Session, readable},
+    connection::Session,
     context::Context,
     exit::UsageError,
     names::Names,
@@ -245,32 +245,25 @@ async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
 
 async fn list(context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
-    let in_force = store.in_force().await?;
-    let records = overridden(&store, in_force.overrides.iter()).await?;
+    let Active { in_force, records, .. } = Active::read(&store, now).await?;
     let screen = context.screen(&*in_force.configuration, now);
     screen.rows(&rows(&in_force, &records, now), "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
 
-/// Returns the overrides that have not ended, the first to end first.
+/// Returns the overrides that have not ended, those by tags included, the first to end first.
 fn rows(in_force: &InForce, records: &[Record], now: Timestamp) -> Vec<OverrideView> {
-    let active = in_force.overrides.iter().filter(|one| has_not_ended(one, now));
-    let mut active: Vec<_> = active.collect();
-    active.sort_by_key(|one| one.ends_at);
-    active.into_iter().map(|one| OverrideView::of(one, in_force, records, true)).collect()
-}
-
-/// Reads the records of the overridden resources.
-async fn overridden(
-    store: &Store,
-    overrides: impl Iterator<Item = &Override>,
-) -> anyhow::Result<Vec<Record>> {
-    let reference = |one: &Override| match &one.target {
-        OverrideTarget::Resource(reference) => Some(reference.clone()),
-        OverrideTarget::Schedule(_) => None,
+    let configuration = &in_force.configuration;
+    let by_tag = |record: &Record| {
+        let membership = Membership::of(Subject::recorded(record), configuration);
+        let overrides = record.overrides_by_tag(membership.rule(configuration)?);
+        overrides.into_iter().find(|one| has_not_ended(one, now))
     };
-    let references: Vec<ResourceRef> = overrides.filter_map(reference).collect();
-    Ok(readable(store.records(&references).await?))
+    let by_command = in_force.overrides.iter().filter(|one| has_not_ended(one, now)).cloned();
+    let mut active: Vec<_> =
+        by_command.chain(records.iter().filter(|one| one.opted_in).filter_map(by_tag)).collect();
+    active.sort_by_key(|one| one.ends_at);
+    active.iter().map(|one| OverrideView::of(one, in_force, records, true)).collect()
 }
 
 /// The overrides that have not ended, and all records.

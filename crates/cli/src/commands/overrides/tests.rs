@@ -1,8 +1,9 @@
 use clap::Parser as _;
 use domain::{
-    configuration::Generation,
+    configuration::{Generation, OverrideTarget},
     record::{EdgeKey, Handled, Phase, Rank},
     resource::{Power, Resource},
+    until::UntilTag,
 };
 use insta::assert_snapshot;
 use jiff::SignedDuration;
@@ -504,6 +505,23 @@ async fn a_list_has_what_is_active() {
       "then": "stopped"
     }
     "#);
+}
+
+#[tokio::test]
+async fn a_list_has_what_tags_keep_running() {
+    let in_force = stored(servers(), []).await.in_force().await.unwrap();
+    let mut servers = servers();
+    for server in &mut servers {
+        let seen_at = at("2026-11-21T11:00:00Z");
+        server.until_tags = vec![UntilTag { text: "2h".to_owned(), seen_at, gone_at: None }];
+        server.opted_in = server.name == "web-1" || server.name == "stray";
+    }
+    let list = rows(&in_force, &servers, saturday());
+    let screen = Context::plain().screen(&*in_force.configuration, saturday());
+    assert_snapshot!(screen.table(&list), @"
+    Target  Desired  Since          Until          Then             By
+    web-1   running  Sat 12:00 CET  Sat 14:00 CET  office: stopped  label offhours-until: 2h
+    ");
 }
 
 #[tokio::test]

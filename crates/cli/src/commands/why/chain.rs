@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use domain::{
-    configuration::{OverrideTarget, Selector},
+    configuration::{Override, OverrideTarget, Selector},
     decision::{Decision, DesiredEdge, Why as Due, observer},
     membership::{Exclusion, Subject, Via, exclusions, names_by},
     record::{Ask, Cause, Direction, Rank},
@@ -115,12 +115,17 @@ impl Chain<'_> {
 
     /// Every rule that may apply, and which of them decides.
     fn levels(&self) -> Vec<Fact> {
-        let of_resource = Some(OverrideTarget::Resource(self.answer.record.reference.clone()));
-        let of_schedule =
-            self.answer.verdict.membership.schedule().cloned().map(OverrideTarget::Schedule);
+        let Answer { record, verdict, rules, .. } = &self.answer;
+        let set = |target| rules.overrides.get(&target).filter(|one| one.counts());
+        let of_resource = set(OverrideTarget::Resource(record.reference.clone()));
+        let rule = verdict.membership.rule(rules.configuration);
+        let by_tag = rule.and_then(|rule| record.overrides_by_tag(rule).into_iter().next());
+        let schedule = verdict.membership.schedule().cloned();
+        let of_schedule = schedule.map(OverrideTarget::Schedule).and_then(set);
         let mut levels = self.exclusions();
         levels.extend([
             self.overriding("override of it", of_resource),
+            self.overriding("its tag offhours-until", by_tag.as_ref()),
             self.overriding("override of its schedule", of_schedule),
             self.command(),
         ]);
@@ -174,11 +179,8 @@ impl Chain<'_> {
     }
 
     /// The override of a target that was set last, in force or not.
-    fn overriding(&self, label: &str, target: Option<OverrideTarget>) -> Fact {
-        let one = target.and_then(|target| self.answer.rules.overrides.get(&target));
-        let Some(one) = one.filter(|one| one.counts()) else {
-            return Fact::rule(label, "none", false);
-        };
+    fn overriding(&self, label: &str, one: Option<&Override>) -> Fact {
+        let Some(one) = one else { return Fact::rule(label, "none", false) };
         let is_active = one.is_active(self.screen.now);
         let (from, until) = (self.screen.time(one.set_at), self.screen.time(one.ends_at));
         let when = if is_active {

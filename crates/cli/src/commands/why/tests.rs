@@ -7,6 +7,7 @@ use domain::{
     record::{ManualCommand, Phase},
     resource::Power,
     schedule::Desired,
+    until::UntilTag,
 };
 
 use jiff::tz::TimeZone;
@@ -57,6 +58,18 @@ fn an_override_and_what_it_overrules() {
     let mut pool = stuck_pool();
     pool.tags.clear();
     insta::assert_snapshot!(text(&pool, &in_force));
+}
+
+#[test]
+fn a_tag_that_keeps_it_running_until_a_time() {
+    let mut record = office("do-main/droplet/1", "web-1");
+    let seen_at = at("2026-11-20T17:30:00Z");
+    record.until_tags = vec![UntilTag { text: "21:00".to_owned(), seen_at, gone_at: None }];
+    let text = text_at(&record, &in_force(), "2026-11-20T18:30:00Z");
+    let rule = text.lines().find(|line| line.contains("its tag")).unwrap();
+    insta::assert_snapshot!(rule, @"  ▶ its tag offhours-until    running until Fri 21:00 CET, by tag offhours-until (21:00)");
+    let next = text.lines().find(|line| line.starts_with("Next")).unwrap();
+    insta::assert_snapshot!(next, @"Next: stopped at Fri 21:00 CET, in 1h 30m.");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use domain::{
     membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Record},
     resource::Resource,
+    until,
 };
 use environment::Invoke;
 use futures_util::{StreamExt as _, stream};
@@ -235,6 +236,7 @@ impl Inventory<'_> {
     fn take_in(&self, record: &mut Record, look: &Look, twin: Option<&ResourceRef>) {
         let resource = &look.resource;
         record.describe(resource);
+        record.note_until_tags(resource, self.context.clock.now());
         record.missing_since = None;
         let double = twin.or_else(|| self.elsewhere.get(&resource.id));
         // A resource that this account does not handle is the other one's alone.
@@ -556,6 +558,12 @@ impl Compared {
             | Membership::Unknown { .. }
             | Membership::Member { .. }
             | Membership::Unnamed => {}
+        }
+        if let Some(invalid) = until::invalid(&self.record)
+            && was.and_then(until::invalid).as_ref() != Some(&invalid)
+        {
+            let reason = format!("{invalid}: {}", invalid.instead());
+            events.push(Event::InvalidUntil { reason });
         }
         let problem = self.record.hibernation_problem();
         if let Some(reason) = problem
