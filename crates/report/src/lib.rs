@@ -15,11 +15,13 @@ pub mod history;
 pub mod load;
 pub mod money;
 pub mod nearest;
+pub mod past;
 pub mod problems;
 pub mod resource;
 #[cfg(test)]
 mod scene;
 pub mod state;
+pub mod strip;
 pub mod time;
 
 /// `1 problem`, `2 problems`.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use domain::{configuration::Overrides, decision::InForce};
+use domain::{
+    configuration::{Override, Overrides},
+    decision::InForce,
+};
 
 pub(crate) use testing::scene::*;
 
@@ -23,4 +26,8 @@ pub(crate) fn in_force(stored: &str) -> InForce {
         overrides: Overrides::default(),
         since: None,
     }
+}
+
+pub(crate) fn with_overrides(stored: &str, overrides: Vec<Override>) -> InForce {
+    InForce { overrides: overrides.into_iter().collect(), ..in_force(stored) }
 }

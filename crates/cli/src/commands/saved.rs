@@ -1,21 +1,14 @@
 //! `offhours saved`: how long resources were off, and what that saved where it can be known.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    str::FromStr,
-};
+use std::str::FromStr;
 
-use anyhow::bail;
-use domain::{
-    AccountName, ResourceRef, ScheduleName,
-    history::HistoryEntry,
-    record::{INVENTORY_INTERVAL, Record},
-};
-use jiff::{SignedDuration, Timestamp};
+use domain::ScheduleName;
+use jiff::Timestamp;
 use report::{
     count,
     history::Period,
     money::{Grouping, SavedCollector, SavedReport, SavedRow, Total, Totals},
+    past::{Walk, unseen_since},
 };
 use store::{HistoryQuery, InForce, Store};
 
@@ -30,10 +23,6 @@ use crate::{
     time::{Asked, Month, When},
     time_range,
 };
-
-/// The age beyond which an account's listing is too old for its records to speak for the present:
-/// three inventories.
-const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL.as_secs());
 
 /// Show how long resources were off, and what that saved.
 ///
@@ -133,78 +122,22 @@ async fn report(
     let mut selection = names.in_history(&args.resources);
     let mut collector = SavedCollector::new(period, now, configuration, &prices);
     collector.only = args.schedule.as_ref();
-    collector.unseen_since = unseen_since(store, now).await?;
+    collector.unseen_since = unseen_since(&readable(store.account_states().await?), now);
     collector.by = args.by.0.clone();
     collector.zone = screen.zone.clone();
-    let mut walk = Walk::new(collector, &names.records);
+    let mut walk = Walk::new(&names.records, |reference, entries, record| {
+        collector.count(reference, entries, record);
+    });
     // Stops that began before the period, or ended after it, matter as well.
     let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
-    let unreadable = selection.read(store, all, |entry| walk.pass(entry)).await?;
+    let unreadable = selection.read(store, all, |entry| Ok(walk.pass(entry)?)).await?;
     output::remarks(&selection.unknown());
-    walk.finish_one()?;
-    for record in names.records.iter().filter(|record| selection.includes_record(record)) {
-        if !walk.counted.contains(&record.reference) {
-            walk.collector.count(&record.reference, &[], Some(record));
-        }
-    }
-    let report = walk.collector.report(unreadable);
+    walk.finish(|record| selection.includes_record(record))?;
+    let report = collector.report(unreadable);
     if let (true, Some(name)) = (report.rows.is_empty(), &args.schedule) {
         check_schedule(name, configuration)?;
     }
     Ok(report)
-}
-
-/// Accounts whose last complete listing is too old to speak for the present, with its instant.
-async fn unseen_since(
-    store: &Store,
-    now: Timestamp,
-) -> anyhow::Result<BTreeMap<AccountName, Timestamp>> {
-    let states = readable(store.account_states().await?).into_iter();
-    let listed = states.filter_map(|(account, state)| Some((account, state.listed_at?)));
-    let old = listed.filter(|(_, at)| now.duration_since(*at) > TOO_OLD);
-    Ok(old.collect())
-}
-
-/// Collects the history of one resource at a time, and keeps no more than that.
-struct Walk<'a> {
-    collector: SavedCollector<'a>,
-    records: BTreeMap<&'a ResourceRef, &'a Record>,
-    entries: Vec<HistoryEntry>,
-    counted: BTreeSet<ResourceRef>,
-}
-
-impl<'a> Walk<'a> {
-    fn new(collector: SavedCollector<'a>, records: &'a [Record]) -> Self {
-        let by_reference = records.iter().map(|record| (&record.reference, record));
-        Self {
-            collector,
-            records: by_reference.collect(),
-            entries: Vec::new(),
-            counted: BTreeSet::new(),
-        }
-    }
-
-    fn pass(&mut self, entry: HistoryEntry) -> anyhow::Result<()> {
-        let last = self.entries.last();
-        if last.is_some_and(|last| last.reference != entry.reference) {
-            self.finish_one()?;
-        }
-        self.entries.push(entry);
-        Ok(())
-    }
-
-    fn finish_one(&mut self) -> anyhow::Result<()> {
-        let entries = std::mem::take(&mut self.entries);
-        let Some(reference) = entries.last().map(|entry| entry.reference.clone()) else {
-            return Ok(());
-        };
-        let record = self.records.get(&reference).copied();
-        self.collector.count(&reference, &entries, record);
-        if !self.counted.insert(reference.clone()) {
-            bail!("the history of {reference} could not be read in one piece");
-        }
-        Ok(())
-    }
 }
 
 fn render(report: &SavedReport, screen: &Screen) -> String {
@@ -300,6 +233,8 @@ mod tests {
     use clap::Parser;
     use domain::{
         hibernation::{Hibernation, KeptSnapshot, Mark},
+        history::HistoryEntry,
+        record::Record,
         resource::{Power, SavedState},
         stop_method::StopMethod,
     };
@@ -517,23 +452,5 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         assert!(!line(&["saved", "--month", "2026-06", "--since", "7d"]));
         assert!(line(&["saved", "--month", "June"]));
         assert!(!line(&["saved", "--month", "Juno"]));
-    }
-
-    #[test]
-    fn a_history_in_pieces_is_refused() {
-        let parsed = crate::configuration_file::parse(CONFIGURATION, "test").unwrap();
-        let configuration = parsed.configuration;
-        let prices = BTreeMap::new();
-        let period = Period { from: at("15 00:00"), until: at("16 00:00") };
-        let collector = SavedCollector::new(period, at("17 00:00"), &configuration, &prices);
-        let mut walk = Walk::new(collector, &[]);
-        walk.pass(stop("15 01:00", "15 01:01")).unwrap();
-        walk.pass(stop("15 01:00", "15 01:01").of(POOL)).unwrap();
-        walk.pass(stop("15 02:00", "15 02:01")).unwrap();
-        let error = walk.finish_one().unwrap_err();
-        assert!(
-            error.to_string().contains("hz-eu/server/1 could not be read in one piece"),
-            "{error}"
-        );
     }
 }
