@@ -1,6 +1,6 @@
 //! One resource in a row, with the main columns or all of them.
 
-use domain::{configuration::OverrideTarget, schedule::desired_or_any};
+use domain::schedule::desired_or_any;
 use report::resource::ResourceView;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,15 +20,7 @@ fn said(view: &ResourceView, screen: &Screen) -> Option<String> {
     if let Some(problem) = problem.or(view.last_error.as_ref()) {
         return Some(shortened(problem));
     }
-    let overridden = view.overridden.as_ref().map(|one| {
-        let until = screen.time(one.ends_at);
-        let why = one.why.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-        let of = match one.target {
-            OverrideTarget::Resource(_) => "override",
-            OverrideTarget::Schedule(_) => "override of its schedule",
-        };
-        format!("{of} until {until} ({}{why})", one.by)
-    });
+    let overridden = view.override_in_words(&screen.zone, screen.now);
     let unscheduled = view.schedule.is_none().then(|| view.because.clone());
     overridden.or_else(|| view.remark.clone()).or_else(|| view.busy.clone()).or(unscheduled)
 }

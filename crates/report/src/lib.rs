@@ -8,6 +8,7 @@ use domain::{ResourceRef, record::Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub mod activity;
 pub mod answer;
 pub mod consequences;
 pub mod hibernated;

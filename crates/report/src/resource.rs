@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Configuration, Override},
+    configuration::{Configuration, Override, OverrideTarget},
     decision::{Decision, InForce, LeaveReason, Rules, Verdict, judge, observer, override_of},
     explanation::{StandingCommand, next_edge, standing_command},
     hibernation::{MARK_LABEL, OF_LABEL},
@@ -149,6 +149,19 @@ impl ResourceView {
     #[must_use]
     pub fn needs_person(&self) -> Option<&Problem> {
         self.problems.first().filter(|problem| problem.needs_person)
+    }
+
+    /// The override that decides: until when, who set it, and why. `None` if none does.
+    #[must_use]
+    pub fn override_in_words(&self, zone: &TimeZone, now: Timestamp) -> Option<String> {
+        let one = self.overridden.as_ref()?;
+        let until = short(one.ends_at, zone, now);
+        let why = one.why.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+        let of = match one.target {
+            OverrideTarget::Resource(_) => "override",
+            OverrideTarget::Schedule(_) => "override of its schedule",
+        };
+        Some(format!("{of} until {until} ({}{why})", one.by))
     }
 
     /// What a start restores, in words.

@@ -1,8 +1,8 @@
 //! `offhours activity`: what persons changed, who and why.
 
 use domain::{AccountName, ScheduleName, activity::Activity};
-use jiff::{Timestamp, tz::TimeZone};
-use report::{history::Period, time::local};
+use jiff::Timestamp;
+use report::{activity::details, history::Period};
 use store::Store;
 
 use crate::{
@@ -132,26 +132,5 @@ impl Row for Activity {
             Cell::new(details(self, &screen.zone)),
             Cell::any(self.why.as_ref()),
         ]
-    }
-}
-
-/// What an entry is about, and what it changed.
-fn details(entry: &Activity, zone: &TimeZone) -> String {
-    use domain::activity::Action;
-    let targets = entry.action.targets().join(", ");
-    match &entry.action {
-        Action::OverrideSet { ends_at, .. } => {
-            format!("{targets} until {}", local(*ends_at, zone))
-        }
-        Action::Applied { generation, repeats, changes } => {
-            let repeats = repeats.map(|of| format!("a rollback to generation {of}"));
-            let all = repeats.into_iter().chain(changes.iter().cloned());
-            let all: Vec<_> = all.collect();
-            format!("generation {generation}: {}", all.join("; "))
-        }
-        Action::Command { .. }
-        | Action::OverrideCleared { .. }
-        | Action::Approved { .. }
-        | Action::Forgotten { .. } => targets,
     }
 }

@@ -5,9 +5,8 @@ use std::str::FromStr;
 use domain::ScheduleName;
 use jiff::Timestamp;
 use report::{
-    count,
     history::Period,
-    money::{Grouping, SavedCollector, SavedReport, SavedRow, Total, Totals},
+    money::{Grouping, SavedCollector, SavedReport, SavedRow, hours_in_words},
     past::{Walk, unseen_since},
 };
 use store::{HistoryQuery, InForce, Store};
@@ -148,7 +147,7 @@ fn render(report: &SavedReport, screen: &Screen) -> String {
     if report.rows.is_empty() {
         return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
     }
-    let total = screen.style.wrap(&format!("{}\n", in_words(report)));
+    let total = screen.style.wrap(&format!("{}\n", report.in_words()));
     format!("{heading}{}{total}", screen.table(&report.rows))
 }
 
@@ -179,7 +178,7 @@ impl print::Row for SavedRow {
         vec![
             Cell::new(self.group.as_deref().unwrap_or("(none)")),
             Cell::any(self.resource.is_none().then_some(self.resources)),
-            Cell::new(length(self.off_hours)),
+            Cell::new(hours_in_words(self.off_hours)),
             Cell::new(some_length(self.unclear_hours)),
             Cell::new(some_length(self.would_have_hours)),
             Cell::new(self.full.map_or("?".to_owned(), |full| full.to_string())),
@@ -189,43 +188,9 @@ impl print::Row for SavedRow {
     }
 }
 
-/// The totals: the money covers only resources whose saving is known, and says how many those are.
-fn in_words(report: &SavedReport) -> String {
-    let Totals { totals, known, of } = &report.totals;
-    let off = format!("Off for {} in total.", length(report.off_hours));
-    let saved: Vec<_> = totals
-        .iter()
-        .map(|Total { currency, full, saved, .. }| {
-            let mut rows = report.rows.iter().filter(|row| row.currency == Some(*currency));
-            if saved.is_negative() {
-                let more = full.minus(*full).and_then(|zero| zero.minus(*saved));
-                format!("{} more spent than without stops", more.unwrap_or(*saved))
-            } else if rows.all(|row| row.full.is_some()) {
-                format!("{saved} of {full} saved")
-            } else {
-                format!("{saved} saved")
-            }
-        })
-        .collect();
-    let known = format!("known for {known} of {}", count(*of, "resource"));
-    if saved.is_empty() {
-        return format!("{off} What that saved is {known}.");
-    }
-    format!("{off} {}, {known}.", saved.join(" and "))
-}
-
-/// `22 min` or `13.5 h`.
-fn length(hours: f64) -> String {
-    if hours > 0.0 && hours < 1.0 {
-        format!("{:.0} min", hours * 60.0)
-    } else {
-        format!("{hours:.1} h")
-    }
-}
-
 /// The length, or an empty text if there is none.
 fn some_length(hours: f64) -> String {
-    if hours > 0.0 { length(hours) } else { String::new() }
+    if hours > 0.0 { hours_in_words(hours) } else { String::new() }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 pub use hibernation::{hibernated_month, snapshots_month};
 pub use methods::{Candidate, MethodSaving, saved_on_smaller_plan};
 pub use month::{Month, TimesOff};
-pub use saved::{Grouping, SavedCollector, SavedReport, SavedRow};
+pub use saved::{Grouping, SavedCollector, SavedReport, SavedRow, hours_in_words};
 pub use savings::{Collector, Report, Row};
 
 /// What all resources with one currency cost, and what is saved.

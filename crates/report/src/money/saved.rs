@@ -15,10 +15,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Sums, Totals, known_cents,
+    Sums, Total, Totals, known_cents,
     past::{Billed, MonthsBill},
 };
-use crate::history::{Kind, LastKnownState, Period, StoppedInterval, stopped_intervals};
+use crate::{
+    count,
+    history::{Kind, LastKnownState, Period, StoppedInterval, stopped_intervals},
+};
 
 /// How rows are grouped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -54,6 +57,44 @@ pub struct SavedReport {
     pub off_hours: f64,
     /// Number of history items that could not be read.
     pub unreadable: usize,
+}
+
+impl SavedReport {
+    /// The totals: the money covers only resources whose saving is known, and says how many those are.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Totals { totals, known, of } = &self.totals;
+        let off = format!("Off for {} in total.", hours_in_words(self.off_hours));
+        let saved: Vec<_> = totals
+            .iter()
+            .map(|Total { currency, full, saved, .. }| {
+                let mut rows = self.rows.iter().filter(|row| row.currency == Some(*currency));
+                if saved.is_negative() {
+                    let more = full.minus(*full).and_then(|zero| zero.minus(*saved));
+                    format!("{} more spent than without stops", more.unwrap_or(*saved))
+                } else if rows.all(|row| row.full.is_some()) {
+                    format!("{saved} of {full} saved")
+                } else {
+                    format!("{saved} saved")
+                }
+            })
+            .collect();
+        let known = format!("known for {known} of {}", count(*of, "resource"));
+        if saved.is_empty() {
+            return format!("{off} What that saved is {known}.");
+        }
+        format!("{off} {}, {known}.", saved.join(" and "))
+    }
+}
+
+/// `22 min` or `13.5 h`.
+#[must_use]
+pub fn hours_in_words(hours: f64) -> String {
+    if hours > 0.0 && hours < 1.0 {
+        format!("{:.0} min", hours * 60.0)
+    } else {
+        format!("{hours:.1} h")
+    }
 }
 
 /// One group, as far as it is billed in one currency.

@@ -1,0 +1,27 @@
+//! What a person changed, in words.
+
+use domain::activity::{Action, Activity};
+use jiff::tz::TimeZone;
+
+use crate::time::local;
+
+/// What an entry is about, and what it changed.
+#[must_use]
+pub fn details(entry: &Activity, zone: &TimeZone) -> String {
+    let targets = entry.action.targets().join(", ");
+    match &entry.action {
+        Action::OverrideSet { ends_at, .. } => {
+            format!("{targets} until {}", local(*ends_at, zone))
+        }
+        Action::Applied { generation, repeats, changes } => {
+            let repeats = repeats.map(|of| format!("a rollback to generation {of}"));
+            let all = repeats.into_iter().chain(changes.iter().cloned());
+            let all: Vec<_> = all.collect();
+            format!("generation {generation}: {}", all.join("; "))
+        }
+        Action::Command { .. }
+        | Action::OverrideCleared { .. }
+        | Action::Approved { .. }
+        | Action::Forgotten { .. } => targets,
+    }
+}
