@@ -1,0 +1,65 @@
+//! The same in brief, as Markdown.
+
+use std::fmt::Write as _;
+
+use domain::text::{LONGEST_LINE, one_line};
+
+use crate::{facts::Facts, money};
+
+pub(crate) fn document(facts: &Facts<'_>) -> String {
+    let mut text = String::new();
+    let age = facts.age();
+    let stale = if age.is_stale { " **(out of date)**" } else { "" };
+    writeln!(text, "**{}** {}, {}\n", facts.verdict(), facts.off(), facts.saved()).ok();
+    writeln!(text, "{}{stale}\n", age.words).ok();
+    writeln!(text, "| Schedule | Now | Off |\n|---|---|---|").ok();
+    for (name, rule) in facts.schedules() {
+        let following = facts.following(name);
+        let off =
+            |one: &&&crate::facts::Machine<'_>| one.view.power == domain::resource::Power::Stopped;
+        let off = following.iter().filter(off).count();
+        let sentence = plain(&facts.schedule_sentence((name, rule)));
+        writeln!(text, "| {name} | {sentence} | {off} of {} |", following.len()).ok();
+    }
+    let needing: Vec<_> =
+        facts.machines.iter().filter_map(|one| Some((one, one.view.needs_person()?))).collect();
+    if !needing.is_empty() {
+        writeln!(text, "\n**Needs attention**\n").ok();
+        for (machine, problem) in needing {
+            let name = plain(&machine.view.name);
+            if facts.is_public() {
+                writeln!(text, "- {name}").ok();
+            } else {
+                let (what, remedy) = (plain(&problem.what), plain(&problem.remedy));
+                writeln!(text, "- **{name}**: {what}. What to do: {remedy}.").ok();
+            }
+        }
+    }
+    let rows = &facts.input.past.by_schedule.rows;
+    if !rows.is_empty() {
+        writeln!(text, "\n| Schedule | Saved |\n|---|---|").ok();
+        for row in rows {
+            let group = plain(row.group.as_deref().unwrap_or("(none)"));
+            writeln!(text, "| {group} | {} |", money::saved(row)).ok();
+        }
+    }
+    text
+}
+
+/// A text in which nothing is markup.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for c in one_line(text, LONGEST_LINE).chars() {
+        match c {
+            '<' => plain += "&lt;",
+            '>' => plain += "&gt;",
+            '&' => plain += "&amp;",
+            '\\' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                plain.push('\\');
+                plain.push(c);
+            }
+            c => plain.push(c),
+        }
+    }
+    plain
+}
