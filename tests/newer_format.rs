@@ -22,7 +22,7 @@ const ACCOUNT_STATES: &str = "offhours-accounts";
 /// Rewrites an item as a newer program would, and returns it.
 pub(crate) async fn rewrite(world: &World, table: &str, key: Item) -> Item {
     let mut item = stored(world, table, key).await;
-    item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+    item.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
     let put = world.engine.client().put_item().table_name(table);
     put.set_item(Some(item.clone())).send().await.unwrap();
     item
@@ -124,7 +124,7 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let first = AttributeValue::S(generation_key(Generation(1)));
         let of_the_first = |item: &Item| item["generation_key"] == first;
         for mut item in items.items.unwrap().into_iter().filter(of_the_first) {
-            item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+            item.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
             let put = client.put_item().table_name(SCHEDULES);
             put.set_item(Some(item)).send().await.unwrap();
         }

@@ -15,7 +15,7 @@ use crate::{
 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["status", "why", "preview", "calendar", "history", "activity"]),
-    ("Act", &["stop", "start", "override", "approve", "rehearse", "forget"]),
+    ("Act", &["stop", "start", "override", "pause", "resume", "approve", "rehearse", "forget"]),
     ("Configure", &["init", "validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),
     (
@@ -36,14 +36,13 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// What other programs call it, and what does it here.
-const HABITS: [(&str, &str); 14] = [
+const HABITS: [(&str, &str); 13] = [
     ("plan", "`offhours apply --dry-run` shows what would change"),
     ("diff", "`offhours apply --dry-run` shows what would change"),
     ("logs", "`offhours activity` shows who did what, `offhours history` each stop and start"),
     ("log", "`offhours config log` lists what was applied, `offhours activity` who did what"),
     ("export", "`offhours config show` prints the configuration in force"),
     ("schema", "`offhours config schema` prints it"),
-    ("pause", "`offhours override running --all --until WHEN` stops nothing until then"),
     ("extend", "`offhours override extend NAME --by 2h` adds to the end of an override"),
     ("undo", "`offhours override clear` ends an override, `offhours config rollback` goes back"),
     ("hours", "`offhours saved` shows the hours off and what they saved"),

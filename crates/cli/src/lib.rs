@@ -21,6 +21,7 @@ mod listing;
 mod names;
 mod output;
 mod overriding;
+mod pausing;
 mod print;
 mod progress;
 mod remedies;
@@ -47,7 +48,8 @@ use output::Format;
 use commands::{
     activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
-    overrides, preview, rebuild, rehearse, restore, saved, savings, serve, status, validate, why,
+    overrides, pause, preview, rebuild, rehearse, restore, saved, savings, serve, status, validate,
+    why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -105,6 +107,8 @@ enum Command {
     /// Start resources now, and wait until they are running as before.
     Start(manual::StartArgs),
     Override(overrides::Args),
+    Pause(pause::Args),
+    Resume(pause::ResumeArgs),
     Approve(approve::Args),
     Forget(forget::Args),
     History(history::Args),
@@ -194,6 +198,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Stop(args) => wait_for(manual::stop(args, context)),
         Command::Start(args) => wait_for(manual::start(args, context)),
         Command::Override(args) => wait_for(overrides::run(args, context)),
+        Command::Pause(args) => wait_for(pause::pause(args, context)),
+        Command::Resume(args) => wait_for(pause::resume(args, context)),
         Command::Approve(args) => wait_for(approve::run(args, context)),
         Command::Forget(args) => wait_for(forget::run(args, context)),
         Command::History(args) => wait_for(history::run(args, context)),

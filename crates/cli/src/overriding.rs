@@ -1,7 +1,7 @@
-//! Sets and clears overrides, and has poll-status publish what a person did.
+//! Sets and clears overrides and pauses, and has poll-status publish what a person did.
 
 use anyhow::Context as _;
-use domain::{activity::Activity, invocation::Question};
+use domain::{activity::Activity, configuration::Pause, invocation::Question};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use store::{OVERRIDES_AT_ONCE, OverrideChange};
 
@@ -10,10 +10,10 @@ use crate::{connection::Session, output};
 /// How many changes are passed to poll-status concurrently.
 const ASKED_AT_ONCE: usize = 8;
 
-/// The override is written, but poll-status could not be asked to make due what it concerns.
+/// The override or pause is written, but poll-status could not be asked to make due what it concerns.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the override is written, but failed to make all that it concerns due at once: the next \
+    "it is written, but failed to make all that it concerns due at once: the next \
      inventory does, within five minutes"
 )]
 pub(crate) struct NotYetDue;
@@ -54,6 +54,24 @@ pub(crate) async fn replace_overrides(
         }
         None => asked.map(drop).context(NotYetDue),
     }
+}
+
+/// Sets or ends a pause, and asks poll-status to make due what that concerns and to publish it.
+///
+/// # Errors
+/// [`NotYetDue`] as the context of an error after which it is written all the same.
+pub(crate) async fn replace_pause(
+    session: &Session,
+    pause: &Pause,
+    replaces: Option<&Pause>,
+    activity: Activity,
+) -> anyhow::Result<()> {
+    session.store.replace_pause(pause, replaces, &activity).await?;
+    let asked = async {
+        let functions = session.functions()?;
+        functions.ask(Question::Changed(Box::new(activity))).await.map(drop)
+    };
+    asked.await.context(NotYetDue)
 }
 
 /// Asks poll-status to publish what was done. Publishing is best effort: a

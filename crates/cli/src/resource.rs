@@ -1,6 +1,6 @@
 //! One resource in a row, with the main columns or all of them.
 
-use domain::schedule::desired_or_any;
+use domain::{configuration::PauseScope, schedule::desired_or_any};
 use report::resource::ResourceView;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,8 +21,15 @@ fn said(view: &ResourceView, screen: &Screen) -> Option<String> {
         return Some(shortened(problem));
     }
     let overridden = view.override_in_words(&screen.zone, screen.now);
+    // A pause of everything is said above all rows.
+    let paused = view.paused.as_ref().filter(|one| one.scope != PauseScope::Everything);
+    let paused = paused.map(|one| {
+        let until = screen.time(one.ends_at);
+        format!("paused until {until} ({}, {})", one.by, one.why)
+    });
     let unscheduled = view.schedule.is_none().then(|| view.because.clone());
-    overridden.or_else(|| view.remark.clone()).or_else(|| view.busy.clone()).or(unscheduled)
+    let said = paused.or(overridden);
+    said.or_else(|| view.remark.clone()).or_else(|| view.busy.clone()).or(unscheduled)
 }
 
 impl Row for ResourceView {

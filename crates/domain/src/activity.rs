@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    configuration::{Override, OverrideTarget},
+    configuration::{Override, OverrideTarget, Pause, PauseScope},
     edge::{Direction, Generation},
     reference::{AccountName, ResourceRef, ScheduleName},
     schedule::Desired,
@@ -157,6 +157,20 @@ pub enum Action {
         /// The resource or schedule that it applied to.
         target: OverrideTarget,
     },
+    /// A pause was set.
+    Paused {
+        /// The resources that it applies to.
+        scope: PauseScope,
+        /// Whether starts are sent all the same.
+        starts: bool,
+        /// When it ends.
+        ends_at: Timestamp,
+    },
+    /// A pause was ended.
+    Resumed {
+        /// The resources that it applied to.
+        scope: PauseScope,
+    },
     /// Held resources were approved.
     Approved {
         /// The resources.
@@ -186,12 +200,34 @@ impl Action {
         Self::OverrideSet { target: one.target.clone(), desired: one.desired, ends_at: one.ends_at }
     }
 
+    #[must_use]
+    pub fn paused(pause: &Pause) -> Self {
+        let Pause { scope, starts, ends_at, .. } = pause.clone();
+        Self::Paused { scope, starts, ends_at }
+    }
+
+    /// Returns the scope of the pause that was set or ended.
+    #[must_use]
+    pub fn pause_scope(&self) -> Option<&PauseScope> {
+        match self {
+            Self::Paused { scope, .. } | Self::Resumed { scope } => Some(scope),
+            Self::Command { .. }
+            | Self::OverrideSet { .. }
+            | Self::OverrideCleared { .. }
+            | Self::Approved { .. }
+            | Self::Forgotten { .. }
+            | Self::Applied { .. } => None,
+        }
+    }
+
     /// Returns the target of the override that was set or cleared.
     #[must_use]
     pub fn overridden(&self) -> Option<&OverrideTarget> {
         match self {
             Self::OverrideSet { target, .. } | Self::OverrideCleared { target } => Some(target),
             Self::Command { .. }
+            | Self::Paused { .. }
+            | Self::Resumed { .. }
             | Self::Approved { .. }
             | Self::Forgotten { .. }
             | Self::Applied { .. } => None,
@@ -212,6 +248,7 @@ impl Action {
             Self::OverrideSet { target, .. } | Self::OverrideCleared { target } => {
                 vec![target.to_string()]
             }
+            Self::Paused { scope, .. } | Self::Resumed { scope } => vec![scope.to_string()],
             Self::Approved { resources } => all(resources),
             Self::Forgotten { resource } => vec![resource.to_string()],
             Self::Applied { .. } => Vec::new(),
@@ -225,6 +262,9 @@ impl Action {
             Self::Command { direction, .. } => direction.to_string(),
             Self::OverrideSet { desired, .. } => format!("override {desired}"),
             Self::OverrideCleared { .. } => "override clear".to_owned(),
+            Self::Paused { starts: false, .. } => "pause".to_owned(),
+            Self::Paused { starts: true, .. } => "pause stops".to_owned(),
+            Self::Resumed { .. } => "resume".to_owned(),
             Self::Approved { .. } => "approve".to_owned(),
             Self::Forgotten { .. } => "forget".to_owned(),
             Self::Applied { .. } => "apply".to_owned(),
@@ -271,6 +311,12 @@ impl fmt::Display for Activity {
             Action::OverrideCleared { target } => {
                 write!(f, "the override of {target} is cleared by {by}")?;
             }
+            Action::Paused { scope, starts, ends_at } => {
+                let until = ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
+                let but = if *starts { ", except for starts" } else { "" };
+                write!(f, "{scope} is paused by {by} until {until}{but}")?;
+            }
+            Action::Resumed { scope } => write!(f, "the pause of {scope} is ended by {by}")?,
             Action::Applied { generation, repeats, changes } => {
                 write!(f, "generation {generation} is applied by {by}")?;
                 if let Some(repeats) = repeats {

@@ -4,6 +4,7 @@ mod account;
 pub mod notify;
 mod overrides;
 mod pattern;
+mod pauses;
 mod policy;
 mod schedules;
 mod selector;
@@ -35,6 +36,7 @@ pub use crate::{
 pub use account::{Account, AccountKind, CloudAccount, Location, Ssh, SshAccount, UnknownLocation};
 pub use overrides::{Override, OverrideTarget, Overrides};
 pub use pattern::{Pattern, PatternError};
+pub use pauses::{Pause, PauseScope};
 pub use policy::{
     Adopt, DatabaseMethod, DropletMethod, Methods, Otherwise, Policy, Risk, ServerMethod,
 };

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     configuration::{
         Account, Adopt, Configuration, Generation, Mode, Override, OverrideTarget, Overrides,
-        Policy, Rule,
+        Pause, Policy, Rule,
     },
     membership::{Exclusion, Membership, Subject},
     record::{
@@ -128,6 +128,9 @@ pub enum LeaveReason {
     /// Held until a person approves it: it joined with too many others at once, or lost storage.
     #[error("held until `offhours approve`")]
     Held,
+    /// Something is due or in flight, and a pause keeps it from being sent.
+    #[error("{0}")]
+    Paused(Box<Pause>),
     /// Joined with `adopt = "next-edge"`, and no edge has come since.
     #[error("it follows its schedule from the next edge on")]
     Adopting,
@@ -155,6 +158,10 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
         membership.schedule().is_some() || desired_states.named_by_person(record, edge.as_ref());
     let opted_in = named && !is_barred(record, &membership, edge.as_ref());
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
+    let pause = sends(record, &decision)
+        .and_then(|direction| active_pause(subject, &membership, rules, direction, now));
+    let decision = pause
+        .map_or(decision, |pause| Decision::Leave(LeaveReason::Paused(Box::new(pause.clone()))));
     Verdict {
         desired: edge.as_ref().and_then(|edge| edge.desired),
         membership,
@@ -162,6 +169,43 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
         edge,
         decision,
     }
+}
+
+/// Returns the direction of the request that a decision leads to, or may lead to: what is in flight
+/// may have its power cut.
+fn sends(record: &Record, decision: &Decision) -> Option<Direction> {
+    match decision {
+        Decision::Act(due) => Some(due.direction),
+        Decision::AskAgain(direction) => Some(*direction),
+        Decision::Leave(LeaveReason::Handled) => record.in_flight().map(|now| now.direction),
+        Decision::Leave(_) => None,
+    }
+}
+
+/// Returns the pause in force that keeps requests in this direction from being sent; of several, the
+/// one that ends last.
+fn active_pause<'a>(
+    subject: Subject<'_>,
+    membership: &Membership,
+    rules: Rules<'a>,
+    direction: Direction,
+    at: Timestamp,
+) -> Option<&'a Pause> {
+    let active = pauses(subject, membership, rules, direction).filter(|pause| pause.is_active(at));
+    active.max_by_key(|pause| pause.ends_at)
+}
+
+/// Iterates over the pauses of a resource that bar requests in this direction, in force or not.
+fn pauses<'a>(
+    subject: Subject<'_>,
+    membership: &Membership,
+    rules: Rules<'a>,
+    direction: Direction,
+) -> impl Iterator<Item = &'a Pause> {
+    let schedule = membership.schedule();
+    rules.overrides.pauses().filter(move |pause| {
+        pause.bars(direction) && pause.scope.covers(subject, schedule, rules.configuration)
+    })
 }
 
 /// Reports whether it must not be touched. What Offhours holds stopped is restored by a person's
@@ -369,9 +413,36 @@ pub fn observer(
 /// Returns when a record next needs a decision or an observation: its position in the index.
 ///
 /// This is the first edge after the *handled* one, never "after now": otherwise, a writer whose
-/// clock is ahead would skip an edge.
+/// clock is ahead would skip an edge. What a pause keeps from being sent is due when that ends.
 #[must_use]
 pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
+    let at = due_without_pauses(record, rules, now)?;
+    let request = record.request.as_ref();
+    let is_watched = record.in_flight().is_some()
+        && request.is_none_or(|request| matches!(request.ask, Ask::Open | Ask::Accepted { .. }));
+    Some(if is_watched { at } else { after_pauses(record, rules, at, now) })
+}
+
+/// Returns the first instant from `at` on at which no pause bars what is desired then.
+fn after_pauses(record: &Record, rules: Rules<'_>, mut at: Timestamp, now: Timestamp) -> Timestamp {
+    let subject = Subject::recorded(record);
+    let membership = Membership::of(subject, rules.configuration);
+    let desired_states = DesiredStates::of(record, &membership, rules);
+    loop {
+        let instant = at.max(now);
+        let latest = desired_states.latest(instant);
+        let desired = latest.and_then(|edge| edge.desired).unwrap_or(Desired::Stopped);
+        let direction = Direction::towards(desired);
+        let Some(pause) = active_pause(subject, &membership, rules, direction, instant) else {
+            return at;
+        };
+        let key = EdgeKey { instant, rank: Rank::Manual };
+        let next = desired_states.next_that_acts(Some(key), now).filter(|_| pause.starts);
+        at = next.map_or(pause.ends_at, |edge| edge.key.instant.min(pause.ends_at));
+    }
+}
+
+fn due_without_pauses(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
     if matches!(record.phase, Phase::Gone { .. }) {
         return None;
     }
@@ -537,6 +608,36 @@ fn overrides_of<'a>(
     overrides.extend(schedule.and_then(by_command));
     overrides.retain(|one| one.set_at < one.ends_at);
     overrides
+}
+
+/// Returns the pause in force that keeps requests in this direction from being sent to a resource.
+/// Returns `None` if the resource may not be touched anyway.
+#[must_use]
+pub fn pause_of<'a>(
+    record: &Record,
+    rules: Rules<'a>,
+    direction: Direction,
+    now: Timestamp,
+) -> Option<&'a Pause> {
+    let subject = Subject::recorded(record);
+    let membership = Membership::of(subject, rules.configuration);
+    let is_excluded = matches!(membership, Membership::Excluded(_));
+    active_pause(subject, &membership, rules, direction, now).filter(|_| !is_excluded)
+}
+
+/// Returns when the latest pause ended that kept requests in this direction from being sent to a
+/// resource.
+#[must_use]
+pub fn pause_ended(
+    record: &Record,
+    rules: Rules<'_>,
+    direction: Direction,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let subject = Subject::recorded(record);
+    let membership = Membership::of(subject, rules.configuration);
+    let ends = pauses(subject, &membership, rules, direction).map(|pause| pause.ends_at);
+    ends.filter(|ended| *ended <= now).max()
 }
 
 /// The effective desired state of one record over time: schedule, overrides and commands.

@@ -43,6 +43,10 @@ pub enum EventType {
     OverrideSet,
     /// A person ended an override.
     OverrideCleared,
+    /// A person paused resources.
+    PauseSet,
+    /// A person ended a pause.
+    PauseEnded,
     /// What became of an edge of a schedule.
     EdgeCompleted,
 }
@@ -69,6 +73,8 @@ impl EventType {
             | Self::ResourcesHeld
             | Self::AlertsFolded
             | Self::ConfigurationApplied
+            | Self::PauseSet
+            | Self::PauseEnded
             | Self::EdgeCompleted => true,
         }
     }

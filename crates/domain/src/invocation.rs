@@ -71,7 +71,7 @@ pub enum Question {
     Moves(Box<Configuration>),
     /// Take an inventory of these accounts, or of all if none is named.
     Inventory(Vec<AccountName>),
-    /// A person has just done this: make due what an override concerns, and publish it.
+    /// A person has just done this: make due what an override or a pause concerns, and publish it.
     Changed(Box<Activity>),
     /// Release those of these resources that are held.
     Approve(Vec<ResourceRef>),

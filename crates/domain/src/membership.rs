@@ -49,6 +49,10 @@ impl<'a> Subject<'a> {
         }
     }
 
+    pub(crate) fn account(self) -> &'a AccountName {
+        &self.reference.account
+    }
+
     /// Reports whether a pattern covers the resource: by its reference, or by a name or tag of the
     /// resource or its cluster.
     #[must_use]

@@ -34,6 +34,8 @@ pub enum Metric {
     Conflicts,
     /// Accounts whose token was refused, or whose host shows a key that is not pinned.
     TokensRefused,
+    /// Records that a pause applies to.
+    Paused,
     /// Records of stopped resources that follow a schedule.
     Stopped,
 }

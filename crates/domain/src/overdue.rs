@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     configuration::{Configuration, Mode, Policy},
-    decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode},
+    decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode, pause_ended},
     membership::Subject,
     record::{Cause, Direction, Phase, Record, effect_timeout},
     resource::Power,
@@ -50,7 +50,7 @@ pub struct Overdue {
 /// since `in_force_since`.
 ///
 /// A resource that a person changed after its edge was handled is not overdue. Neither is one that
-/// may not be touched, is held, or is only observed. A transition that is stuck or was refused by
+/// may not be touched, is held, paused, or is only observed. A transition that is stuck or was refused by
 /// the provider has a phase that says so, and is overdue only when a later edge is.
 #[must_use]
 pub fn overdue(
@@ -60,7 +60,7 @@ pub fn overdue(
     now: Timestamp,
 ) -> Option<Overdue> {
     let verdict = judge(record, Subject::recorded(record), rules, now);
-    judged_overdue(record, &verdict, rules.configuration, in_force_since, now)
+    judged_overdue(record, &verdict, rules, in_force_since, now)
 }
 
 /// Like [`overdue`], for a record that has already been judged at that instant.
@@ -68,11 +68,11 @@ pub fn overdue(
 pub fn judged_overdue(
     record: &Record,
     verdict: &Verdict,
-    configuration: &Configuration,
+    rules: Rules<'_>,
     in_force_since: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Overdue> {
-    let account = &record.reference.account;
+    let (account, configuration) = (&record.reference.account, rules.configuration);
     if !configuration.accounts.contains_key(account) {
         return None;
     }
@@ -96,6 +96,7 @@ pub fn judged_overdue(
             | LeaveReason::UnknownSchedule(_)
             | LeaveReason::Unnamed
             | LeaveReason::Held
+            | LeaveReason::Paused(_)
             | LeaveReason::Adopting
             | LeaveReason::Gone
             | LeaveReason::StaleReader
@@ -111,7 +112,8 @@ pub fn judged_overdue(
         .instant
         .max(record.joined_at.unwrap_or(Timestamp::MIN))
         .max(in_force_since.unwrap_or(Timestamp::MIN))
-        .max(newer.unwrap_or(Timestamp::MIN));
+        .max(newer.unwrap_or(Timestamp::MIN))
+        .max(pause_ended(record, rules, direction, now).unwrap_or(Timestamp::MIN));
     (now.duration_since(since) > usual_time(record, direction, configuration))
         .then_some(Overdue { desired, since })
 }

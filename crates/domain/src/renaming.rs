@@ -63,7 +63,7 @@ impl Overrides {
         let mut all: Vec<_> = self.iter().map(|one| one.renamed(configuration)).collect();
         // If two collide, the last one collected wins.
         all.sort_by_key(|one| one.set_at);
-        all.into_iter().collect()
+        all.into_iter().collect::<Self>().with_pauses(self.pauses().cloned())
     }
 }
 

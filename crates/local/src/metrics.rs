@@ -91,7 +91,7 @@ impl Counts {
         let all = self.lock();
         let accounts: Vec<_> = all.iter().filter(|(name, _)| is_configured(name)).collect();
         let mut text = Text(Registry::with_prefix("offhours"));
-        for metric in Metric::GAUGES.into_iter().chain([Metric::Stopped]) {
+        for metric in Metric::GAUGES.into_iter().chain([Metric::Paused, Metric::Stopped]) {
             let values = accounts.iter().map(|(name, one)| {
                 let value = i64::try_from(one.health.gauge(metric)).unwrap_or(i64::MAX);
                 (vec![("account", name.to_string())], value)

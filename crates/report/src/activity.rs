@@ -10,7 +10,7 @@ use crate::time::local;
 pub fn details(entry: &Activity, zone: &TimeZone) -> String {
     let targets = entry.action.targets().join(", ");
     match &entry.action {
-        Action::OverrideSet { ends_at, .. } => {
+        Action::OverrideSet { ends_at, .. } | Action::Paused { ends_at, .. } => {
             format!("{targets} until {}", local(*ends_at, zone))
         }
         Action::Applied { generation, repeats, changes } => {
@@ -21,6 +21,7 @@ pub fn details(entry: &Activity, zone: &TimeZone) -> String {
         }
         Action::Command { .. }
         | Action::OverrideCleared { .. }
+        | Action::Resumed { .. }
         | Action::Approved { .. }
         | Action::Forgotten { .. } => targets,
     }

@@ -83,6 +83,10 @@ impl<'a> Answer<'a> {
     fn present(&self) -> String {
         let state = sentence(self.record);
         match (&self.verdict.decision, self.view.phase) {
+            (Decision::Leave(LeaveReason::Paused(pause)), PhaseName::InFlight) => {
+                let until = short(pause.ends_at, self.zone, self.now);
+                format!("{state}; what it still has to request is paused until {until}.")
+            }
             (_, PhaseName::InFlight) => match self.view.since {
                 Some(since) if self.record.watched_until().is_none() => {
                     let taken = length(self.now.duration_since(since));
@@ -112,6 +116,9 @@ impl<'a> Answer<'a> {
         };
         if *reason == LeaveReason::NothingDesired {
             format!("{state}, and has no desired state now.")
+        } else if let LeaveReason::Paused(pause) = reason {
+            let until = short(pause.ends_at, self.zone, self.now);
+            format!("{state} and should be {desired}, but is paused until {until}.")
         } else if *reason != LeaveReason::Handled {
             format!("{state} and left alone: {reason}.")
         } else if is_as_desired {

@@ -3,7 +3,7 @@
 use domain::{
     ScheduleName,
     configuration::Otherwise,
-    decision::{InForce, Rules, Verdict},
+    decision::{Decision, InForce, LeaveReason, Rules, Verdict},
     hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
     left_behind::{LeftBehind, barrier, left_behind},
     membership::{Exclusion, Membership},
@@ -64,10 +64,12 @@ pub fn problems(
     if is_gone || !rules.configuration.accounts.contains_key(&record.reference.account) {
         return Vec::new();
     }
-    let overdue = judged_overdue(record, verdict, rules.configuration, in_force.since, now);
+    let overdue = judged_overdue(record, verdict, rules, in_force.since, now);
     let late = match overdue {
         // It covers a transition in progress and its failures as well.
         Some(overdue) => [Some(late(record, overdue, zone, now)), None],
+        // It waits.
+        None if matches!(verdict.decision, Decision::Leave(LeaveReason::Paused(_))) => [None, None],
         None => [lasting(record, now), failing(record, now)],
     };
     let found = [

@@ -4,14 +4,16 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Configuration, Override, OverrideTarget},
-    decision::{Decision, InForce, LeaveReason, Rules, Verdict, judge, observer, override_of},
+    configuration::{Configuration, Override, OverrideTarget, Pause},
+    decision::{
+        Decision, InForce, LeaveReason, Rules, Verdict, judge, observer, override_of, pause_of,
+    },
     explanation::{StandingCommand, next_edge, standing_command},
     hibernation::{MARK_LABEL, OF_LABEL},
     membership::{Membership, Subject, Via},
     overdue::judged_overdue,
     reason::Reason,
-    record::{Ending, Phase, Record},
+    record::{Direction, Ending, Phase, Record},
     resource::{AutoscaleBounds, Power, SavedState},
     schedule::Desired,
     stop_method::StopMethod,
@@ -72,6 +74,8 @@ pub struct ResourceView {
     /// The override that decides; null if none does.
     #[serde(rename = "override")]
     pub overridden: Option<Override>,
+    /// The pause that applies to it; null if none does.
+    pub paused: Option<Pause>,
     /// The manual command that it follows; null if it follows none.
     pub manual: Option<StandingCommand>,
     /// The saved state that a start will restore; null if there is none.
@@ -114,7 +118,7 @@ impl ResourceView {
         let remarks = remarks(record, hibernation.as_ref(), &verdict, rules, (zone, now));
         let policy = verdict.membership.policy(rules.configuration);
         let state = State::of(record);
-        let overdue = judged_overdue(record, &verdict, rules.configuration, in_force.since, now);
+        let overdue = judged_overdue(record, &verdict, rules, in_force.since, now);
         let observed = record.observed.as_ref();
         Self {
             resource: record.reference.clone(),
@@ -134,6 +138,7 @@ impl ResourceView {
             next,
             method: StopMethod::of(record.kind(), &policy),
             overridden: override_of(record, rules, now).map(Cow::into_owned),
+            paused: pause_of(record, rules, Direction::Stop, now).cloned(),
             manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),

@@ -300,6 +300,11 @@ impl Store {
         if record == *known {
             return Ok(());
         }
+        self.save_unless_stale(record).await
+    }
+
+    /// Writes a record, unless another writer was first.
+    pub(crate) async fn save_unless_stale(&self, record: Record) -> Result<(), StoreError> {
         match self.save(record).await {
             // Another writer was first: it reads the new configuration, and the inventory repairs
             // what it did not.

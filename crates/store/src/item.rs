@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName, TargetName,
     activity::Activity,
-    configuration::{Account, Generation, Override, Rule, Settings},
+    configuration::{Account, Generation, Override, Pause, Rule, Settings},
     event_type::EventType,
     history::{HISTORY_DAYS, HistoryEntry},
     prices::PriceList,
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{AccountState, StoreError};
 
 /// The latest version of the format that this code reads and writes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The version that most items are written in.
 const USUAL: u32 = 1;
@@ -32,6 +32,9 @@ const USUAL: u32 = 1;
 /// that such a machine has another id, nor that it may be absent.
 const HIBERNATION: u32 = 2;
 
+/// The version of pauses. An older program would send what they bar.
+const PAUSE: u32 = 3;
+
 /// The index of due records: one partition, ordered by `due_ms`; only records with a due instant.
 pub const DUE_INDEX: &str = "due";
 
@@ -39,7 +42,7 @@ pub const DUE_INDEX: &str = "due";
 /// the overrides in it, too.
 pub const HEAD: &str = "head";
 
-/// The partition of the overrides, the only one of its table that an operator may write.
+/// The partition of the overrides and pauses, the only one of its table that an operator may write.
 pub const OVERRIDE: &str = "override";
 
 /// The partition of the accounts' states.
@@ -169,6 +172,24 @@ impl Stored for Override {
     fn key(&self) -> Item {
         named(OVERRIDE, &self.target.to_string())
     }
+}
+
+impl Stored for Pause {
+    fn key(&self) -> Item {
+        named(OVERRIDE, &format!("{PAUSED}{}", self.scope))
+    }
+
+    fn needs(&self) -> u32 {
+        PAUSE
+    }
+}
+
+/// What the names of pauses begin with. No target of an override has such a name.
+const PAUSED: &str = "pause of ";
+
+/// Reports whether an item of the partition of overrides is a pause.
+pub(crate) fn is_pause(item: &Item) -> bool {
+    name(item).starts_with(PAUSED)
 }
 
 /// The part of a generation that is stored under one name. The body is separate from the keys,

@@ -1,17 +1,19 @@
-//! Overrides: one item per target, kept after its end until it is replaced.
+//! Overrides and pauses: one item per target or scope, kept after its end until it is replaced.
 
 use aws_sdk_dynamodb::types::Put;
 use domain::{
     ResourceRef, ScheduleName,
     activity::Activity,
-    configuration::{Override, OverrideTarget},
+    configuration::{Override, OverrideTarget, Pause, PauseScope},
+    decision,
     membership::{Membership, Subject},
+    record::Record,
 };
 use jiff::Timestamp;
 
 use crate::{
     Store, StoreError,
-    item::{Item, Stored as _},
+    item::{Item, Stored},
     write::Expected,
 };
 
@@ -33,6 +35,9 @@ pub enum OverrideError {
     /// Another person set or cleared the same target's override meanwhile: read it again.
     #[error("the override of {0} was changed meanwhile")]
     Overtaken(OverrideTarget),
+    /// Another person paused or resumed the same scope meanwhile: read it again.
+    #[error("the pause of {0} was changed meanwhile")]
+    PauseOvertaken(PauseScope),
     /// The store failed. Nothing has changed, unless only the last response was lost: read again.
     #[error("failed to write the override")]
     Store(#[from] StoreError),
@@ -61,7 +66,7 @@ impl Store {
     pub async fn replace_overrides(&self, changes: &[OverrideChange]) -> Result<(), OverrideError> {
         let (mut puts, mut items) = (Vec::new(), Vec::new());
         for OverrideChange { one, replaces, activity } in changes {
-            let (item, put) = self.override_put(one, replaces.as_ref())?;
+            let (item, put) = self.put_in_place(one, replaces.as_ref())?;
             puts.extend([put, self.put_activity(activity)?]);
             items.push((item, &one.target));
         }
@@ -77,10 +82,30 @@ impl Store {
         }
     }
 
-    fn override_put(
+    /// Sets a pause in place of the one that its scope is known to have. What it concerns is due as it
+    /// says at the next inventory, or once it is [made so](Self::make_scope_due).
+    ///
+    /// The entry in the activity log is written with it, both or neither.
+    pub async fn replace_pause(
         &self,
-        one: &Override,
-        replaces: Option<&Override>,
+        pause: &Pause,
+        replaces: Option<&Pause>,
+        activity: &Activity,
+    ) -> Result<(), OverrideError> {
+        let (item, put) = self.put_in_place(pause, replaces)?;
+        let puts = vec![put, self.put_activity(activity)?];
+        match self.write_all("write a pause", puts, None).await? {
+            None => Ok(()),
+            Some(refused) if refused.is_for(&item) => Ok(()),
+            Some(_) => Err(OverrideError::PauseOvertaken(pause.scope.clone())),
+        }
+    }
+
+    /// Builds the write of an override or a pause in place of the one that is known.
+    fn put_in_place<T: Stored>(
+        &self,
+        one: &T,
+        replaces: Option<&T>,
     ) -> Result<(Item, Put), StoreError> {
         let item = one.to_item()?;
         let expected = match replaces {
@@ -103,7 +128,7 @@ impl Store {
         one: &Override,
         replaces: Option<&Override>,
     ) -> Result<(), OverrideError> {
-        let (item, put) = self.override_put(one, replaces)?;
+        let (item, put) = self.put_in_place(one, replaces)?;
         match self.write("write an override", put).await? {
             None => Ok(()),
             Some(refused) if refused.is_for(&item) => Ok(()),
@@ -122,6 +147,31 @@ impl Store {
             OverrideTarget::Resource(reference) => self.touch_one(reference, now).await,
             OverrideTarget::Schedule(name) => self.touch_members(name, now).await,
         }
+    }
+
+    /// Brings forward or back when the resources are due to which a pause of this scope applies. Each
+    /// that is in flight is written, so that no request follows from an earlier view.
+    pub async fn make_scope_due(
+        &self,
+        scope: &PauseScope,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let accounts = self.in_force().await?;
+        let accounts = accounts.configuration.accounts.keys().filter(|name| match scope {
+            PauseScope::Account(account) => account == *name,
+            PauseScope::Everything | PauseScope::Schedule(_) | PauseScope::Tag(_) => true,
+        });
+        for account in accounts {
+            let records = self.records_of(account).await?.read;
+            let in_force = self.in_force().await?;
+            for known in records {
+                let due_at = decision::due_at(&known, in_force.rules(), now);
+                if due_at != known.due_at || known.in_flight().is_some() {
+                    self.save_unless_stale(Record { due_at, ..known }).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn touch_one(&self, reference: &ResourceRef, now: Timestamp) -> Result<(), StoreError> {

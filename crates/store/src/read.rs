@@ -12,7 +12,9 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Floor, Generation, Override, Overrides, Schedules, Settings},
+    configuration::{
+        Configuration, Floor, Generation, Override, Overrides, Pause, Schedules, Settings,
+    },
     record::Record,
 };
 use jiff::Timestamp;
@@ -46,12 +48,12 @@ pub struct Reader {
 
 type Cached = (Head, Arc<Configuration>);
 
-/// The head and the overrides, as read together.
+/// The head, the overrides and the pauses, as read together.
 #[derive(Debug, Clone, Default)]
 pub struct HeadAndOverrides {
     /// Which generation is in force.
     pub head: Head,
-    /// The overrides in force, and those that have ended.
+    /// The overrides and pauses in force, and those that have ended.
     pub overrides: Overrides,
 }
 
@@ -87,12 +89,16 @@ impl Reader {
         Self::new(Client::new(config), tables)
     }
 
-    /// Reads the head and the overrides, with two concurrent requests.
+    /// Reads the head, the overrides and the pauses, with two concurrent requests.
     pub async fn head_and_overrides(&self) -> Result<HeadAndOverrides, StoreError> {
         let (head, overrides) =
             tokio::try_join!(self.head(), self.partition(&self.tables.schedules, item::OVERRIDE))?;
+        let (pauses, overrides): (Vec<_>, Vec<_>) = overrides.into_iter().partition(item::is_pause);
+        let pauses = pauses.into_iter().map(|item| whole(item, Pause::of_item));
+        let pauses: Vec<_> = pauses.collect::<Result<_, _>>()?;
         let overrides = overrides.into_iter().map(|item| whole(item, Override::of_item));
-        Ok(HeadAndOverrides { head, overrides: overrides.collect::<Result<_, _>>()? })
+        let overrides: Overrides = overrides.collect::<Result<_, _>>()?;
+        Ok(HeadAndOverrides { head, overrides: overrides.with_pauses(pauses) })
     }
 
     /// Reads which generation is in force.

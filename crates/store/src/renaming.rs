@@ -205,7 +205,7 @@ fn of_renamed<'o>(
 /// Accepts an override that a person changed meanwhile: it is as they want it.
 fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
     match result {
-        Ok(()) | Err(OverrideError::Overtaken(_)) => Ok(()),
+        Ok(()) | Err(OverrideError::Overtaken(_) | OverrideError::PauseOvertaken(_)) => Ok(()),
         Err(OverrideError::Store(error)) => Err(error),
     }
 }

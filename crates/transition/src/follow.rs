@@ -3,7 +3,7 @@
 use domain::{
     ResourceKind,
     configuration::Mode,
-    decision::{Decision, LeaveReason, due_at, judge, mode},
+    decision::{Decision, LeaveReason, due_at, judge, mode, pause_ended},
     history::HistoryEntry,
     membership::{Membership, Subject},
     record::{
@@ -260,6 +260,13 @@ impl Follower<'_> {
                 self.stuck(self.with_observation(), reason.to_owned())
             };
         }
+        let is_paused = matches!(verdict.decision, Decision::Leave(LeaveReason::Paused(_)));
+        let awaits_cut = request
+            .is_some_and(|request| request.is_graceful() && request.forced != Forced::Accepted);
+        if is_paused && awaits_cut {
+            // Its deadline is for the cut, too.
+            return self.observed();
+        }
         let deadline = self.deadline();
         match request.map(|request| &request.ask) {
             Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
@@ -271,7 +278,7 @@ impl Follower<'_> {
                 }
             }
             // A command over SSH that ends without a clear answer is not run all night.
-            Some(Ask::Open) if self.is_vague() => {
+            Some(Ask::Open) if self.is_vague() && !is_paused => {
                 let minutes = deadline.as_mins();
                 let reason = format!("no clear answer to its command within {minutes} minutes");
                 self.stuck(self.with_observation(), reason)
@@ -284,8 +291,13 @@ impl Follower<'_> {
     /// Reports whether a stop over SSH has been repeated until its deadline without a clear answer.
     fn is_vague(&self) -> bool {
         let is_stop = self.transition.direction == Direction::Stop;
-        let over = self.transition.claimed_at + PERMIT + self.deadline();
-        is_stop && self.view.record.kind() == ResourceKind::Machine && self.view.now >= over
+        let (record, now) = (self.view.record, self.view.now);
+        let paused = pause_ended(record, self.view.rules, self.transition.direction, now);
+        // It was not repeated while it was paused.
+        let from =
+            paused.map_or(self.transition.claimed_at, |at| at.max(self.transition.claimed_at));
+        let over = from + PERMIT + self.deadline();
+        is_stop && record.kind() == ResourceKind::Machine && now >= over
     }
 
     /// Ends the transition because a person did the opposite meanwhile.

@@ -500,6 +500,7 @@ impl Planner<'_> {
             | LeaveReason::UnknownSchedule(_)
             | LeaveReason::Unnamed
             | LeaveReason::Held
+            | LeaveReason::Paused(_)
             | LeaveReason::Adopting
             | LeaveReason::Gone
             | LeaveReason::StaleReader

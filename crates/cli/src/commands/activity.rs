@@ -18,7 +18,7 @@ use crate::{
 
 /// Show what persons changed, newest first: who, when, what and why.
 ///
-/// Manual stops and starts, overrides, approvals, forgotten records, applies and rollbacks. Each is
+/// Manual stops and starts, overrides, pauses, approvals, forgotten records, applies and rollbacks. Each is
 /// kept for 90 days and never overwritten. At AWS the name is that of the caller's credentials,
 /// with the shell's name in brackets if it is another.
 #[derive(Debug, clap::Args)]

@@ -27,6 +27,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     output::{self, Format},
+    pausing::remark_on_pauses,
 };
 
 /// The resources to stop or start.
@@ -42,7 +43,7 @@ Examples:
 
 A manual command stands until the schedule's next edge; what follows no
 schedule stays as it was left. It is declined for what is protected, opted
-out, or under an enforced schedule. Exit code 3: done, and something needs a
+out, paused, or under an enforced schedule. Exit code 3: done, and something needs a
 person. With --for or --until it is an override, and ends by itself: see
 `offhours override`.")]
 pub struct Args {
@@ -88,6 +89,8 @@ async fn run(
     let session = context.connection.open_for_write().await?;
     let Selected { command: target, records, in_force, .. } =
         args.targets.select(&session.store, session.now).await?;
+    let screen = context.screen(&*in_force.configuration, session.now);
+    remark_on_pauses(&in_force.overrides, &screen);
     if direction == Direction::Stop && !args.dry_run {
         let all: Vec<_> = records.iter().collect();
         let question = question(&all, &in_force.configuration, args.targets.are_whole(), "");

@@ -17,6 +17,7 @@ pub mod man;
 pub mod manual;
 pub mod notify;
 pub mod overrides;
+pub mod pause;
 pub mod preview;
 pub mod rebuild;
 pub mod rehearse;

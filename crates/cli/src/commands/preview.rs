@@ -31,6 +31,7 @@ use crate::{
     exit::UsageError,
     names::{check_schedule, find},
     output::{self, Format},
+    pausing::remark_on_pauses,
     print::{self, Screen},
     table::{Cell, Column},
     time::{Asked, Length, Reader, When},
@@ -80,6 +81,7 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         check_schedule(name, configuration)?;
     }
     let screen = context.screen(configuration, subject.now);
+    remark_on_pauses(&subject.overrides, &screen);
     let from = match &args.at {
         Some(at) => {
             let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };

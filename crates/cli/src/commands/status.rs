@@ -28,6 +28,7 @@ use crate::{
     listing::{Failure, Waiting, not_listed},
     names::{check_account, check_schedule, find},
     output::{self, Format},
+    pausing::{self, remark_on_pauses},
     print::Screen,
     resource::Wide,
 };
@@ -265,6 +266,7 @@ impl<'a> View<'a> {
     /// Prints the rows, and the accounts after them.
     fn show(&self) -> anyhow::Result<()> {
         let (screen, accounts) = (&self.screen, self.account_rows());
+        remark_on_pauses(&self.in_force.overrides, screen);
         if self.args.accounts {
             return screen.rows(&accounts, "No account is configured.");
         }
@@ -353,6 +355,7 @@ impl<'a> View<'a> {
         let table = self.table(&self.rows);
         let mut rows = table.lines().map(str::to_owned);
         let mut lines = vec![format!("{time}, every {} s; {keys}", every.as_secs()), String::new()];
+        lines.splice(1..1, pausing::lines(&self.in_force.overrides, &self.screen));
         lines.extend(rows.next());
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();

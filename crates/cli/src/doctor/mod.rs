@@ -63,6 +63,8 @@ pub(crate) enum Check {
     References,
     /// The targets of the overrides.
     Overrides,
+    /// The pauses in force.
+    Pauses,
     /// The resources that `protect` covers.
     Protect,
 }

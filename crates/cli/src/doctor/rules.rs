@@ -23,6 +23,7 @@ pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let all_listed = configured.keys().all(|account| contents.was_listed(account));
     let mut findings = references(contents, all_listed);
     findings.extend(overrides(contents, now));
+    findings.extend(pauses(contents, now));
     if all_listed {
         findings.extend(unfollowed(contents));
         findings.extend(protect(contents));
@@ -146,6 +147,16 @@ fn an_override(contents: &StoreContents, one: &Override) -> Option<Finding> {
     let found = format!("{} by {}, and {why}", one.desired, one.by);
     let remedy = format!("`offhours override clear` ends it{instead}");
     Some(Finding::warning(Check::Overrides, found, remedy).of(&one.target))
+}
+
+/// The pauses in force: one may have been forgotten.
+fn pauses(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+    let active = contents.in_force.overrides.pauses().filter(|one| one.is_active(now));
+    let findings = active.map(|one| {
+        let remedy = format!("`offhours resume{}` ends it", one.scope.option());
+        Finding::warning(Check::Pauses, one.to_string(), remedy).of(&one.scope)
+    });
+    or_ok(findings.collect(), Check::Pauses, "nothing is paused")
 }
 
 /// Patterns of `protect` that cover nothing: a guard rail with a typo guards nothing.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::{Pause, PauseScope};
 use crate::{
     reference::{ResourceRef, ScheduleName},
     schedule::Desired,
@@ -72,26 +73,42 @@ impl fmt::Display for OverrideTarget {
     }
 }
 
-/// All stored overrides, including those that have ended, because an end is an edge. At most one
-/// per target.
+/// All stored overrides and pauses, including those that have ended, because an end is an edge. At
+/// most one per target and scope.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides(BTreeMap<OverrideTarget, Override>);
+pub struct Overrides {
+    by_target: BTreeMap<OverrideTarget, Override>,
+    pauses: BTreeMap<PauseScope, Pause>,
+}
 
 impl Overrides {
     /// Returns the override of this target, active or not.
     #[must_use]
     pub fn get(&self, target: &OverrideTarget) -> Option<&Override> {
-        self.0.get(target)
+        self.by_target.get(target)
     }
 
     /// Iterates over all overrides.
     pub fn iter(&self) -> impl Iterator<Item = &Override> {
-        self.0.values()
+        self.by_target.values()
+    }
+
+    /// Adds pauses.
+    #[must_use]
+    pub fn with_pauses(mut self, pauses: impl IntoIterator<Item = Pause>) -> Self {
+        self.pauses.extend(pauses.into_iter().map(|one| (one.scope.clone(), one)));
+        self
+    }
+
+    /// Iterates over all pauses, in force or not.
+    pub fn pauses(&self) -> impl Iterator<Item = &Pause> {
+        self.pauses.values()
     }
 }
 
 impl FromIterator<Override> for Overrides {
     fn from_iter<I: IntoIterator<Item = Override>>(overrides: I) -> Self {
-        Self(overrides.into_iter().map(|one| (one.target.clone(), one)).collect())
+        let by_target = overrides.into_iter().map(|one| (one.target.clone(), one)).collect();
+        Self { by_target, pauses: BTreeMap::new() }
     }
 }

@@ -8,7 +8,7 @@ use wildmatch::WildMatch;
 use crate::{reference::ResourceRef, text::as_text};
 
 /// A pattern of `protect`: a reference, `name:NAME` or `tag:TAG`, in which `*` matches any text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
     feature = "schema",
@@ -20,7 +20,7 @@ pub struct Pattern {
     glob: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PatternSubject {
     Reference,
     Name,
@@ -72,6 +72,12 @@ impl fmt::Display for Pattern {
 as_text!(Pattern, PatternError);
 
 impl Pattern {
+    /// Returns what it says after `name:` or `tag:`.
+    #[must_use]
+    pub fn glob(&self) -> &str {
+        &self.glob
+    }
+
     /// Reports whether the pattern covers a resource with this reference, any of these names or any
     /// of these tags. Matching ignores case, and whether a tag is written `env:prod` or `env=prod`: a
     /// guard rail errs on the side of guarding.

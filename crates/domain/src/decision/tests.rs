@@ -1,5 +1,6 @@
 //! Table-driven tests of what is due, in the week of [`fixtures`](crate::tests::fixtures).
 
+mod pausing;
 mod precedence;
 mod replay;
 mod when_due;

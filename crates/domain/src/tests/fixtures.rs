@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, Configuration, Generation, Override, OverrideTarget, Overrides, Policy, Rule,
+        Account, Configuration, Generation, Override, OverrideTarget, Overrides, Pause, PauseScope,
+        Policy, Rule,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     fixtures::configuration,
@@ -132,8 +133,23 @@ impl World {
             by: "ada".to_owned(),
             why: None,
         };
-        self.overrides = self.overrides.iter().cloned().chain([one]).collect();
+        let overrides: Overrides = self.overrides.iter().cloned().chain([one]).collect();
+        self.overrides = overrides.with_pauses(self.overrides.pauses().cloned());
         self
+    }
+
+    /// Pauses everything, or what follows a schedule.
+    pub(crate) fn pausing(self, scope: PauseScope, starts: bool, from: &str, until: &str) -> Self {
+        let pause = Pause {
+            scope,
+            starts,
+            set_at: at(from),
+            ends_at: at(until),
+            by: "ada".to_owned(),
+            why: "release".to_owned(),
+        };
+        let overrides = self.overrides.with_pauses([pause]);
+        Self { overrides, ..self }
     }
 
     pub(crate) fn rules(&self) -> Rules<'_> {

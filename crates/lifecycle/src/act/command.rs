@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     ResourceRef,
-    decision::{Verdict, judge, override_of},
+    decision::{Verdict, judge, override_of, pause_of},
     invocation::{Command, CommandTarget, Invocation},
     left_behind::left_behind,
     membership::{Membership, Subject},
@@ -256,6 +256,10 @@ fn declined(
         if !(restores && exclusion.yields_to_a_start()) {
             return Some(exclusion.to_string());
         }
+    }
+    if let Some(pause) = pause_of(record, in_force.rules(), direction, now) {
+        let resume = format!("`offhours resume{}` ends that", pause.scope.option());
+        return Some(format!("{pause}: {resume}"));
     }
     let overridden = override_of(record, in_force.rules(), now);
     if let Some(one) = overridden.as_ref().filter(|one| one.desired != direction.desired()) {

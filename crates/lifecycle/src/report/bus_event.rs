@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     activity::{Action, Activity},
-    configuration::{Generation, OverrideTarget},
+    configuration::{Generation, OverrideTarget, PauseScope},
     digest::Digest,
     event_type::EventType,
     record::{Cause, Direction, Ending},
@@ -82,6 +82,13 @@ struct Changed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ends_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a AccountName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<&'a str>,
+    /// For a pause: whether starts are sent all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starts: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repeats: Option<Generation>,
@@ -90,6 +97,17 @@ struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
+    /// Returns what a pause applies to; nothing for everything.
+    fn of_scope(scope: &'a PauseScope) -> Self {
+        let all = Self::default();
+        match scope {
+            PauseScope::Everything => all,
+            PauseScope::Account(account) => Self { account: Some(account), ..all },
+            PauseScope::Schedule(schedule) => Self { schedule: Some(schedule), ..all },
+            PauseScope::Tag(pattern) => Self { tag: Some(pattern.glob()), ..all },
+        }
+    }
+
     /// Returns the type of an action's event, and its facts; `None` if it has none.
     fn of(action: &'a Action) -> Option<(EventType, Self)> {
         let of_target = |target: &'a OverrideTarget| match target {
@@ -107,6 +125,15 @@ impl<'a> Changed<'a> {
                 (EventType::OverrideSet, changed)
             }
             Action::OverrideCleared { target } => (EventType::OverrideCleared, of_target(target)),
+            Action::Paused { scope, starts, ends_at } => {
+                let changed = Self {
+                    starts: Some(*starts),
+                    ends_at: Some(*ends_at),
+                    ..Self::of_scope(scope)
+                };
+                (EventType::PauseSet, changed)
+            }
+            Action::Resumed { scope } => (EventType::PauseEnded, Self::of_scope(scope)),
             Action::Applied { generation, repeats, changes } => {
                 let changed = Self {
                     generation: Some(*generation),

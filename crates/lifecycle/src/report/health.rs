@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, ops::AddAssign};
 
 use domain::{
-    decision::judge,
+    decision::{judge, pause_of},
     left_behind::{LeftBehind, left_behind},
     membership::{Membership, Subject},
     overdue::judged_overdue,
-    record::{Phase, Record},
+    record::{Direction, Phase, Record},
     resource::Power,
 };
 use environment::Metric;
@@ -67,16 +67,18 @@ impl Health {
         let asleep = record.is_hibernated();
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
         let is_stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
-        let configuration = &in_force.configuration;
-        let overdue = judged_overdue(record, &verdict, configuration, in_force.since, now);
+        let rules = in_force.rules();
+        let is_paused = pause_of(record, rules, Direction::Stop, now).is_some();
+        let overdue = judged_overdue(record, &verdict, rules, in_force.since, now);
         let facts = [
-            (Metric::Failed, fails(record, now)),
+            (Metric::Failed, fails(record, now) && !is_paused),
             (Metric::Overdue, overdue.is_some()),
             (Metric::Refused, refused || asked_again.is_some() && !errored),
             (Metric::Stuck, stuck || errored || unresolved && asleep),
             (Metric::Held, record.held && !gone),
             (Metric::Orphaned, orphaned),
             (Metric::Conflicts, conflict && !gone || unresolved && !asleep),
+            (Metric::Paused, verdict.opted_in && is_paused && !gone),
             (Metric::Stopped, verdict.opted_in && is_stopped),
         ];
         *self += facts.into_iter().filter(|(_, is_so)| *is_so).map(|(metric, _)| metric).collect();

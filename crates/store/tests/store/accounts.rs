@@ -131,13 +131,13 @@ async fn a_state_in_a_newer_format_is_left_alone() {
     let store = world.store();
     let accounts = World::tables().accounts;
     let mut newer = listed(None).to_item().unwrap();
-    newer.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+    newer.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
     world.put(&accounts, newer.clone()).await;
     for result in [
         store.save_rate(&account(), rate(1, 0)).await,
         store.save_account_state(&listed(None)).await,
     ] {
-        assert!(matches!(result, Err(StoreError::Format(Some(3)))));
+        assert!(matches!(result, Err(StoreError::Format(Some(99)))));
     }
     let other = "do-main".parse().unwrap();
     store.save_rate(&other, rate(1, 0)).await.unwrap();
@@ -147,7 +147,7 @@ async fn a_state_in_a_newer_format_is_left_alone() {
         panic!("{:?}", found.unreadable);
     };
     assert_eq!(unreadable.reference, "hz-eu");
-    assert!(matches!(unreadable.source, StoreError::Format(Some(3))));
+    assert!(matches!(unreadable.source, StoreError::Format(Some(99))));
     assert!(store.accounts().await.unwrap().contains(&account()));
     let stored = world.items(&accounts).await;
     assert!(stored.contains(&newer));

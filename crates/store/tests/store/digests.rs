@@ -67,7 +67,7 @@ async fn a_claim_whose_answer_was_lost_is_known_by_its_writer() {
 async fn what_a_newer_program_wrote_is_left_alone() {
     let world = World::new().await;
     let mut newer = claim(monday(), "a").to_item().unwrap();
-    newer.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+    newer.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
     let accounts = World::tables().accounts;
     world.put(&accounts, newer.clone()).await;
     assert!(!claims(&world.store(), evening(), "b").await);

@@ -9,7 +9,9 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
-    configuration::{CloudAccount, Generation, Override, OverrideTarget, Settings},
+    configuration::{
+        CloudAccount, Generation, Override, OverrideTarget, Pause, PauseScope, Settings,
+    },
     hibernation::{
         Balanced, Hibernation, KeptAddress, KeptSnapshot, Manifest, Mark, NetworkAddress,
     },
@@ -34,7 +36,11 @@ use crate::fixtures::{
 type Kind = (&'static str, fn(Item));
 
 /// The kinds that needed each format; all others are still written in the one before.
-const FORMATS: [&[Kind]; item::FORMAT as usize] = [&FIRST, &HIBERNATION];
+const FORMATS: [&[Kind]; item::FORMAT as usize] = [&FIRST, &HIBERNATION, &PAUSE];
+
+const PAUSE: [Kind; 1] = [("pause", |item| {
+    assert_eq!(Pause::of_item(item).unwrap(), a_pause());
+})];
 
 const HIBERNATION: [Kind; 1] = [("record-hibernated", |item| {
     assert_eq!(Record::of_item(item).unwrap(), hibernated());
@@ -94,6 +100,17 @@ const FIRST: [Kind; 13] = [
         assert_eq!(ReportedEdge::of_item(item).unwrap(), reported_edge());
     }),
 ];
+
+fn a_pause() -> Pause {
+    Pause {
+        scope: PauseScope::Schedule(office_hours_name()),
+        starts: true,
+        set_at: at("2026-06-15T07:00:00Z"),
+        ends_at: at("2026-06-15T22:00:00Z"),
+        by: "ada".to_owned(),
+        why: "a release".to_owned(),
+    }
+}
 
 fn settled() -> Record {
     Record {
@@ -276,6 +293,13 @@ fn a_machine_that_was_hibernated_needs_the_second_format() {
     assert_eq!(hibernated().to_item().unwrap()["format"], two);
     let one = AttributeValue::N("1".to_owned());
     assert_eq!(settled().to_item().unwrap()["format"], one);
+}
+
+/// An older program would send what a pause bars.
+#[test]
+fn a_pause_needs_the_third_format() {
+    let three = AttributeValue::N("3".to_owned());
+    assert_eq!(a_pause().to_item().unwrap()["format"], three);
 }
 
 #[test]

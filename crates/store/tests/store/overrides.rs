@@ -1,16 +1,17 @@
 use domain::{
-    configuration::{Override, OverrideTarget},
-    record::Record,
+    activity::{Action, Author},
+    configuration::{Override, OverrideTarget, Pause, PauseScope},
+    record::{Direction, Phase, Record},
     schedule::Desired,
 };
 use jiff::SignedDuration;
-use store::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
+use store::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError, Store, StoreError};
 use testing::set_override;
 
 use crate::{
     fixtures::{
         apply_office_hours, at, monday, office_hours_name, reference, server, setting,
-        stopped_on_friday,
+        stopped_on_friday, transition,
     },
     world::World,
 };
@@ -49,6 +50,71 @@ async fn overrides_and_the_head_are_read_at_once() {
     assert_eq!(present.head.generation.0, 1);
     let read: Vec<_> = present.overrides.iter().cloned().collect();
     assert_eq!(read, set);
+}
+
+fn paused(scope: PauseScope, hours: i64) -> Pause {
+    Pause {
+        scope,
+        starts: false,
+        set_at: monday(),
+        ends_at: monday() + SignedDuration::from_hours(hours),
+        by: "ada".to_owned(),
+        why: "a release".to_owned(),
+    }
+}
+
+async fn set_pause(
+    store: &Store,
+    pause: &Pause,
+    replaces: Option<&Pause>,
+) -> Result<(), OverrideError> {
+    let activity = Author::from("ada").does(Action::paused(pause), monday());
+    store.replace_pause(pause, replaces, &activity).await
+}
+
+#[tokio::test]
+async fn pauses_are_read_with_the_overrides_and_each_replaces_that_of_its_scope_alone() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let overridden = running(of_server(1), 1);
+    set_override(&store, &overridden, monday()).await.unwrap();
+    let of_schedule = paused(PauseScope::Schedule(office_hours_name()), 1);
+    let whole = paused(PauseScope::Everything, 2);
+    for pause in [&of_schedule, &whole] {
+        set_pause(&store, pause, None).await.unwrap();
+    }
+    let longer = paused(PauseScope::Everything, 5);
+    let refused = set_pause(&store, &longer, None).await;
+    assert!(matches!(refused, Err(OverrideError::PauseOvertaken(PauseScope::Everything))));
+    set_pause(&store, &longer, Some(&whole)).await.unwrap();
+    wire.sent();
+    let present = store.head_and_overrides().await.unwrap().overrides;
+    assert_eq!(wire.operations(), ["Query"; 2]);
+    assert_eq!(present.iter().collect::<Vec<_>>(), [&overridden]);
+    assert_eq!(present.pauses().collect::<Vec<_>>(), [&longer, &of_schedule]);
+}
+
+#[tokio::test]
+async fn a_pause_puts_off_what_is_due_and_refuses_whoever_has_read_what_is_in_flight() {
+    let store = World::new().await.store();
+    apply_office_hours(&store).await;
+    let evening = monday() + SignedDuration::from_hours(12);
+    let due = Record { due_at: Some(monday()), ..stopped_on_friday(1) };
+    let due = store.save(due).await.unwrap();
+    let phase = Phase::InFlight { transition: transition(Direction::Start) };
+    let in_flight = Record { phase, ..stopped_on_friday(2) };
+    let in_flight = store.save(in_flight).await.unwrap();
+    let pause = paused(PauseScope::Everything, 24);
+    set_pause(&store, &pause, None).await.unwrap();
+    store.make_scope_due(&pause.scope, evening).await.unwrap();
+    let read = store.record(&due.reference).await.unwrap().unwrap();
+    assert_eq!(read.due_at, Some(pause.ends_at));
+    assert!(matches!(store.save(in_flight).await, Err(StoreError::Stale { .. })));
+    let ended = Pause { ends_at: evening, ..pause.clone() };
+    set_pause(&store, &ended, Some(&pause)).await.unwrap();
+    store.make_scope_due(&pause.scope, evening).await.unwrap();
+    let read = store.record(&due.reference).await.unwrap().unwrap();
+    assert_eq!(read.due_at, Some(evening));
 }
 
 #[tokio::test]

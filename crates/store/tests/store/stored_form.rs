@@ -884,9 +884,9 @@ async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, St
 #[tokio::test]
 async fn a_record_in_a_newer_format_is_refused_and_left_alone() {
     let read = read_after(|item| {
-        item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+        item.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
     });
-    assert!(matches!(read.await, Err(StoreError::Format(Some(3)))));
+    assert!(matches!(read.await, Err(StoreError::Format(Some(99)))));
 }
 
 #[tokio::test]
@@ -931,7 +931,7 @@ async fn a_record_in_a_newer_format_keeps_no_other_from_being_read() {
         saved.push(store.save(due_server(number, monday())).await.unwrap());
     }
     let mut newer = world.stored(&saved[1]).await;
-    newer.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+    newer.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
     world.put(&World::tables().resources, newer).await;
     let references: Vec<_> = saved.iter().map(|r| r.reference.clone()).collect();
     let account = "hz-eu".parse().unwrap();
@@ -974,14 +974,14 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
         let holding = items.filter(|item| item["generation_key"] != item::text(item::LOG));
         for mut item in holding {
             let known = item.clone();
-            item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
+            item.insert("format".to_owned(), AttributeValue::N("99".to_owned()));
             world.put(&table, item).await;
             let read = world.store().in_force().await;
             let Err(StoreError::Configuration { item, source }) = read else {
                 panic!("{known:?} was not needed");
             };
             assert_eq!(item, item::name(&known));
-            assert!(matches!(*source, StoreError::Format(Some(3))));
+            assert!(matches!(*source, StoreError::Format(Some(99))));
             world.put(&table, known).await;
         }
     }

@@ -1,7 +1,7 @@
 //! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
 use clap::builder::PossibleValuesParser;
-use domain::{activity::Activity, history::HistoryEntry};
+use domain::{activity::Activity, configuration::Pause, history::HistoryEntry};
 use lifecycle::Occurrence;
 use report::{money, resource::ResourceView};
 use schemars::Schema;
@@ -43,7 +43,7 @@ pub(super) struct Args {
 /// A document, by the command that prints it, and its schema.
 type Document = (&'static str, fn() -> Schema);
 
-const DOCUMENTS: [Document; 23] = [
+const DOCUMENTS: [Document; 24] = [
     ("configuration", configuration),
     ("activity", shape::schema_of::<Vec<Activity>>),
     ("apply", shape::schema_of::<apply::Plan>),
@@ -58,6 +58,7 @@ const DOCUMENTS: [Document; 23] = [
     ("outcome", shape::schema_of::<Occurrence>),
     ("override", shape::schema_of::<overrides::Answer>),
     ("override-list", shape::schema_of::<Vec<overrides::OverrideView>>),
+    ("pause", shape::schema_of::<Vec<Pause>>),
     ("preview", shape::schema_of::<Vec<Coming>>),
     ("rebuild", shape::schema_of::<Vec<rebuild::Remnant>>),
     ("rehearse", shape::schema_of::<MovingStop>),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     activity::{Action, Author},
-    configuration::{Override, OverrideTarget, Rule},
+    configuration::{Override, OverrideTarget, Overrides, Rule},
     decision::{Decision, LeaveReason, judge},
     invocation::CommandTarget,
     membership::{Membership, Subject},
@@ -252,7 +252,9 @@ pub(super) fn after(
     now: Timestamp,
 ) -> (InForce, Timestamp) {
     let all = in_force.overrides.iter().chain(changes.iter().map(|change| &change.one));
-    let after = InForce { overrides: all.cloned().collect(), ..in_force.clone() };
+    let pauses = in_force.overrides.pauses().cloned();
+    let overrides = all.cloned().collect::<Overrides>().with_pauses(pauses);
+    let after = InForce { overrides, ..in_force.clone() };
     let begin = changes.iter().map(Change::from).filter(|at| *at <= latest_edge(now));
     (after, begin.fold(now, Timestamp::max))
 }

@@ -27,6 +27,7 @@ use crate::{
     names::Names,
     output::{self, Format},
     overriding::{NotYetDue, replace_overrides},
+    pausing::remark_on_pauses,
     time::{Length, When},
 };
 
@@ -247,6 +248,7 @@ async fn list(context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let Active { in_force, records, .. } = Active::read(&store, now).await?;
     let screen = context.screen(&*in_force.configuration, now);
+    remark_on_pauses(&in_force.overrides, &screen);
     screen.rows(&rows(&in_force, &records, now), "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
@@ -315,6 +317,7 @@ async fn finish(
         Err(error) => return Err(error),
     };
     let screen = context.screen(&*selected.in_force.configuration, session.now);
+    remark_on_pauses(&selected.in_force.overrides, &screen);
     let answer = Answer::of(changes, selected, &screen, dry_run);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&answer)?,

@@ -10,7 +10,7 @@ use domain::{
     decision::{Decision, DesiredEdge, Why as Due, observer},
     membership::{Exclusion, Subject, Via, exclusions, names_by},
     record::{Ask, Cause, Direction, Rank},
-    schedule::desired_or_any,
+    schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
 use report::{answer::Answer, hibernated::step};
@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schedule;
-use crate::print::Screen;
+use crate::{pausing::paused, print::Screen};
 
 /// The width of the column of labels.
 const LABEL: usize = 26;
@@ -123,6 +123,7 @@ impl Chain<'_> {
         let schedule = verdict.membership.schedule().cloned();
         let of_schedule = schedule.map(OverrideTarget::Schedule).and_then(set);
         let mut levels = self.exclusions();
+        levels.extend(self.pause());
         levels.extend([
             self.overriding("override of it", of_resource),
             self.overriding("its tag offhours-until", by_tag.as_ref()),
@@ -176,6 +177,14 @@ impl Chain<'_> {
             }
         }
         stronger.into_iter().chain([protect, opt_out]).chain(weaker).collect()
+    }
+
+    /// The pause that applies; `None` if none does.
+    fn pause(&self) -> Option<Fact> {
+        let pause = self.answer.view.paused.as_ref()?;
+        let desired = self.answer.verdict.desired;
+        let direction = Direction::towards(desired.unwrap_or(Desired::Stopped));
+        Some(Fact::rule("pause", paused(pause, self.screen), pause.bars(direction)))
     }
 
     /// The override of a target that was set last, in force or not.
