@@ -95,6 +95,7 @@ fn arrows_lead_from_verbs_to_nouns() {
                 "page",
                 "poll-status",
                 "provider",
+                "report",
                 "start",
                 "stop",
                 "store",

@@ -48,8 +48,8 @@ use output::Format;
 use commands::{
     activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
-    overrides, pause, preview, rebuild, rehearse, restore, saved, savings, serve, status, validate,
-    why,
+    overrides, pause, preview, rebuild, rehearse, report as report_command, restore, saved, savings,
+    serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -95,6 +95,7 @@ enum Command {
     Validate(validate::Args),
     Preview(preview::Args),
     Calendar(calendar::Args),
+    Report(report_command::Args),
     Apply(Box<apply_command::Args>),
     Activity(activity::Args),
     Config(config::Args),
@@ -186,6 +187,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Init(args) => wait_for(init::run(args, context, clock.now())),
         Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
         Command::Calendar(args) => wait_for(calendar::run(args, context)),
+        Command::Report(args) => wait_for(report_command::run(args, context)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Serve(args) => wait_for_own_end(serve::run(args, context)),

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
     routing::get,
@@ -20,9 +20,9 @@ use tokio::net::TcpListener;
 
 use crate::{metrics::CONTENT_TYPE, service::Service};
 
-/// Answers `GET /healthz`, `/metrics` and `/calendar.ics` at an address, in the background. Returns
-/// the address, with the port that was found for port 0. Who asks over a network gets the public form
-/// of a calendar.
+/// Answers `GET /`, `/healthz`, `/metrics` and `/calendar.ics` at an address, in the background.
+/// Returns the address, with the port that was found for port 0. Who asks over a network gets the
+/// public form of the page and of a calendar.
 pub async fn listen(address: SocketAddr, service: &Arc<Service>) -> anyhow::Result<SocketAddr> {
     let cannot = || format!("cannot listen on {address}");
     let listener = TcpListener::bind(address).await.with_context(cannot)?;
@@ -30,6 +30,7 @@ pub async fn listen(address: SocketAddr, service: &Arc<Service>) -> anyhow::Resu
     let is_loopback = address.ip().is_loopback();
     let audience = if is_loopback { Audience::Operators } else { Audience::Public };
     let router = Router::new()
+        .route("/", get(page))
         .route("/healthz", get(health))
         .route("/metrics", get(metrics))
         .route("/calendar.ics", get(calendar))
@@ -58,6 +59,26 @@ async fn metrics(State((service, _)): State<Shown>) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(error) => {
             tracing::error!("Could not show the metrics: {}", in_words(error.as_ref()));
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+    }
+}
+
+/// The page, which no browser or proxy keeps, and no search engine has.
+async fn page(State((service, audience)): State<Shown>) -> Response {
+    match service.page(audience).await {
+        Ok(page) => {
+            let headers = [
+                (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+                (header::CONTENT_SECURITY_POLICY, page::POLICY),
+                (header::CACHE_CONTROL, "no-store"),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (HeaderName::from_static("x-robots-tag"), "noindex"),
+            ];
+            (headers, page).into_response()
+        }
+        Err(error) => {
+            tracing::error!("Could not show the page: {}", in_words(error.as_ref()));
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
     }

@@ -24,12 +24,13 @@ use domain::{
     timing::FIRST_LOOK,
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
     Access, Context, Listener, Occurrence, Providers, Report,
     report::{health::Health, publishing},
 };
 use page::Audience;
+use report::{history::Period, time::shared_zone};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -175,6 +176,16 @@ impl Service {
         let records = self.store.records(&overridden.collect::<Vec<_>>()).await?.read;
         let rules = in_force.rules();
         Ok(Some(page::calendar::render(rules, &records, only, audience, self.now())))
+    }
+
+    /// Returns the page, with the money of this month.
+    pub(crate) async fn page(&self, audience: Audience) -> anyhow::Result<String> {
+        let (in_force, now) = (self.store.in_force().await?, self.now());
+        let zone = shared_zone(&in_force.configuration).cloned().unwrap_or(TimeZone::UTC);
+        let render = |input: &page::Input<'_>| page::render(input, audience);
+        let (period, time) = (Period::month_of(now), (&zone, now));
+        let (page, _) = super::overview::show(&self.store, &in_force, period, time, render).await?;
+        Ok(page)
     }
 
     /// Fires both timers. Returns at once; the handlers work in the background.

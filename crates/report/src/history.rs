@@ -28,7 +28,7 @@ use domain::{
     schedule::Desired,
     stop_method::StopMethod,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,6 +42,14 @@ pub struct Period {
 }
 
 impl Period {
+    /// The calendar month in UTC that contains an instant, until then.
+    #[must_use]
+    pub fn month_of(now: Timestamp) -> Self {
+        let today = now.to_zoned(TimeZone::UTC).date();
+        let first = today.first_of_month().to_zoned(TimeZone::UTC);
+        Self { from: first.map_or(now, |midnight| midnight.timestamp()), until: now }
+    }
+
     #[must_use]
     pub fn length(self) -> SignedDuration {
         self.until.duration_since(self.from)

@@ -21,6 +21,7 @@ pub mod pause;
 pub mod preview;
 pub mod rebuild;
 pub mod rehearse;
+pub mod report;
 pub mod restore;
 pub mod saved;
 pub mod savings;

@@ -1,0 +1,66 @@
+//! `offhours report`: the page of what runs, until when, why, and what that saved.
+
+use std::path::PathBuf;
+
+use jiff::{Timestamp, tz::TimeZone};
+use page::{Audience, Input};
+use report::history::Period;
+
+use crate::{
+    Exit,
+    connection::Session,
+    context::Context,
+    names::history::report_unreadable,
+    output,
+    time::{Asked, Month},
+    time_range,
+};
+
+/// Write one page that shows what runs, until when, why, who asked for it, and what that saved.
+///
+/// The page is one HTML file that loads nothing and needs no script: open it in a browser, mail it,
+/// or put it on a server. It shows the present, and money of this month or of the month that is
+/// given. `offhours serve --listen` has the same page at `/`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours report week.html
+  offhours report --month 2026-10 -o october.html
+  offhours report --public public.html    without references, reasons and persons
+  offhours report --markdown              in brief, for a mail or a pull request")]
+pub struct Args {
+    /// Write to this file instead of standard output.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Leave out references, ids, reasons, persons and accounts.
+    #[arg(long)]
+    public: bool,
+    /// Write a summary in Markdown instead of a page.
+    #[arg(long)]
+    markdown: bool,
+    /// Calendar month, in UTC, that the money is about: 2026-10, october [default: this month].
+    #[arg(long, value_name = "MONTH")]
+    month: Option<Month>,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = context.connection.open().await?;
+    let in_force = store.in_force().await?;
+    let zone = context.zone(&*in_force.configuration);
+    let period = period(args.month, &zone, now)?;
+    let audience = if args.public { Audience::Public } else { Audience::Operators };
+    let render = if args.markdown { page::markdown } else { page::render };
+    let show = |input: &Input<'_>| render(input, audience);
+    let shown = local::overview::show(&store, &in_force, period, (&zone, now), show);
+    let (page, unreadable) = shown.await?;
+    report_unreadable(unreadable);
+    output::write_file(args.file.as_deref(), &page)?;
+    Ok(Exit::Done)
+}
+
+/// The month that the money is about, as far as history has it.
+fn period(month: Option<Month>, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
+    let Some(month) = month else { return Ok(Period::month_of(now)) };
+    let [from, until] = month.bounds(Asked::PastBegin, now)?;
+    time_range::past(Period { from, until }, zone, now)
+}

@@ -1,0 +1,60 @@
+//! Reads what the page shows from a store.
+
+use anyhow::Context as _;
+use jiff::{Timestamp, tz::TimeZone};
+use page::Input;
+use report::{
+    history::Period,
+    past::{PastCollector, Walk},
+};
+use store::{HistoryQuery, InForce, Reader};
+
+/// How many entries of the activity log are read.
+const ENTRIES: usize = 30;
+
+/// Reads what is shown, with the money of a period, and renders it. Also returns how many items
+/// cannot be read.
+pub async fn show(
+    store: &Reader,
+    in_force: &InForce,
+    period: Period,
+    (zone, now): (&TimeZone, Timestamp),
+    render: impl FnOnce(&Input<'_>) -> String,
+) -> anyhow::Result<(String, usize)> {
+    let accounts = store.account_states().await.context("cannot read the store")?;
+    let prices = store.prices().await?;
+    let mut unreadable = accounts.unreadable.len() + prices.unreadable.len();
+    let accounts = accounts.read;
+    let prices = prices.read.into_iter().map(|(account, prices)| (account, prices.list)).collect();
+    let mut records = Vec::new();
+    for account in store.accounts().await? {
+        let found = store.records_of(&account).await?;
+        unreadable += found.unreadable.len();
+        records.extend(found.read);
+    }
+    let configuration = &in_force.configuration;
+    let mut past = PastCollector::new(period, configuration, &prices, &accounts, (zone, now));
+    let mut walk = Walk::new(&records, |reference, entries, record| {
+        past.count(reference, entries, record);
+    });
+    // Stops that began before the period matter as well.
+    let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
+    let mut pages = store.history_between(all);
+    while let Some(page) = pages.next().await? {
+        unreadable += page.unreadable;
+        page.entries.into_iter().try_for_each(|entry| walk.pass(entry))?;
+    }
+    walk.finish(|_| true)?;
+    let mut activity = Vec::new();
+    let mut pages = store.activity_between(Timestamp::UNIX_EPOCH, Timestamp::MAX);
+    while activity.len() < ENTRIES
+        && let Some(page) = pages.next().await?
+    {
+        unreadable += page.unreadable;
+        activity.extend(page.entries);
+    }
+    let past = past.finish(unreadable);
+    let (activity, accounts, records) = (&activity, &accounts, &records);
+    let input = Input { in_force, records, past: &past, activity, accounts, zone, now };
+    Ok((render(&input), unreadable))
+}
