@@ -20,6 +20,7 @@ mod day;
 mod destinations;
 mod digests;
 mod evening;
+mod extending;
 mod floor;
 mod guard_rails;
 mod help_page;

@@ -92,7 +92,7 @@ impl Until {
             return time_of_day(time).map(|time| Self::At(date, time));
         }
         let length = text.parse::<Span>().ok()?.to_duration(SpanRelativeTo::days_are_24_hours());
-        length.ok().filter(|length| length.is_positive()).map(Self::Length)
+        length.ok().filter(SignedDuration::is_positive).map(Self::Length)
     }
 
     /// Returns the end; `None` past the end of the calendar.

@@ -421,7 +421,33 @@ impl EventGenerator {
             let resource = self.resource();
             self.add(at, EventKind::Newer { resource, minutes });
         }
+        for _ in 0..self.chance.u32(0..3) {
+            let at = self.near(hot, from, until);
+            self.tag_until(at, until);
+        }
         std::mem::swap(&mut self.chance, &mut self.later);
+    }
+
+    /// Lets a person tag a resource to run until a time, and give the tag another value later, or
+    /// remove it.
+    fn tag_until(&mut self, at: Timestamp, until: Timestamp) {
+        let resource = self.resource();
+        let mut at = at;
+        for _ in 0..self.chance.u8(1..4) {
+            let value = match self.chance.u8(..8) {
+                0..=1 => None,
+                2 => Some("tomorrow".to_owned()),
+                3..=4 => Some(format!("{}h", self.chance.u8(1..20))),
+                5 => Some(format!("{}m", self.chance.u8(5..90))),
+                6 => {
+                    let day = (at + SignedDuration::from_hours(12)).strftime("%Y-%m-%d");
+                    Some(format!("{day}T{:02}:30", self.chance.u8(..24)))
+                }
+                _ => Some(format!("{:02}:{:02}", self.chance.u8(..24), self.chance.u8(..60))),
+            };
+            self.add(at, EventKind::Until { resource: resource.clone(), value });
+            at = (at + SignedDuration::from_mins(self.chance.i64(1..400))).min(until);
+        }
     }
 
     /// Restores the table of resources as it was up to some hours before.

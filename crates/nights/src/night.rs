@@ -157,6 +157,8 @@ pub enum EventKind {
     Mistake { account: AccountName, minutes: i64 },
     /// A cloud withdraws a machine plan, or offers it again.
     Offer { plan: String, offer: Offer },
+    /// A person gives the tag `offhours-until` of a resource another value, or removes it.
+    Until { resource: ResourceRef, value: Option<String> },
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
     /// A person sets an override.

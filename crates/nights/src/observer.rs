@@ -13,6 +13,7 @@ mod settled;
 mod shared;
 mod size;
 mod snapshots;
+mod until;
 mod writes;
 
 use std::{
@@ -141,6 +142,8 @@ struct TrackedResource {
     /// What people go without that it had, and when they last said so.
     without: Vec<AttachmentName>,
     without_at: Option<Timestamp>,
+    /// The values that its tag `offhours-until` has, or had.
+    until: BTreeMap<String, until::Tagged>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -439,6 +442,7 @@ impl State {
             };
             let reference = self.original(reference);
             self.observe_one(&reference, &state);
+            self.observe_until(&reference, &state);
         }
         for (reference, state) in self.asleep() {
             let before = self.tracked(&reference).barred_since;

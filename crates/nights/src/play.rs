@@ -531,6 +531,7 @@ impl<'n> Simulation<'n> {
             EventKind::Restore => self.restore(),
             EventKind::Inspect => self.observer.inspect(),
             what @ (EventKind::Person { .. }
+            | EventKind::Until { .. }
             | EventKind::Create { .. }
             | EventKind::Override { .. }
             | EventKind::Clear { .. }
@@ -588,6 +589,7 @@ impl<'n> Simulation<'n> {
                 self.observer.changed();
                 self.observer.note(Actor::Person, || format!("{described}: {done:?}"));
             }
+            EventKind::Until { resource, value } => self.tag_until(&resource, value.as_deref()),
             EventKind::Create { fleet } => {
                 self.faults.count("a person creates a resource");
                 let done = self.simulator.create(&fleet);
@@ -620,6 +622,34 @@ impl<'n> Simulation<'n> {
             EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
         }
+    }
+
+    /// Tags a resource to run until a time, in the form of its cloud, or removes that tag.
+    fn tag_until(&mut self, resource: &ResourceRef, value: Option<&str>) {
+        let (present, _) = self.observer.present(resource);
+        let Some(state) = self.simulator.resource(&present) else { return };
+        self.faults.count(match value {
+            Some(_) => "a person tags a resource to run until a time",
+            None => "a person removes the tag with a time",
+        });
+        let is_server = matches!(resource.id, ResourceId::Server(_));
+        let labels = state["labels"].as_object().filter(|_| is_server).into_iter().flatten();
+        let labels =
+            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+        let tags = state["tags"].as_array().into_iter().flatten();
+        let tags = tags.filter_map(Value::as_str).map(str::to_owned);
+        let is_other = |tag: &String| !tag.starts_with("offhours-until");
+        let mut tags: Vec<_> = labels.chain(tags).filter(is_other).collect();
+        tags.extend(value.map(|value| {
+            if is_server {
+                format!("offhours-until={}", value.replace(':', "."))
+            } else {
+                format!("offhours-until:{value}")
+            }
+        }));
+        let done = self.simulator.person(&present, Act::Retag { tags });
+        self.observer.changed();
+        self.observer.note(Actor::Person, || format!("tags {resource} until {value:?}: {done:?}"));
     }
 
     fn command(

@@ -53,7 +53,7 @@ fn labels_of_ours(state: &Value) -> impl Iterator<Item = String> {
 }
 
 fn is_ours(name: &str) -> bool {
-    name.starts_with("offhours-") && name != "offhours-to"
+    name.starts_with("offhours-") && name != "offhours-to" && name != "offhours-until"
 }
 
 fn tags(state: &Value) -> impl Iterator<Item = &str> {
@@ -74,7 +74,7 @@ fn claimed_original(state: &Value, account: &AccountName) -> Option<ResourceRef>
 fn preserved_state(state: &Value) -> Value {
     let mut labels = state["labels"].clone();
     if let Some(labels) = labels.as_object_mut() {
-        labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
+        labels.retain(|name, _| !is_ours(name));
     }
     let tags: BTreeSet<_> =
         tags(state).filter(|tag| !is_ours(tag.split(':').next().unwrap_or_default())).collect();

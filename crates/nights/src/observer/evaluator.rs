@@ -270,6 +270,11 @@ enum Occurrence {
     Last,
 }
 
+/// Returns when a minute ends, counted from a day's midnight: at its last occurrence.
+pub(super) fn last_instant(zone: &TimeZone, day: Date, minute: i64) -> Timestamp {
+    instant(zone, day, minute, Occurrence::Last)
+}
+
 /// Returns when a minute comes, counted from a day's midnight. One that the clock skips comes at the
 /// jump.
 fn instant(zone: &TimeZone, day: Date, minute: i64, which: Occurrence) -> Timestamp {

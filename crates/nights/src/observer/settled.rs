@@ -21,11 +21,12 @@ use super::{
     evaluator::{self, Turn},
     rules,
     size::plan_of,
+    until,
 };
 
 /// The time within which everything settles: the longest watch-out, which is a database's, with the
 /// permit before it and the retry of a refused start after it.
-const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
+pub(super) const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
 
 /// The most time before its edge that a start may begin.
 const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
@@ -157,6 +158,9 @@ impl State {
         if rules::barred(reference, state, &self.setup) {
             return None;
         }
+        if let Some(difference) = self.until_differs(record, now) {
+            return Some(difference);
+        }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
         if desired == Desired::Stopped && is_early(record, rule, now) {
             return None;
@@ -258,13 +262,14 @@ impl State {
         rule: &Rule,
         now: Timestamp,
     ) -> Option<(Desired, Timestamp)> {
-        let of = |target: OverrideTarget| self.overrides.get(&target);
-        let overrides = [
-            of(OverrideTarget::Resource(reference.clone())),
-            of(OverrideTarget::Schedule(schedule.clone())),
-        ];
+        let of = |target: OverrideTarget| self.overrides.get(&target).cloned();
+        let record = self.records.get(reference);
+        let by_tag = record.map(|record| until::recorded(record, rule)).unwrap_or_default();
+        let by_command = of(OverrideTarget::Resource(reference.clone()));
+        let of_schedule = of(OverrideTarget::Schedule(schedule.clone()));
+        let overrides: Vec<_> = by_command.into_iter().chain(by_tag).chain(of_schedule).collect();
         let (edge_at, by_schedule) = wanted_by(rule, now)?;
-        let active = overrides.into_iter().flatten().find(|one| stands(one, now));
+        let active = overrides.iter().find(|one| stands(one, now));
         let desired = match active {
             Some(one) => Some(one.desired),
             None => by_schedule,
@@ -274,11 +279,10 @@ impl State {
             let end = (one.desired != desired).then_some(one.ends_at);
             [Some(one.set_at), end]
         };
-        let turns = overrides.into_iter().flatten().flat_map(turns).flatten();
+        let turns = overrides.iter().flat_map(turns).flatten();
         let latest_turn = turns.filter(|at| *at <= now).max();
         // An edge of the schedule changes nothing while an override stands.
-        let mut standing = overrides.into_iter().flatten();
-        let is_masked = standing.any(|one| stands(one, edge_at));
+        let is_masked = overrides.iter().any(|one| stands(one, edge_at));
         let edge_at = (!is_masked).then_some(edge_at);
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))

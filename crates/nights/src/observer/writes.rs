@@ -161,6 +161,7 @@ impl State {
             self.check_handled(&before, record);
             self.check_claim(&before, record);
             self.check_repetition(&before, record);
+            self.check_until(&before, record);
         }
         let tracked = self.tracked(&record.reference);
         tracked.retained |= record.retained;

@@ -236,8 +236,8 @@ impl Inventory<'_> {
     fn take_in(&self, record: &mut Record, look: &Look, twin: Option<&ResourceRef>) {
         let resource = &look.resource;
         record.describe(resource);
-        record.note_until_tags(resource, self.context.clock.now());
         record.missing_since = None;
+        record.note_until_tags(resource, self.context.clock.now());
         let double = twin.or_else(|| self.elsewhere.get(&resource.id));
         // A resource that this account does not handle is the other one's alone.
         record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
