@@ -147,7 +147,14 @@ const ACTIVITIES: &str = r#"[
     {"by": {"name": "ada"},
      "action": {"override-set": {"target": {"schedule": "office"}, "desired": "stopped",
                                  "ends_at": "2026-11-23T21:00:00Z"}}},
-    {"by": {"name": "ada"}, "action": {"applied": {"generation": 1}}}
+    {"by": {"name": "ada"}, "action": {"applied": {"generation": 1}}},
+    {"by": {"name": "ada"}, "why": "release night",
+     "action": {"paused": {"scope": "everything", "starts": false,
+                           "ends_at": "2026-11-23T21:00:00Z"}}},
+    {"by": {"name": "ada"}, "why": "load test",
+     "action": {"paused": {"scope": {"tag": "tag:team:web"}, "starts": true,
+                           "ends_at": "2026-11-23T21:00:00Z"}}},
+    {"by": {"name": "ada"}, "action": {"resumed": {"scope": {"account": "hz-eu"}}}}
 ]"#;
 
 fn activities() -> Vec<Activity> {
@@ -177,6 +184,15 @@ fn what_a_person_did_is_told_in_one_line() {
             "the override of schedule office is cleared by ada (done)",
             "generation 3 is applied by ada, a rollback to generation 1: protect: without \
              'tag:live'; schedule office added (shorter Fridays)",
+        ]
+    );
+    assert_eq!(
+        texts[5..],
+        [
+            "everything is paused by ada until Mon 2026-11-23 21:00 UTC (release night)",
+            "tag:team:web is paused by ada until Mon 2026-11-23 21:00 UTC, except for starts (load \
+             test)",
+            "the pause of account hz-eu is ended by ada",
         ]
     );
 }

@@ -14,6 +14,8 @@ ALERTS = {
         "Resource In Conflict",
         "Resources Held",
         "Configuration Applied",
+        "Pause Set",
+        "Pause Ended",
         "Alerts Folded",
     ],
     "detail": {"folded": [{"exists": False}]},

@@ -258,7 +258,11 @@ mod tests {
         let set = override_of(OverrideTarget::Resource("do-main/droplet/9".parse().unwrap()), 1);
         let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
         let levels: Vec<_> = found.iter().map(|f| (f.check, f.level)).collect();
-        let expected = [(Check::References, Level::Ok), (Check::Overrides, Level::Ok)];
+        let expected = [
+            (Check::References, Level::Ok),
+            (Check::Overrides, Level::Ok),
+            (Check::Pauses, Level::Ok),
+        ];
         assert_eq!(levels, expected, "{found:?}");
     }
 
