@@ -67,7 +67,7 @@ fn a_record_is_neither_taken_for_new_nor_for_gone_and_the_others_are_stopped() {
             panic!("{report:?}");
         };
         assert!(
-            matches!(&declined.event, Event::Declined { reason } if reason.contains("format 3")),
+            matches!(&declined.event, Event::Declined { reason } if reason.contains("format 99")),
             "{declined:?}"
         );
         let [left] = &report.left_alone[..] else {

@@ -43,9 +43,9 @@ Examples:
 
 A manual command stands until the schedule's next edge; what follows no
 schedule stays as it was left. It is declined for what is protected, opted
-out, paused, or under an enforced schedule. Exit code 3: done, and something needs a
-person. With --for or --until it is an override, and ends by itself: see
-`offhours override`.")]
+out, paused, or under an enforced schedule. Exit code 3: done, and something
+needs a person. With --for or --until it is an override, and ends by itself:
+see `offhours override`.")]
 pub struct Args {
     #[command(flatten)]
     set: SetArgs,

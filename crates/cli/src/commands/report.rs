@@ -16,7 +16,7 @@ use crate::{
     time_range,
 };
 
-/// Write one page that shows what runs, until when, why, who asked for it, and what that saved.
+/// Write a page of what runs, until when, why, and what was saved.
 ///
 /// The page is one HTML file that loads nothing and needs no script: open it in a browser, mail it,
 /// or put it on a server. It shows the present, and money of this month or of the month that is
