@@ -48,8 +48,8 @@ use output::Format;
 use commands::{
     activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
-    overrides, pause, preview, rebuild, rehearse, report as report_command, restore, saved, savings,
-    serve, status, validate, why,
+    overrides, pause, preview, rebuild, rehearse, report as report_command, restore, saved,
+    savings, serve, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;

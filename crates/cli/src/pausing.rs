@@ -10,8 +10,9 @@ use crate::{
 /// Says, above what a command prints for people, what is paused.
 pub(crate) fn remark_on_pauses(overrides: &Overrides, screen: &Screen) {
     if screen.format == Format::Table {
-        let lines = lines(overrides, screen);
-        lines.iter().for_each(|line| output::remark(&format!("{line}\n")));
+        for line in lines(overrides, screen) {
+            output::remark(&format!("{line}\n"));
+        }
     }
 }
 

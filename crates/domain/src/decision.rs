@@ -204,7 +204,7 @@ fn pauses<'a>(
 ) -> impl Iterator<Item = &'a Pause> {
     let schedule = membership.schedule();
     rules.overrides.pauses().filter(move |pause| {
-        pause.bars(direction) && pause.scope.covers(subject, schedule, rules.configuration)
+        pause.bars(direction) && subject.is_within(&pause.scope, schedule, rules.configuration)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    configuration::{Configuration, NamePattern, Pattern, Policy, Rule, Selector},
+    configuration::{Configuration, NamePattern, Pattern, PauseScope, Policy, Rule, Selector},
     record::Record,
     reference::{AccountName, MachineName, ResourceId, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
@@ -60,6 +60,22 @@ impl<'a> Subject<'a> {
         let tags = self.cluster.into_iter().flat_map(|cluster| &cluster.tags);
         let tags = self.tags.iter().chain(tags).map(String::as_str);
         pattern.covers(self.reference, self.names(), tags)
+    }
+
+    /// Reports whether a pause of this scope applies to it.
+    pub(crate) fn is_within(
+        self,
+        scope: &PauseScope,
+        schedule: Option<&ScheduleName>,
+        configuration: &Configuration,
+    ) -> bool {
+        match scope {
+            PauseScope::Everything => true,
+            // The account may have been renamed since.
+            PauseScope::Account(name) => configuration.present_name(name) == self.account(),
+            PauseScope::Schedule(name) => schedule == Some(name),
+            PauseScope::Tag(pattern) => self.is_covered_by(pattern),
+        }
     }
 
     /// Reports whether the resource or its cluster has such a name.

@@ -17,7 +17,6 @@ use crate::{
     stop_method::StopMethod,
     stored::is_default,
     text,
-    until::UntilTag,
 };
 
 pub use crate::{
@@ -155,6 +154,19 @@ pub struct Record {
     pub last_error: Option<Reason>,
     /// Incremented by every write.
     pub revision: Revision,
+}
+
+/// A value of the tag `offhours-until` on a resource or its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntilTag {
+    /// The value, in lower case.
+    #[serde(deserialize_with = "text::line")]
+    pub text: String,
+    /// When it was first seen. What it means is counted from then.
+    pub seen_at: Timestamp,
+    /// When it was first seen to be gone; `None` while it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_at: Option<Timestamp>,
 }
 
 /// A request of ours, opposite to the transition in flight.

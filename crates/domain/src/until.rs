@@ -8,16 +8,14 @@ use std::collections::BTreeSet;
 use jiff::{
     SignedDuration, Span, SpanRelativeTo, Timestamp, ToSpan as _, civil::Date, tz::TimeZone,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::{Override, OverrideTarget, Rule},
-    record::Record,
+    record::{Record, UntilTag},
     reference::ResourceKind,
     resource::{Cluster, Resource},
     schedule::{self, Desired},
     tags::until_tags,
-    text,
 };
 
 /// The authors of the override that a tag makes.
@@ -33,19 +31,6 @@ const GONE_KEPT: usize = 8;
 
 /// How many edges of a schedule are searched for the stop that a tag puts off.
 const EDGES_AHEAD: usize = 64;
-
-/// A value of the tag on a resource or its cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UntilTag {
-    /// The value, in lower case.
-    #[serde(deserialize_with = "text::line")]
-    pub text: String,
-    /// When it was first seen. What it means is counted from then.
-    pub seen_at: Timestamp,
-    /// When it was first seen to be gone; `None` while it is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gone_at: Option<Timestamp>,
-}
 
 /// A value that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,10 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Configuration, Pattern};
+use super::Pattern;
 use crate::{
     edge::Direction,
-    membership::Subject,
     reference::{AccountName, ScheduleName},
     text,
 };
@@ -80,21 +79,6 @@ impl PauseScope {
             Self::Everything => String::new(),
             Self::Account(_) | Self::Schedule(_) => format!(" --{self}"),
             Self::Tag(pattern) => format!(" --tag {}", pattern.glob()),
-        }
-    }
-
-    pub(crate) fn covers(
-        &self,
-        subject: Subject<'_>,
-        schedule: Option<&ScheduleName>,
-        configuration: &Configuration,
-    ) -> bool {
-        match self {
-            Self::Everything => true,
-            // The account may have been renamed since.
-            Self::Account(name) => configuration.present_name(name) == subject.account(),
-            Self::Schedule(name) => schedule == Some(name),
-            Self::Tag(pattern) => subject.is_covered_by(pattern),
         }
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use domain::{
     ResourceRef,
     configuration::{Override, OverrideTarget, Rule},
+    record::UntilTag,
     record::{Direction, Record},
     schedule::Desired,
-    until::UntilTag,
 };
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::Value;

@@ -6,10 +6,10 @@ use domain::{
     decision::judge,
     hibernation::Attachment,
     membership::Subject,
+    record::UntilTag,
     record::{Handled, Permit, Writer},
     resource::Power,
     schedule::Desired,
-    until::UntilTag,
 };
 use jiff::SignedDuration;
 

@@ -52,6 +52,7 @@ use domain::{
     decision::Rules,
     hibernation::{Manifest, Sight},
     reason::{Reason, Refusal},
+    record::UntilTag,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
         Opposite, Permit, Phase, Rank, Record, Request, Transition, Writer,
@@ -63,7 +64,6 @@ use domain::{
     schedule::{Desired, Schedule},
     step::Step,
     stop_method::StopMethod,
-    until::UntilTag,
 };
 use jiff::{SignedDuration, Timestamp};
 

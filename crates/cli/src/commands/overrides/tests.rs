@@ -1,9 +1,9 @@
 use clap::Parser as _;
 use domain::{
     configuration::{Generation, OverrideTarget},
+    record::UntilTag,
     record::{EdgeKey, Handled, Phase, Rank},
     resource::{Power, Resource},
-    until::UntilTag,
 };
 use insta::assert_snapshot;
 use jiff::SignedDuration;

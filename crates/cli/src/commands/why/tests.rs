@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use domain::{
     configuration::{DropletMethod, Mode, Override, OverrideTarget, Overrides, Policy},
+    record::UntilTag,
     record::{ManualCommand, Phase},
     resource::Power,
     schedule::Desired,
-    until::UntilTag,
 };
 
 use jiff::tz::TimeZone;
