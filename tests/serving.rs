@@ -217,7 +217,8 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
     }
     assert_eq!(status("rebound.example").await, 403);
     for (request, refused) in [
-        (http.get(format!("http://{address}/")), 404),
+        (http.get(format!("http://{address}/nothing")), 404),
+        (http.get(format!("http://{address}/")).header("host", "rebound.example"), 403),
         (http.post(&health), 405),
         (
             http.get(format!("http://{address}/metrics")).header("origin", "https://page.example"),
@@ -256,7 +257,7 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
 }
 
 #[tokio::test]
-async fn over_a_network_a_calendar_names_no_person() {
+async fn over_a_network_neither_the_page_nor_a_calendar_says_who_or_which() {
     let world = World::new().await;
     assert_eq!(world.run(&ONCE).await.code, Some(0));
     let set = ["override", "running", "--schedule", "office", "--for", "2h", "--yes"];
@@ -271,6 +272,13 @@ async fn over_a_network_a_calendar_names_no_person() {
         let calendar = calendar.unwrap().text().await.unwrap();
         assert!(calendar.contains("office: running (override)"), "{calendar}");
         assert_eq!(calendar.contains("Set by "), names_persons, "{calendar}");
+        let page = http.get(format!("http://127.0.0.1:{port}/")).send().await.unwrap();
+        let policy = page.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert_eq!(page.headers()["x-robots-tag"], "noindex");
+        let page = page.text().await.unwrap();
+        assert!(page.contains("<title>Offhours: "), "{page}");
+        assert_eq!(page.contains(WEB), names_persons, "{page}");
         signal(serving.id(), "INT").await;
         serving.ends_well().await;
     }
