@@ -78,6 +78,19 @@ lock: $(VENV)/installed ## Compile the lock files of the Python packages (UPGRAD
 	 done
 	@$(call LOCK,tests/python,localstack,--python-version 3.13)
 
+# The rules of axe-core, from npm, by the hash in the lock file.
+PAGE := tests/page
+$(PAGE)/node_modules/.package-lock.json: $(PAGE)/package-lock.json
+	@cd $(PAGE) && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+# What the page is shown with. Where one of them is missing, the tests that need it are skipped.
+.PHONY: browser
+browser:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(PAGE)/node_modules/.package-lock.json; else \
+	   echo "No npm: the page's accessibility is not tested (Debian: apt-get install npm)"; fi
+	@command -v chromium >/dev/null || echo "No Chromium: the tests of the page are skipped (Debian: apt-get install chromium)"
+
 # cargo-deny, pinned, inside the checkout.
 CARGO_DENY := 0.20.2
 $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
@@ -221,11 +234,11 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 	 env -u OFFHOURS_DATA -u OFFHOURS_SIMULATE $$target/debug/offhours local --simulate
 
 .PHONY: test
-test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
+test: programs browser $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak tests/bench tests/mutants > "$$log" 2>&1 & python=$$!; \
+	 PYTHONPATH=infra pytest --quiet -rs tests/infra tests/page tests/rehearsal tests/soak tests/bench tests/mutants > "$$log" 2>&1 & python=$$!; \
 	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
 	 wait $$python || result=$$?; cat "$$log"; exit $$result
 
