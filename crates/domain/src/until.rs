@@ -1,4 +1,4 @@
-//! The tag or label `offhours-until`: whoever may tag a resource keeps it running until then.
+//! The tag or label `offhours-until`: everyone who may tag a resource can keep it running until then.
 //!
 //! A value is counted from when it was first seen, which the record keeps: `2h` has an end, and
 //! `21:00` is over once that has come, until the value changes or the tag goes and comes back.

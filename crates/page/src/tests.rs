@@ -1,1 +1,110 @@
+//! The page of a small fleet on Monday, 23 November 2026, at 23:30 in UTC.
 
+mod fleet;
+
+use super::*;
+use fleet::{Fleet, NIGHT, at};
+
+fn page(fleet: &Fleet, audience: Audience) -> String {
+    fleet.shown(NIGHT, |input| render(input, audience))
+}
+
+fn operators(fleet: &Fleet) -> String {
+    page(fleet, Audience::Operators)
+}
+
+/// The text between tags, with single spaces.
+fn text(html: &str) -> String {
+    let (_, body) = html.split_once("<body>").unwrap();
+    let mut text = String::new();
+    for part in body.split('<') {
+        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
+        text.push(' ');
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn all_in_order_is_said_in_a_sentence_and_a_number() {
+    let fleet = Fleet::in_order();
+    let text = text(&operators(&fleet));
+    assert!(text.starts_with("Offhours All is as it should be. 1 of 1 off, "), "{text}");
+}
+
+#[test]
+fn what_is_old_is_marked_and_what_is_recent_is_not() {
+    let fleet = Fleet::in_order();
+    let shown = |now: &str| fleet.shown(at(now), |input| render(input, Audience::Operators));
+    let recent = shown("2026-11-23T23:41:00Z");
+    assert!(recent.contains("class=\"age\"") && !recent.contains("age stale"));
+    let old = shown("2026-11-23T23:41:01Z");
+    assert!(old.contains("class=\"age stale\""), "nothing is stopped on it any more");
+    assert!(!text(&old).contains("All is as it should be."));
+}
+
+#[test]
+fn the_public_form_has_no_reference_id_reason_person_or_account() {
+    let fleet = Fleet::night();
+    let secret = [
+        "do-main",
+        "hz-eu",
+        "droplet",
+        "server/",
+        "3164444",
+        "ada",
+        "release night",
+        "refused by",
+        "offhours stop",
+        "offhours start",
+        "grace",
+        "token",
+    ];
+    let markdown = |audience| fleet.shown(NIGHT, |input| markdown(input, audience));
+    for (public, whole) in [
+        (page(&fleet, Audience::Public), operators(&fleet)),
+        (markdown(Audience::Public), markdown(Audience::Operators)),
+    ] {
+        let shown = public.replace("<style", "").to_lowercase();
+        for word in secret {
+            assert!(!shown.contains(word), "{word}: {public}");
+        }
+        assert!(whole.contains("ada") && whole.contains("do-main"), "{whole}");
+    }
+}
+
+#[test]
+fn hostile_names_and_reasons_are_text() {
+    let name = "<script>alert(1)</script>";
+    let fleet = Fleet::named(name);
+    for audience in [Audience::Operators, Audience::Public] {
+        let html = page(&fleet, audience);
+        assert!(!html.contains("<script"), "it is escaped");
+        assert!(html.contains("&lt;script&gt;"));
+        let markdown = fleet.shown(NIGHT, |input| markdown(input, audience));
+        assert!(!markdown.contains("<script"), "{markdown}");
+    }
+}
+
+#[test]
+fn nothing_is_loaded_no_script_runs_and_each_picture_has_a_text() {
+    let html = operators(&Fleet::night());
+    assert!(html.contains(&format!("content=\"{POLICY}\"")));
+    for loading in ["<script", "src=", "http://", "https://", "url(", "@import", "<link", "onclick"]
+    {
+        assert!(!html.contains(loading), "{loading}");
+    }
+    for picture in html.split("<svg").skip(1) {
+        let (tag, inside) = picture.split_once('>').unwrap();
+        assert!(tag.contains("role=\"img\"") && tag.contains("aria-label=\""), "{tag}");
+        assert!(inside.starts_with("<title>"), "{inside}");
+    }
+}
+
+#[test]
+fn a_page_of_500_resources_stays_below_600_kilobytes() {
+    for audience in [Audience::Operators, Audience::Public] {
+        let length = page(&Fleet::large(500), audience).len();
+        assert!(length < 600_000, "{length}");
+        assert!(length > 100_000, "all of them are shown: {length}");
+    }
+}

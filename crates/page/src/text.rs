@@ -12,7 +12,7 @@ pub(crate) fn name(name: &str) -> Markup {
 pub(crate) fn sentence(text: &str) -> Markup {
     let line = one_line(text, LONGEST_LINE);
     let parts: Vec<_> = line.split('`').collect();
-    // An odd number of backticks is part of somebody's text.
+    // An odd number of backticks is part of a provider's or a person's text.
     if parts.len() % 2 == 0 {
         return html! { bdi { (line) } };
     }
