@@ -100,6 +100,12 @@ impl Money {
         self.nanos < 0
     }
 
+    /// Returns the amount without its sign.
+    #[must_use]
+    pub fn magnitude(self) -> Self {
+        Self { nanos: self.nanos.saturating_abs(), ..self }
+    }
+
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.nanos == 0

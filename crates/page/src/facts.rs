@@ -252,15 +252,16 @@ pub(crate) fn month(period: Period, now: Timestamp) -> String {
 }
 
 /// The sums in each currency, such as `212.00 EUR saved`. `None` if none is known.
-pub(crate) fn amounts(report: &SavedReport) -> Option<String> {
-    let totals = report.totals.totals.iter();
-    let known = totals.filter(|total| total.known > 0).map(|total| {
-        if total.saved.is_negative() {
-            format!("{} more spent", total.saved.to_string().trim_start_matches('-'))
-        } else {
-            format!("{} saved", total.saved)
-        }
+fn amounts(report: &SavedReport) -> Option<String> {
+    let known: Vec<_> = report.totals.totals.iter().filter_map(|total| total.saved).collect();
+    let amounts = known.iter().filter(|saved| !saved.is_zero()).map(|saved| {
+        let verb = if saved.is_negative() { "more spent" } else { "saved" };
+        format!("{} {verb}", saved.magnitude())
     });
-    let known: Vec<_> = known.collect();
-    (!known.is_empty()).then(|| known.join(" and "))
+    let amounts: Vec<_> = amounts.collect();
+    match (known.is_empty(), amounts.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some("nothing saved".to_owned()),
+        (false, false) => Some(amounts.join(" and ")),
+    }
 }

@@ -385,7 +385,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let [total] = &report.totals.totals[..] else {
             panic!("{:?}", report.totals);
         };
-        assert!(total.saved.is_negative());
+        assert!(total.saved.unwrap().is_negative());
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
         Name     Off  Without stops      Saved  Why

@@ -26,14 +26,14 @@ pub use savings::{Collector, Report, Row};
 pub struct Total {
     /// The currency.
     pub currency: &'static str,
-    /// The sum of all known costs, without any stop.
-    #[serde(serialize_with = "cents")]
-    #[schemars(with = "f64")]
-    pub full: Money,
-    /// The sum of all known savings.
-    #[serde(serialize_with = "cents")]
-    #[schemars(with = "f64")]
-    pub saved: Money,
+    /// The sum of all known costs, without any stop; null if none is known.
+    #[serde(serialize_with = "known_cents")]
+    #[schemars(with = "Option<f64>")]
+    pub full: Option<Money>,
+    /// The sum of all known savings; null if none is known.
+    #[serde(serialize_with = "known_cents")]
+    #[schemars(with = "Option<f64>")]
+    pub saved: Option<Money>,
     /// The part of `saved` that depends on DigitalOcean accepting smaller plans for databases.
     #[serde(serialize_with = "cents")]
     #[schemars(with = "f64")]
@@ -71,26 +71,31 @@ impl Sums {
         let Some(currency) = full.or(saved).map(Money::currency) else {
             return;
         };
-        let zero = Money::zero(currency);
         let total = self.by_currency.entry(currency).or_insert(Total {
             currency: currency.code(),
-            full: zero,
-            saved: zero,
-            uncertain: zero,
+            full: None,
+            saved: None,
+            uncertain: Money::zero(currency),
             known: 0,
         });
-        let add = |sum: &mut Money, amount: Option<Money>| {
-            *sum = amount.and_then(|amount| sum.plus(amount)).unwrap_or(*sum);
-        };
-        add(&mut total.full, full);
-        add(&mut total.saved, saved);
-        add(&mut total.uncertain, saved.filter(|_| is_uncertain));
+        total.full = added(total.full, full);
+        total.saved = added(total.saved, saved);
+        let uncertain = saved.filter(|_| is_uncertain);
+        total.uncertain = added(Some(total.uncertain), uncertain).unwrap_or(total.uncertain);
         total.known += usize::from(is_known);
     }
 
     fn totals(self) -> Totals {
         let totals: Vec<_> = self.by_currency.into_values().collect();
         Totals { known: totals.iter().map(|total| total.known).sum(), totals, of: self.of }
+    }
+}
+
+/// Adds what is known of two amounts. `None` if neither is known, or if they cannot be added.
+fn added(sum: Option<Money>, amount: Option<Money>) -> Option<Money> {
+    match (sum, amount) {
+        (Some(sum), Some(amount)) => sum.plus(amount),
+        (known, None) | (None, known) => known,
     }
 }
 

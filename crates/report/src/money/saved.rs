@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Sums, Total, Totals, known_cents,
+    Sums, Total, Totals, added, known_cents,
     past::{Billed, MonthsBill},
 };
 use crate::{
@@ -67,16 +67,17 @@ impl SavedReport {
         let off = format!("Off for {} in total.", hours_in_words(self.off_hours));
         let saved: Vec<_> = totals
             .iter()
-            .map(|Total { currency, full, saved, .. }| {
+            .filter_map(|Total { currency, full, saved, .. }| {
+                let saved = (*saved)?;
                 let mut rows = self.rows.iter().filter(|row| row.currency == Some(*currency));
-                if saved.is_negative() {
-                    let more = full.minus(*full).and_then(|zero| zero.minus(*saved));
-                    format!("{} more spent than without stops", more.unwrap_or(*saved))
-                } else if rows.all(|row| row.full.is_some()) {
-                    format!("{saved} of {full} saved")
-                } else {
-                    format!("{saved} saved")
-                }
+                let full = full.filter(|_| rows.all(|row| row.full.is_some()));
+                Some(match full {
+                    _ if saved.is_negative() => {
+                        format!("{} more spent than without stops", saved.magnitude())
+                    }
+                    Some(full) => format!("{saved} of {full} saved"),
+                    None => format!("{saved} saved"),
+                })
             })
             .collect();
         let known = format!("known for {known} of {}", count(*of, "resource"));
@@ -380,7 +381,7 @@ impl Counted<'_> {
             match &bill.full {
                 Ok(full) if has_bill => {
                     let full = full.share(within.seconds(), bill.counted.seconds().into());
-                    part.full = added(part.full, full);
+                    part.full = added(part.full, Some(full));
                 }
                 Err(why) if has_bill => _ = part.why.insert(why.clone()),
                 Ok(_) | Err(_) => {}
@@ -389,12 +390,12 @@ impl Counted<'_> {
                 Ok((saved, why)) => {
                     let all = off(bill.counted, false);
                     let saved = saved.share(off(within, true), all.into());
-                    part.saved = added(part.saved, saved);
+                    part.saved = added(part.saved, Some(saved));
                     part.why.extend(why.map(str::to_owned));
                     part.why.extend(bill.assumed.iter().map(|one| format!("estimate: {one}")));
                 }
                 Err(_) if part.off.is_zero() && part.unclear.is_zero() => {
-                    part.saved = self.currency.and_then(|one| added(part.saved, Money::zero(one)));
+                    part.saved = added(part.saved, self.currency.map(Money::zero));
                 }
                 Err(why) => {
                     part.unknown.insert(self.reference.clone());
@@ -412,15 +413,11 @@ impl Group {
         self.off += part.off;
         self.unclear += part.unclear;
         self.would_have += part.would_have;
-        self.full = part.full.map_or(self.full, |full| added(self.full, full));
-        self.saved = part.saved.map_or(self.saved, |saved| added(self.saved, saved));
+        self.full = added(self.full, part.full);
+        self.saved = added(self.saved, part.saved);
         self.unknown.extend(part.unknown.iter().cloned());
         self.why.extend(part.why.iter().cloned());
     }
-}
-
-fn added(sum: Option<Money>, amount: Money) -> Option<Money> {
-    sum.map_or(Some(amount), |sum| sum.plus(amount))
 }
 
 fn hours(duration: SignedDuration) -> f64 {

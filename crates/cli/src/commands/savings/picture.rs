@@ -111,8 +111,11 @@ fn spoken(method: &MethodSaving) -> String {
 
 fn totals(report: &Report) -> String {
     let Totals { totals, known, of } = &report.totals;
-    let all: Vec<_> =
-        totals.iter().map(|Total { full, saved, .. }| format!("{saved} of {full}")).collect();
+    let all = totals.iter().filter_map(|Total { full, saved, .. }| {
+        let saved = (*saved)?;
+        Some(full.map_or_else(|| saved.to_string(), |full| format!("{saved} of {full}")))
+    });
+    let all: Vec<_> = all.collect();
     let known = format!("known for {known} of {}", count(*of, "resource"));
     if all.is_empty() {
         return format!("What could be saved is {known}.");

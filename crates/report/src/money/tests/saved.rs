@@ -9,6 +9,7 @@ use domain::{
     prices::{Price, PriceList},
     record::{Cause, Phase, Record},
     resource::SavedState,
+    schedule::Desired,
 };
 use testing::history::*;
 
@@ -122,10 +123,39 @@ fn each_resource_has_a_row_with_its_reason() {
     hz-eu/server/2: 0 h, 0.00 EUR of ?, 0 unknown: the prices of its account have not been read yet
     ");
     assert_eq!((report.totals.known, report.totals.of), (3, 4));
-    let saved: Vec<_> = report.totals.totals.iter().map(|one| one.saved.to_string()).collect();
+    let saved: Vec<_> =
+        report.totals.totals.iter().map(|one| one.saved.unwrap().to_string()).collect();
     assert_eq!(saved, ["0.00 EUR", "48.00 USD"]);
     assert!((report.off_hours - 216.0).abs() < 1e-9);
     assert_eq!(report.unreadable, 2);
+}
+
+/// A pool at zero of whose stop there is no history: what it costs is known, and not for how long it
+/// was stopped.
+#[test]
+fn a_currency_in_which_nothing_is_known_has_no_sum_of_zero() {
+    let configuration = configuration();
+    let prices = BTreeMap::<AccountName, PriceList>::new();
+    let mut collector = SavedCollector::new(june(), june().until, &configuration, &prices);
+    let pool = Record {
+        plan: Some("s-1".to_owned()),
+        saved: Some(nodes(2)),
+        handled: Some(handled(at("15 19:00"), Desired::Stopped, "office")),
+        created_at: Some(instant("2026-01-01T00:00:00Z")),
+        ..record(POOL, Power::Stopped, "15 19:00")
+    };
+    collector.count(&reference(POOL), &[], Some(&pool));
+    let report = collector.report(0);
+    assert_eq!(
+        lines(&report),
+        [
+            "do-main/node-pool/c/p: 0 h, ? of 1344.00 USD, 1 unknown: whether it was stopped is unclear"
+        ]
+    );
+    let total = serde_json::to_value(&report).unwrap()["totals"][0].clone();
+    assert_eq!((&total["full"], &total["saved"]), (&1344.0.into(), &serde_json::Value::Null));
+    let words = "Off for 0.0 h in total. What that saved is known for 0 of 1 resource.";
+    assert_eq!(report.in_words(), words);
 }
 
 #[test]
