@@ -53,9 +53,9 @@ fn activity(facts: &Facts<'_>) -> Markup {
             ul class="activity" {
                 @for entry in entries.iter().take(ENTRIES) {
                     li {
-                        b { (text::sentence(&entry.by.to_string())) } " " (entry.action.verb()) " "
+                        b { (text::sentence(&entry.by.to_string())) ":" } " " (entry.action.verb()) " "
                         (text::sentence(&details(entry, facts.input.zone)))
-                        @if let Some(why) = &entry.why { ": " (text::sentence(why)) }
+                        @if let Some(why) = &entry.why { " (" (text::sentence(why)) ")" }
                         " " span class="small" { (facts.time(entry.at)) }
                     }
                 }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use domain::schedule::Desired;
+use domain::{
+    schedule::Desired,
+    text::{LONGEST_LINE, one_line},
+};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use maud::{Markup, html};
 use report::{history::Period, strip::Strip};
@@ -37,6 +40,7 @@ pub(crate) fn strips(strips: &[Strip<'_>], now: Timestamp, text: &str, class: &s
         paths.add(strip, number * ROW, now);
     }
     let height = ROW * strips.len() as u64;
+    let text = one_line(text, LONGEST_LINE);
     let all = [
         ("k", &paths.known),
         ("h", &paths.holiday),

@@ -18,10 +18,31 @@ fn text(html: &str) -> String {
     let (_, body) = html.split_once("<body>").unwrap();
     let mut text = String::new();
     for part in body.split('<') {
-        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
-        text.push(' ');
+        let (tag, after) = part.split_once('>').unwrap_or(("", part));
+        let is_within_words = matches!(tag.trim_start_matches('/'), "b" | "bdi" | "code");
+        text.push_str(if is_within_words { "" } else { " " });
+        text.push_str(after);
     }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn at_half_past_eleven_a_stranger_reads_what_is_off_until_when_why_and_who_asked() {
+    let text = text(&operators(&Fleet::night()));
+    for words in [
+        "1 resource needs attention.",
+        "2 of 4 off",
+        "office",
+        "Off until Tue 08:00 UTC, then running, by the schedule.",
+        "Running until Tue 02:00 UTC, then stopped. An override by ada: release night.",
+        "stopped until Tue 08:00 UTC",
+        "The stop was refused by its provider",
+        "What to do: once the cause is gone, offhours stop do-main/droplet/3164444 asks again",
+        "ada: override running schedule late until Tue 2026-11-24 02:00 UTC (release night)",
+        "as of Mon 2026-11-23 23:26 UTC, 4m ago",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 #[test]
@@ -40,6 +61,22 @@ fn what_is_old_is_marked_and_what_is_recent_is_not() {
     let old = shown("2026-11-23T23:41:01Z");
     assert!(old.contains("class=\"age stale\""), "nothing is stopped on it any more");
     assert!(!text(&old).contains("All is as it should be."));
+}
+
+#[test]
+fn what_was_saved_is_an_amount_nothing_or_unknown() {
+    let head = |fleet: &Fleet| {
+        let text = text(&operators(fleet));
+        let (head, _) = text.split_once(" as of ").unwrap();
+        assert!(!head.contains("0.00"), "{head}");
+        head.rsplit_once(" off, ").unwrap().1.to_owned()
+    };
+    // They are billed in full while off.
+    assert_eq!(head(&Fleet::night()), "nothing saved this month");
+    assert_eq!(head(&Fleet::without_history()), "what was saved this month is unknown");
+    let mut both = Fleet::without_history();
+    both.records.extend(Fleet::in_order().records);
+    assert_eq!(head(&both), "nothing saved this month, known for 1 of 2");
 }
 
 #[test]
@@ -74,12 +111,13 @@ fn the_public_form_has_no_reference_id_reason_person_or_account() {
 
 #[test]
 fn hostile_names_and_reasons_are_text() {
-    let name = "<script>alert(1)</script>";
-    let fleet = Fleet::named(name);
+    let fleet = Fleet::named(&format!("<script>alert(1)</script>\u{202e}{}", "x".repeat(5_000)));
     for audience in [Audience::Operators, Audience::Public] {
         let html = page(&fleet, audience);
         assert!(!html.contains("<script"), "it is escaped");
         assert!(html.contains("&lt;script&gt;"));
+        assert!(!html.contains('\u{202e}'), "what turns the text around is written out");
+        assert!(!html.contains(&"x".repeat(4_096)), "it is shortened");
         let markdown = fleet.shown(NIGHT, |input| markdown(input, audience));
         assert!(!markdown.contains("<script"), "{markdown}");
     }

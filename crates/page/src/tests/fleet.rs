@@ -7,7 +7,7 @@ use domain::{
     activity::{Action, Author},
     configuration::{Override, OverrideTarget, Overrides},
     record::{Direction, Phase},
-    resource::Power,
+    resource::{Power, SavedState},
     schedule::Desired,
 };
 use report::{
@@ -42,7 +42,7 @@ pub(super) fn at(text: &str) -> Timestamp {
 
 pub(super) struct Fleet {
     in_force: InForce,
-    records: Vec<Record>,
+    pub(super) records: Vec<Record>,
     activity: Vec<Activity>,
     accounts: BTreeMap<AccountName, AccountState>,
 }
@@ -94,6 +94,15 @@ impl Fleet {
 
     pub(super) fn in_order() -> Self {
         Self::of(vec![off(1)])
+    }
+
+    /// A pool at zero of whose stop there is no history.
+    pub(super) fn without_history() -> Self {
+        Self::of(vec![Record {
+            reference: "do-main/node-pool/c1/p1".parse().unwrap(),
+            saved: Some(SavedState::NodePool { count: 2, autoscale: None }),
+            ..off(1)
+        }])
     }
 
     /// Two servers are off; a Droplet's stop was refused; and a schedule runs for longer.
