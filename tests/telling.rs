@@ -116,6 +116,7 @@ fn digest() -> Digest {
         already: 1,
         left: 0,
         would: 0,
+        paused: 0,
         refused: 1,
         stuck: 0,
         overtaken: 0,

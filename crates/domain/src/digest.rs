@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decision::{Decision, Rules, judge},
+    decision::{Decision, LeaveReason, Rules, judge, pause_of},
     membership::Subject,
-    record::{EdgeKey, Ending, Last, Phase, Rank, Record},
+    record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
     schedule::{Desired, Edge, Schedule},
     stop_method::StopMethod,
@@ -31,7 +31,7 @@ const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 /// The outcome of one edge of one schedule.
 ///
 /// Each resource that followed the edge counts in exactly one of `seen`, `already`, `left`, `would`,
-/// `refused`, `stuck`, `overtaken` and `unfinished`.
+/// `paused`, `refused`, `stuck`, `overtaken` and `unfinished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Digest {
@@ -57,6 +57,9 @@ pub struct Digest {
     pub left: usize,
     /// Number of resources for which a request would have been sent if not for observe mode.
     pub would: usize,
+    /// Number of resources to which a pause keeps a request from being sent.
+    #[serde(default)]
+    pub paused: usize,
     /// Number of resources whose stop or start was refused.
     pub refused: usize,
     /// Number of resources that were not seen in the desired state by their deadline.
@@ -176,6 +179,7 @@ impl Digest {
             already: 0,
             left: 0,
             would: 0,
+            paused: 0,
             refused: 0,
             stuck: 0,
             overtaken: 0,
@@ -206,6 +210,7 @@ impl Digest {
         for (count, what) in [
             (self.left, "left running"),
             (self.would, would.as_str()),
+            (self.paused, "paused"),
             (self.refused, "refused"),
             (self.stuck, "stuck"),
             (self.overtaken, "overtaken by a person"),
@@ -234,6 +239,7 @@ impl Digest {
         self.asked += usize::from(state.was_asked());
         let (bucket, at_the_end) = match state {
             State::Unfinished { .. } => (&mut self.unfinished, false),
+            State::Paused => (&mut self.paused, true),
             State::Refused { accepted: false } => (&mut self.refused, false),
             State::Refused { accepted: true } => (&mut self.stuck, false),
             State::Ended(last) => match last.ending {
@@ -288,6 +294,8 @@ enum State<'r> {
         /// Whether a request was permitted.
         asked: bool,
     },
+    /// Due, and kept from being sent.
+    Paused,
     /// A start that needs a person: the provider refuses it, or accepts it and its action fails
     /// each time.
     Refused {
@@ -340,6 +348,12 @@ impl<'r> State<'r> {
             });
         }
         let is_missed = is_over && handled.is_some_and(|handled| handled.key < key);
+        let is_barred = || pause_of(record, rules, Direction::towards(edge.desired?), now);
+        if matches!(verdict.decision, Decision::Leave(LeaveReason::Paused(_)))
+            || is_missed && is_barred().is_some()
+        {
+            return Some(Self::Paused);
+        }
         if matches!(verdict.decision, Decision::Act(_)) || is_missed {
             return Some(Self::Unfinished { asked: false });
         }
@@ -353,6 +367,7 @@ impl<'r> State<'r> {
     fn was_asked(self) -> bool {
         match self {
             Self::Unfinished { asked } => asked,
+            Self::Paused => false,
             Self::Refused { .. } => true,
             Self::Ended(last) => last.asked_at.is_some(),
         }

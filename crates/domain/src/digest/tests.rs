@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    configuration::Mode,
+    configuration::{Mode, PauseScope},
     hibernation::Hibernation,
     record::{Ask, EdgeKey, Forced, Request},
     resource::Power,
@@ -175,6 +175,27 @@ fn observing_says_what_would_have_been() {
         digest.to_string(),
         "office: 0 of 1 stopped, 1 would be stopped but for observe mode; opens Tue 08:00"
     );
+}
+
+#[test]
+fn a_paused_edge_says_so_and_is_not_unfinished() {
+    let paused =
+        |world: World| world.pausing(PauseScope::Everything, false, "mon 18:00", "tue 06:00");
+    let records = [due(numbered(1)), due(numbered(2)), ended(numbered(3), Ending::Seen, 40)];
+    let digest = count(&paused(world()), &records, "mon 19:10").unwrap();
+    assert_eq!((digest.followed, digest.paused, digest.unfinished), (3, 2, 0));
+    assert!(digest.is_complete());
+    assert_eq!(digest.not_seen, []);
+    let said = digest.to_string();
+    assert_eq!(said, "office: 1 of 3 stopped, 2 paused; slowest web-3 40 s; opens Tue 08:00");
+    // What was sent before may still end.
+    let digest = count(&paused(world()), &[under_way(numbered(1))], "mon 19:10").unwrap();
+    assert_eq!((digest.paused, digest.unfinished), (0, 1));
+    // The schedule desires nothing any more.
+    let (world, office) = (paused(late_evenings()), schedule_name("office"));
+    let rules = world.rules();
+    let digest = Digest::of(&[due(numbered(1))], rules, &office, late_evening(), at("tue 00:10"));
+    assert_eq!(digest.unwrap().paused, 1);
 }
 
 #[test]
