@@ -594,7 +594,8 @@ pub fn override_of<'a>(
 
 /// Returns the overrides of a record that last for any time, the strongest first: by a command for
 /// the resource, by its tags, by a command for its schedule. A tag counts only under a schedule.
-fn overrides_of<'a>(
+#[must_use]
+pub fn overrides_of<'a>(
     record: &Record,
     membership: &Membership,
     rules: Rules<'a>,

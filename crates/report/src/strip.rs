@@ -1,12 +1,12 @@
 //! What is desired, and what really ran, over a time range: of a schedule, and of a resource. It is
 //! drawn on the page and in a terminal.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use domain::{
     ScheduleName,
     configuration::{Override, OverrideTarget},
-    decision::{Rules, coming_edges, judge},
+    decision::{Rules, coming_edges, judge, overrides_of},
     membership::Subject,
     record::{Phase, Record},
     resource::Power,
@@ -29,7 +29,7 @@ pub struct Strip<'a> {
     /// The desired state, overrides included: in order, and without gaps.
     pub desired: Vec<Span>,
     /// The overrides that apply in the time range, each as far as it does.
-    pub overrides: Vec<(Period, &'a Override)>,
+    pub overrides: Vec<(Period, Cow<'a, Override>)>,
     /// The holidays of the schedule, each as far as it lies within.
     pub holidays: Vec<(Date, Period)>,
     /// What really ran, as far as that is known: in order, and never after the present.
@@ -120,7 +120,7 @@ impl<'a> Strip<'a> {
         now: Timestamp,
     ) -> Self {
         let target = OverrideTarget::Schedule(name.clone());
-        let overrides = overrides(rules, &[Some(target)], period);
+        let overrides = within(rules.overrides.get(&target).map(Cow::Borrowed), period);
         let edges = schedule.edges(period.from).map(|edge| (edge.at, edge.desired));
         let desired = spans(schedule.desired_at(period.from), edges, period);
         Self {
@@ -142,19 +142,14 @@ impl<'a> Strip<'a> {
         now: Timestamp,
     ) -> Self {
         let verdict = judge(record, Subject::recorded(record), rules, period.from);
-        let schedule = verdict.membership.schedule().cloned();
         let rule = verdict.membership.rule(rules.configuration);
-        let of_it = OverrideTarget::Resource(record.reference.clone());
+        let overrides = overrides_of(record, &verdict.membership, rules);
         let edges = coming_edges(record, rules, period.from);
         let edges = edges.map(|edge| (edge.key.instant, edge.desired));
         let courses: Vec<_> = course.into_iter().collect();
         Self {
             desired: spans(verdict.desired, edges, period),
-            overrides: overrides(
-                rules,
-                &[Some(of_it), schedule.map(OverrideTarget::Schedule)],
-                period,
-            ),
+            overrides: within(overrides, period),
             holidays: rule.map_or_else(Vec::new, |rule| holidays(&rule.schedule, period)),
             ran: ran(&courses, period, now),
             period,
@@ -183,14 +178,12 @@ fn holidays(schedule: &Schedule, period: Period) -> Vec<(Date, Period)> {
     days
 }
 
-/// The overrides of these targets that apply in a time range, the strongest first.
-fn overrides<'a>(
-    rules: Rules<'a>,
-    targets: &[Option<OverrideTarget>],
+/// Those of these overrides that apply in a time range, in their order.
+fn within<'a>(
+    overrides: impl IntoIterator<Item = Cow<'a, Override>>,
     period: Period,
-) -> Vec<(Period, &'a Override)> {
-    let found = targets.iter().flatten().filter_map(|target| rules.overrides.get(target));
-    let within = found.filter(|one| one.counts()).filter_map(|one| {
+) -> Vec<(Period, Cow<'a, Override>)> {
+    let within = overrides.into_iter().filter(|one| one.counts()).filter_map(|one| {
         let whole = Period { from: one.set_at, until: one.ends_at };
         Some((whole.within(period)?, one))
     });
@@ -223,7 +216,7 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 }
 
 /// Puts what overrides desire in place of what the schedule does.
-fn overridden(spans: Vec<Span>, overrides: &[(Period, &Override)]) -> Vec<Span> {
+fn overridden(spans: Vec<Span>, overrides: &[(Period, Cow<'_, Override>)]) -> Vec<Span> {
     let Some((time, one)) = overrides.first() else {
         return spans;
     };

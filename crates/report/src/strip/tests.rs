@@ -1,6 +1,9 @@
 //! Strips of the week of Monday, 23 November 2026, in UTC.
 
-use domain::{record::Direction, resource::Power};
+use domain::{
+    record::{Direction, UntilTag},
+    resource::Power,
+};
 
 use super::*;
 use crate::scene::{OFFICE, asleep, in_force, monday, office, transition, web, with_overrides};
@@ -168,6 +171,18 @@ fn a_resource_has_its_own_override_before_that_of_its_schedule() {
             "17:00-20:00 override by ada",
         ]
     );
+}
+
+#[test]
+fn what_a_tag_keeps_running_is_an_override() {
+    let tag = UntilTag { text: "2h".to_owned(), seen_at: monday("17:00:00"), gone_at: None };
+    let web = Record { until_tags: vec![tag], ..web() };
+    let in_force = in_force(OFFICE);
+    let period = Period { from: monday("16:00:00"), until: monday("22:00:00") };
+    let strip = Strip::of_resource(&web, in_force.rules(), None, period, noon());
+    let lines = lines(&strip);
+    assert_eq!(lines[..2], ["16:00-19:00 running", "19:00-22:00 stopped"]);
+    assert_eq!(lines[2..], ["17:00-19:00 override by tag offhours-until"]);
 }
 
 #[test]
