@@ -2,7 +2,7 @@
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::{Account, OverrideTarget, Rule},
+    configuration::{Account, OverrideTarget, Pause, PauseScope, Rule},
     record::{OBSERVATION_AGE, Phase, Record},
     resource::Power,
     schedule::{Desired, desired_or_any},
@@ -13,6 +13,7 @@ use report::{
     count,
     history::Period,
     money::{SavedReport, Totals},
+    pausing,
     resource::ResourceView,
     state::AccountFailure,
     strip::Strip,
@@ -135,6 +136,22 @@ impl<'a> Facts<'a> {
         }
         let verb = if needing == [1, 0] || needing == [0, 1] { "needs" } else { "need" };
         format!("{} {verb} attention.", named.join(" and "))
+    }
+
+    /// A line for each pause in force.
+    pub(crate) fn pauses(&self) -> Vec<String> {
+        let Input { in_force, zone, now, .. } = self.input;
+        if !self.is_public() {
+            return pausing::lines(&in_force.overrides, zone, now);
+        }
+        let active = in_force.overrides.pauses().filter(|one| one.is_active(now));
+        let line = |pause: &Pause| {
+            let is_all = pause.scope == PauseScope::Everything;
+            let scope = if is_all { "Everything" } else { "A part" };
+            let (until, sent) = (self.time(pause.ends_at), pausing::sent(pause));
+            format!("{scope} is paused until {until}: {sent}.")
+        };
+        active.map(line).collect()
     }
 
     /// `13 of 23 off`.

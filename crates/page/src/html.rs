@@ -28,6 +28,7 @@ pub(crate) fn document(facts: &Facts<'_>) -> Markup {
                 header {
                     p class="brand" { "Offhours" }
                     h1 { (facts.verdict()) }
+                    @for line in facts.pauses() { p class="paused" { (text::sentence(&line)) } }
                     p class="number" { (facts.off()) ", " (facts.saved()) }
                     p class=(if age.is_stale { "age stale" } else { "age" }) { (age.words) }
                 }

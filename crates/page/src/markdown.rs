@@ -11,6 +11,9 @@ pub(crate) fn document(facts: &Facts<'_>) -> String {
     let age = facts.age();
     let stale = if age.is_stale { " **(out of date)**" } else { "" };
     writeln!(text, "**{}** {}, {}\n", facts.verdict(), facts.off(), facts.saved()).ok();
+    for line in facts.pauses() {
+        writeln!(text, "{}\n", plain(&line)).ok();
+    }
     writeln!(text, "{}{stale}\n", age.words).ok();
     writeln!(text, "| Schedule | Now | Off |\n|---|---|---|").ok();
     for (name, rule) in facts.schedules() {

@@ -80,8 +80,22 @@ fn what_was_saved_is_an_amount_nothing_or_unknown() {
 }
 
 #[test]
+fn a_pause_is_in_the_first_lines() {
+    let fleet = Fleet::night().paused();
+    let first = |html: String| text(&html).split_once(" as of ").unwrap().0.to_owned();
+    let line = "Everything of account do-main is paused until Tue 06:00 UTC by grace (moving): \
+                nothing is sent. offhours resume --account do-main ends that.";
+    let operators = first(operators(&fleet));
+    assert!(operators.contains(line), "{operators}");
+    let public = first(page(&fleet, Audience::Public));
+    assert!(public.contains("A part is paused until Tue 06:00 UTC: nothing is sent."), "{public}");
+    let brief = fleet.shown(NIGHT, |input| markdown(input, Audience::Operators));
+    assert!(brief.contains("paused until Tue 06:00 UTC by grace (moving)"), "{brief}");
+}
+
+#[test]
 fn the_public_form_has_no_reference_id_reason_person_or_account() {
-    let fleet = Fleet::night();
+    let fleet = Fleet::night().paused();
     let secret = [
         "do-main",
         "hz-eu",

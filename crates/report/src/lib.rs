@@ -17,6 +17,7 @@ pub mod load;
 pub mod money;
 pub mod nearest;
 pub mod past;
+pub mod pausing;
 pub mod problems;
 pub mod resource;
 #[cfg(test)]

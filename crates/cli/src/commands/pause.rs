@@ -8,7 +8,7 @@ use domain::{
     record::{Direction, Phase},
 };
 use jiff::SignedDuration;
-use report::count;
+use report::{count, pausing};
 
 use crate::{
     Exit,
@@ -21,7 +21,6 @@ use crate::{
     names::{check_account, check_schedule},
     output::{self, Format},
     overriding::replace_pause,
-    pausing::paused,
     time::{Asked, Length, Reader, When},
 };
 
@@ -156,7 +155,7 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         output::print_json(&[pause])?;
         return Ok(Exit::Done);
     }
-    output::print(&format!("{}\n", paused(&pause, &screen)))?;
+    output::print(&format!("{}\n", pausing::in_words(&pause, &screen.zone, screen.now)))?;
     let in_force = session.store.in_force().await?;
     let records = all_records(&session.store).await?;
     let concerned = records.iter().filter(|record| {

@@ -15,7 +15,7 @@ use domain::{
     left_behind::is_ghost, record::Record, resource::Power,
 };
 use jiff::Timestamp;
-use report::{count, nearest::nearest, resource::ResourceView, state::PhaseName};
+use report::{count, nearest::nearest, pausing, resource::ResourceView, state::PhaseName};
 use screen::KeyAction;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
@@ -28,7 +28,7 @@ use crate::{
     listing::{Failure, Waiting, not_listed},
     names::{check_account, check_schedule, find},
     output::{self, Format},
-    pausing::{self, remark_on_pauses},
+    pausing::remark_on_pauses,
     print::Screen,
     resource::Wide,
 };
@@ -355,7 +355,8 @@ impl<'a> View<'a> {
         let table = self.table(&self.rows);
         let mut rows = table.lines().map(str::to_owned);
         let mut lines = vec![format!("{time}, every {} s; {keys}", every.as_secs()), String::new()];
-        lines.splice(1..1, pausing::lines(&self.in_force.overrides, &self.screen));
+        let Screen { zone, now, .. } = &self.screen;
+        lines.splice(1..1, pausing::lines(&self.in_force.overrides, zone, *now));
         lines.extend(rows.next());
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();

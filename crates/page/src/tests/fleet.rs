@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use domain::{
     AccountName,
     activity::{Action, Author},
-    configuration::{Override, OverrideTarget, Overrides},
+    configuration::{Override, OverrideTarget, Overrides, Pause, PauseScope},
     record::{Direction, Phase},
     resource::{Power, SavedState},
     schedule::Desired,
@@ -129,6 +129,20 @@ impl Fleet {
         fleet.activity.push(author.does(Action::set(&release), release.set_at));
         fleet.in_force.overrides = [release].into_iter().collect();
         fleet
+    }
+
+    /// The same while an account is paused.
+    pub(super) fn paused(mut self) -> Self {
+        let pause = Pause {
+            scope: PauseScope::Account("do-main".parse().unwrap()),
+            starts: false,
+            set_at: at("2026-11-23T17:00:00Z"),
+            ends_at: at("2026-11-24T06:00:00Z"),
+            by: "grace".to_owned(),
+            why: "moving".to_owned(),
+        };
+        self.in_force.overrides = self.in_force.overrides.with_pauses([pause]);
+        self
     }
 
     /// A server that has a text in all places where others write.

@@ -13,12 +13,12 @@ use domain::{
     schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
-use report::{answer::Answer, hibernated::step};
+use report::{answer::Answer, hibernated::step, pausing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schedule;
-use crate::{pausing::paused, print::Screen};
+use crate::print::Screen;
 
 /// The width of the column of labels.
 const LABEL: usize = 26;
@@ -184,7 +184,8 @@ impl Chain<'_> {
         let pause = self.answer.view.paused.as_ref()?;
         let desired = self.answer.verdict.desired;
         let direction = Direction::towards(desired.unwrap_or(Desired::Stopped));
-        Some(Fact::rule("pause", paused(pause, self.screen), pause.bars(direction)))
+        let words = pausing::in_words(pause, &self.screen.zone, self.screen.now);
+        Some(Fact::rule("pause", words, pause.bars(direction)))
     }
 
     /// The override of a target that was set last, in force or not.
