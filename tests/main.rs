@@ -42,6 +42,7 @@ mod overdue;
 mod overrides;
 mod pacing;
 mod pacing_edges;
+mod pausing;
 mod private_store;
 mod process;
 mod programs;
