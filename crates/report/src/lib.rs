@@ -11,6 +11,7 @@ use serde::Serialize;
 pub mod activity;
 pub mod answer;
 pub mod consequences;
+pub mod csv;
 pub mod hibernated;
 pub mod history;
 pub mod load;

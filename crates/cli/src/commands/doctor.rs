@@ -1,6 +1,6 @@
 //! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
-use report::count;
+use report::{count, csv::csv};
 
 use crate::{
     Exit,
@@ -55,7 +55,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let shown = findings.shown;
     match context.format {
         Format::Json => output::print_json(&shown)?,
-        Format::Csv => output::print(&print::csv(&shown)?)?,
+        Format::Csv => output::print(&csv(&shown)?)?,
         Format::Table => output::remark(&format!("\n{}\n", summary(&shown))),
     }
     let is_problem = |finding: &Finding| finding.level == Level::Problem;
