@@ -148,7 +148,7 @@ sbom: rust $(TOOLS)/cargo-cyclonedx-$(CARGO_CYCLONEDX) ## List what the programs
 
 # --- On AWS ---------------------------------------------------------------------------------------
 
-FUNCTIONS := dispatch poll-status stop start
+FUNCTIONS := dispatch poll-status stop start publish
 # The processor that the functions are built for, as a value of the template's Architecture.
 ARCH ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
 

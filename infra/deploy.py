@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "infra" / "template.yaml"
 CONFIG = ROOT / "infra" / "samconfig.toml"
 BUILT = ROOT / "target" / "lambda"
-FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
+FUNCTIONS = ("dispatch", "poll-status", "stop", "start", "publish")
 #: Maps an ELF header's machine number to the matching value of the parameter Architecture.
 MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
 
@@ -54,7 +54,7 @@ def machine(binary: Path) -> str:
 
 
 def built_for(folder: Path) -> str:
-    """Returns the processor that all four functions were built for."""
+    """Returns the processor that all functions were built for."""
     machines = {name: machine(folder / name / "bootstrap") for name in FUNCTIONS}
     if len(set(machines.values())) > 1:
         each = ", ".join(f"{name} for {what}" for name, what in machines.items())

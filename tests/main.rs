@@ -46,6 +46,7 @@ mod pausing;
 mod private_store;
 mod process;
 mod programs;
+mod publishing;
 mod read_token;
 mod rebuild;
 mod recovery;

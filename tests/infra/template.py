@@ -29,6 +29,7 @@ EVERYTHING = {
     "WebhookUrl": "https://hooks.example.com/services/T0/B0/secret",
     "TokenKeyArn": KEY,
     "PermissionsBoundaryArn": f"arn:aws:iam::{ACCOUNT}:policy/boundary",
+    "Pages": "ENABLED",
 }
 NOTHING = object()
 
@@ -70,7 +71,10 @@ class Stack:
             for name, one in self.transformed["Resources"].items()
             if self.conditions.get(one.get("Condition"), True)
         }
-        self.outputs = self.value(self.transformed["Outputs"])
+        outputs = self.transformed["Outputs"].items()
+        self.outputs = self.value(
+            {name: one for name, one in outputs if self.conditions.get(one.get("Condition"), True)}
+        )
 
     def of_type(self, kind: str) -> dict[str, dict]:
         """Returns the properties of all resources of a type, by logical name."""
@@ -148,8 +152,13 @@ class Stack:
     def attribute(self, name: str, attribute: str) -> str:
         if attribute == "QueueName":
             return self.physical(name)
+        if attribute == "RegionalDomainName":
+            return f"{self.physical(name)}.s3.{REGION}.amazonaws.com"
         assert attribute == "Arn", f"{name}.{attribute} is not known here"
         kind = self.transformed["Resources"][name]["Type"]
+        if kind == "AWS::S3::Bucket":
+            # Names of buckets are unique in the world, so their ARNs have no region and no account.
+            return f"arn:aws:s3:::{self.physical(name)}"
         service, form = ARNS[kind]
         region = "" if service == "iam" else REGION
         return f"arn:aws:{service}:{region}:{ACCOUNT}:{form.format(self.physical(name))}"

@@ -154,7 +154,10 @@ def test_only_this_stacks_alarms_may_publish_by_the_topics_policy(plain):
 
 
 def test_every_target_of_the_buss_rules_keeps_what_it_did_not_take(full):
-    targets = [target for rule in rules_of_the_bus(full).values() for target in rule["Targets"]]
+    rules = rules_of_the_bus(full)
+    # What publish does not write is written within the hour.
+    del rules[f"{NAME}-publish-events"]
+    targets = [target for rule in rules.values() for target in rule["Targets"]]
     assert len(targets) == 4
     for target in targets:
         assert target["DeadLetterConfig"] == {"Arn": DEAD_LETTERS}

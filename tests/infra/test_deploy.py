@@ -18,7 +18,7 @@ import yaml
 from template import ROOT
 
 MACHINES = {"x86_64": 0x3E, "arm64": 0xB7}
-FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
+FUNCTIONS = ("dispatch", "poll-status", "stop", "start", "publish")
 ANSWERS = ["offhours", "eu-central-1", "ops@example.com", "https://hooks.example.com/secret"]
 
 

@@ -51,6 +51,7 @@ TAKEN = {
         "do-main/droplet/*,name:*prod*, tag:env=production",
     ],
     "Mode": ["act", "observe"],
+    "Pages": ["ENABLED", "DISABLED"],
     "AccountUrls": [
         "",
         "https://gateway.example/do",
@@ -88,6 +89,7 @@ TAKEN = {
     "HetznerUrl": BASE_URL_TAKEN,
 }
 REFUSED = {
+    "Pages": ["", "enabled", "ON"],
     "Architecture": ["", "x86-64", "aarch64", "ARM64"],
     "Timers": ["", "enabled", "on"],
     "LogLevel": ["", "INFO", "verbose", "info,hyper=debug"],

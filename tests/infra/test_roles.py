@@ -191,6 +191,26 @@ def test_each_kind_of_person_may_do_exactly_this(plain):
     assert policies == PEOPLE
 
 
+def test_publish_reads_and_writes_into_its_bucket_and_viewers_read_from_it():
+    stack = Stack(Pages="ENABLED")
+    pages = {f"arn:aws:s3:::{NAME}-PagesBucket/*"}
+    roles = {name: allowed(by_sid) for name, by_sid in functions_statements(stack).items()}
+    assert roles == ROLES | {
+        "publish": {
+            "ReadConfiguration": CONFIGURATION,
+            "ListRecords": ({"dynamodb:Query"}, {table("resources")}),
+            "ReadHistory": VIEWER["ReadHistory"],
+            "WritePages": ({"s3:PutObject"}, pages),
+            **write_log("publish"),
+        }
+    }
+    viewer = allowed(peoples_statements(stack)["ViewerPolicy"])
+    assert viewer == VIEWER | {
+        "ReadPages": ({"s3:GetObject"}, pages),
+        "FindPages": ({"lambda:GetFunctionConfiguration"}, {function("publish")}),
+    }
+
+
 def test_each_function_has_a_role_of_its_own_that_only_lambda_takes(plain):
     roles = functions_roles(plain)
     used = [one["Role"] for one in plain.of_type("AWS::Lambda::Function").values()]
@@ -205,7 +225,7 @@ def test_each_function_has_a_role_of_its_own_that_only_lambda_takes(plain):
 def test_every_role_has_the_boundary_that_is_given_and_else_none(plain, full):
     boundaries = {one.get("PermissionsBoundary") for one in full.of_type("AWS::IAM::Role").values()}
     assert boundaries == {EVERYTHING["PermissionsBoundaryArn"]}
-    assert len(full.of_type("AWS::IAM::Role")) == 6
+    assert len(full.of_type("AWS::IAM::Role")) == 7
     for role in plain.of_type("AWS::IAM::Role").values():
         assert "PermissionsBoundary" not in role
 
@@ -274,12 +294,13 @@ def test_records_are_deleted_by_poll_status_and_admins_alone_and_no_person_reads
 def test_no_action_has_a_wildcard_and_no_resource_is_everything(full):
     for name, sid, statement in all_statements(full):
         for action in listed(statement["Action"]):
-            assert re.fullmatch(r"[a-z]+:[A-Za-z]+", action), (name, sid, action)
+            assert re.fullmatch(r"[a-z0-9]+:[A-Za-z]+", action), (name, sid, action)
         if sid not in ANY_RESOURCE:
             for resource in listed(statement["Resource"]):
                 # A wildcard only below a log group, or below the path of the tokens.
                 assert "*" not in resource.removesuffix(":*").removesuffix("/*"), (name, sid)
-                assert ACCOUNT in resource, (name, sid)
+                # The name of a bucket is unique, and its ARN names no account.
+                assert ACCOUNT in resource or resource.startswith("arn:aws:s3:::"), (name, sid)
 
 
 def test_writes_to_shared_tables_are_bound_to_partitions(full):

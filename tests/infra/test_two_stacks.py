@@ -51,6 +51,9 @@ def resources_of(stack: Stack) -> set[str]:
             found.add(f"arn:aws:events:{region}:{account}:rule/{place}")
         elif kind == "AWS::CloudWatch::Dashboard":
             found.add(f"arn:aws:cloudwatch::{account}:dashboard/{stack.physical(name)}")
+        elif kind == "AWS::S3::Bucket":
+            arn = stack.attribute(name, "Arn")
+            found |= {arn, f"{arn}/calendar.ics"}
         elif kind in WITH_ARN:
             found.add(stack.attribute(name, "Arn").removesuffix(":*"))
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,7 @@ class Walker:
         self.by_hand("start", "running")
         self.refusal("stop", inbox)
         self.questions()
+        self.publish()
         self.carry_over()
         self.dead_letters()
         if forced:
@@ -133,6 +135,21 @@ class Walker:
         account = {"provider": "hetzner", "token": "ssm:/offhours/reading/hz-eu"}
         report = self.stack.invoke("poll-status", {"try": {"hz-new": account}})
         require(len(report["trials"][0]["found"]) == 1, f"trial: {report}")
+
+    def publish(self) -> None:
+        """publish writes pages, calendars and rows, and a link leads to the public page."""
+        published = self.stack.invoke("publish", {})
+        bucket = self.stack.outputs()["PagesBucket"]
+        found = self.stack.emulator.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
+        keys = {one["Key"] for one in found}
+        require(published["objects"] == len(keys), f"published: {published}, {keys}")
+        written = {"index.html", "public/index.html", "calendar.ics", "public/calendar.ics"}
+        require(written <= keys, f"objects: {keys}")
+        shared = self.offhours.run("share", "--for", "1h")
+        require(shared.returncode == 0, f"share: {shared.stderr}")
+        with urllib.request.urlopen(shared.stdout.strip(), timeout=30) as answer:
+            page = answer.read().decode()
+        require(page.startswith("<!DOCTYPE html>"), f"the page that is shared: {page[:80]}")
 
     def carry_over(self) -> None:
         """poll-status takes over what an apply left under the former name of an account."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from samcli.yamlhelper import yaml_parse
 
-ROLES = ("DispatchRole", "PollStatusRole", "StopRole", "StartRole")
+ROLES = ("DispatchRole", "PollStatusRole", "StopRole", "StartRole", "PublishRole")
 
 NOT_ENFORCED = {
     "WriteLog": "the emulator writes the log itself, whatever the role says",

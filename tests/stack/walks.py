@@ -68,7 +68,7 @@ def _create(emulator: Emulator, name: str, template: dict[str, Any], clouds: str
     # Too large to send inline.
     body = json.dumps(template).encode()
     emulator.client("s3").put_object(Bucket=PACKAGES, Key=f"{name}.json", Body=body)
-    given = parameters(clouds, Timers="DISABLED")
+    given = parameters(clouds, Timers="DISABLED", Pages="ENABLED")
     cloudformation.create_stack(
         StackName=name,
         TemplateURL=f"{emulator.url}/{PACKAGES}/{name}.json",

@@ -14,8 +14,9 @@ use domain::{
     record::{Direction, Record},
 };
 use environment::{
-    Clock, LambdaFunctions,
+    Clock, InvokeError, LambdaFunctions,
     aws::{self, SdkConfig},
+    bucket::Bucket,
     identity, in_words, settings,
     subscriptions::{Subscriptions, SubscriptionsError, subscriptions},
 };
@@ -342,6 +343,17 @@ impl Session {
                 Functions::Lambda(LambdaFunctions::of_stack(config, prefix))
             }
         })
+    }
+
+    /// Finds the bucket of published calendars. `None` for a local store, which has none.
+    pub(crate) async fn bucket(&self) -> Option<Result<Bucket, InvokeError>> {
+        match &self.place {
+            Place::Local(_) => None,
+            Place::Aws { config, prefix } => {
+                let host = LambdaFunctions::of_stack(config, prefix).bucket().await;
+                Some(host.map(|host| Bucket::connect(config, &host)))
+            }
+        }
     }
 
     /// Asks AWS who is subscribed to the stack's alerts. `None` for a local store, which mails none.

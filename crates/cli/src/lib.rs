@@ -49,7 +49,7 @@ use commands::{
     activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
     overrides, pause, preview, rebuild, rehearse, report as report_command, restore, saved,
-    savings, serve, status, validate, why,
+    savings, serve, share, status, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -96,6 +96,7 @@ enum Command {
     Preview(preview::Args),
     Calendar(calendar::Args),
     Report(report_command::Args),
+    Share(share::Args),
     Apply(Box<apply_command::Args>),
     Activity(activity::Args),
     Config(config::Args),
@@ -188,6 +189,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, context, &clock)),
         Command::Calendar(args) => wait_for(calendar::run(args, context)),
         Command::Report(args) => wait_for(report_command::run(args, context)),
+        Command::Share(args) => wait_for(share::run(args, context)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Serve(args) => wait_for_own_end(serve::run(args, context)),

@@ -78,7 +78,7 @@ impl LoadServiceConfig for Variables {
     }
 }
 
-fn timeouts() -> TimeoutConfig {
+pub(crate) fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(ATTEMPT_TIMEOUT)

@@ -1,6 +1,9 @@
 //! Invoking the functions.
 
 #[cfg(feature = "aws")]
+use std::collections::HashMap;
+
+#[cfg(feature = "aws")]
 use aws_config::timeout::TimeoutConfig;
 #[cfg(feature = "aws")]
 use domain::{configuration::Floor, invocation::Question};
@@ -63,6 +66,7 @@ pub struct LambdaFunctions {
     start: Option<String>,
     poll_status: Option<String>,
     dispatch: Option<String>,
+    publish: Option<String>,
 }
 
 #[cfg(feature = "aws")]
@@ -78,6 +82,7 @@ impl LambdaFunctions {
             start: None,
             poll_status: None,
             dispatch: None,
+            publish: None,
         })
     }
 
@@ -112,6 +117,7 @@ impl LambdaFunctions {
             start: Some(named(START_FUNCTION, "start")),
             poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),
             dispatch: Some(named(DISPATCH_FUNCTION, "dispatch")),
+            publish: Some(format!("{prefix}publish")),
         }
     }
 
@@ -139,13 +145,29 @@ impl LambdaFunctions {
     pub async fn floor(&self) -> Result<Floor, InvokeError> {
         let name = self.dispatch.as_deref();
         let name = name.ok_or_else(|| unnamed("dispatch"))?;
+        let settings = self.settings(name).await?;
+        let floor = crate::settings::floor_of(|setting| settings.get(setting).cloned());
         let failed = |source| InvokeError { function: name.to_owned(), source };
+        floor.map_err(|error| failed(error.into()))
+    }
+
+    /// Reads from the settings of publish where its bucket is.
+    pub async fn bucket(&self) -> Result<String, InvokeError> {
+        let name = self.publish.as_deref();
+        let name = name.ok_or_else(|| unnamed("publish"))?;
+        let host = self.settings(name).await?.remove(crate::settings::BUCKET);
+        let failed = |source| InvokeError { function: name.to_owned(), source };
+        host.ok_or_else(|| failed("its settings name no bucket".into()))
+    }
+
+    async fn settings(&self, name: &str) -> Result<HashMap<String, String>, InvokeError> {
         let found = self.client.get_function_configuration();
         let found = found.function_name(name).send().await;
-        let found = found.map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))?;
-        let settings = found.environment.and_then(|environment| environment.variables);
-        let value = |setting| settings.as_ref()?.get(setting).cloned();
-        crate::settings::floor_of(value).map_err(|error| failed(error.into()))
+        let found = found.map_err(|error| InvokeError {
+            function: name.to_owned(),
+            source: Box::new(aws_sdk_lambda::Error::from(error)),
+        })?;
+        Ok(found.environment.and_then(|environment| environment.variables).unwrap_or_default())
     }
 
     fn name(&self, direction: Direction) -> Result<&str, InvokeError> {

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "aws")]
 pub mod aws;
+#[cfg(feature = "bucket")]
+pub mod bucket;
 pub mod bus;
 pub mod clock;
 pub mod file;

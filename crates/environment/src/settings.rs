@@ -45,6 +45,9 @@ pub const PROTECT: &str = "OFFHOURS_PROTECT";
 /// `Mode`.
 pub const MODE: &str = "OFFHOURS_MODE";
 
+/// The host of the bucket into which publish writes: `NAME.s3.eu-central-1.amazonaws.com`.
+pub const BUCKET: &str = "OFFHOURS_BUCKET";
+
 pub const STOP_FUNCTION: &str = "OFFHOURS_STOP_FUNCTION";
 
 pub const START_FUNCTION: &str = "OFFHOURS_START_FUNCTION";

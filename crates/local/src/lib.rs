@@ -12,7 +12,6 @@ pub mod health;
 pub mod local_store;
 mod metrics;
 pub mod notify;
-pub mod overview;
 pub mod service;
 
 use std::{sync::Arc, time::Duration};

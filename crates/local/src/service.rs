@@ -184,7 +184,8 @@ impl Service {
         let zone = shared_zone(&in_force.configuration).cloned().unwrap_or(TimeZone::UTC);
         let render = |input: &page::Input<'_>| page::render(input, audience);
         let (period, time) = (Period::month_of(now), (&zone, now));
-        let (page, _) = super::overview::show(&self.store, &in_force, period, time, render).await?;
+        let (page, _) =
+            publish::overview::show(&self.store, &in_force, period, time, render).await?;
         Ok(page)
     }
 

@@ -26,6 +26,7 @@ pub mod restore;
 pub mod saved;
 pub mod savings;
 pub mod serve;
+pub mod share;
 pub mod status;
 mod targets;
 pub mod validate;

@@ -51,7 +51,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let audience = if args.public { Audience::Public } else { Audience::Operators };
     let render = if args.markdown { page::markdown } else { page::render };
     let show = |input: &Input<'_>| render(input, audience);
-    let shown = local::overview::show(&store, &in_force, period, (&zone, now), show);
+    let shown = publish::overview::show(&store, &in_force, period, (&zone, now), show);
     let (page, unreadable) = shown.await?;
     report_unreadable(unreadable);
     output::write_file(args.file.as_deref(), &page)?;

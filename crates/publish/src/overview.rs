@@ -1,6 +1,5 @@
-//! Reads what the page shows from a store.
+//! What there is to look at, read from the tables.
 
-use anyhow::Context as _;
 use jiff::{Timestamp, tz::TimeZone};
 use page::Input;
 use report::{
@@ -9,19 +8,21 @@ use report::{
 };
 use store::{HistoryQuery, InForce, Reader};
 
+use crate::Error;
+
 /// How many entries of the activity log are read.
 const ENTRIES: usize = 30;
 
 /// Reads what is shown, with the money of a period, and renders it. Also returns how many items
 /// cannot be read.
-pub async fn show(
+pub async fn show<R>(
     store: &Reader,
     in_force: &InForce,
     period: Period,
     (zone, now): (&TimeZone, Timestamp),
-    render: impl FnOnce(&Input<'_>) -> String,
-) -> anyhow::Result<(String, usize)> {
-    let accounts = store.account_states().await.context("cannot read the store")?;
+    render: impl FnOnce(&Input<'_>) -> R,
+) -> Result<(R, usize), Error> {
+    let accounts = store.account_states().await?;
     let prices = store.prices().await?;
     let mut unreadable = accounts.unreadable.len() + prices.unreadable.len();
     let accounts = accounts.read;
