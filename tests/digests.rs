@@ -5,7 +5,7 @@ use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Report;
 use serde_json::json;
-use store::{Store, item::digest_key};
+use store::{EdgeReport, Store, item::reported_edge_key};
 
 use crate::{
     process::PollStatus,
@@ -30,7 +30,7 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
 /// Deletes the note that the evening edge has been reported.
 async fn forget(world: &World) {
     let delete = world.engine.client().delete_item().table_name("offhours-accounts");
-    let key = digest_key(&"office".parse().unwrap());
+    let key = reported_edge_key(EdgeReport::Digest, &"office".parse().unwrap());
     delete.set_key(Some(key)).send().await.unwrap();
 }
 

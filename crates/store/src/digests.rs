@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::{
     ReadItems, Reader, Store, StoreError,
-    item::{self, ReportedEdge, Stored as _},
+    item::{EdgeReport, ReportedEdge, Stored as _},
     write::WriteRefusal,
 };
 
@@ -31,25 +31,27 @@ impl Reader {
     /// Reads which edge of each schedule was reported last.
     pub async fn reported_edges(
         &self,
+        report: EdgeReport,
     ) -> Result<ReadItems<BTreeMap<ScheduleName, ReportedEdge>>, StoreError> {
-        self.by_name(item::DIGEST, |one: &ReportedEdge| one.schedule.clone()).await
+        self.by_name(report.partition(), |one: &ReportedEdge| one.schedule.clone()).await
     }
 }
 
 impl Store {
     /// Claims the report of an edge. Returns true to the only caller that may report it: a second
-    /// claim is refused, and so is one for an earlier edge.
+    /// claim is refused, and so is one for an earlier edge or turn.
     ///
     /// The claim comes before the report: two mails every evening are ignored by the third day, while
     /// a digest lost in a crash does no harm, because problems are reported by events of their own.
     ///
     /// If the response to an earlier try of this write was lost, `by` shows that the claim is ours.
-    pub async fn claim_digest(&self, claim: &ReportedEdge) -> Result<bool, StoreError> {
+    pub async fn claim_report(&self, claim: &ReportedEdge) -> Result<bool, StoreError> {
         let key = claim.key();
         let mut item = claim.to_item()?;
         item.retain(|name, _| !key.contains_key(name) && name != "format");
         let attributes = item.iter().map(|(name, value)| (name.as_str(), Some(value.clone())));
-        let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms)";
+        let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms \
+                     OR (#edge_ms = :edge_ms AND #turn < :turn))";
         let what = "write which edge was reported";
         let claimed = match self.update(what, key, attributes, Some(later)).await? {
             None => true,
@@ -58,7 +60,9 @@ impl Store {
             }
             Some(WriteRefusal::Replaced(None) | WriteRefusal::Conflict) => false,
         };
-        self.postpone_digest(&claim.schedule, claim.edge, Timestamp::MAX);
+        if claim.report == EdgeReport::Digest {
+            self.postpone_digest(&claim.schedule, claim.edge, Timestamp::MAX);
+        }
         Ok(claimed)
     }
 

@@ -51,10 +51,6 @@ pub const STATE: &str = "state";
 /// The partition of the prices that were read in each account.
 pub const PRICES: &str = "prices";
 
-/// The partition of the edge that was reported last for each schedule. It is in the table
-/// `accounts`, because no function writes the table `schedules`.
-pub const DIGEST: &str = "digest";
-
 /// The partition of the events that wait to be accepted by the targets of `[notify]`.
 pub const OUTBOX: &str = "outbox";
 
@@ -264,19 +260,44 @@ impl Stored for AccountPrices {
     }
 }
 
+/// What is reported of the edges of schedules. Each is a partition of the table `accounts`, because
+/// no function writes the table `schedules`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EdgeReport {
+    /// What became of an edge.
+    Digest,
+    /// That an edge will stop something.
+    Notice,
+}
+
+impl EdgeReport {
+    pub(crate) const fn partition(self) -> &'static str {
+        match self {
+            Self::Digest => "digest",
+            Self::Notice => "notice",
+        }
+    }
+}
+
 /// Which edge of a schedule was reported last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedEdge {
+    #[serde(rename = "generation_key")]
+    pub report: EdgeReport,
     pub schedule: ScheduleName,
-    /// When its desired state changed.
+    /// When its desired state changes.
     pub edge: Timestamp,
+    /// How often what was reported of this edge has changed since.
+    #[serde(default)]
+    pub turn: u32,
     /// Who reported it: one invocation, at one instant.
     pub by: String,
 }
 
 impl Stored for ReportedEdge {
     fn key(&self) -> Item {
-        digest_key(&self.schedule)
+        reported_edge_key(self.report, &self.schedule)
     }
 
     fn index(&self) -> Item {
@@ -286,8 +307,8 @@ impl Stored for ReportedEdge {
 
 /// The key of the edge that was reported last for a schedule.
 #[must_use]
-pub fn digest_key(schedule: &ScheduleName) -> Item {
-    named(DIGEST, schedule.as_str())
+pub fn reported_edge_key(report: EdgeReport, schedule: &ScheduleName) -> Item {
+    named(report.partition(), schedule.as_str())
 }
 
 /// An event that a target has not accepted yet.

@@ -38,7 +38,9 @@ pub use domain::{
     account::{AccountState, ListCost},
     decision::InForce,
 };
-pub use item::{AccountPrices, FailingTarget, Head, LogEntry, ReportedEdge, WaitingEvent};
+pub use item::{
+    AccountPrices, EdgeReport, FailingTarget, Head, LogEntry, ReportedEdge, WaitingEvent,
+};
 pub use overrides::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, Reader};

@@ -17,7 +17,7 @@ use domain::{
     schedule::Edge,
 };
 use jiff::Timestamp;
-use store::{ReportedEdge, Store};
+use store::{EdgeReport, ReportedEdge, Store};
 
 use crate::{Context, Error, report::Report};
 
@@ -56,11 +56,13 @@ pub(crate) async fn report_due(
             continue;
         };
         let claim = ReportedEdge {
+            report: EdgeReport::Digest,
             schedule: name,
             edge: edge.at,
+            turn: 0,
             by: format!("{} at {now}", context.writer.0),
         };
-        if context.store.claim_digest(&claim).await? {
+        if context.store.claim_report(&claim).await? {
             context.listener.edge_completed(&digest);
             report.digests.push(digest);
         }
@@ -90,7 +92,7 @@ async fn drop_reported(
     young: &mut BTreeMap<ScheduleName, Edge>,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let digested = store.reported_edges().await?;
+    let digested = store.reported_edges(EdgeReport::Digest).await?;
     let newer: BTreeSet<_> = digested.unreadable.iter().map(|o| o.reference.clone()).collect();
     let digested = report.readable(digested);
     young.retain(|name, edge| {

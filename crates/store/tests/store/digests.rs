@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::{SignedDuration, Timestamp};
-use store::{ReportedEdge, Store, item::Stored as _};
+use store::{EdgeReport, ReportedEdge, Store, item::Stored as _};
 
 use crate::{
     fixtures::{monday, office_hours_name},
@@ -14,11 +14,12 @@ fn evening() -> Timestamp {
 }
 
 fn claim(edge: Timestamp, by: &str) -> ReportedEdge {
-    ReportedEdge { schedule: office_hours_name(), edge, by: by.to_owned() }
+    let (report, schedule) = (EdgeReport::Digest, office_hours_name());
+    ReportedEdge { report, schedule, edge, turn: 0, by: by.to_owned() }
 }
 
 async fn claims(store: &Store, edge: Timestamp, by: &str) -> bool {
-    store.claim_digest(&claim(edge, by)).await.unwrap()
+    store.claim_report(&claim(edge, by)).await.unwrap()
 }
 
 #[tokio::test]
@@ -26,7 +27,7 @@ async fn an_edge_is_claimed_once_by_any_writer() {
     let world = World::new().await;
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(!claims(&world.store(), monday(), "b").await);
-    let shown = world.store().reported_edges().await.unwrap().read;
+    let shown = world.store().reported_edges(EdgeReport::Digest).await.unwrap().read;
     assert_eq!(shown[&office_hours_name()], claim(monday(), "a"));
 }
 
@@ -48,10 +49,10 @@ async fn a_later_edge_replaces_an_earlier_one_and_not_the_reverse() {
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(claims(&world.store(), evening(), "b").await);
     assert!(!claims(&world.store(), monday(), "c").await);
-    let shown = world.store().reported_edges().await.unwrap().read;
+    let shown = world.store().reported_edges(EdgeReport::Digest).await.unwrap().read;
     assert_eq!(shown[&office_hours_name()], claim(evening(), "b"));
     let other = ReportedEdge { schedule: "other".parse().unwrap(), ..claim(monday(), "d") };
-    assert!(world.store().claim_digest(&other).await.unwrap());
+    assert!(world.store().claim_report(&other).await.unwrap());
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn what_a_newer_program_wrote_is_left_alone() {
     world.put(&accounts, newer.clone()).await;
     assert!(!claims(&world.store(), evening(), "b").await);
     assert_eq!(world.items(&accounts).await, [newer]);
-    let found = world.store().reported_edges().await.unwrap();
+    let found = world.store().reported_edges(EdgeReport::Digest).await.unwrap();
     assert!(found.read.is_empty());
     assert_eq!(found.unreadable[0].reference, "office-hours");
 }
@@ -96,4 +97,28 @@ async fn a_process_remembers_what_was_reported_and_what_may_wait() {
     store.postpone_digest(&office, monday(), monday());
     assert!(!due(monday(), evening()));
     assert!(!due(evening(), evening()));
+}
+
+#[tokio::test]
+async fn what_was_reported_of_an_edge_is_replaced_by_its_next_turn_alone() {
+    let world = World::new().await;
+    let turn = |edge, turn, by: &str| {
+        let report = EdgeReport::Notice;
+        ReportedEdge { report, schedule: office_hours_name(), edge, turn, by: by.to_owned() }
+    };
+    let store = world.store();
+    for (one, expected) in [
+        (turn(monday(), 0, "a"), true),
+        (turn(monday(), 1, "b"), true),
+        (turn(monday(), 1, "c"), false),
+        (turn(monday(), 0, "d"), false),
+        (turn(evening(), 0, "e"), true),
+        (turn(monday(), 2, "f"), false),
+    ] {
+        assert_eq!(store.claim_report(&one).await.unwrap(), expected, "{one:?}");
+    }
+    let shown = store.reported_edges(EdgeReport::Notice).await.unwrap().read;
+    assert_eq!(shown[&office_hours_name()], turn(evening(), 0, "e"));
+    assert!(store.reported_edges(EdgeReport::Digest).await.unwrap().read.is_empty());
+    assert!(store.digest_may_be_due(&office_hours_name(), monday(), monday()));
 }

@@ -23,7 +23,7 @@ use domain::{
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Head, LogEntry, ReportedEdge,
+    AccountState, EdgeReport, Head, LogEntry, ReportedEdge,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Item, Stored as _},
 };
 
@@ -232,8 +232,10 @@ fn account_state() -> AccountState {
 
 fn reported_edge() -> ReportedEdge {
     ReportedEdge {
+        report: EdgeReport::Digest,
         schedule: office_hours_name(),
         edge: monday(),
+        turn: 0,
         by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),
     }
 }

@@ -27,7 +27,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountPrices, AccountState, Head, ListCost, LogEntry, ReportedEdge, StoreError,
+    AccountPrices, AccountState, EdgeReport, Head, ListCost, LogEntry, ReportedEdge, StoreError,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Item, Stored as _},
 };
 
@@ -826,11 +826,13 @@ async fn the_form_of_the_prices_of_an_account() {
 async fn the_form_of_what_was_reported_of_a_schedule() {
     let world = World::new().await;
     let reported_edge = ReportedEdge {
+        report: EdgeReport::Digest,
         schedule: office_hours_name(),
         edge: monday(),
+        turn: 0,
         by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),
     };
-    assert!(world.store().claim_digest(&reported_edge).await.unwrap());
+    assert!(world.store().claim_report(&reported_edge).await.unwrap());
     let stored = world.items(&World::tables().accounts).await.remove(0);
     assert_eq!(reported_edge.to_item().unwrap(), stored);
     assert_eq!(ReportedEdge::of_item(stored.clone()).unwrap(), reported_edge);
@@ -842,7 +844,8 @@ async fn the_form_of_what_was_reported_of_a_schedule() {
       "format": 1,
       "generation_key": "digest",
       "name": "office-hours",
-      "schedule": "office-hours"
+      "schedule": "office-hours",
+      "turn": 0
     }
     "#);
 }
