@@ -13,6 +13,7 @@ use domain::{
     digest::Digest,
     history::HistoryEntry,
     membership::{self, Exclusion, Membership},
+    notice::StopNotice,
     record::{Direction, Ending, Record},
     resource::{AutoscaleBounds, MachineSize, PlanCapacity, SavedState},
     schedule::Desired,
@@ -651,11 +652,19 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
     let summary: Summary = serde_json::from_str(lines.pop().unwrap()).unwrap();
     let mut seen = BTreeMap::<String, Vec<_>>::new();
     let mut digests = Vec::new();
+    let mut announced = Vec::new();
     for line in lines {
         let printed: Value = serde_json::from_str(line).unwrap();
-        if printed["event"] == "edge-completed" {
-            digests.push(serde_json::from_value::<Digest>(printed).unwrap());
-            continue;
+        match printed["event"].as_str() {
+            Some("edge-completed") => {
+                digests.push(serde_json::from_value::<Digest>(printed).unwrap());
+                continue;
+            }
+            Some("stop-announced") => {
+                announced.push(serde_json::from_value::<StopNotice>(printed).unwrap());
+                continue;
+            }
+            Some(_) | None => {}
         }
         let outcome: Occurrence = serde_json::from_value(printed).unwrap();
         if let (Subject::Resource { resource, .. }, Event::Seen { direction, method, .. }) =
@@ -686,6 +695,8 @@ fn the_demonstration_hibernates_machines_after_their_rehearsal_and_wakes_them_in
     let of_builds = digests.iter().filter(|digest| digest.schedule.as_str() == "berlin-builds");
     let counted: Vec<_> = of_builds.map(|digest| (digest.desired, digest.seen)).collect();
     assert_eq!(counted, [(Desired::Stopped, 2), (Desired::Running, 2)]);
+    assert_eq!(announced[0].edge, monday("23:00:00"), "New York's office closes");
+    assert!(announced.iter().all(|one| one.schedule.as_str() == "new-york-office"));
     assert!(!summary.bill.is_empty());
     let mut bills = summary.bill.values();
     assert!(bills.all(|bill| bill.charged < bill.left_running));

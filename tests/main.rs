@@ -6,6 +6,7 @@
 )]
 
 mod activity;
+mod announcing;
 mod applying;
 mod backup;
 mod bad_days;

@@ -9,6 +9,8 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     routing::any,
 };
+use environment::Clock;
+use jiff::SignedDuration;
 use serde_json::Value;
 use standardwebhooks::Webhook;
 use tokio::{
@@ -20,6 +22,7 @@ use tokio::{
 use crate::{
     programs::{CommandOutput, signal},
     serving::World,
+    support::office_hours,
 };
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -137,6 +140,45 @@ async fn asked_to_end_while_it_sends_it_records_the_answer_and_sends_nothing_twi
     assert!(second.len() == 1 && second[0].0 != *id, "{second:?}");
     world.run(&["--once"]).await;
     assert_eq!(receiver.take_events(), []);
+}
+
+#[tokio::test]
+async fn a_stop_is_announced_to_a_target_once_and_called_off() {
+    let receiver = Receiver::allowing(100).await;
+    let world = world("", &receiver).await;
+    let targets = TARGETS.replace("heartbeat", "# heartbeat");
+    let targets = targets.replace(r#""override-set""#, r#"["stop-announced", "stop-called-off"]"#);
+    let firing = |hours: i64| {
+        let at = Clock::machine().now() + SignedDuration::from_hours(hours);
+        at.strftime("%M %H * * *").to_string()
+    };
+    let periods = r#"periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]"#;
+    let times = format!("start = \"{}\"\nstop = \"{}\"", firing(-2), firing(2));
+    let office = office_hours(&targets, "", "notice = \"4h\"").replace(periods, &times);
+    world.configure(&office.replace("Europe/Berlin", "UTC"));
+    let sent = async || {
+        let ended = world.run(&["--once"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        receiver.take_events()
+    };
+
+    let first = sent().await;
+    let [(_, event)] = &first[..] else { panic!("{first:?}") };
+    assert_eq!(event["type"], "stop-announced");
+    let data = &event["data"];
+    assert_eq!((&data["schedule"], &data["count"]), (&"office".into(), &1.into()));
+    assert_eq!(data["resources"][0]["name"], "web");
+    let text = data["text"].as_str().unwrap();
+    assert!(text.contains("`offhours override running --schedule office --for 2h`"), "{text}");
+    assert_eq!(sent().await, [], "another process has announced it");
+
+    // As the text says, but for longer than until the stop.
+    let command = ["override", "running", "--schedule", "office", "--for", "6h"];
+    done(&world, &command).await;
+    let last = sent().await;
+    let [(_, event)] = &last[..] else { panic!("{last:?}") };
+    assert_eq!(event["type"], "stop-called-off");
+    assert_eq!(sent().await, []);
 }
 
 #[tokio::test]

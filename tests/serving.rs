@@ -68,6 +68,11 @@ impl World {
         Self { simulator, folder, variables: Vec::new() }
     }
 
+    /// Gives its processes another configuration.
+    pub(crate) fn configure(&self, configuration: &str) {
+        fs::write(self.folder.path().join("offhours.toml"), configuration).unwrap();
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("offhours.db")
     }

@@ -29,6 +29,7 @@ use domain::{
     configuration::{Configuration, Floor, Override, OverrideTarget, TokenReference},
     digest::Digest,
     history::HistoryEntry,
+    notice::StopNotice,
     record::{Direction, Record},
     resource::{Power, Resource},
     schedule::Desired,
@@ -293,6 +294,7 @@ pub(crate) struct World {
     news: mpsc::UnboundedReceiver<ServiceEvent>,
     heard: Vec<Occurrence>,
     digests: Vec<Digest>,
+    notices: Vec<StopNotice>,
     /// The schemas of the events on the bus.
     schemas: BTreeMap<String, Validator>,
 }
@@ -343,7 +345,15 @@ impl World {
         let local = Local::start_on(store, options, sender).await.unwrap();
         let applied = local.store().apply(&configuration, "test", from).await;
         applied.unwrap();
-        Self { local, engine, news, heard: Vec::new(), digests: Vec::new(), schemas: schemas() }
+        Self {
+            local,
+            engine,
+            news,
+            heard: Vec::new(),
+            digests: Vec::new(),
+            notices: Vec::new(),
+            schemas: schemas(),
+        }
     }
 
     /// Fires the timers every minute until this time.
@@ -400,6 +410,12 @@ impl World {
         &self.digests
     }
 
+    /// Every notice of a stop so far.
+    pub(crate) fn notices(&mut self) -> &[StopNotice] {
+        self.receive();
+        &self.notices
+    }
+
     fn receive(&mut self) {
         while let Ok(news) = self.news.try_recv() {
             match news {
@@ -408,6 +424,7 @@ impl World {
                     self.heard.push(outcome);
                 }
                 ServiceEvent::Digest(digest) => self.digests.push(digest),
+                ServiceEvent::Notice(notice) => self.notices.push(notice),
                 ServiceEvent::Passed(_) => {}
             }
         }

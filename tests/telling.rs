@@ -14,6 +14,7 @@ use domain::{
     activity::Activity,
     digest::{Digest, Named, Slowest},
     event_type::EventType,
+    notice::StopNotice,
     stop_method::StopMethod,
 };
 use environment::{
@@ -134,6 +135,29 @@ fn digest() -> Digest {
     }
 }
 
+/// A notice that has all the optional fields, and one of a stop that is called off.
+fn notices() -> [StopNotice; 2] {
+    let web = "do-main/droplet/1".parse().unwrap();
+    let announced = StopNotice {
+        schedule: "office".parse().unwrap(),
+        edge: monday("18:00:00"),
+        at: monday("17:45:00"),
+        count: 1,
+        resources: vec![Named { name: "web".to_owned(), resource: web }],
+        keep: vec!["the tag offhours-until:2h".to_owned()],
+        next_start_at: Some(instant("2026-11-24T07:00:00Z")),
+        timezone: "Europe/Berlin".to_owned(),
+    };
+    let called_off = StopNotice {
+        count: 0,
+        resources: Vec::new(),
+        keep: Vec::new(),
+        next_start_at: None,
+        ..announced.clone()
+    };
+    [announced, called_off]
+}
+
 /// What persons do, of each detail type. The first of each has all the optional fields.
 const ACTIVITIES: &str = r#"[
     {"by": {"name": "platform/ada", "arn": "arn:aws:sts::111122223333:assumed-role/platform/ada",
@@ -220,6 +244,9 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
                 listener.happened(&outcome);
             }
             listener.edge_completed(&digest());
+            for notice in notices() {
+                listener.stop_noticed(&notice);
+            }
             for activity in activities() {
                 listener.changed(&activity);
             }

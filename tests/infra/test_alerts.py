@@ -20,7 +20,10 @@ ALERTS = {
     ],
     "detail": {"folded": [{"exists": False}]},
 }
-DIGEST = {"source": ["offhours"], "detail-type": ["Edge Completed"]}
+DIGEST = {
+    "source": ["offhours"],
+    "detail-type": ["Edge Completed", "Stop Announced", "Stop Called Off"],
+}
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:{NAME}-alerts"
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
 RULES_OF_THE_BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{NAME}/*"

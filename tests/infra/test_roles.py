@@ -133,7 +133,7 @@ ANY_RESOURCE = {"SeeMetrics"}
 #: The partitions that each statement's writes are limited to.
 PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
-    "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest", "prices"]),
+    "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest", "notice", "prices"]),
     "SetOverrides": ("StringEquals", ["override"]),
     "KeepActivity": ("StringEquals", ["activity"]),
     "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),

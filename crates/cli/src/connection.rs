@@ -146,7 +146,7 @@ impl Functions {
         Ok(news
             .filter_map(|news| match news {
                 ServiceEvent::Outcome(outcome) => Some(outcome),
-                ServiceEvent::Digest(_) | ServiceEvent::Passed(_) => None,
+                ServiceEvent::Digest(_) | ServiceEvent::Notice(_) | ServiceEvent::Passed(_) => None,
             })
             .collect())
     }

@@ -65,6 +65,7 @@ fn show(view: &mut View, news: &ServiceEvent) -> anyhow::Result<()> {
     match news {
         ServiceEvent::Outcome(outcome) => view.show(outcome),
         ServiceEvent::Digest(digest) => view.show_digest(digest),
+        ServiceEvent::Notice(notice) => view.show_notice(notice),
         ServiceEvent::Passed(now) => {
             view.passed(*now);
             Ok(())

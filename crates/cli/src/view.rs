@@ -8,7 +8,7 @@ use std::{
     io::{self, IsTerminal as _},
 };
 
-use domain::{ResourceRef, digest::Digest};
+use domain::{ResourceRef, digest::Digest, notice::StopNotice};
 use indicatif::{MultiProgress, ProgressBar};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
@@ -123,14 +123,27 @@ impl View {
 
     /// Shows the outcome of a schedule's edge.
     pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
-        let line = self.digest_line(digest);
+        let json = EdgeLine::EdgeCompleted(digest.clone());
+        self.show_of_edge(&self.digest_line(digest), &json)
+    }
+
+    /// Shows that a stop is announced, or called off.
+    pub fn show_notice(&mut self, notice: &StopNotice) -> anyhow::Result<()> {
+        let line = format!("{}  {notice}", self.clock(notice.at));
+        let json = if notice.is_called_off() {
+            EdgeLine::StopCalledOff(notice.clone())
+        } else {
+            EdgeLine::StopAnnounced(notice.clone())
+        };
+        self.show_of_edge(&line, &json)
+    }
+
+    fn show_of_edge(&self, line: &str, json: &EdgeLine) -> anyhow::Result<()> {
         match &self.form {
             Form::Nowhere => {}
-            Form::Json => {
-                print_json_line(&DigestLine { event: EDGE_COMPLETED, digest: digest.clone() })?;
-            }
+            Form::Json => print_json_line(json)?,
             Form::Plain => output::print(&format!("{line}\n"))?,
-            Form::Terminal { bars, .. } => bars.println(output::printable(&line))?,
+            Form::Terminal { bars, .. } => bars.println(output::printable(line))?,
         }
         Ok(())
     }
@@ -197,27 +210,27 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(output::print(&line)?)
 }
 
-/// One line of output for programs: an event, the outcome of a schedule's edge, or, as the last
+/// One line of output for programs: an event, what is reported of a schedule's edge, or, as the last
 /// line, what it all came to.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub enum Line {
     /// Something that happened to a resource or an account.
     Outcome(Occurrence),
-    /// The outcome of a schedule's edge.
-    EdgeCompleted(DigestLine),
+    /// What is reported of a schedule's edge.
+    Edge(EdgeLine),
     /// What it all came to: the last line.
     Summary(Summary),
 }
 
-/// The outcome of a schedule's edge, with the name of its event.
+/// What is reported of a schedule's edge, with the name of its event.
 #[derive(Serialize, JsonSchema)]
-pub struct DigestLine {
-    /// The name of the event.
-    #[schemars(extend("const" = EDGE_COMPLETED))]
-    event: &'static str,
-    #[serde(flatten)]
-    digest: Digest,
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum EdgeLine {
+    /// Its outcome.
+    EdgeCompleted(Digest),
+    /// It will soon stop resources.
+    StopAnnounced(StopNotice),
+    /// Nothing that was announced will be stopped.
+    StopCalledOff(StopNotice),
 }
-
-const EDGE_COMPLETED: &str = "edge-completed";

@@ -29,7 +29,7 @@ use crate::{
 
 pub use crate::{
     edge::Generation,
-    measure::MaxExtend,
+    measure::{MaxExtend, NoticePeriod},
     provider::Provider,
     token::{TokenReference, TokenReferenceError},
 };

@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// How many coming edges are searched for the next start or change.
-const EDGES_AHEAD: usize = 64;
+pub(crate) const EDGES_AHEAD: usize = 64;
 
 /// The resolution of a [`Timestamp`].
-const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
+pub(crate) const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
 
 /// The configuration and the overrides that decisions are based on.
 #[derive(Debug, Clone, Copy)]

@@ -374,6 +374,14 @@ impl<'r> State<'r> {
     }
 }
 
+/// Writes an instant by the clock of a zone, with its date if it is not near.
+pub(crate) fn in_zone(at: Timestamp, timezone: &str, now: Timestamp) -> impl fmt::Display {
+    let zone = TimeZone::get(timezone).unwrap_or(TimeZone::UTC);
+    let is_near = at.duration_since(now) < SignedDuration::from_hours(6 * 24);
+    let form = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
+    at.to_zoned(zone).strftime(form).to_string()
+}
+
 /// One line for people: `office: 12 of 14 stopped (2 by resize), 1 refused, 1 stuck; slowest orders
 /// 480 s; opens Tue 08:00`, by the schedule's zone.
 impl fmt::Display for Digest {
@@ -388,10 +396,7 @@ impl fmt::Display for Digest {
                 Some(Desired::Stopped) => "closes",
                 None => "next edge",
             };
-            let zone = TimeZone::get(&self.timezone).unwrap_or(TimeZone::UTC);
-            let is_near = at.duration_since(self.at) < SignedDuration::from_hours(6 * 24);
-            let form = if is_near { "%a %H:%M" } else { "%a %Y-%m-%d %H:%M" };
-            write!(f, "; {change} {}", at.to_zoned(zone).strftime(form))?;
+            write!(f, "; {change} {}", in_zone(at, &self.timezone, self.at))?;
         }
         if self.refused + self.stuck + self.unfinished > 0 {
             f.write_str("; `offhours status --needs-person` says what to do")?;

@@ -49,6 +49,10 @@ pub enum EventType {
     PauseEnded,
     /// What became of an edge of a schedule.
     EdgeCompleted,
+    /// A schedule will soon stop resources.
+    StopAnnounced,
+    /// Nothing that was announced will be stopped.
+    StopCalledOff,
 }
 
 impl EventType {
@@ -75,7 +79,9 @@ impl EventType {
             | Self::ConfigurationApplied
             | Self::PauseSet
             | Self::PauseEnded
-            | Self::EdgeCompleted => true,
+            | Self::EdgeCompleted
+            | Self::StopAnnounced
+            | Self::StopCalledOff => true,
         }
     }
 }

@@ -23,6 +23,7 @@ mod measure;
 pub mod membership;
 pub mod metric;
 pub mod money;
+pub mod notice;
 pub mod overdue;
 pub mod pacing;
 pub mod plan;

@@ -112,6 +112,11 @@ time! {
     MaxExtend: "0s" (0) to "168h" (604_800_000), else 43_200_000
 }
 
+time! {
+    /// How long before a stop it is announced.
+    NoticePeriod: "5m" (300_000) to "4h" (14_400_000), else 900_000
+}
+
 /// Maximum amount of a command's output to keep, in bytes: standard output and error together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -119,7 +119,12 @@ pub fn judged_overdue(
 }
 
 /// Reports whether `retain_running` leaves it running at this edge, once that is recorded.
-fn is_retained(record: &Record, policy: &Policy, direction: Direction, cause: &Cause) -> bool {
+pub(crate) fn is_retained(
+    record: &Record,
+    policy: &Policy,
+    direction: Direction,
+    cause: &Cause,
+) -> bool {
     let leaves = policy.retain_running && record.retained;
     leaves && direction == Direction::Stop && *cause == Cause::Schedule
 }

@@ -20,6 +20,7 @@ use domain::{
     configuration::OverrideTarget,
     digest::Digest,
     invocation::{Invocation, Question},
+    notice::StopNotice,
     record::{Direction, Writer},
     timing::FIRST_LOOK,
 };
@@ -74,6 +75,8 @@ pub enum ServiceEvent {
     Outcome(Occurrence),
     /// What became of an edge of a schedule.
     Digest(Digest),
+    /// A stop was announced, or called off.
+    Notice(StopNotice),
     /// It is this time now.
     Passed(Timestamp),
 }
@@ -244,6 +247,9 @@ impl Service {
         let report = self.observe(timer).await?;
         for digest in report.digests {
             self.publish(ServiceEvent::Digest(digest));
+        }
+        for notice in report.notices {
+            self.publish(ServiceEvent::Notice(notice));
         }
         Ok(())
     }

@@ -285,6 +285,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             ("enforce", flag()),
             ("retain_running", flag()),
             ("adopt", word(&["at-once", "next-edge"])),
+            ("notice", word(&["5m", "90m", "4h"])),
             ("max_extend", word(&["0s", "90m", "12h", "168h"])),
             ("resize_to", plan()),
             ("rescale_to", plan()),

@@ -36,8 +36,8 @@ pub struct NotifyTarget {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<String>", extend("examples" = [["ops@example.com"]])))]
     pub to: BTreeSet<String>,
-    /// The events that it receives. Default: those that need a person, applied configurations, and
-    /// what became of each edge.
+    /// The events that it receives. Default: those that need a person, applied configurations,
+    /// notice of stops, and what became of each edge.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<EventType>", extend("examples" = [["transition-stuck"]])))]
     pub events: BTreeSet<EventType>,

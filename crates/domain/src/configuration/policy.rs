@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MaxExtend, Mode};
+use super::{MaxExtend, Mode, NoticePeriod};
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrSeveral};
 use crate::stored::is_default;
@@ -54,6 +54,11 @@ pub struct Policy {
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "12h")))]
     pub max_extend: MaxExtend,
+    /// How long before a stop an event announces it: from 5m to 4h. Default: stops are not
+    /// announced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "NoticePeriod", extend("examples" = ["15m"])))]
+    pub notice: Option<NoticePeriod>,
     /// The method by which each kind of resource is stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub methods: Methods,
@@ -113,6 +118,7 @@ impl Default for Policy {
             retain_running: false,
             adopt: Adopt::AtOnce,
             max_extend: MaxExtend::default(),
+            notice: None,
             methods: Methods::default(),
             resize_to: None,
             rescale_to: None,

@@ -7,6 +7,7 @@ mod digest;
 mod in_flight;
 mod inventory;
 pub(crate) mod look;
+mod notice;
 pub mod poll;
 pub mod remains;
 pub mod stop_preview;

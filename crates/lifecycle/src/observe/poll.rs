@@ -33,7 +33,7 @@ use crate::{
         digest,
         in_flight::{AccountFollower, LookCost, ReportedErrors},
         inventory::{self, Accounts},
-        look,
+        look, notice,
     },
     report::{Report, reread},
 };
@@ -103,10 +103,11 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     }
     if !budget.is_over_for_writing() {
         let configuration = &accounts.configuration;
+        notice::report_due(context, configuration, &mut report).await?;
         digest::report_due(context, configuration, &watch.waiting, &mut report).await?;
         watch.end().await;
     }
-    if report.outcomes.is_empty() && report.digests.is_empty() {
+    if report.outcomes.is_empty() && report.digests.is_empty() && report.notices.is_empty() {
         match followed {
             0 => tracing::info!("Nothing is in flight"),
             n => tracing::info!(in_flight = n, "Nothing new of {n} in flight"),

@@ -9,6 +9,7 @@ use domain::{
     configuration::{Generation, OverrideTarget, PauseScope},
     digest::Digest,
     event_type::EventType,
+    notice::StopNotice,
     record::{Cause, Direction, Ending},
     resource::SavedState,
     schedule::Desired,
@@ -48,13 +49,13 @@ struct FoldedDetail<'a> {
     resources: &'a [ResourceRef],
 }
 
-/// The fields of a digest of a schedule's edge.
+/// The fields of an event about a schedule's edge.
 #[derive(Serialize)]
-struct DigestDetail<'a> {
+struct EdgeDetail<'a, T> {
     stack: &'a str,
     text: String,
     #[serde(flatten)]
-    digest: &'a Digest,
+    edge: &'a T,
 }
 
 /// The fields of an event about what a person did.
@@ -374,8 +375,17 @@ fn what_to_do(outcome: &Occurrence) -> String {
 /// Returns the event to publish once every resource that follows an edge has finished it.
 #[must_use]
 pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
-    let detail = DigestDetail { stack, text: in_one_line(&digest.to_string()), digest };
+    let detail = EdgeDetail { stack, text: in_one_line(&digest.to_string()), edge: digest };
     written(digest.at, EventType::EdgeCompleted, &detail)
+}
+
+/// Returns the event to publish when a stop is announced, or called off.
+#[must_use]
+pub fn of_notice(stack: &str, notice: &StopNotice) -> Option<BusEvent> {
+    let called_off = notice.is_called_off();
+    let event_type = if called_off { EventType::StopCalledOff } else { EventType::StopAnnounced };
+    let detail = EdgeDetail { stack, text: in_one_line(&notice.to_string()), edge: notice };
+    written(notice.at, event_type, &detail)
 }
 
 /// Returns the event to publish for what a person did; `None` if its effects have their own.

@@ -6,7 +6,8 @@ mod publish;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName, activity::Activity, digest::Digest, money::Money,
-    plan::Offer, record::Record, resource::MachineSize, stop_method::StopMethod,
+    notice::StopNotice, plan::Offer, record::Record, resource::MachineSize,
+    stop_method::StopMethod,
 };
 use environment::left_alone;
 use jiff::Timestamp;
@@ -31,6 +32,9 @@ pub trait Listener {
 
     /// Called when all resources that follow a schedule have finished an edge, or should have.
     fn edge_completed(&self, _digest: &Digest) {}
+
+    /// Called when a stop is announced, or called off.
+    fn stop_noticed(&self, _notice: &StopNotice) {}
 
     /// Called when a person has changed something with a command.
     fn changed(&self, _activity: &Activity) {}
@@ -65,6 +69,9 @@ pub struct Report {
     /// The digests of schedules' edges, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
+    /// The stops that were announced or called off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<StopNotice>,
     /// The items that a newer program wrote, and this one left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_alone: Vec<LeftAlone>,

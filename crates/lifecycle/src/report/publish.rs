@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use domain::{AccountName, activity::Activity, digest::Digest};
+use domain::{AccountName, activity::Activity, digest::Digest, notice::StopNotice};
 use environment::{BusEvent, Metric, Metrics, Publish, bus};
 use futures_util::future::join;
 use tokio::sync::mpsc;
@@ -75,6 +75,11 @@ impl Listener for Publisher<'_> {
         self.send(bus_event::of_digest(self.stack, digest));
     }
 
+    fn stop_noticed(&self, notice: &StopNotice) {
+        self.also.stop_noticed(notice);
+        self.send(bus_event::of_notice(self.stack, notice));
+    }
+
     fn changed(&self, activity: &Activity) {
         self.also.changed(activity);
         self.send(bus_event::of_activity(self.stack, activity));
@@ -100,6 +105,10 @@ impl Listener for Log {
 
     fn edge_completed(&self, digest: &Digest) {
         tracing::info!(schedule = %digest.schedule, "{digest}");
+    }
+
+    fn stop_noticed(&self, notice: &StopNotice) {
+        tracing::info!(schedule = %notice.schedule, "{notice}");
     }
 
     fn changed(&self, activity: &Activity) {

@@ -1,0 +1,133 @@
+use super::*;
+use crate::{
+    configuration::PauseScope,
+    record::Rank,
+    tests::fixtures::{World, at, office_droplet, reference, schedule_name, world},
+};
+
+const RUNNING: Desired = Desired::Running;
+const STOPPED: Desired = Desired::Stopped;
+
+/// The rules under which `office` announces each stop an hour before.
+fn noticing() -> World {
+    world().following("office", |policy| policy.notice = Some("1h".parse().unwrap()))
+}
+
+/// A Droplet that has been running since Monday morning.
+fn web() -> Record {
+    office_droplet().settled(Power::Running).having_handled("mon 08:00", RUNNING)
+}
+
+/// Checks when the Droplet's stop is, as announced at an instant.
+#[track_caller]
+fn check(world: &World, record: &Record, now: &str, stop: Option<&str>) {
+    let stops = announced([record], world.rules(), at(now));
+    let found: Vec<_> = stops.keys().map(|(edge, _)| *edge).collect();
+    assert_eq!(found, Vec::from_iter(stop.map(at)), "{now}");
+}
+
+#[test]
+fn a_stop_is_announced_within_the_notice_period_and_never_once_it_is_past() {
+    let world = noticing();
+    for (now, stop) in [
+        ("mon 17:59:59", None),
+        ("mon 18:00", Some("mon 19:00")),
+        ("mon 18:59:59", Some("mon 19:00")),
+        ("mon 19:00", None),
+        ("mon 19:01", None),
+    ] {
+        check(&world, &web(), now, stop);
+    }
+}
+
+#[test]
+fn a_schedule_without_a_notice_period_announces_nothing() {
+    check(&world(), &web(), "mon 18:30", None);
+}
+
+#[test]
+fn what_will_not_be_stopped_is_not_announced() {
+    let (now, id) = ("mon 18:30", "do-main/droplet/1");
+    for world in [
+        noticing().overriding(id, RUNNING, "mon 18:10", "mon 21:00"),
+        noticing().overriding("office", RUNNING, "mon 18:10", "mon 21:00"),
+        noticing().pausing(PauseScope::Everything, true, "mon 18:10", "mon 21:00"),
+        noticing().protecting("do-main/*"),
+        noticing().following("office", |policy| policy.mode = Mode::Observe),
+    ] {
+        check(&world, &web(), now, None);
+    }
+    let world = noticing();
+    check(&world, &web().settled(Power::Stopped), now, None);
+    check(&world, &Record { held: true, ..web() }, now, None);
+    check(&world, &web().tagged(&["offhours:off"]), now, None);
+    let retaining = noticing().following("office", |policy| policy.retain_running = true);
+    check(&retaining, &web(), now, Some("mon 19:00"));
+    check(&retaining, &Record { retained: true, ..web() }, now, None);
+}
+
+#[test]
+fn what_is_stopped_once_an_override_or_a_pause_ends_is_announced_for_then() {
+    let id = "do-main/droplet/1";
+    let overridden = noticing().overriding(id, RUNNING, "mon 18:10", "mon 21:00");
+    check(&overridden, &web(), "mon 19:30", None);
+    check(&overridden, &web(), "mon 20:30", Some("mon 21:00"));
+    let paused = noticing().pausing(PauseScope::Everything, false, "mon 18:10", "mon 19:30");
+    check(&paused, &web(), "mon 18:45", Some("mon 19:30"));
+    check(&paused, &web(), "mon 19:10", Some("mon 19:30"));
+}
+
+#[test]
+fn an_announced_stop_stands_until_nothing_of_it_is_to_be_stopped() {
+    let (office, edge) = (schedule_name("office"), at("mon 19:00"));
+    let stands = |world: &World, record: &Record, now| {
+        still_stops(record, world.rules(), &office, edge, at(now))
+    };
+    let world = noticing();
+    let stopped = web().having_handled("mon 19:00", STOPPED).settled(Power::Stopped);
+    for now in ["mon 18:30", "mon 19:00", "mon 19:01"] {
+        assert!(stands(&world, &web(), now), "{now}");
+    }
+    assert!(stands(&world, &stopped, "mon 19:01"));
+    let started = web().having_handled_ranked("mon 19:00:30", Rank::Manual, RUNNING);
+    assert!(stands(&world, &started, "mon 19:01"), "a person started it again");
+    let earlier = stopped.clone().having_handled("mon 18:40", STOPPED);
+    assert!(stands(&world, &earlier, "mon 18:45"), "it was stopped earlier than announced");
+    let at_noon = stopped.having_handled("mon 12:00", STOPPED);
+    assert!(!stands(&world, &at_noon, "mon 18:45"), "it was stopped before");
+    let overridden = noticing().overriding("office", RUNNING, "mon 18:59:30", "mon 21:00");
+    for now in ["mon 18:59:45", "mon 19:00:05"] {
+        assert!(!stands(&overridden, &web(), now), "{now}");
+    }
+    assert!(!stands(&world, &web().tagged(&["offhours:other"]), "mon 18:30"));
+}
+
+#[test]
+fn the_text_has_what_stops_until_when_and_how_to_keep_it() {
+    let world = noticing();
+    let office = schedule_name("office");
+    let rule = &world.configuration.schedules[&office];
+    let named = |number: usize| Named {
+        name: format!("web-{number:03}"),
+        resource: reference(&format!("do-main/droplet/{number}")),
+    };
+    let (edge, now) = (at("fri 19:00"), at("fri 18:45"));
+    let announce = |resources| StopNotice::of((&office, rule), edge, resources, now);
+    assert_eq!(
+        announce(vec![named(2), named(1)]).to_string(),
+        "office: 2 resources stop Fri 19:00, until Mon 08:00: web-001, web-002; `offhours override \
+         running --schedule office --for 2h` keeps all of it running, the tag offhours-until:2h \
+         (label offhours-until=2h) one of them"
+    );
+    let many = announce((1..=120).map(named).collect());
+    assert_eq!((many.count, many.resources.len()), (120, LISTED));
+    assert!(many.to_string().contains("web-005 and 115 more; "), "{many}");
+    let off = announce(Vec::new());
+    assert_eq!(off.to_string(), "office: nothing stops Fri 19:00 after all");
+    let untagged = noticing().following("office", |policy| {
+        policy.max_extend = "0s".parse().unwrap();
+    });
+    let rule = &untagged.configuration.schedules[&office];
+    let notice = StopNotice::of((&office, rule), edge, vec![named(1)], now);
+    assert!(notice.to_string().ends_with("keeps all of it running"), "{notice}");
+}
