@@ -182,6 +182,37 @@ async fn a_stop_is_announced_to_a_target_once_and_called_off() {
 }
 
 #[tokio::test]
+async fn a_target_of_an_owner_gets_what_is_about_their_resources() {
+    let receiver = Receiver::allowing(100).await;
+    let (_, target) = TARGETS.split_once("[notify.ops]").unwrap();
+    let of = |owner: &str| format!("[notify.{owner}]{target}owner = \"{owner}\"\n");
+    let targets = ["owner_tag = \"offhours\"\n".to_owned(), of("lab"), of("office")].concat();
+    let world = world(&targets, &receiver).await;
+    world.run(&["--once"]).await;
+    // Its tag is offhours:office.
+    done(&world, &["override", "running", "web", "--for", "1h"]).await;
+    world.run(&["--once"]).await;
+    assert_eq!(receiver.take_events().len(), 1, "the other target gets nothing");
+    // It is about no resource.
+    done(&world, &["override", "running", "--schedule", "office", "--for", "1h"]).await;
+    world.run(&["--once"]).await;
+    assert_eq!(receiver.take_events().len(), 2);
+
+    let shown = async |arguments: &[&str]| {
+        let ended = world.command(arguments).await;
+        (ended.code, ended.stdout, ended.stderr)
+    };
+    let (_, listed, _) = shown(&["status", "--owner", "office", "-o", "csv"]).await;
+    assert!(listed.contains("web"), "{listed}");
+    let (code, _, unknown) = shown(&["status", "--owner", "offce"]).await;
+    assert_eq!(code, Some(2));
+    assert!(unknown.contains("there is no owner `offce`; did you mean `office`?"), "{unknown}");
+    let (code, saved, _) = shown(&["saved", "--by", "owner", "-o", "csv"]).await;
+    assert_eq!(code, Some(0), "{saved}");
+    assert!(saved.contains("\noffice,"), "{saved}");
+}
+
+#[tokio::test]
 async fn a_target_that_is_gone_is_a_finding_until_it_accepts_a_test() {
     let receiver = Receiver::allowing(100).await;
     let world = world(TARGETS, &receiver).await;

@@ -149,6 +149,11 @@ pub struct Settings {
     #[serde(skip_serializing_if = "is_default_max_new")]
     #[cfg_attr(feature = "schema", schemars(extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_NEW)))]
     pub max_new: u32,
+    /// The key of the tags (KEY:OWNER) or labels (KEY=OWNER) that say whose a resource is: `status`
+    /// and `saved` know owners, and so do the targets of events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["team"])))]
+    pub owner_tag: Option<String>,
     /// Prices that replace those that the providers list, and those of databases, which no API has.
     /// Each is a number in the currency of the account's bill, without taxes.
     #[serde(skip_serializing_if = "is_default")]
@@ -183,6 +188,7 @@ impl Default for Settings {
             protect: Vec::new(),
             max_stops: DEFAULT_MAX_STOPS,
             max_new: DEFAULT_MAX_NEW,
+            owner_tag: None,
             prices: OwnPrices::default(),
             heartbeat: None,
             notify: BTreeMap::new(),

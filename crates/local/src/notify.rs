@@ -5,13 +5,13 @@ mod mail;
 mod message;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use domain::{
-    ScheduleName, TargetName,
+    ResourceRef, ScheduleName, TargetName,
     configuration::{
         TokenReference,
         notify::{NotifyTarget, TargetKind},
@@ -85,6 +85,13 @@ struct Published {
     schedule: Option<ScheduleName>,
     #[serde(default)]
     folded: bool,
+    #[serde(default)]
+    resource: Option<ResourceRef>,
+    #[serde(default)]
+    resources: Vec<serde_json::Value>,
+    /// Of the resources, of which only the first are named.
+    #[serde(default)]
+    count: usize,
 }
 
 /// Adds events to those that wait, for each target that receives them.
@@ -96,8 +103,12 @@ impl Publish for Notifier {
             let published: Published =
                 serde_json::from_str(&event.detail).map_err(|error| PublishError(error.into()))?;
             let id = format!("evt_{}", uuid::Uuid::new_v4().simple());
+            let owner_tag = in_force.configuration.settings.owner_tag.as_deref();
+            let owners = self.owners(owner_tag, &published).await;
+            let owners = owners.map_err(|error| PublishError(error.into()))?;
             for (name, target) in targets {
-                let is_received = target.receives(event.event_type, published.schedule.as_ref());
+                let schedule = published.schedule.as_ref();
+                let is_received = target.receives(event.event_type, schedule, owners.as_ref());
                 if published.folded || !is_received {
                     continue;
                 }
@@ -127,6 +138,27 @@ impl Notifier {
             at_work: tokio::sync::Mutex::default(),
             is_unheard: AtomicBool::default(),
         })
+    }
+
+    /// Returns the owners of the resources that an event is about; `None` if it is about none, or does
+    /// not name them all, or if no tag says whose they are.
+    async fn owners(
+        &self,
+        owner_tag: Option<&str>,
+        published: &Published,
+    ) -> Result<Option<BTreeSet<String>>, StoreError> {
+        let several = published.resources.iter().filter_map(|one| {
+            let reference = one["resource"].as_str().or(one.as_str());
+            reference?.parse().ok()
+        });
+        let references: Vec<_> = published.resource.clone().into_iter().chain(several).collect();
+        let is_cut = published.count > published.resources.len();
+        let Some(tag) = owner_tag.filter(|_| !references.is_empty() && !is_cut) else {
+            return Ok(None);
+        };
+        let records = self.store.records(&references).await?.read;
+        let owners = records.iter().filter_map(|one| one.tag_value(tag));
+        Ok(Some(owners.map(str::to_owned).collect()))
     }
 
     /// Sends the events that wait, unless that is under way, or the process is about to end.

@@ -15,7 +15,7 @@ use crate::{
     Exit, candidates,
     connection::{Session, all_records, readable},
     context::Context,
-    names::{Names, check_schedule, history::report_unreadable},
+    names::{Names, check_schedule, history::report_unreadable, owner_tag},
     output::{self, Format},
     print::{self, Screen},
     table::{Cell, Column},
@@ -59,27 +59,32 @@ pub struct Args {
     /// Calendar month, in UTC, as the time range: 2026-10, october.
     #[arg(long, value_name = "MONTH", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
-    /// What each row is about: resource, schedule, day, week, or tag:KEY for the values of a tag
-    /// KEY:VALUE or a label KEY=VALUE.
+    /// What each row is about: resource, schedule, day, week, tag:KEY for the values of a tag
+    /// KEY:VALUE or a label KEY=VALUE, or owner for those of the `owner_tag`.
     #[arg(long, value_name = "WHAT", default_value = "resource")]
     by: By,
 }
 
 /// What each row is about.
-#[derive(Debug, Clone)]
-struct By(Grouping);
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum By {
+    Grouping(Grouping),
+    /// By the values of the tag that the configuration names.
+    Owner,
+}
 
 impl FromStr for By {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Self(match (text, text.split_once(':')) {
+        Ok(Self::Grouping(match (text, text.split_once(':')) {
+            ("owner", _) => return Ok(Self::Owner),
             ("resource", _) => Grouping::Resource,
             ("schedule", _) => Grouping::Schedule,
             ("day", _) => Grouping::Day,
             ("week", _) => Grouping::Week,
             (_, Some(("tag", key))) if !key.is_empty() => Grouping::Tag(key.to_owned()),
-            _ => return Err("expected resource, schedule, day, week or tag:KEY".to_owned()),
+            _ => return Err("expected resource, schedule, day, week, owner or tag:KEY".to_owned()),
         }))
     }
 }
@@ -122,7 +127,10 @@ async fn report(
     let mut collector = SavedCollector::new(period, now, configuration, &prices);
     collector.only = args.schedule.as_ref();
     collector.unseen_since = unseen_since(&readable(store.account_states().await?), now);
-    collector.by = args.by.0.clone();
+    collector.by = match &args.by {
+        By::Grouping(grouping) => grouping.clone(),
+        By::Owner => Grouping::Tag(owner_tag(configuration)?.to_owned()),
+    };
     collector.zone = screen.zone.clone();
     let mut walk = Walk::new(&names.records, |reference, entries, record| {
         collector.count(reference, entries, record);
@@ -403,8 +411,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             ("week", Grouping::Week),
             ("tag:team", Grouping::Tag("team".to_owned())),
         ] {
-            assert_eq!(text.parse::<By>().unwrap().0, expected);
+            assert_eq!(text.parse::<By>().unwrap(), By::Grouping(expected));
         }
+        assert_eq!("owner".parse::<By>().unwrap(), By::Owner);
         for text in ["month", "tag", "tag:"] {
             assert!(text.parse::<By>().unwrap_err().contains("tag:KEY"), "{text}");
         }

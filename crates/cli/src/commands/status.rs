@@ -26,7 +26,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     listing::{Failure, Waiting, not_listed},
-    names::{check_account, check_schedule, find},
+    names::{check_account, check_schedule, exists, find, owner_tag},
     output::{self, Format},
     pausing::remark_on_pauses,
     print::Screen,
@@ -65,6 +65,9 @@ pub struct Args {
     /// Only resources with this tag, on themselves or on their cluster; `*` stands for any text.
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
+    /// Only resources of this owner, by the `owner_tag` of the configuration.
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
     /// Leave out resources that follow no schedule.
     #[arg(long)]
     scheduled: bool,
@@ -118,7 +121,11 @@ impl Args {
     /// Whether some of what is known may be left out.
     fn narrows(&self) -> bool {
         let switches = self.scheduled || self.unscheduled || self.needs_person;
-        switches || !self.accounts_named.is_empty() || self.schedule.is_some() || self.tag.is_some()
+        switches
+            || !self.accounts_named.is_empty()
+            || self.schedule.is_some()
+            || self.tag.is_some()
+            || self.owner.is_some()
     }
 }
 
@@ -232,7 +239,13 @@ impl<'a> View<'a> {
         if let Some(name) = &args.schedule {
             check_schedule(name, &in_force.configuration)?;
         }
-        let selected = read(args, store, &in_force.configuration, now).await?;
+        let mut selected = read(args, store, &in_force.configuration, now).await?;
+        if let Some(owner) = &args.owner {
+            let tag = owner_tag(&in_force.configuration)?;
+            let known = selected.records.iter().filter_map(|one| one.tag_value(tag));
+            exists("owner", owner, known)?;
+            selected.records.retain(|one| one.tag_value(tag) == Some(owner));
+        }
         let mut view = Self {
             args,
             screen: context.screen(&*in_force.configuration, now),

@@ -21,6 +21,9 @@ pub(super) fn read(root: &Field) -> BTreeMap<TargetName, NotifyTarget> {
                 listed.warning(format!("unknown schedule `{schedule}`"));
             }
         }
+        if field.field("owner").is_some() && root.field("owner_tag").is_none() {
+            field.refuse("owner", "needs owner_tag = \"KEY\" at the top of the file".to_owned());
+        }
         refuse_parameters(&field, &["url", "secret"]);
         if let Some(kind) = field.get("kind") {
             check_keys(&field, kind);

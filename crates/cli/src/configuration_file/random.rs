@@ -168,6 +168,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             ("max_stops", number(1..=u32::MAX)),
             ("max_new", number(0..=u32::MAX)),
             ("prices", prices),
+            ("owner_tag", text("[a-z]{1,9}")),
             ("heartbeat", text("env:[A-Z]{1,9}")),
             ("notify", named(target())),
         ],

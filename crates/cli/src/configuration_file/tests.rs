@@ -117,7 +117,7 @@ methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:4: colour: unknown key; the keys here are accounts, heartbeat, holidays, max_new, max_stops, mode, notify, prices, protect, schedules, timezone
+    x.toml:4: colour: unknown key; the keys here are accounts, heartbeat, holidays, max_new, max_stops, mode, notify, owner_tag, prices, protect, schedules, timezone
     x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?

@@ -172,6 +172,12 @@ pub(crate) fn check_schedule(
     exists("schedule", name.as_str(), known)
 }
 
+/// Returns the key of the tags that name owners.
+pub(crate) fn owner_tag(configuration: &Configuration) -> Result<&str, UsageError> {
+    let missing = "the configuration names no owners: write owner_tag = \"KEY\" at its top";
+    configuration.settings.owner_tag.as_deref().ok_or_else(|| UsageError(missing.to_owned()))
+}
+
 /// Refuses an account that is not among these.
 pub(crate) fn check_account<'a>(
     name: &AccountName,

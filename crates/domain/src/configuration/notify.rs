@@ -46,6 +46,11 @@ pub struct NotifyTarget {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<ScheduleName>", extend("examples" = [["office"]])))]
     pub schedules: BTreeSet<ScheduleName>,
+    /// The owner whose events it receives, by `owner_tag`, besides those that are about no resource.
+    /// Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["web"])))]
+    pub owner: Option<String>,
 }
 
 /// What receives events.
@@ -68,13 +73,23 @@ pub enum TargetKind {
 
 impl NotifyTarget {
     /// Reports whether it receives an event of a type, and of a schedule if it belongs to one.
+    /// `owners` are those of its resources, if it is about any.
     #[must_use]
-    pub fn receives(&self, event: EventType, schedule: Option<&ScheduleName>) -> bool {
+    pub fn receives(
+        &self,
+        event: EventType,
+        schedule: Option<&ScheduleName>,
+        owners: Option<&BTreeSet<String>>,
+    ) -> bool {
         let is_wanted =
             self.events.contains(&event) || self.events.is_empty() && event.is_for_people();
         let is_of_others =
             |schedule| !self.schedules.is_empty() && !self.schedules.contains(schedule);
-        is_wanted && !schedule.is_some_and(is_of_others)
+        let is_ours = |owners: &BTreeSet<String>| {
+            let mine = |mine: &String| owners.iter().any(|one| one.eq_ignore_ascii_case(mine));
+            self.owner.as_ref().is_none_or(mine)
+        };
+        is_wanted && !schedule.is_some_and(is_of_others) && owners.is_none_or(is_ours)
     }
 }
 
@@ -90,13 +105,25 @@ mod tests {
         };
         let (ours, theirs) = ("office".parse().unwrap(), "lab".parse().unwrap());
         let all = target("");
-        assert!(all.receives(EventType::TransitionStuck, Some(&theirs)));
-        assert!(!all.receives(EventType::TransitionFinished, Some(&ours)));
+        assert!(all.receives(EventType::TransitionStuck, Some(&theirs), None));
+        assert!(!all.receives(EventType::TransitionFinished, Some(&ours), None));
         let chosen = target(r#", "events": ["transition-finished"], "schedules": ["office"]"#);
-        assert!(chosen.receives(EventType::TransitionFinished, Some(&ours)));
-        assert!(!chosen.receives(EventType::TransitionFinished, Some(&theirs)));
-        assert!(chosen.receives(EventType::TransitionFinished, None));
-        assert!(!chosen.receives(EventType::TransitionStuck, Some(&ours)));
+        assert!(chosen.receives(EventType::TransitionFinished, Some(&ours), None));
+        assert!(!chosen.receives(EventType::TransitionFinished, Some(&theirs), None));
+        assert!(chosen.receives(EventType::TransitionFinished, None, None));
+        assert!(!chosen.receives(EventType::TransitionStuck, Some(&ours), None));
+        let web = target(r#", "owner": "web""#);
+        for (owners, is_received) in [
+            (None, true),
+            (Some(&["Web"][..]), true),
+            (Some(&["data", "web"]), true),
+            (Some(&["data"]), false),
+            (Some(&[]), false),
+        ] {
+            let owners = owners.map(|all| all.iter().map(ToString::to_string).collect());
+            let received = web.receives(EventType::TransitionStuck, None, owners.as_ref());
+            assert_eq!(received, is_received, "{owners:?}");
+        }
         assert_eq!(EventType::ResourceInConflict.detail_type(), "Resource In Conflict");
     }
 }

@@ -20,7 +20,7 @@ use domain::{
 };
 use environment::SteppedClock;
 use jiff::ToSpan as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -90,7 +90,11 @@ impl World {
     }
 
     async fn publish(&self, event_type: EventType) {
-        let detail = json!({ "text": "web: stop is stuck" }).to_string();
+        self.publish_detail(event_type, &json!({ "text": "web: stop is stuck" })).await;
+    }
+
+    async fn publish_detail(&self, event_type: EventType, detail: &Value) {
+        let detail = detail.to_string();
         let event = BusEvent { at: self.clock.now(), event_type, detail };
         self.notifier.publish(&[event]).await.unwrap();
     }
@@ -205,4 +209,27 @@ async fn a_bad_minute_is_reported_below_the_address_of_the_heartbeat() {
     world.notifier.beat(true).await;
     world.notifier.beat(false).await;
     assert_eq!(world.minute().await, ["/secret-path/", "/secret-path/fail"]);
+}
+
+#[tokio::test]
+async fn a_target_of_an_owner_gets_nothing_of_others_unless_it_is_cut_short() {
+    let world = World::new().await;
+    let mut configuration = (*world.store.in_force().await.unwrap().configuration).clone();
+    configuration.settings.owner_tag = Some("team".to_owned());
+    for target in configuration.settings.notify.values_mut() {
+        target.owner = Some("web".to_owned());
+    }
+    world.store.apply(&configuration, "ada", world.clock.now()).await.unwrap();
+    // No record says whose it is.
+    let theirs = "do-main/droplet/1";
+    for (detail, received) in [
+        (json!({ "resource": theirs }), 0),
+        (json!({ "count": 1, "resources": [{ "resource": theirs, "name": "db" }] }), 0),
+        (json!({ "count": 2, "resources": [{ "resource": theirs, "name": "db" }] }), 1),
+        (json!({ "count": 25, "resources": [theirs] }), 1),
+        (json!({ "schedule": "office" }), 1),
+    ] {
+        world.publish_detail(EventType::StopAnnounced, &detail).await;
+        assert_eq!(world.minute().await.len(), received, "{detail}");
+    }
 }

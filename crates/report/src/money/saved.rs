@@ -276,7 +276,9 @@ impl<'a> SavedCollector<'a> {
                     Grouping::Resource => Some(counted.name.clone()),
                     Grouping::Schedule => schedule.as_ref().map(ToString::to_string),
                     Grouping::Day | Grouping::Week => begin.map(|date| date.to_string()),
-                    Grouping::Tag(key) => counted.tag(key),
+                    Grouping::Tag(key) => {
+                        counted.record.and_then(|one| one.tag_value(key)).map(str::to_owned)
+                    }
                 };
                 let resource = (self.by == Grouping::Resource).then(|| counted.reference.clone());
                 whole.merge(&part);
@@ -343,16 +345,6 @@ impl<'a> SavedCollector<'a> {
 }
 
 impl Counted<'_> {
-    fn tag(&self, key: &str) -> Option<String> {
-        let record = self.record?;
-        let cluster = record.cluster.iter().flat_map(|cluster| &cluster.tags);
-        let mut tags = record.tags.iter().chain(cluster);
-        tags.find_map(|tag| {
-            let value = tag.strip_prefix(key)?;
-            value.strip_prefix([':', '=']).map(str::to_owned)
-        })
-    }
-
     /// Returns what falls into a slice. What a month's bill saved is spread over the time off in it.
     fn part(
         &self,

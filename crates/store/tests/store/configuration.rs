@@ -158,6 +158,7 @@ async fn everything_that_a_configuration_says_comes_back() {
                     .into(),
                 ..OwnPrices::default()
             },
+            owner_tag: Some("team".to_owned()),
             heartbeat: Some("env:HEARTBEAT".parse().unwrap()),
             notify: [("ops".parse().unwrap(), target())].into(),
         },
@@ -508,5 +509,6 @@ fn target() -> NotifyTarget {
         to: ["ops@example.com".to_owned()].into(),
         events: [EventType::TransitionStuck].into(),
         schedules: [office_hours_name()].into(),
+        owner: Some("web".to_owned()),
     }
 }
