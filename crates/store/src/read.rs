@@ -262,6 +262,20 @@ impl Reader {
         Ok(found)
     }
 
+    /// Reads the records of several accounts.
+    pub async fn records_of_all(
+        &self,
+        accounts: impl IntoIterator<Item = &AccountName>,
+    ) -> Result<ReadItems<Vec<Record>>, StoreError> {
+        let mut found = ReadItems::<Vec<Record>>::default();
+        for account in accounts {
+            let of_account = self.records_of(account).await?;
+            found.read.extend(of_account.read);
+            found.unreadable.extend(of_account.unreadable);
+        }
+        Ok(found)
+    }
+
     /// Reads at most `most` log entries of what came into force, newest first.
     pub async fn log(&self, most: usize) -> Result<Vec<LogEntry>, StoreError> {
         let log = self.query(&self.tables.schedules, "generation_key", item::LOG);

@@ -196,19 +196,15 @@ async fn targets(
     target: &CommandTarget,
     in_force: &InForce,
 ) -> Result<ReadItems<Vec<Record>>, Error> {
-    let accounts: Vec<_> = match target {
+    let mut found = match target {
         CommandTarget::Resources(references) => {
             return Ok(context.store.records(references).await?);
         }
-        CommandTarget::Schedule(_) => in_force.configuration.accounts.keys().cloned().collect(),
-        CommandTarget::Account(account) => vec![account.clone()],
+        CommandTarget::Schedule(_) => {
+            context.store.records_of_all(in_force.configuration.accounts.keys()).await?
+        }
+        CommandTarget::Account(account) => context.store.records_of(account).await?,
     };
-    let mut found = ReadItems::<Vec<Record>>::default();
-    for account in accounts {
-        let of_account = context.store.records_of(&account).await?;
-        found.read.extend(of_account.read);
-        found.unreadable.extend(of_account.unreadable);
-    }
     let (rules, now) = (in_force.rules(), context.clock.now());
     let names = |record: &Record| match target {
         CommandTarget::Schedule(name) => record.schedule.as_ref() == Some(name),
